@@ -360,8 +360,9 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD
         + "hosts: {tester: {kind: local}, d: {kind: netns, namespace: d}}\n"
         + "ports: {t0: {host: tester, device: e0}, d0: {host: d, device: e1}}\nlinks: [t0 <-> d0]\n"
-        + "dut: {kind: external}\ntests:\n  - {name: t, method: throughput, frame_bytes: [9018]}\n",
-        [(8, 49, "9018 bytes are too many for AF_XDP at port `t0`", "net_af_packet")],
+        + "dut: {kind: external}\ntester: {driver: net_af_xdp}\n"
+        + "tests:\n  - {name: t, method: throughput, frame_bytes: [9018]}\n",
+        [(9, 49, "9018 bytes are too many for AF_XDP at port `t0`", "net_af_packet")],
     ),
     "several problems are all told, in the order of the file": (
         "nicbench: 1\ntitle: 7\nsed: 1\n"

@@ -7,17 +7,21 @@ run may be resumed behind it.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
+from typing import Final
 
 from nicbench.core.errors import BusyError
+from nicbench.engine.binaries import find_program
 from nicbench.tuning.lock import HostLock
 
 from .places import Inject, Scene, command, inside, ip, processes
@@ -115,6 +119,54 @@ def stop_forwarding(scene: Scene) -> None:
 def drop_all_forwarded(scene: Scene) -> None:
     """A firewall is loaded on the DUT."""
     _load(scene, scene.namespace("dut"), "ip", "type filter hook forward priority 0; policy drop;")
+
+
+MEDDLING: Final[Mapping[str, tuple[str, str]]] = {
+    "a firewall's rule": (
+        """nft 'table ip strange {
+        chain drops { type filter hook forward priority 0; numgen random mod 100 < 15 drop; }; }'""",
+        "nft delete table ip strange",
+    ),
+    "forwarding": ("sysctl -qw net.ipv4.ip_forward=0", "sysctl -qw net.ipv4.ip_forward=1"),
+    "an XDP program": ("ip link set FIRST xdpgeneric obj PROGRAM sec xdp", "ip link set FIRST xdpgeneric off"),
+    "a queueing discipline": ("tc qdisc add dev LAST root pfifo limit 1", "tc qdisc del dev LAST root"),
+    "a hook of traffic control": ("tc qdisc add dev FIRST clsact", "tc qdisc del dev FIRST clsact"),
+    "a neighbour's address": (
+        "ip neighbour replace NEIGHBOUR dev LAST lladdr 02:00:00:00:00:99 nud permanent",
+        "ip neighbour replace NEIGHBOUR dev LAST lladdr LLADDR nud permanent",
+    ),
+    "a route": ("ip route add blackhole 198.18.0.0/15 metric 1", "ip route del blackhole 198.18.0.0/15 metric 1"),
+    "a rule of routing": ("ip rule add pref 1 blackhole", "ip rule del pref 1 blackhole"),
+    "the MTU": ("ip link set FIRST mtu 1300", "ip link set FIRST mtu 1500"),
+    "a setting that is told by nobody": (
+        "sysctl -qw net.ipv4.conf.all.arp_ignore=8",
+        "sleep 1.5; sysctl -qw net.ipv4.conf.all.arp_ignore=0",
+    ),
+}
+"""What somebody changes on the DUT for a moment, and how it is undone. Capitals stand for what is found there."""
+
+
+def meddle(what: str) -> Inject:
+    """Somebody changes something on the DUT, and changes it back after a part of a second."""
+
+    def inject(scene: Scene) -> None:
+        namespace, port = scene.namespace("dut"), scene.last_port("dut")
+        neighbours = json.loads(ip("-n", namespace, "-j", "neighbour", "show", "dev", port, "nud", "permanent"))
+        found = {
+            "FIRST": scene.first_port("dut"),
+            "LAST": port,
+            "PROGRAM": str(find_program("pass")),
+            "NEIGHBOUR": neighbours[0]["dst"],
+            "LLADDR": neighbours[0]["lladdr"],
+        }
+        change, undo = (
+            reduce(lambda text, word: text.replace(word, found[word]), found, text) for text in MEDDLING[what]
+        )
+        inside(namespace, "sh", "-ec", change)
+        scene.wait_s(0.1, 0.2)
+        inside(namespace, "sh", "-ec", undo)
+
+    return inject
 
 
 def send_signal(number: int, name: str, contains: str | None = None) -> Inject:

@@ -85,6 +85,10 @@ _PORTS = (
 _DUT = (
     Fault("forwarding is switched off", "DUT", FRAMES, inject.stop_forwarding, until_after(SILENT)),
     Fault("a firewall drops all", "DUT", FRAMES, inject.drop_all_forwarded, until_after(SILENT)),
+    *(
+        Fault(f"{what} is changed for a moment", "DUT", FRAMES, inject.meddle(what), only_during(seen(Reason.CHANGED)))
+        for what in inject.MEDDLING
+    ),
     Fault("killed", "DUT", (RINGS,), inject.send_signal(KILL, ENGINE, "reflect"), until_after(KILLED)),
     Fault("crashes", "DUT", (RINGS,), inject.send_signal(CRASH, ENGINE, "reflect"), until_after(CRASHED)),
     Fault("hangs", "DUT", (RINGS,), inject.send_signal(STOP, ENGINE, "reflect"), until_after(DUT_HANGS)),

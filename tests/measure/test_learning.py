@@ -19,6 +19,7 @@ from nicbench.core.verdict import Reason
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure import learning as module
 from nicbench.measure.learning import add_unlearnt
+from nicbench.measure.patience import Patience
 from nicbench.measure.samples import SampleLog
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trials import TrialMaker
@@ -336,3 +337,63 @@ def options_of(traffic: Traffic) -> PacketsOptions:
         timestamps="tsc",
         traffic=traffic,
     )
+
+
+@dataclass
+class Far(FakeTester):
+    """Frames come back ``delay_s`` after they were sent; of those of a trial ``lost`` do not."""
+
+    delay_s: float = 0.0
+    lost: int = 0
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        return frozenset() if request.settle_s > self.delay_s else frozenset({(0, 1)})
+
+    async def teach(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], frames_per_flow: int
+    ) -> tuple[LearntFlows, ...]:
+        silent = 0 if request.settle_s > self.delay_s else FLOWS
+        flows = LearntFlows(
+            stream="0->1", transmit_port=0, receive_port=1, flows=FLOWS, silent=silent, frames_per_flow=frames_per_flow
+        )
+        return (flows,)
+
+    async def trial(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], during: Any = None
+    ) -> Any:
+        reading = await super().trial(number, request, addressing, during)
+        sent = reading.counts.sent
+        late = 0 if request.drain_s > self.delay_s else sent - self.lost
+        counts = Counts(intended=sent, sent=sent, received=sent - self.lost - late, lost=self.lost + late, late=late)
+        return reading.model_copy(update={"counts": counts})
+
+
+@pytest.mark.parametrize("lost", [0, 10])
+@pytest.mark.parametrize(
+    ("delay_s", "settle_s", "drain_s"), [(0.2, 0.05, 1.0), (0.6, 0.05, 2.0), (2.0, 0.05, 8.0), (30.0, 31.0, None)]
+)
+async def test_how_long_frames_take_is_learnt_once_and_waited_for_everywhere(
+    delay_s: float, settle_s: float, drain_s: float | None, lost: int
+) -> None:
+    bench = Bench(tester := Far(1e9, delay_s=delay_s, lost=lost))
+    update = {"settle_s": settle_s, "drain_s": 0.1 if settle_s < delay_s else delay_s + 1.0}
+    trials = [await bench.trial(request=REQUEST.model_copy(update=update)) for _ in range(2)]
+    assert [trial.verdict.reasons for trial in trials] == [(), ()]
+    assert [trial.reading.counts.lost for trial in trials] == [lost, lost]
+    assert [each.silent for trial in trials for each in trial.reading.learning] == [0, 0]
+    assert [trial.reading.drain_s for trial in trials] == [drain_s, drain_s]
+    assert all(request.drain_s > delay_s for request in tester.requests)
+    assert len(bench.notes) == (1 if settle_s < delay_s else 0)
+
+
+async def test_a_run_that_goes_on_knows_how_long_frames_take() -> None:
+    first = Bench(Far(1e9, delay_s=0.6, lost=10))
+    request = REQUEST.model_copy(update={"settle_s": 0.05})
+    made = await first.trial(request=request)
+    assert Patience([made]).needed_s == first.maker._patience.needed_s
+
+
+async def test_a_path_that_takes_longer_than_anybody_waits_is_named_with_the_option_for_it() -> None:
+    with pytest.raises(HostError, match="nothing comes back") as caught:
+        await Bench(Far(1e9, delay_s=30.0)).trial()
+    assert "write a longer `settle` where frames take over 4 s" in str(caught.value.next_step)

@@ -9,9 +9,9 @@ import pytest
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.monitor.placing import machines, measuring_cpus, place
+from nicbench.monitor.placing import WatchedNetwork, machines, measuring_cpus, place
 from nicbench.testbed.cores import CoreMap
-from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.base import Testbed, TestHost
 
 TESTBED = Testbed(
     tester=FakeHost("t"),
@@ -57,5 +57,18 @@ def test_who_sends_is_not_known_of_a_tester_that_names_no_cpu() -> None:
 
 def test_namespaces_of_one_machine_have_one_monitor() -> None:
     local = LocalHost("local")
-    found = machines([NetnsHost(local, "one", "tester"), NetnsHost(local, "two", "dut"), local])
-    assert found == {"local": (local, {"one": "/run/netns/one", "two": "/run/netns/two"})}
+    hosts = {"tester": NetnsHost(local, "one", "tester"), "dut": NetnsHost(local, "two", "dut"), "local": local}
+    found = machines([TestHost("dut", name, host, ("eth9",)) for name, host in hosts.items()])
+    assert list(found) == ["local"]
+    machine = found["local"]
+    assert (machine.host, machine.namespaces) == (local, {"one": "/run/netns/one", "two": "/run/netns/two"})
+
+
+def test_all_of_a_namespace_is_watched_and_of_a_machine_its_ports() -> None:
+    local = LocalHost("local")
+    hosts = {"tester": NetnsHost(local, "one", "tester"), "dut": local}
+    watched = machines([TestHost("dut", name, host, ("eth9",)) for name, host in hosts.items()])["local"].watched
+    assert watched == {
+        "/run/netns/one": WatchedNetwork(["tester"], []),
+        None: WatchedNetwork(["dut"], ["eth9"]),
+    }

@@ -8,6 +8,7 @@ from typing import Any, cast
 from nicbench.core.errors import EngineError
 from nicbench.core.events import Bus, Event, Note
 from nicbench.core.monitor import MonitorPlan
+from nicbench.core.reading import ChangeKind
 from nicbench.monitor.client import MonitorClient
 from nicbench.monitor.running import CpuWatch, RunningMonitors, _WatchedMachine
 from nicbench.store import monitor_samples
@@ -59,3 +60,34 @@ async def test_samples_of_a_monitor_that_is_lost_belong_to_no_trial(tmp_path: Pa
     assert [event.text for event in told if isinstance(event, Note)] == [
         "the monitor of local did not answer resume within 10 s; the run goes on without it"
     ]
+
+
+class Seeing:
+    """A monitor that saw a change."""
+
+    async def request(self, command: str, **fields: Any) -> dict[str, Any]:
+        change = {"network": "dut", "kind": "route", "action": "added", "what": "default", "pid": None}
+        return {"ok": True, "changes": [change], "more": 1, "overflowed": []} if command == "changes" else {"ok": True}
+
+
+async def test_what_one_machine_saw_is_told_also_where_another_is_lost(tmp_path: Path) -> None:
+    log, bus = MonitorLog(tmp_path, 0), Bus()
+    monitors, lost = RunningMonitors(log, bus), Silent()
+    for name, client in (("near", Seeing()), ("far", lost)):
+        monitors._watched.append(_WatchedMachine(name, cast(MonitorClient, client), None, CpuWatch(), is_local=False))
+    lost.asked.append("started")
+    await monitors.watch()
+    seen = await monitors.changes()
+    assert seen is not None
+    assert ([each.kind for each in seen.changes], seen.more) == ([ChangeKind.ROUTE], 1)
+    log.close()
+
+
+async def test_where_a_machine_is_lost_nobody_knows_that_nothing_changed(tmp_path: Path) -> None:
+    log, bus = MonitorLog(tmp_path, 0), Bus()
+    monitors, lost = RunningMonitors(log, bus), Silent()
+    monitors._watched.append(_WatchedMachine("far", cast(MonitorClient, lost), None, CpuWatch(), is_local=False))
+    lost.asked.append("started")
+    await monitors.watch()
+    assert await monitors.changes() is None
+    log.close()

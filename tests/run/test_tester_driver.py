@@ -180,7 +180,35 @@ def test_a_real_interface_is_taken_where_its_driver_can(
     found, reason, _ = settle(wired(), folder, {"tester": interfaces(driver=driver)})
     assert found == chosen
     assert because in str(reason)
-    assert bool(tried) == (chosen == "xdp")
+    assert [port["kind"] for port in tried[0]] == ["xdp" if chosen == "xdp" else "af_xdp"] * 2
+
+
+def test_interfaces_that_no_socket_of_af_xdp_takes_are_driven_by_packet_sockets(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tried: list[Any]
+) -> None:
+    async def refuse(_: Host, ports: list[dict[str, Any]], *_more: object) -> str | None:
+        return None if ports[0]["kind"] == "af_packet" else "setting up its receive queue: Invalid argument"
+
+    monkeypatch.setattr(tester_driver, "refusal_of_ports", refuse)
+    driver, reason, _ = settle(wired(), folder, {"tester": interfaces()})
+    assert driver == "net_af_packet"
+    assert "net_af_xdp cannot: setting up its receive queue" in str(reason)
+
+
+@pytest.mark.parametrize(("size", "chosen"), [(3000, "xdp"), (3500, "net_af_xdp"), (9018, "net_af_packet")])
+def test_frames_have_a_driver_with_room_for_them(folder: RunFolder, tried: list[Any], size: int, chosen: str) -> None:
+    bench = parse(WIRED.format(t0="", t1="device: pup0").replace("[64]", f"[{size}]").encode(), Path("bench.yaml"))
+    assert settle(bench, folder, {"tester": interfaces()})[0] == chosen
+
+
+def test_an_interface_that_nothing_takes_is_left_to_the_usual_driver_which_says_why(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tried: list[Any]
+) -> None:
+    async def refuse(*_: object) -> str | None:
+        return "it is down"
+
+    monkeypatch.setattr(tester_driver, "refusal_of_ports", refuse)
+    assert settle(wired(), folder, {"tester": interfaces()})[0] == "net_af_xdp"
 
 
 def test_nothing_is_tried_on_an_interface_that_somebody_uses(folder: RunFolder, tried: list[Any]) -> None:

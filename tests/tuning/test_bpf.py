@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -47,7 +50,7 @@ async def test_a_device_with_a_program_is_somebodys(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match="already has an XDP program"):
         await xdp.attach(UndoStack("run", None, tmp_path / "runtime"), host, "d0", Path("program.o"))
 
-    assert not any(command[:3] == ("ip", "link", "set") for command in host.commands)
+    assert not any("bpftool" in " ".join(command) for command in host.commands)
 
 
 def test_every_xdp_program_of_the_package_is_compiled() -> None:
@@ -62,3 +65,41 @@ def test_a_program_that_is_not_there_names_the_command_that_compiles_it() -> Non
     with pytest.raises(NotReadyError, match="nonsense is not compiled") as caught:
         find_program("nonsense")
     assert "make install" in str(caught.value.next_step)
+
+
+OTHERS = {
+    "none is mounted": "true",
+    "one is out of reach": "mount -t bpf bpf $OTHER && mount -t tmpfs hidden ${OTHER%/*}",
+    "one is read-only": "mount -t bpf bpf $OTHER && mount -o remount,ro $OTHER",
+    "its usual place is taken": "mount -t bpf bpf /sys/fs/bpf && mount -o remount,ro /sys/fs/bpf",
+}
+"""BPF file systems of others, in a mount namespace of the test's own."""
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("others", OTHERS.values(), ids=[*OTHERS])
+def test_programs_are_loaded_whatever_others_have_mounted_and_no_name_of_them_stays(
+    others: str, tmp_path: Path
+) -> None:
+    other = tmp_path / "hidden" / "other"
+    other.mkdir(parents=True)
+    wire = "tc qdisc replace dev $1 clsact; tc filter replace dev $1 ingress bpf da pinned $NAMED"
+    commands = [
+        bpf.attachment(find_program("pass"), "one", "xdpdrv"),
+        bpf.attachment(find_program("sink"), "one", "xdpdrv", replaces=True),
+        bpf.with_program(find_program("wire"), wire, "two"),
+    ]
+    script = "; ".join(
+        [
+            "ip link add one type veth peer name two",
+            others,
+            *map(shlex.join, commands),
+            "ip link show one; tc filter show dev two ingress; echo left $(ls /sys/fs/bpf)",
+        ]
+    )
+    command = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", script]
+    done = subprocess.run(command, env={**os.environ, "OTHER": str(other)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert " xdp " in done.stdout
+    assert "direct-action" in done.stdout
+    assert "program" not in done.stdout.rpartition("left")[2]

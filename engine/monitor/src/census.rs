@@ -105,7 +105,8 @@ fn run_ns(folder: &Path) -> Option<u64> {
     threads.iter().try_fold(0u64, |sum, thread| Some(sum.saturating_add(of(thread)?)))
 }
 
-fn has_mark(folder: &Path, mark: &str) -> bool {
+/// Whether the process of this folder of `/proc` was started by the controller: its environment has the mark.
+pub fn has_mark(folder: &Path, mark: &str) -> bool {
     // A process of another user does not show its environment, unless we are root.
     !mark.is_empty()
         && read(folder.join("environ"))

@@ -4,6 +4,7 @@
 //! among what it tells.
 
 pub mod census;
+pub mod changes;
 pub mod input;
 pub mod open_file;
 pub mod output;

@@ -11,12 +11,13 @@ use nicbench_protocol::{
 };
 
 use crate::census::{CensusOptions, take_census};
+use crate::changes::Watch;
 use crate::input::Input;
 use crate::output::{Output, OutputClosed};
 use crate::sampler::Sampler;
 use crate::sources::SourceOptions;
 use crate::sys::clock::{monotonic_ns, tick_ns};
-use crate::sys::poll::{Wait, readable};
+use crate::sys::poll::{Wait, has_input, readable};
 use crate::sys::{scheduling, signal};
 
 const LEAST_INTERVAL_MS: u32 = 100;
@@ -30,6 +31,8 @@ pub fn run() -> i32 {
         lease: Lease::from_now(),
         sampler: None,
         census: None,
+        watch: None,
+        descriptors: vec![io::stdin().as_raw_fd()],
         interval_ns: 0,
         next: NextSample::Off,
     };
@@ -52,6 +55,9 @@ struct Session {
     lease: Lease,
     sampler: Option<Sampler>,
     census: Option<CensusOptions>,
+    watch: Option<Watch>,
+    /// What may wake it.
+    descriptors: Vec<i32>,
     interval_ns: u64,
     next: NextSample,
 }
@@ -77,8 +83,13 @@ impl Session {
                 return Ok(Lease::EXPIRED);
             }
             self.sample_if_due()?;
-            match readable(io::stdin().as_raw_fd(), self.until_next()) {
-                Ok(Wait::Ready) => input.take(),
+            match readable(&self.descriptors, self.until_next()) {
+                Ok(Wait::Ready) => {
+                    self.watch.iter_mut().for_each(Watch::take);
+                    if has_input(io::stdin().as_raw_fd()) {
+                        input.take();
+                    }
+                }
                 Ok(Wait::TimedOut | Wait::Interrupted) => {}
                 Err(_) => return Ok(1),
             }
@@ -152,6 +163,8 @@ impl Session {
             MonitorCommand::Hello { protocol } => return Ok(hello(&protocol)),
             MonitorCommand::Configure(configure) => return Ok(self.configure(configure)),
             MonitorCommand::Census => return Ok(self.census()),
+            MonitorCommand::Watch => return Ok(self.watch()),
+            MonitorCommand::Changes => return Ok(self.changes()),
             MonitorCommand::Renew { .. } => return Ok(Ok(MonitorReply::Done {})),
             MonitorCommand::Start => match self.start() {
                 Ok(()) => self.sample()?,
@@ -180,12 +193,26 @@ impl Session {
 
     fn census(&self) -> Result<MonitorReply, ErrorReport> {
         let Some(asked) = &self.census else {
-            return Err(bad_state("nothing is configured", "ask for `configure` first"));
+            return Err(not_configured());
         };
         take_census(asked).map(MonitorReply::Census).map_err(|error| {
             let message = format!("processes cannot be counted: {error}");
             ErrorReport::new(ErrorKind::Io, message, "mount /proc where the monitor runs")
         })
+    }
+
+    fn watch(&mut self) -> Result<MonitorReply, ErrorReport> {
+        let watch = self.watch.as_mut().ok_or_else(not_configured)?;
+        watch.begin();
+        self.descriptors.truncate(1);
+        self.descriptors.extend(watch.descriptors());
+        Ok(MonitorReply::Done {})
+    }
+
+    fn changes(&mut self) -> Result<MonitorReply, ErrorReport> {
+        let watch = self.watch.as_mut().ok_or_else(not_configured)?;
+        self.descriptors.truncate(1);
+        Ok(MonitorReply::Changes(watch.end()))
     }
 
     fn set_quiet(&mut self, quiet: bool) {
@@ -196,7 +223,7 @@ impl Session {
 
     fn start(&mut self) -> Result<(), ErrorReport> {
         if self.sampler.is_none() {
-            return Err(bad_state("nothing is configured", "ask for `configure` first"));
+            return Err(not_configured());
         }
         if self.next != NextSample::Off {
             return Err(bad_state("samples are taken already", "ask for `start` once"));
@@ -228,11 +255,14 @@ impl Session {
             proc: asked.proc.clone(),
             sys: asked.sys.clone(),
             tick_ns: asked.tick_ns,
-            mark: configure.mark,
+            mark: configure.mark.clone(),
         });
         let (sampler, sources) = Sampler::open(&asked);
         self.sampler = Some(sampler);
-        Ok(MonitorReply::Configure(MonitorConfigureReply { cpus: configure.cpus, tick_ns: asked.tick_ns, sources }))
+        let (cpus, tick_ns) = (configure.cpus, asked.tick_ns);
+        let (watch, unwatched) = Watch::open(&configure.watched, asked.proc, configure.mark);
+        self.watch = Some(watch);
+        Ok(MonitorReply::Configure(MonitorConfigureReply { cpus, tick_ns, sources, unwatched }))
     }
 }
 
@@ -249,6 +279,10 @@ fn hello(protocol: &str) -> Result<MonitorReply, ErrorReport> {
         cpu_baseline: std::env::consts::ARCH.replace('_', "-"),
         is_static: cfg!(target_feature = "crt-static"),
     }))
+}
+
+fn not_configured() -> ErrorReport {
+    bad_state("nothing is configured", "ask for `configure` first")
 }
 
 fn bad_state(message: &str, next: &str) -> ErrorReport {

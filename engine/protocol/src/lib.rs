@@ -49,9 +49,10 @@ pub use generator::{Burst, CaptureAction, CaptureFilter, Control, FlowAction, Fl
 pub use lease::{LEASE, Lease};
 pub use lines::next_line;
 pub use monitor::{
-    Census, CensusGroup, CensusProcess, Cost, MonitorCommand, MonitorConfigure, MonitorConfigureReply, MonitorEvent,
-    MonitorHello, MonitorReply, MonitorRequest, NamespaceRequest, SeriesDeclaration, SeriesKind, SourceReply,
-    parse_monitor, sample_line,
+    Census, CensusGroup, CensusProcess, Change, ChangeAction, ChangeKind, Changes, Cost, MonitorCommand,
+    MonitorConfigure, MonitorConfigureReply, MonitorEvent, MonitorHello, MonitorReply, MonitorRequest,
+    NamespaceRequest, SeriesDeclaration, SeriesKind, SourceReply, Unwatched, WatchedNetwork, parse_monitor,
+    sample_line,
 };
 pub use reading::{
     CpuTimes, HealthReading, LatencyReading, LooksReading, PortReading, Reading, SharedCoreReading, StreamReading,

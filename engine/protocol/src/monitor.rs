@@ -45,6 +45,10 @@ pub enum MonitorCommand {
     Stats,
     /// Every process and its CPU time, at one moment.
     Census,
+    /// From now on note what changes in the networks that `configure` names.
+    Watch,
+    /// What changed there since `watch`; nothing is noted any more.
+    Changes,
     /// Renew the lease, nothing else.
     Renew {
         /// Seconds for which the controller will be silent, beyond the lease.
@@ -72,6 +76,9 @@ pub struct MonitorConfigure {
     /// `NAME=VALUE` in the environment of processes that the controller started; empty: none has it.
     #[serde(default)]
     pub mark: String,
+    /// Networks in which `watch` notes what others change.
+    #[serde(default)]
+    pub watched: Vec<WatchedNetwork>,
 }
 
 fn one_second() -> u32 {
@@ -85,6 +92,19 @@ pub struct NamespaceRequest {
     pub name: String,
     /// As in `/run/netns/NAME`.
     pub path: String,
+}
+
+/// A network in which changes are noted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchedNetwork {
+    /// Its changes are told under this name.
+    pub name: String,
+    /// As in `/run/netns/NAME`; `None`: the monitor's own.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// The interfaces that count; empty: all.
+    #[serde(default)]
+    pub devices: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -109,10 +129,13 @@ pub fn parse_monitor(line: &str) -> Result<MonitorRequest, Refusal> {
         "resume" => Ok(MonitorCommand::Resume),
         "stats" => Ok(MonitorCommand::Stats),
         "census" => Ok(MonitorCommand::Census),
+        "watch" => Ok(MonitorCommand::Watch),
+        "changes" => Ok(MonitorCommand::Changes),
         "renew" => fields::<RenewFields>(value).map(|fields| MonitorCommand::Renew { duration_s: fields.duration_s }),
         "close" => Ok(MonitorCommand::Close),
         _ => {
-            let next = "use hello, configure, start, sample, pause, resume, stats, census, renew or close";
+            let next =
+                "use hello, configure, start, sample, pause, resume, stats, census, watch, changes, renew or close";
             return Err(refusal(Some(id), ErrorKind::UnknownCommand, format!("unknown command {name:?}"), next));
         }
     };
@@ -131,7 +154,9 @@ pub enum MonitorReply {
     Cost(Cost),
     /// To `census`.
     Census(Census),
-    /// To `renew`.
+    /// To `changes`.
+    Changes(Changes),
+    /// To `renew` and `watch`.
     Done {},
 }
 
@@ -168,6 +193,93 @@ pub struct MonitorConfigureReply {
     pub tick_ns: u64,
     /// Each source, and why it is missing where it is.
     pub sources: Vec<SourceReply>,
+    /// The networks in which changes cannot be noted, or not all, and why.
+    pub unwatched: Vec<Unwatched>,
+}
+
+/// A network in which changes are not noted, or not all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unwatched {
+    /// As in `configure`.
+    pub network: String,
+    /// What is missing.
+    pub missing: String,
+}
+
+/// What changed between `watch` and `changes`, in the order in which it was seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// The first ones.
+    pub changes: Vec<Change>,
+    /// How many more there were.
+    pub more: u64,
+    /// Networks in which there were more than the kernel kept.
+    pub overflowed: Vec<String>,
+}
+
+/// One change of a network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// As in `configure`.
+    pub network: String,
+    /// Of what.
+    pub kind: ChangeKind,
+    /// What became of it.
+    pub action: ChangeAction,
+    /// The interface that it is of.
+    pub device: Option<String>,
+    /// Which one: a prefix, an address, a setting, a table.
+    pub what: Option<String>,
+    /// Its value before.
+    pub before: Option<String>,
+    /// Its value afterwards.
+    pub after: Option<String>,
+    /// Since `watch`; `None`: at some time before `changes`.
+    pub after_ns: Option<u64>,
+    /// The number of the process that did it, where the kernel tells.
+    pub pid: Option<u32>,
+    /// Its name, where it could still be seen.
+    pub process: Option<String>,
+}
+
+/// What was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// An interface, or a property of it.
+    Link,
+    /// An address of an interface.
+    Address,
+    /// A route or a next hop.
+    Route,
+    /// A rule that chooses among tables of routes.
+    Rule,
+    /// An entry of the neighbour table, or a static one of a bridge's.
+    Neighbour,
+    /// A queueing discipline or one of its classes.
+    Queueing,
+    /// A filter or action of traffic control.
+    Filter,
+    /// The ruleset of nftables.
+    Ruleset,
+    /// An XDP program.
+    Xdp,
+    /// A tcx program.
+    Tcx,
+    /// A setting of the kernel (sysctl).
+    Setting,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeAction {
+    /// It was not there before.
+    Added,
+    /// It is not there any more.
+    Removed,
+    /// It was there, and is another now.
+    Changed,
 }
 
 /// One source.
@@ -323,6 +435,7 @@ mod tests {
             processes: vec![],
             namespaces: vec![],
             mark: String::new(),
+            watched: vec![],
         };
         assert_eq!(request, MonitorRequest { id: 1, command: MonitorCommand::Configure(expected) });
     }

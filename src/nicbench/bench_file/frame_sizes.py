@@ -234,16 +234,28 @@ def _explain_refusal(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSp
     return None
 
 
-def explain_no_room(bench: BenchFile) -> str | None:
-    """Why programs in the kernel cannot make the tests' frames for want of room; None where they can."""
+def explain_no_room(bench: BenchFile, driver: str) -> str | None:
+    """Why `xdp` or `net_af_xdp` cannot make the tests' frames for want of room; None where it can."""
     sizes = (size for test in bench.tests for size in test.build().frame_sizes())
     largest = max((each for size in sizes for each in sizes_of(size, bench.traffic)), default=0)
-    return None if largest <= LARGEST_XDP_FRAME_BYTES else f"frames have up to {largest} bytes, and {_IN_A_PAGE}"
+    most, page = (
+        (LARGEST_XDP_FRAME_BYTES, _IN_A_PAGE)
+        if driver == "xdp"
+        else (
+            LARGEST_AF_XDP_FRAME_BYTES,
+            f"AF_XDP holds a frame in one page: the maximum is {LARGEST_AF_XDP_FRAME_BYTES}",
+        )
+    )
+    return None if largest <= most else f"frames have up to {largest} bytes, and {page}"
 
 
 def _af_xdp_port(bench: BenchFile) -> str | None:
-    """The name of a tester's port that AF_XDP drives, None without one; in a lab the MTU bounds the frames already."""
-    driver = bench.tester_kind().driver
+    """The name of a tester's port that is to be driven by AF_XDP, None without one; a lab's MTU bounds its frames.
+
+    Where the run chooses the driver, it chooses one that has room.
+    """
+    tester = bench.tester_kind()
+    driver = None if tester.leaves_driver else tester.driver
     for name, port in bench.ports.items():
         if port.device is not None and port.host == "tester" and (port.driver or driver) == "net_af_xdp":
             return name

@@ -17,7 +17,7 @@ class MonitorSettings(Frozen):
     """Time from one sample to the next."""
     enabled: bool = True
     """`false`, or `monitor: off`: nothing is sampled, and CPU time used by other programs during a round is not looked
-    for.
+    for. What others change on the path of frames still is.
     """
 
 

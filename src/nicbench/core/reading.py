@@ -397,3 +397,64 @@ class MachineHealth(Frozen):
     levels: tuple[HealthLevel, ...] = ()
     unread: tuple[str, ...] = ()
     reading_ms: float | None = None
+
+
+class ChangeKind(StrEnum):
+    """What was changed."""
+
+    LINK = "link"
+    ADDRESS = "address"
+    ROUTE = "route"
+    RULE = "rule"
+    NEIGHBOUR = "neighbour"
+    QUEUEING = "queueing"
+    FILTER = "filter"
+    RULESET = "ruleset"  # of nftables
+    XDP = "xdp"
+    TCX = "tcx"
+    SETTING = "setting"  # of the kernel (sysctl)
+
+
+class ChangeAction(StrEnum):
+    """What became of it."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+class Change(Frozen):
+    """One change: of what, when, and by whom where the kernel tells."""
+
+    network: str
+    """The namespace, or the machine whose network it is."""
+    kind: ChangeKind
+    action: ChangeAction
+    device: str | None = None
+    what: str | None = None
+    """Which one: a prefix, an address, a setting, a table."""
+    before: str | None = None
+    after: str | None = None
+    after_ns: int | None = None
+    """Time since the path was first watched; None: at some time before the end."""
+    pid: int | None = None
+    process: str | None = None
+
+
+class PathChanges(Frozen):
+    """What changed while the path was watched: nothing, where all is empty."""
+
+    changes: tuple[Change, ...] = ()
+    """The first ones."""
+    more: int = 0
+    """How many more there were."""
+    overflowed: tuple[str, ...] = ()
+    """Networks in which there were more than their kernel kept."""
+
+    def add(self, other: PathChanges) -> PathChanges:
+        """Returns these and those of another machine together."""
+        return PathChanges(
+            changes=(*self.changes, *other.changes),
+            more=self.more + other.more,
+            overflowed=(*self.overflowed, *other.overflowed),
+        )

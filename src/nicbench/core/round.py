@@ -11,6 +11,7 @@ from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
 from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
 from nicbench.core.cpus import RanOn
 from nicbench.core.frames import FrameFigures, FramesSpec
+from nicbench.core.reading import PathChanges
 from nicbench.core.sender import SenderTrace
 from nicbench.core.verdict import Sample
 
@@ -364,6 +365,8 @@ class Round(Sample):
     """The environments of its tools, by tool and host."""
     failure: LinkFailureOutcome | None = Field(default=None, exclude_if=lambda failure: failure is None)
     """The outcome of the link failure that the test asked for."""
+    changes: PathChanges | None = Field(default=None, exclude_if=lambda seen: seen is None)
+    """What others changed on the path meanwhile; None where nobody watched."""
     senders: tuple[SenderTrace, ...] = Field(default=(), exclude_if=lambda traces: traces == ())
     """The connections of clients over time, where the request asked for them."""
 

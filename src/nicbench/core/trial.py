@@ -27,6 +27,7 @@ from nicbench.core.reading import (
     Intervals,
     LearntFlows,
     MachineHealth,
+    PathChanges,
     Reordering,
     SampleOrder,
     Stamps,
@@ -377,6 +378,8 @@ class Reading(Frozen):
     """The hardware health of the hosts; None where it was not read."""
     clocks: ClockMapping | None = Field(default=None, exclude_if=lambda mapping: mapping is None)
     """Of a tester on two machines: how their clocks were mapped; None where they have one, or it was not possible."""
+    changes: PathChanges | None = Field(default=None, exclude_if=lambda seen: seen is None)
+    """What others changed on the path meanwhile; None where nobody watched."""
     power: tuple[PowerOver, ...] = Field(default=(), exclude_if=lambda power: not power)
     """What each meter said of the time in which frames passed; empty where no method asked for it."""
 

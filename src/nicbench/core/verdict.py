@@ -33,6 +33,7 @@ class Reason(StrEnum):
     TESTER_FAILED = "tester_failed"  # the engine ended while clients had frames sent
     HARDWARE = "hardware"  # a link, bus, cooler or card had errors
     CONTRADICTED = "contradicted"  # the tools of a port and its byte counters do not agree
+    CHANGED = "changed"  # somebody else changed what frames pass through
     HEALTH = "health"  # a generator that is not our own says that it was overloaded
 
 

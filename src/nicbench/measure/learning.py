@@ -21,6 +21,7 @@ from nicbench.core.reading import LearntFlows
 from nicbench.core.result import Result
 from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
+from nicbench.measure.patience import Patience
 from nicbench.measure.samples import Slot
 from nicbench.measure.trial_setup import TrialSetup
 
@@ -29,10 +30,6 @@ _UNTAUGHT: Final = (*OF_THE_TESTER, Purpose.CONNECTIONS)
 """Trials before which no flows are taught: they have none, or are to see how the DUT takes new ones."""
 UNTIL_FRAMES_COME_BACK_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
-_AT_ONCE_S: Final = 0.02
-"""So long the first learning frames behind a trial are waited for; of most DUTs they come back at once."""
-_STUCK_S: Final = 0.5
-"""So long a DUT may need, behind a trial that was too much for it, before it forwards again."""
 _FORGETS: Final = {Reason.LINK_CHANGED, Reason.PEER_FAILED, Reason.UNLEARNT}
 """After such a trial nobody knows which flows the DUT still has."""
 _STANDS_S: Final = 1.0
@@ -69,8 +66,9 @@ class _Passage:
 class Learner:
     """Sends the learning frames of one run, one trial after the other."""
 
-    def __init__(self, setup: TrialSetup, bus: Bus) -> None:
+    def __init__(self, setup: TrialSetup, bus: Bus, patience: Patience) -> None:
         self._setup = setup
+        self._patience = patience
         self._bus = bus
         self._too_long: set[float] = set()
         self._said: set[tuple[str, str]] = set()
@@ -86,6 +84,7 @@ class Learner:
         HostError where of some way nothing comes back, also after a while: a trial would charge the DUT with what a
         pulled cable or a lost route did. Nothing is sent where frames of the size came back a moment ago.
         """
+        asked, request = request, self._patience.settle(request)
         if request.purpose in _UNTAUGHT or self._setup.learning.flows == "few":
             await self._prove(slot, request)
             return ()
@@ -96,7 +95,7 @@ class Learner:
             if proof is _Proof.TOO_LONG:
                 return ()
             if proof is _Proof.CAME_BACK:
-                is_due, learnt = True, ()
+                is_due, learnt, request = True, (), self._patience.settle(asked)
         if is_due:
             self._learnt = await self._teach_rest(slot, request, learnt)
             self._taught_for, self._last_s = slot.test, time.monotonic()
@@ -170,6 +169,7 @@ class Learner:
             return _Proof.PASSES
         if await self._is_only_too_long(slot, request):
             return _Proof.TOO_LONG
+        patient = request
         for wait_s in UNTIL_FRAMES_COME_BACK_S:
             if (failure := await self._setup.dut.failure()) is not None:
                 raise dead_dut_error(failure, place)
@@ -178,7 +178,7 @@ class Learner:
                     await self._setup.dut.mend()
             patient = request.model_copy(update={"settle_s": max(request.settle_s, wait_s)})
             if not (silent := await self._silent_ways(slot, patient)):
-                self._bus.publish(Note(level="warning", text=f"{place}: no learning frame came back at first"))
+                await self._tell_late(slot, request, patient)
                 return _Proof.CAME_BACK
             if await self._is_only_too_long(slot, patient):
                 return _Proof.TOO_LONG
@@ -189,8 +189,18 @@ class Learner:
             f"for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
             place=place,
             next_step="check the cables, the links, and that the DUT forwards on every way (addresses, neighbours, "
-            "routes); what was measured is kept, and `nicbench resume` goes on from there",
+            f"routes), or write a longer `settle` where frames take over {patient.settle_s:g} s; what was measured is "
+            "kept, and `nicbench resume` goes on from there",
         )
+
+    async def _tell_late(self, slot: Slot, request: TrialRequest, patient: TrialRequest) -> None:
+        """Says why frames came back at last: they take longer than was waited at first, or the path came up now."""
+        text = f"{slot.test}, before trial {Trial.id_of(slot.number)}: no learning frame came back at first"
+        if await self._silent_ways(slot, request):
+            self._patience.note_wait(patient.settle_s)
+            needed_s = self._patience.needed_s
+            text += f": they take longer than {request.settle_s:g} s, and are waited for {needed_s:g} s from now on"
+        self._bus.publish(Note(level="warning", text=text))
 
     async def find_broken_path(self, slot: Slot, request: TrialRequest, reading: Reading) -> str | None:
         """What says that the path broke in the midst of a trial: frames were lost, and none comes back behind it.
@@ -201,8 +211,7 @@ class Learner:
             return None
         if request.frame_bytes in self._too_long:
             request = self._with_smallest_frames(request)
-        waits_s = min(request.settle_s, _AT_ONCE_S), request.settle_s, max(request.settle_s, _STUCK_S)
-        for wait_s in dict.fromkeys(waits_s):
+        for wait_s in self._patience.waits_behind(request):
             silent = await self._silent_ways(slot, request.model_copy(update={"settle_s": wait_s}))
             if not silent:
                 return None
@@ -232,8 +241,9 @@ class Learner:
         if request.frame_bytes == smallest:
             return False
         proof = self._with_smallest_frames(request)
-        if await self._silent_ways(slot, proof) or not await self._silent_ways(slot, request):
-            return False  # a path that comes back just now is asked once more for the trial's size
+        again = request.model_copy(update={"settle_s": 2.0 * request.settle_s})
+        if await self._silent_ways(slot, proof) or not await self._silent_ways(slot, again):
+            return False  # a path that comes back just now, or slowly, is asked once more for the trial's size
         if request.frame_bytes not in self._too_long:
             self._too_long.add(request.frame_bytes)
             text = (

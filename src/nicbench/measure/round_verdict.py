@@ -8,8 +8,10 @@ from typing import Final
 from nicbench.core.bond import LinkFailureOutcome
 from nicbench.core.cpus import cpu_list
 from nicbench.core.judging import Thresholds
+from nicbench.core.reading import PathChanges
 from nicbench.core.round import JobOutcome, MachineCpu, RoundRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.measure.path_changes import OF_A_LINK, find_changes, leave_out
 
 CARRIER_CHANGES: Final = "carrier_changes of "
 """The name of a counter, followed by the interface that it is of (``host_readings.py``)."""
@@ -34,12 +36,14 @@ def judge_round(
     server_failure: str | None = None,
     machines: Mapping[str, str] | None = None,
     of_ports: Sequence[Finding] = (),
+    changes: PathChanges | None = None,
 ) -> Verdict:
     """Never looks at how much was moved: a slow card is no reason.
 
     ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
     ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint,
-    ``of_ports`` the ports whose counters are gone, or do not agree with the tools (``port_bytes.py``).
+    ``of_ports`` the ports whose counters are gone, or do not agree with the tools (``port_bytes.py``), ``changes`` what
+    others changed on the path.
     """
     return Verdict(
         findings=(
@@ -53,6 +57,7 @@ def judge_round(
             *_find_strangers_beside(request, cpu, machines or {}, thresholds),
             *_link_changes(counters or {}, failure),
             *_missing_link_failure(request, failure),
+            *find_changes(leave_out(changes, OF_A_LINK if request.failure is not None else ())),
         )
     )
 

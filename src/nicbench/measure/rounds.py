@@ -14,8 +14,9 @@ from nicbench.core.endpoint import Mount
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import RoundBegun, RoundFinished
 from nicbench.core.judging import REPEATS_OF_ROUNDS, Thresholds
+from nicbench.core.reading import PathChanges
 from nicbench.core.round import JobOutcome, MachineCpu, Preparation, Round, RoundRequest
-from nicbench.core.verdict import Finding
+from nicbench.core.verdict import Finding, Reason
 from nicbench.measure.host_readings import is_telling
 from nicbench.measure.player import Player
 from nicbench.measure.port_bytes import SETTLE_S, Interface, find_contradicted_ports, find_lost_ports, has_bytes
@@ -94,7 +95,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
             await player.rest(SETTLE_S)
             after = await player.counters()
             of_ports = self._look_at_ports(request, outcomes, before, after)
-        counters = _differences(before, after)
+        counters, changes = _differences(before, after), watch.changes
         made = Round(
             id=Round.id_of(slot.number),
             **self.record_of(slot),
@@ -105,6 +106,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
             bonds=player.bonds(),
             environments=player.environments(request),
             failure=player.failure(),
+            changes=changes,
             senders=player.senders(),
             verdict=judge_round(
                 request,
@@ -116,6 +118,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
                 player.server_failure(),
                 self._machines,
                 of_ports,
+                changes,
             ),
         )
         await player.keep(made)
@@ -153,8 +156,10 @@ class RoundRepeats(RepeatRule[Round]):
         return not failed or any(outcome.repeatable for outcome in failed)
 
     def useless(self, sample: Round) -> str | None:
-        """What did not pass while a link was down by itself is charged to nobody."""
-        told = (one.text for one in sample.verdict.findings if one.threshold == LINK_CHANGED)
+        """What did not pass while a link was down by itself, or somebody changed the path, is charged to nobody."""
+        told = (
+            one.text for one in sample.verdict.findings if one.threshold == LINK_CHANGED or one.reason is Reason.CHANGED
+        )
         return next(told, None)
 
     def is_owed(self, sample: Round) -> bool:
@@ -216,12 +221,14 @@ class _Watch:
 
     def __init__(self, monitors: Monitors, number: int) -> None:
         self.cpu: tuple[MachineCpu, ...] = ()
+        self.changes: PathChanges | None = None
         self._monitors = monitors
         self._number = number
         self._since: tuple[float, float] | None = None
 
     async def begin(self) -> None:
         await self._monitors.begin_round(self._number)
+        await self._monitors.watch()
         self._since = time.process_time(), time.monotonic()
 
     async def end(self) -> None:
@@ -230,6 +237,7 @@ class _Watch:
             return
         (own_s, began), self._since = self._since, None
         own_s, took_s = time.process_time() - own_s, time.monotonic() - began
+        self.changes = await self._monitors.changes()
         self.cpu = tuple(_mark_controller(each, own_s, took_s) for each in await self._monitors.end_round())
 
 

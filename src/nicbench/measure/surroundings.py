@@ -16,6 +16,8 @@ from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.learning import OF_THE_TESTER
 from nicbench.measure.ledger.losses import add_ledger, add_left_to_kernel, add_overruns
 from nicbench.measure.ledger.reader import Counters, LedgerReader
+from nicbench.measure.path_changes import leave_out
+from nicbench.monitor.base import Monitors
 from nicbench.testbed.duts.base import FrameDut
 
 PortQueues = tuple[tuple[int, ...], ...]
@@ -47,13 +49,21 @@ class Look:
 class Surroundings:
     """What surrounds the frames: the DUT, the counters of the hosts, and the hardware where it is read."""
 
-    def __init__(self, dut: FrameDut, ledger: LedgerReader, health: HealthReader | None) -> None:
+    def __init__(
+        self, dut: FrameDut, ledger: LedgerReader, health: HealthReader | None, monitors: Monitors | None = None
+    ) -> None:
         self._dut = dut
+        self._monitors = monitors
         self._ledger = ledger
         self._health = health
 
     async def look(self, purpose: Purpose) -> Look:
-        """Reads everything that may rise; frames are sent next. HostError where a host does not answer."""
+        """Reads everything that may rise; frames are sent next. HostError where a host does not answer.
+
+        From now on the path is watched, until ``add``.
+        """
+        if self._monitors is not None:
+            await self._monitors.watch()
         if purpose not in OF_THE_TESTER:
             await self._dut.mark_passage()
         return await self._look(purpose)
@@ -63,6 +73,7 @@ class Surroundings:
 
         ``receivers`` are the numbers of the tester's ports at which its frames were to arrive.
         """
+        changes = None if self._monitors is None else await self._monitors.changes()
         if purpose not in OF_THE_TESTER:
             await self._dut.check_passage()
         after = await self._look(purpose)
@@ -73,6 +84,7 @@ class Surroundings:
         update: dict[str, object] = {
             "dut_waiting_share": _waiting_share(before.dut, after.dut),
             "dut_queues": _subtract(before.dut.queues, after.dut.queues),
+            "changes": leave_out(changes, self._dut.changes_itself),
         }
         if before.hardware is not None and after.hardware is not None:
             update["machine"] = compare(before.hardware, after.hardware)

@@ -13,6 +13,7 @@ from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.power.meter import Meter
 from nicbench.measure.queues.reader import QueueReader
+from nicbench.monitor.base import Monitors
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.testers.base import Tester
 
@@ -35,6 +36,8 @@ class TrialSetup:
     """What reads the power of the machines; None where no test asks for it."""
     queues: QueueReader | None = None
     """What reads receive queues and cores; None where nobody may ask for them."""
+    monitors: Monitors | None = None
+    """What watches the path of frames; None where nothing is there to be watched."""
     port_names: tuple[str, ...] = ()
     """The names of the tester's ports, by their numbers in ``addressing``."""
     smallest_frame_bytes: int = 64

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator
 
 from nicbench.core.base import Frozen
 from nicbench.core.judging import Thresholds
-from nicbench.core.reading import HealthEvent, Measure
+from nicbench.core.reading import HealthEvent, Measure, PathChanges
 from nicbench.core.trial import CpuTime, Reading
 from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.measure.path_changes import find_changes
 from nicbench.measure.tester_drops import TesterDrops, arriving_drops, leaving_drops
 from nicbench.stats.shortfalls import AGREEMENT
 
@@ -63,6 +64,8 @@ class Evidence(Frozen):
     """The flows of which no learning frame came back before the trial; of its own frames it says nothing."""
     untaught_share: float = 0.0
     """The flows of which the tester sent none."""
+    changes: PathChanges | None = None
+    """What others changed on the path while frames passed."""
     peer_failure: str | None = None
     outlasted_drain_s: float | None = None
     """The drain, where any frame came after it; how many did is not among the evidence."""
@@ -122,6 +125,7 @@ class Evidence(Frozen):
             ),
             unlearnt_share=_share(sum(each.silent for each in reading.learning), flows),
             untaught_share=_share(sum(each.unsent for each in reading.learning), flows),
+            changes=None if link_may_change else reading.changes,
             peer_failure=peer_failure,
             outlasted_drain_s=(reading.drain_s or drain_s) if reading.counts.late and not link_may_change else None,
         )
@@ -148,6 +152,7 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     yield from _peer_clock(evidence, thresholds)
     yield from _tester(evidence, thresholds)
     yield from _hardware(evidence, thresholds)
+    yield from find_changes(evidence.changes)
     yield from _learning(evidence, thresholds)
     if (drain_s := evidence.outlasted_drain_s) is not None:
         yield Finding(

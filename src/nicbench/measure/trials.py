@@ -15,8 +15,8 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.power import PowerFacts
 from nicbench.core.reading import Counts, InterruptionTimes
 from nicbench.core.trial import Health, Interruption, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Reason
 from nicbench.measure.learning import Learner, dead_dut_error
+from nicbench.measure.patience import Patience
 from nicbench.measure.samples import Maker, SampleLog, Slot
 from nicbench.measure.surroundings import Surroundings
 from nicbench.measure.trial_setup import TrialSetup
@@ -24,9 +24,6 @@ from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.testbed.duts.base import FrameDut
 
 _DYING_S = 0.5
-_LONGER_DRAIN = 2.0
-_LEAST_LONGER_DRAIN_S = 0.5
-"""Where frames came late, the next trial waits so many times as long for them, and no less than this."""
 
 
 class TrialMaker(Maker[Trial, TrialRequest]):
@@ -36,9 +33,9 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         super().__init__(log)
         self._setup = setup
         self._thresholds = thresholds
-        self._surroundings = Surroundings(setup.dut, setup.ledger, setup.health)
-        self._learner = Learner(setup, log.bus)
-        self._drain_s = max(map(_drain_after, log.journaled.values()), default=0.0)
+        self._surroundings = Surroundings(setup.dut, setup.ledger, setup.health, setup.monitors)
+        self._patience = Patience(log.journaled.values())
+        self._learner = Learner(setup, log.bus, self._patience)
 
     def started_event(self, slot: Slot, request: TrialRequest) -> TrialStarted:
         return TrialStarted(
@@ -59,9 +56,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
 
         Where the DUT died in it, the trial is kept and the run ends.
         """
-        reading, failure = await self._read(slot, self._with_longer_drain(request))
-        if self._drain_s > request.drain_s:
-            reading = reading.model_copy(update={"drain_s": self._drain_s})
+        reading, failure = await self._read(slot, request)
         broken = failure and f"the DUT {failure}"
         if failure is None and request.purpose is not Purpose.IDLE:
             broken = await self._learner.find_broken_path(slot, request, reading)
@@ -80,14 +75,10 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             reading=reading,
             verdict=judge(evidence, self._thresholds, adjusts=request.adjusts),
         )
-        self._drain_s = max(self._drain_s, _drain_after(trial))
+        self._patience.note(trial)
         if request.purpose is not Purpose.IDLE:
             self._learner.note(trial)
         return trial, None if failure is None else dead_dut_error(failure, f"{slot.test}, trial {trial.id}")
-
-    def _with_longer_drain(self, request: TrialRequest) -> TrialRequest:
-        """The request with the drain that earlier trials showed to be needed."""
-        return request.model_copy(update={"drain_s": max(request.drain_s, self._drain_s)})
 
     async def _read(self, slot: Slot, request: TrialRequest) -> tuple[Reading, str | None]:
         """What was read of the trial; and how the DUT died in it, whose counters are then gone."""
@@ -96,6 +87,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             return await self._wait(slot, request), await dut.failure()
         await dut.begin_trial(slot.number)
         learnt = await self._learner.learn(slot, request)
+        asked, request = request, self._patience.drain(request)
         before = await self._surroundings.look(request.purpose)
         try:
             reading = await self._send(slot, request)
@@ -106,7 +98,8 @@ class TrialMaker(Maker[Trial, TrialRequest]):
                 place = f"{slot.test}, before trial {Trial.id_of(slot.number)} was read"
                 raise dead_dut_error(failure, place, error) from error
             raise
-        reading = reading.model_copy(update={"learning": learnt})
+        longer_s = request.drain_s if request.drain_s > asked.drain_s else None
+        reading = reading.model_copy(update={"learning": learnt, "drain_s": longer_s})
         if (failure := await dut.failure()) is not None:
             return reading, failure
         receivers = self._receivers(request)
@@ -176,11 +169,3 @@ class TrialMaker(Maker[Trial, TrialRequest]):
     def dut(self) -> FrameDut:
         """The DUT of its trials."""
         return self._setup.dut
-
-
-def _drain_after(trial: Trial) -> float:
-    """The drain that the trials after this one need at least: a longer one where frames came late, else that of it."""
-    used = trial.reading.drain_s or trial.request.drain_s
-    if any(finding.reason is Reason.LATE for finding in trial.verdict.findings):
-        return max(_LONGER_DRAIN * (used + trial.request.settle_s), _LEAST_LONGER_DRAIN_S)
-    return trial.reading.drain_s or 0.0

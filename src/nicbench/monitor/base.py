@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from nicbench.core.monitor import MonitorPlan
 from nicbench.core.pattern import Way
-from nicbench.core.reading import LearntFlows
+from nicbench.core.reading import LearntFlows, PathChanges
 from nicbench.core.round import MachineCpu
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
@@ -27,6 +27,14 @@ class Monitors(ABC):
     @abstractmethod
     async def end_trial(self) -> None:
         """The trial is over: the monitors take samples again."""
+
+    @abstractmethod
+    async def watch(self) -> None:
+        """From now on whatever others change on the path of frames is noted; what was noted before is forgotten."""
+
+    @abstractmethod
+    async def changes(self) -> PathChanges | None:
+        """What changed since ``watch``; nothing is noted any more. None where a part of the path is not watched."""
 
     @abstractmethod
     async def begin_round(self, number: int) -> None:
@@ -89,12 +97,20 @@ class FakeMonitors(Monitors):
     """``heard`` is what a run told it, in order."""
 
     heard: list[str] = field(default_factory=list)
+    seen: PathChanges | None = None
+    """What others changed in every sample."""
 
     async def begin_trial(self, number: int, duration_s: float | None) -> None:
         self.heard.append(f"trial {number}" if duration_s is None else f"trial {number} of {duration_s:g} s")
 
     async def end_trial(self) -> None:
         self.heard.append("end")
+
+    async def watch(self) -> None:
+        return
+
+    async def changes(self) -> PathChanges | None:
+        return self.seen
 
     async def begin_round(self, number: int) -> None:
         self.heard.append(f"round {number}")

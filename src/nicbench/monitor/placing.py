@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nicbench.core.cpus import cpu_list
 from nicbench.hosts.base import Host
-from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.base import Testbed, TestHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,56 @@ def worker_cpus(testbed: Testbed, tester: Mapping[str, Any]) -> set[int]:
     return workers
 
 
-def machines(hosts: Collection[Host]) -> dict[str, tuple[Host, dict[str, str]]]:
-    """The machines behind hosts: by name the host, and the network namespaces with the path of each.
+@dataclass
+class Machine:
+    """A machine behind hosts, on which one monitor runs."""
+
+    host: Host
+    namespaces: dict[str, str] = field(default_factory=dict)
+    """Network namespaces on it, with the path of each."""
+    watched: dict[str | None, WatchedNetwork] = field(default_factory=dict)
+    """Networks on the path of frames by path; None: the machine's own."""
+
+
+@dataclass
+class WatchedNetwork:
+    """A network in which changes are noted: ``names`` of its hosts, and the interfaces that count, none for all."""
+
+    names: list[str]
+    devices: list[str]
+
+
+def machines(hosts: Collection[TestHost]) -> dict[str, Machine]:
+    """The machines behind hosts, by name.
 
     A namespace shares all but its interfaces with the machine that it is on, and a container all but what it may use
-    of it: one monitor tells of all.
+    of it: one monitor tells of all. A network that is a container's alone cannot be entered, and is not watched.
     """
-    found: dict[str, tuple[Host, dict[str, str]]] = {}
+    found: dict[str, Machine] = {}
     names: dict[str, str] = {}
-    for host in hosts:
-        spec, namespaces = host.spec(), {}
+    for each in hosts:
+        spec, namespaces, path, is_entered = each.host.spec(), dict[str, str](), None, True
         while "inner" in spec:
-            network = str(spec.get("network", ""))
+            network = str(spec.get("network", "host"))
             if spec.get("kind") == "netns":
-                namespaces[str(spec["namespace"])] = f"/run/netns/{spec['namespace']}"
+                path = f"/run/netns/{spec['namespace']}"
+                namespaces[str(spec["namespace"])] = path
             elif network.startswith("ns:"):
-                namespaces[network.rpartition("/")[2]] = network.removeprefix("ns:")
+                path = network.removeprefix("ns:")
+                namespaces[network.rpartition("/")[2]] = path
+            elif network != "host":
+                is_entered = False
             spec = spec["inner"]
         key = repr(sorted(spec.items()))
-        own = host.machine.name
+        own = each.host.machine.name
         name = names.get(key) or (f"{own} ({len(names) + 1})" if own in names.values() else own)
         names[key] = name
-        found.setdefault(name, (host.machine, {}))[1].update(namespaces)
+        machine = found.setdefault(name, Machine(each.host.machine))
+        machine.namespaces.update(namespaces)
+        # In a network that others use, what becomes of their interfaces is theirs.
+        is_shared = path is None and not machine.host.made_here
+        if is_entered and (each.devices or not is_shared):
+            watched = machine.watched.setdefault(path, WatchedNetwork([], []))
+            watched.names.append(each.name)
+            watched.devices += each.devices if is_shared else ()
     return found

@@ -1,12 +1,14 @@
 """The monitors of a run: one process on each machine, whose samples go to the run folder as they come.
 
-From the same lines follows how busy a machine was during a round.
+From the same lines follows how busy a machine was during a round. Where no samples are wanted they still watch what
+others change on the path.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import resource
@@ -18,20 +20,23 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from nicbench.core.base import Frozen
 from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Bus, Note
 from nicbench.core.monitor import MonitorCost, MonitorPlan, MonitorSettings
+from nicbench.core.reading import PathChanges
 from nicbench.core.round import MachineCpu
 from nicbench.engine.binaries import deploy_binary
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import MARK, owner_mark
 from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient
-from nicbench.monitor.placing import BESIDE_ROUNDS, Place, machines, place
+from nicbench.monitor.placing import BESIDE_ROUNDS, Machine, Place, machines, place
 from nicbench.stats.cpu import BUSY, CpuStates, add_times, utilisation
 from nicbench.stats.cpu_users import Census, parse_census, tell_apart, with_exact_children
 from nicbench.store.monitor_samples import SAMPLE, MonitorLog
+from nicbench.testbed.labs.base import TestHost
 
 _CPU: Final = "cpu_"
 _STATES: Final = (*BUSY, "idle", "iowait", "steal")
@@ -115,7 +120,8 @@ class _WatchedMachine:
 
     name: str
     client: MonitorClient
-    plan: MonitorPlan
+    plan: MonitorPlan | None
+    """None where it takes no samples: it only watches what others change."""
     watch: CpuWatch
     is_local: bool
     census: Census | None = None
@@ -131,15 +137,17 @@ class RunningMonitors(Monitors):
         self._watched: list[_WatchedMachine] = []
         self._renewing: asyncio.Task[None] | None = None
         self._lost: set[str] = set()
+        self._sees_all = True
+        """Whether a monitor runs on each machine."""
 
     @property
     def plans(self) -> tuple[MonitorPlan, ...]:
-        return tuple(each.plan for each in self._watched)
+        return tuple(each.plan for each in self._watched if each.plan is not None)
 
     async def start(
         self,
         settings: MonitorSettings,
-        hosts: Collection[Host],
+        hosts: Collection[TestHost],
         measuring: Collection[int] | None,
         engine_folder: str | None = None,
     ) -> None:
@@ -147,10 +155,13 @@ class RunningMonitors(Monitors):
 
         None: workloads may use every CPU, and the monitor goes on beside them.
         """
-        for name, (machine, namespaces) in machines(hosts).items():
+        for name, machine in machines(hosts).items():
+            if not settings.enabled and not machine.watched:
+                continue
             try:
-                await self._start_on(name, machine, namespaces, settings, measuring, engine_folder)
+                await self._start_on(name, machine, settings, measuring, engine_folder)
             except NicbenchError as error:
+                self._sees_all = False
                 step = f" ({error.next_step})" if error.next_step else ""
                 self._tell(f"{name} is not watched by a monitor: {error.message}{step}")
         if self._watched:
@@ -159,12 +170,12 @@ class RunningMonitors(Monitors):
     async def _start_on(
         self,
         name: str,
-        host: Host,
-        namespaces: dict[str, str],
+        machine: Machine,
         settings: MonitorSettings,
         measuring: Collection[int] | None,
         engine_folder: str | None,
     ) -> None:
+        host = machine.host
         process = await host.start([await deploy_binary(host, NAME, engine_folder)])
         watch = CpuWatch()
         clock_is_known = host.kind == "local"
@@ -173,6 +184,8 @@ class RunningMonitors(Monitors):
 
         def heard(line: str) -> None:
             nonlocal clock_is_known
+            if not settings.enabled:
+                return
             if name in self._lost:  # it may live on, and nobody knows any more to which trial its samples belong
                 return
             if not clock_is_known and line.startswith(SAMPLE):
@@ -190,13 +203,23 @@ class RunningMonitors(Monitors):
                 interval_ms=round(settings.interval * 1000),
                 cpus=list(where.cpus),
                 processes=[os.getpid()] if host.kind == "local" else [],
-                namespaces=[{"name": each, "path": path} for each, path in namespaces.items()],
+                namespaces=[{"name": each, "path": path} for each, path in machine.namespaces.items()],
+                watched=[
+                    {"name": ", ".join(each.names), "path": path, "devices": each.devices}
+                    for path, each in machine.watched.items()
+                ],
                 mark=f"{MARK}={owner_mark()}",
             )
-            await client.request("start")
+            if settings.enabled:
+                await client.request("start")
         except BaseException:
             await client.close()
             raise
+        for each in configured.get("unwatched") or ():
+            self._tell(f"what others change in {each['network']} is not wholly seen: {each['missing']}")
+        if not settings.enabled:
+            self._watched.append(_WatchedMachine(name, client, None, watch, host.kind == "local"))
+            return
         plan = _plan(name, settings, where, hello, configured)
         self._watched.append(_WatchedMachine(name, client, plan, watch, host.kind == "local"))
 
@@ -204,6 +227,9 @@ class RunningMonitors(Monitors):
         await self._stop_renewing()
         silent_s = 0.0 if duration_s is None else duration_s + _BESIDE_TRIAL_S
         for each in self._living():
+            if each.plan is None:
+                await self._ask(each, "renew", duration_s=silent_s)
+                continue
             begun = partial(self._log.trial, each.name, number)
             await self._ask(each, "pause", on_reply=begun, duration_s=silent_s, only_interrupting=not each.plan.paused)
         if duration_s is None:
@@ -211,24 +237,42 @@ class RunningMonitors(Monitors):
 
     async def end_trial(self) -> None:
         await self._stop_renewing()
-        for each in self._living():
+        for each in self._sampling():
             await self._ask(each, "resume", on_reply=partial(self._log.trial, each.name, None))
         self._renewing = asyncio.create_task(self._renew())
 
+    async def watch(self) -> None:
+        await asyncio.gather(*(self._ask(each, "watch") for each in self._living()))
+
+    async def changes(self) -> PathChanges | None:
+        living = self._living()
+        replies = await asyncio.gather(*(self._ask(each, "changes") for each in living))
+        try:
+            seen = [
+                PathChanges.model_validate(_fields_of(reply, PathChanges)) for reply in replies if reply is not None
+            ]
+        except ValidationError as error:
+            self._tell(f"what others changed on the path is not known: {error.errors()[0]['msg']}")
+            return None
+        # What one machine saw is told, even if another could not look.
+        whole = functools.reduce(PathChanges.add, seen, PathChanges())
+        is_whole = self._sees_all and len(seen) == len(self._watched) > 0
+        return whole if is_whole or whole != PathChanges() else None
+
     async def begin_round(self, number: int) -> None:
-        for each in self._living():
+        for each in self._sampling():
             begun = partial(self._note_begun, each, number)
             await self._ask(each, "sample", on_reply=begun)
-        await asyncio.gather(*(self._count(each) for each in self._living()))
+        await asyncio.gather(*(self._count(each) for each in self._sampling()))
 
     def _note_begun(self, each: _WatchedMachine, number: int) -> None:
         self._log.round(each.name, number)
         each.watch.begin()
 
     async def end_round(self) -> tuple[MachineCpu, ...]:
-        counted = [(each, each.census) for each in self._living()]
+        counted = [(each, each.census) for each in self._sampling()]
         await asyncio.gather(*(self._count(each) for each, _ in counted))
-        for each in self._living():
+        for each in self._sampling():
             await self._ask(each, "sample", on_reply=partial(self._log.trial, each.name, None))
         return tuple(
             add_users(each.watch.end(each.name), before, each.census) for each, before in counted if not each.lost
@@ -250,21 +294,26 @@ class RunningMonitors(Monitors):
         for each in self._watched:
             with contextlib.suppress(NicbenchError, ValidationError):
                 reply = await each.client.close()
-                if reply is not None:
-                    self._log.cost(each.name, MonitorCost.model_validate(_cost_of(reply)))
+                if reply is not None and each.plan is not None:
+                    self._log.cost(each.name, MonitorCost.model_validate(_fields_of(reply, MonitorCost)))
         self._watched = []
+
+    def _sampling(self) -> list[_WatchedMachine]:
+        return [each for each in self._living() if each.plan is not None]
 
     def _living(self) -> list[_WatchedMachine]:
         return [each for each in self._watched if not each.lost]
 
-    async def _ask(self, each: _WatchedMachine, command: str, **fields: Any) -> None:
+    async def _ask(self, each: _WatchedMachine, command: str, **fields: Any) -> dict[str, Any] | None:
+        """The reply; None where the monitor is lost, which is told."""
         try:
-            await each.client.request(command, **fields)
+            return await each.client.request(command, **fields)
         except NicbenchError as error:
             each.lost = True
             self._lost.add(each.name)
             self._log.trial(each.name, None)
             self._tell(f"the monitor of {each.name} {error.message}; the run goes on without it")
+            return None
 
     async def _renew(self) -> None:
         """Between trials, and during one of which nobody knows how long it takes.
@@ -335,5 +384,5 @@ def _plan(
     )
 
 
-def _cost_of(reply: dict[str, Any]) -> dict[str, Any]:
-    return {name: reply.get(name) for name in MonitorCost.model_fields}
+def _fields_of(reply: dict[str, Any], model: type[Frozen]) -> dict[str, Any]:
+    return {name: reply.get(name) for name in model.model_fields}

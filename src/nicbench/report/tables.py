@@ -40,6 +40,7 @@ _CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
         Reason.TESTER_FAILED: "the tester failed",
         Reason.HARDWARE: "a link, a bus or the cooling had errors",
         Reason.CONTRADICTED: "a port's counters contradict the tools",
+        Reason.CHANGED: "somebody changed the path of the frames",
         Reason.HEALTH: "the tester's health could not be read",
     }
 )

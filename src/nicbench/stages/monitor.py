@@ -14,7 +14,7 @@ from nicbench.store.monitor_samples import MonitorLog
 
 @asynccontextmanager
 async def run_monitors(setting: TurnSetting, rig: Rig[Any]) -> AsyncIterator[Monitors]:
-    """None runs where the bench file says ``off``, and where there are no hosts: nothing but arithmetic is measured.
+    """None runs where there are no hosts: nothing but arithmetic is measured. ``off`` leaves out the samples alone.
 
     They end before the testbed is taken down: they hold its namespaces open.
     """
@@ -22,9 +22,8 @@ async def run_monitors(setting: TurnSetting, rig: Rig[Any]) -> AsyncIterator[Mon
     log = MonitorLog(folder.path, int(setting.began * 1e9), folder.redactor)
     monitors = RunningMonitors(log, setting.bus)
     try:
-        if settings.enabled and rig.watched_hosts:
-            hosts = [each.host for each in rig.watched_hosts]
-            await monitors.start(settings, hosts, rig.measuring_cpus, setting.engine_folder)
+        if rig.watched_hosts:
+            await monitors.start(settings, rig.watched_hosts, rig.measuring_cpus, setting.engine_folder)
         yield monitors
     finally:
         await monitors.close()

@@ -81,7 +81,7 @@ class _ServedRig(FrameRig):
             testbed=self._testbed,
             dut=self.dut,
             surroundings=Surroundings(
-                self.dut, await LedgerReader.of(self._testbed), await HealthReader.of(self._testbed)
+                self.dut, await LedgerReader.of(self._testbed), await HealthReader.of(self._testbed), monitors
             ),
             monitors=monitors,
             thresholds=setting.thresholds,

@@ -1,8 +1,9 @@
 """The driver of the tester's kernel interfaces where a bench file names none: one for a run, chosen as it begins.
 
 ``xdp``, programs in the kernel, where the tests, the traffic and the tester's options can be with it and every
-interface of every configuration carries it, which is tried; else ``net_af_xdp``. The choice is journaled, and a
-resumed run keeps it: rates of two drivers are not compared.
+interface of every configuration carries it, which is tried; else ``net_af_xdp``, unless the frames or the interfaces
+are too large for it and ``net_af_packet`` takes them, which is tried, too. The choice is journaled, and a resumed run
+keeps it: rates of two drivers are not compared.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from nicbench.testbed.testers.packets import ALWAYS
 from nicbench.testbed.wired import TESTER
 
 XDP: Final = "xdp"
+_LAST: Final = "net_af_packet"
+"""The driver for what no AF_XDP socket holds: large frames and MTUs."""
 
 
 def leaves_driver(bench: BenchFile) -> bool:
@@ -106,13 +109,41 @@ async def _choose(
         reason = None if lack is None else _of(whole, each, lack)
     if reason is None:
         return DriverChosen(driver=XDP, reason=BY_THE_KERNEL)
+    for each in open_ones:
+        if each.lab is None and each.configuration == bench.configuration:
+            lack = await _lack_of_sockets(each, hosts[TESTER], engine_folder)
+            if lack is not None:
+                return DriverChosen(driver=_LAST, reason=f"{reason}; and {ALWAYS} cannot: {_of(whole, each, lack)}")
     return DriverChosen(driver=ALWAYS, reason=reason)
+
+
+async def _lack_of_sockets(bench: BenchFile, host: Host, engine_folder: str | None) -> str | None:
+    """Why AF_XDP cannot drive the tester's own interfaces where packet sockets can; None where neither or it can."""
+    if explain_objection(bench.with_driver(_LAST)) is not None:
+        return None
+    room = explain_no_room(bench, ALWAYS)
+    devices = [str(port.device) for port in bench.ports.values() if _is_open(port)]
+    if isinstance(host, NetnsHost) and not await host.exists():
+        host = host.inner
+    interfaces = await interfaces_of(host)
+    try:
+        for device in devices:
+            check_interface(interfaces, device, f"{host.name}, {device}", for_tester=True)
+    except NotReadyError:
+        return room
+    if room is None:
+        sockets = [
+            {"name": each, "kind": "af_xdp", "device": each, "queue": 0, "xdp_program": None} for each in devices
+        ]
+        room = await refusal_of_ports(host, sockets, engine_folder)
+    packets = [{"name": each, "kind": "af_packet", "device": each} for each in devices]
+    return room if room is not None and await refusal_of_ports(host, packets, engine_folder) is None else None
 
 
 def _objection(whole: BenchFile, open_ones: Sequence[BenchFile]) -> str | None:
     """Why what the bench file asks for cannot be with programs in the kernel."""
     for each in open_ones:
-        lack = explain_objection(each.with_driver(XDP)) or explain_no_room(each) or _other_port(each)
+        lack = explain_objection(each.with_driver(XDP)) or explain_no_room(each, XDP) or _other_port(each)
         if lack is not None:
             return _of(whole, each, lack)
     return None

@@ -1,6 +1,8 @@
-"""XDP programs: brought to where they are needed, seen and detached with ip, their maps used with bpftool.
+"""BPF programs: brought to where they are needed and loaded with bpftool, seen and detached with ip.
 
-Nothing here knows what a program does. ``xdp.py`` attaches them, undo first.
+Nothing here knows what a program does. ``xdp.py`` attaches them, undo first. A program is loaded by libbpf, and has its
+name for bpftool and tc in a BPF file system of a mount namespace of its own, which ends with the command: ip(8) would
+look for any that is mounted, and fails where that one is out of its reach.
 """
 
 from __future__ import annotations
@@ -14,6 +16,26 @@ from typing import Any
 from nicbench.core.errors import HostError
 from nicbench.engine.binaries import deploy_file, find_program
 from nicbench.hosts.base import Host
+
+_OWN = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-ec")
+_MOUNT = "mount --make-rprivate /sys; mount -t bpf bpf /sys/fs/bpf; "
+
+
+def with_own_names(script: str, *arguments: str) -> tuple[str, ...]:
+    """Returns the command that runs a script of sh (``$1``..) in whose ``/sys/fs/bpf`` names end with it."""
+    return (*_OWN, _MOUNT + script, "sh", *arguments)
+
+
+def with_program(program: Path, script: str, *arguments: str) -> tuple[str, ...]:
+    """Returns the command that loads an object file of one program, and runs a script; ``$NAMED`` is the program."""
+    load = "NAMED=/sys/fs/bpf/program; bpftool prog load $1 $NAMED; shift; "
+    return with_own_names(load + script, str(program), *arguments)
+
+
+def attachment(program: Path, device: str, mode: str, *, replaces: bool = False) -> tuple[str, ...]:
+    """Returns the command that loads an XDP program and attaches it; ``replaces``: also in the place of another."""
+    overwrite = " overwrite" if replaces else ""
+    return with_program(program, f"bpftool net attach {mode} pinned $NAMED dev $1{overwrite}", device)
 
 
 async def deploy_program(host: Host, name: str) -> Path:

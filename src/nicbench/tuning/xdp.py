@@ -1,7 +1,7 @@
 """Attaches XDP programs through the undo stack; for a while also in the place of another, which then comes back.
 
-A program that the kernel no longer uses is gone, its maps too. So a process holds the old one meanwhile, pinned in a
-BPF file system of a mount namespace of its own: when that process ends, nothing is left of the pin.
+A program that the kernel no longer uses is gone, its maps too. So a process holds the old one meanwhile, by a name that
+ends with it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ from nicbench.tuning.undo.detach_xdp import DetachXdp
 _HOLD_TIMEOUT_S = 10.0
 _HELD = "held"
 # $1 is the program's id. It ends with its stdin, or with us.
-_HOLD = f"mount -t bpf bpf /sys/fs/bpf && bpftool prog pin id $1 /sys/fs/bpf/held >&2 && echo {_HELD} && read -r _"
+_HOLD = f"bpftool prog pin id $1 /sys/fs/bpf/held >&2; echo {_HELD}; read -r _ || true"
 _NATIVE, _GENERIC = "xdpdrv", "xdpgeneric"
 _MODES = {1: _NATIVE, 2: _GENERIC, 3: "xdpoffload"}  # XDP_ATTACHED_* of linux/if_link.h
 
 
-async def attach(
-    changes: Changes, host: Host, device: str, program: Path, *, section: str = "xdp", mode: str = "xdpdrv"
-) -> int:
-    """Attaches the program of ``section`` in the object file ``program``, undo first; returns its id.
+async def attach(changes: Changes, host: Host, device: str, program: Path, *, mode: str = "xdpdrv") -> int:
+    """Attaches the program in the object file ``program``, undo first; returns its id.
 
     ``mode`` is ``xdpdrv`` (the driver's own path), ``xdpgeneric`` or ``xdp`` (the kernel chooses). A device that
     already has a program is refused: it is somebody's.
@@ -42,12 +40,12 @@ async def attach(
         )
 
     async def apply() -> None:
-        await host.run(("ip", "link", "set", "dev", device, mode, "obj", str(program), "sec", section))
+        await host.run(bpf.attachment(program, device, mode))
 
     await changes.make(host, DetachXdp(device=device), apply)
     number = await bpf.attached_program(host, device)
     if number is None:
-        raise HostError("ip reported success, but no XDP program is attached", place=device)
+        raise HostError("bpftool reported success, but no XDP program is attached", place=device)
     return number
 
 
@@ -84,7 +82,7 @@ async def program_in_place(changes: Changes, host: Host, device: str, program: P
             if mode == _GENERIC:  # an interface has one hook at a time
                 await bpf.detach(host, device, present)
             ours = _NATIVE if mode == _GENERIC else mode
-            await host.run(("ip", "-force", "link", "set", "dev", device, ours, "obj", str(program), "sec", "xdp"))
+            await host.run(bpf.attachment(program, device, ours, replaces=True))
 
         try:
             await changes.make(host, DetachXdp(device=device), replace)
@@ -106,9 +104,7 @@ async def _replacement(host: Host, device: str, replaced: int) -> int:
 
 
 async def _hold(host: Host, program_id: int) -> Process:
-    holder = await host.start(
-        ("unshare", "--mount", "--propagation", "private", "sh", "-c", _HOLD, "hold", str(program_id))
-    )
+    holder = await host.start(bpf.with_own_names(_HOLD, str(program_id)))
     if await holder.read_line(_HOLD_TIMEOUT_S) != _HELD:
         await holder.wait(_HOLD_TIMEOUT_S)
         raise HostError(f"XDP program {program_id} cannot be held: {holder.stderr_tail()}", place=host.name)

@@ -1,9 +1,11 @@
 //! Everything unsafe: the calls of the kernel that the standard library does not have.
 #![allow(unsafe_code)]
 
+pub mod bpf;
 pub mod clock;
 pub mod directory;
 pub mod namespace;
+pub mod netlink;
 pub mod poll;
 pub mod scheduling;
 pub mod signal;

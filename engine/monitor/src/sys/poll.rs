@@ -12,21 +12,27 @@ pub enum Wait {
     Interrupted,
 }
 
-/// Until something can be read from `descriptor`, its other end is closed, or `wait` is over.
-pub fn readable(descriptor: i32, wait: Duration) -> io::Result<Wait> {
-    until(descriptor, libc::POLLIN, wait)
+/// Until something can be read from one of them, its other end is closed, or `wait` is over.
+pub fn readable(descriptors: &[i32], wait: Duration) -> io::Result<Wait> {
+    until(descriptors, libc::POLLIN, wait)
+}
+
+/// Whether something can be read from `descriptor` now, or its other end is closed.
+pub fn has_input(descriptor: i32) -> bool {
+    readable(&[descriptor], Duration::ZERO).is_ok_and(|wait| wait == Wait::Ready)
 }
 
 /// Until `descriptor` takes at least a byte.
 pub fn writable(descriptor: i32, wait: Duration) -> io::Result<Wait> {
-    until(descriptor, libc::POLLOUT, wait)
+    until(&[descriptor], libc::POLLOUT, wait)
 }
 
-fn until(descriptor: i32, events: i16, wait: Duration) -> io::Result<Wait> {
-    let mut watched = libc::pollfd { fd: descriptor, events, revents: 0 };
+fn until(descriptors: &[i32], events: i16, wait: Duration) -> io::Result<Wait> {
+    let mut watched: Vec<_> = descriptors.iter().map(|fd| libc::pollfd { fd: *fd, events, revents: 0 }).collect();
     let wait = libc::timespec { tv_sec: wait.as_secs() as libc::time_t, tv_nsec: wait.subsec_nanos().into() };
-    // SAFETY: one pollfd and one timespec, both of which outlive the call; no signal mask.
-    let result = unsafe { libc::ppoll(&raw mut watched, 1, &raw const wait, std::ptr::null()) };
+    let count = watched.len() as libc::nfds_t;
+    // SAFETY: `count` pollfds and one timespec, which outlive the call; no signal mask.
+    let result = unsafe { libc::ppoll(watched.as_mut_ptr(), count, &raw const wait, std::ptr::null()) };
     match result {
         0 => Ok(Wait::TimedOut),
         1.. => Ok(Wait::Ready),

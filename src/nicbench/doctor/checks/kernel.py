@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nicbench.core.errors import NicbenchError
 from nicbench.doctor.base import Check, Examination, missing, ok
 from nicbench.hosts.base import Host
-from nicbench.tuning.bpf import deploy_program
+from nicbench.tuning.bpf import attachment, deploy_program
 
 # Tried in a namespace without a name, which ends with the shell: nothing remains.
 _VETH = "ip link add name nbdoc0 type veth peer name nbdoc1"
@@ -65,8 +65,8 @@ async def _try_xdp_program(host: Host) -> Check:
     name = "XDP programs"
     try:
         program = await deploy_program(host, "pass")
-        attach = f'{_VETH} && ip link set dev nbdoc0 xdpdrv obj "$1" sec xdp'
-        done = await host.run(("unshare", "--net", "sh", "-c", attach, "sh", str(program)), check=False)
+        attach = ("sh", "-ec", f'{_VETH}; exec "$@"', "sh", *attachment(program, "nbdoc0", "xdpdrv"))
+        done = await host.run(("unshare", "--net", *attach), check=False)
     except NicbenchError as error:
         return missing(name, error.message.splitlines()[0], error.next_step)
     if done.status == 0:

@@ -37,6 +37,7 @@ from nicbench.core.described import DescribedPlugin
 from nicbench.core.dut_work import DutWork
 from nicbench.core.endpoint import Mount
 from nicbench.core.pattern import Pattern
+from nicbench.core.reading import ChangeKind
 from nicbench.core.traffic import Name
 from nicbench.testbed.labs.base import EndpointTestbed, Queues, Testbed
 from nicbench.tuning.changes import Changes
@@ -87,6 +88,8 @@ class Dut(DescribedPlugin, ABC):
     Options: ClassVar[type[Frozen]]
     port_kind: ClassVar[str] = "kernel"
     """The kind of its ports: kernel interfaces, or the ports of a lab with the same ``port_kind``."""
+    changes_itself: ClassVar[frozenset[ChangeKind]] = frozenset()
+    """What it changes on its host by itself while frames pass, as a routing daemon does."""
     is_set_up: ClassVar[bool] = True
     """Whether ``up`` does anything; False for a DUT that exists already, behind the ports of any tester."""
     takes_cards: ClassVar[bool] = False

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError
 from nicbench.core.pattern import Pattern
+from nicbench.core.reading import ChangeKind
 from nicbench.testbed.addressing import (
     MOST_PORTS,
     check_version,
@@ -88,6 +89,7 @@ class External(FrameDut):
     Options = ExternalOptions
     most_ports = MOST_PORTS
     returns_on_same_port = True
+    changes_itself = frozenset({ChangeKind.NEIGHBOUR, ChangeKind.ROUTE})
     options: ExternalOptions
 
     def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:

@@ -19,7 +19,7 @@ from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.options import ContainerOptions, SshOptions
 from nicbench.testbed.interfaces.options import BondSettings, HashPolicy, require_links
-from nicbench.tuning.bpf import deploy_program
+from nicbench.tuning.bpf import deploy_program, with_program
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.remove_path import RemovePath
 
@@ -79,10 +79,10 @@ async def free_senders(host: Host, device: str) -> str | None:
 
     NotReadyError where the program is not compiled, or cannot be put on the host.
     """
-    program = str(await deploy_program(host, "wire"))
+    program = await deploy_program(host, "wire")
+    add = "tc qdisc replace dev $1 clsact; tc filter replace dev $1 ingress bpf da pinned $NAMED"
     try:
-        await host.run(("tc", "qdisc", "replace", "dev", device, "clsact"))
-        await host.run(("tc", "filter", "replace", "dev", device, "ingress", "bpf", "da", "obj", program, "sec", "tc"))
+        await host.run(with_program(program, add, device))
     except HostError as error:
         return error.message
     return None

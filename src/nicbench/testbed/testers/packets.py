@@ -86,7 +86,8 @@ class EngineOptions(Frozen):
     driver: KernelDriver | None = None
     """For kernel interfaces. `xdp`: programs in the kernel make and check the frames. `net_af_xdp`: AF_XDP.
     `net_af_packet`: where BPF is not allowed. `net_pcap`: for the kernel's time stamps (slow, one worker). Without it
-    the run chooses `xdp` where that can do everything, else `net_af_xdp`.
+    the run chooses `xdp` where that can do everything, else `net_af_xdp`, or `net_af_packet` for frames and MTUs of
+    own ports that fit no page.
     """
     worker_cpu: int | None = Field(default=None, ge=0)
     """The CPU of the loop that sends and receives; without it nicbench chooses one."""
