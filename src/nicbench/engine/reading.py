@@ -104,12 +104,24 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     """
     try:
         reading = _reading(drain, late)
-        require_identities(reading)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        step = "build engine and controller from the same source: `make install`"
-        raise EngineError(f"the engine's counts are inconsistent: {why}", kind="protocol", next_step=step) from error
+        raise _inconsistent(error) from error
+    return require_consistent(reading)
+
+
+def require_consistent(reading: Reading) -> Reading:
+    """Returns a reading that an engine gave. EngineError where its counts contradict themselves."""
+    try:
+        require_identities(reading)
+    except ValueError as error:
+        raise _inconsistent(error) from error
     return reading
+
+
+def _inconsistent(error: Exception) -> EngineError:
+    why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    step = "build engine and controller from the same source: `make install`"
+    return EngineError(f"the engine's counts are inconsistent: {why}", kind="protocol", next_step=step)
 
 
 def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
