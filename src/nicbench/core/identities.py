@@ -17,6 +17,8 @@ MOST_FRAMES: Final = 2**63 - 1
 """More than any tester sends; a table holds no greater number."""
 _FATES: Final = ("received", "lost", "late", "corrupted", "unattributed")
 """What becomes of a frame that was sent: each has one of these."""
+_MOST_OF: Final = {"_frames": MOST_FRAMES, "loss_percent": 100, "loss_ratio": 1}
+"""The greatest value that each of these can have, by the end of its name."""
 _OF_PORTS: Final = ("corrupted_unattributed", "foreign", "misdirected", "stale")
 """Counts of ports, of which a stream has none."""
 
@@ -43,6 +45,20 @@ def contradiction_in(counts: Mapping[str, int | None], *, into_sink: bool = Fals
     copied = known.get("duplicated", 0) + known.get("corrupted_copies", 0)
     if copied and not known["received"] + known.get("corrupted", 0) + known.get("late", 0):
         return f"{copied} frames came again, and none came first"
+    return None
+
+
+def contradiction_in_values(values: Mapping[str, object]) -> str | None:
+    """Says which value of a result cannot be: a number of frames, or a share of them that is lost; None: each can."""
+    for name, value in values.items():
+        if not isinstance(value, int | float):
+            continue
+        most = next((most for end, most in _MOST_OF.items() if name.endswith(end)), None)
+        if most is not None and not 0 <= value <= most:
+            return f"{name} is {value}: " + ("less than none" if value < 0 else f"more than {most}")
+    sent, lost = values.get("sent_frames"), values.get("lost_frames")
+    if isinstance(sent, int) and isinstance(lost, int) and lost > sent:
+        return f"{lost} frames are lost, of {sent} sent"
     return None
 
 
