@@ -22,6 +22,7 @@ from nicbench.stages.hosts import describe_making
 from nicbench.stages.machine import claims, hold_for_run
 from nicbench.stages.monitor import run_monitors
 from nicbench.stages.plan import describe, disclose
+from nicbench.stages.presence import require_named
 from nicbench.stages.rigs import FrameRig, TurnSetting
 from nicbench.stages.testbed import make_dut, touches_machine
 from nicbench.stages.tuning import tune_hosts
@@ -155,6 +156,7 @@ async def served_bed(
     began = time.monotonic()
     bus.publish(make_run_started(bench, folder.run_id, resumed=False, redacted=folder.redactor is not None))
     turn = bench.turns[0]
+    await require_named(bench)
     async with (
         hold_for_run(folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s) as changes,
         one_turn(turn, changes, bus),
