@@ -13,6 +13,7 @@ from nicbench.stages.machine import claims, hold_for_run
 from nicbench.stages.monitor import run_monitors
 from nicbench.stages.nothing_measured import find_nothing_measured
 from nicbench.stages.plan import describe, disclose
+from nicbench.stages.presence import require_named
 from nicbench.stages.rigs import TurnSetting, rig_of
 from nicbench.stages.same_machines import see_machines
 from nicbench.stages.testbed import touches_machine
@@ -50,6 +51,7 @@ async def run(
     forget_request(folder.path)
     bus.publish(make_run_started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
     try:
+        await require_named(bench)
         async with hold_for_run(
             folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s
         ) as changes:

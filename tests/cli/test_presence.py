@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.stages.presence import look_for_named
+from nicbench.core.errors import NotReadyError
+from nicbench.stages.presence import look_for_named, require_named
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STREAMS = """\
@@ -123,3 +126,46 @@ def test_a_tool_of_a_test_that_is_not_installed_is_named_with_its_package(
     ended = nicbench("run", "--dry-run", "lab.yaml")
     assert ended.status == 3
     assert "test a: there is no program nuttcp; install it: apt-get install nuttcp" in ended.stdout
+
+
+ROUTED = """\
+nicbench: 1
+title: t
+lab: {kind: clients, ports: 2}
+dut: {kind: DUT}
+tests: [{name: a, method: stream}]
+"""
+
+
+def refused(text: str, tmp_path: Path) -> str:
+    path = tmp_path / "bench.yaml"
+    path.write_text(text)
+    with pytest.raises(NotReadyError) as told:
+        asyncio.run(require_named(load(path), tmp_path / "runtime"))
+    return str(told.value)
+
+
+@pytest.mark.parametrize(("dut", "program"), [("router", "ping"), ("firewall", "nft")])
+def test_a_program_that_the_dut_needs_is_missed_before_anything_is_waited_for(
+    dut: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == program else there(name) or "/bin/true")
+    assert f"dut: there is no program {program}\n  next: apt-get install" in refused(
+        ROUTED.replace("DUT", dut), tmp_path
+    )
+
+
+def test_what_other_runs_may_bring_back_is_left_to_whoever_holds_the_machine(tmp_path: Path) -> None:
+    text = STREAMS.format(client="{kind: netns, namespace: nowhere}", device="nosuch0")
+    assert "there is no network namespace nowhere (and 1 more" in refused(text, tmp_path)
+    record = tmp_path / "runtime" / "another" / "undo.json"
+    record.parent.mkdir(parents=True)
+    record.touch()
+    asyncio.run(require_named(load(tmp_path / "bench.yaml"), tmp_path / "runtime"))
+
+
+def test_a_run_does_not_wait_for_what_can_never_be(nicbench: Any) -> None:
+    ended = nicbench("run", str(EXAMPLES / "esxi.yaml"), "--wait", "10min")
+    assert (ended.status, list(Path("runs").glob("*"))) == (3, [])
+    assert "ports.t0: there is no PCI device 0000:03:00.0 (and 1 more" in ended.stderr

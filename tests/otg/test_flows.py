@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from nicbench.otg.configuration import read_configuration
 from nicbench.otg.refusals import OtgError
 
-from .frames import frame_of, header, program_of
+from .frames import PORTS, SERVED, flow, frame_of, header, program_of
 
 UDP = [header("ethernet"), header("ipv4", src="1.1.1.1", dst=["2.2.2.2", "2.2.2.3"]), header("udp", src_port=5)]
 _48 = {"bytes": "00" * 46}
@@ -129,9 +130,27 @@ def test_frames_of_counted_flows_are_marked_behind_their_headers_where_they_have
     assert mark not in program_of(UDP, size={"fixed": 128})["template"]
 
 
+def test_frames_of_no_given_size_have_room_for_a_signature_and_are_told_apart_by_it() -> None:
+    """Two questions of DNS differ behind UDP alone: by their headers they are one flow."""
+    question = "0100000100000000000003616263000001" + "0001"
+    flows = [
+        flow([*UDP, {"choice": "custom", "custom": {"bytes": f"{number:04x}{question}"}}], metrics={"enable": True})
+        | {"name": f"q{number}"}
+        for number in range(2)
+    ]
+    read = read_configuration({"ports": PORTS, "flows": flows}, SERVED, seed=1).flows
+    assert [each.counted for each in read] == ["signature", "signature"]
+    assert {each.mean_frame_bytes for each in read} == {42 + 21 + 16 + 4}
+
+
+def test_a_flow_without_metrics_is_received_by_nobody_who_counts() -> None:
+    assert program_of(UDP)["receive_ports"] == []
+    assert program_of(UDP, metrics={"enable": True})["receive_ports"] == [1]
+
+
 def test_frames_without_network_addresses_are_told_by_their_mac_addresses() -> None:
     packet = [header("ethernet", src=["00:00:00:00:00:01", "00:00:00:00:00:02"]), {"choice": "custom", "custom": _48}]
-    match = program_of(packet, metrics={"enable": True})["match"]
+    match = program_of(packet, metrics={"enable": True}, size={"fixed": 64})["match"]
     assert [(field["bit_offset"], field["bits"]) for field in match["fields"]] == [(0, 48), (48, 48), (96, 16)]
     assert match["fields"][1]["values"] == {"list": [1, 2]}
 

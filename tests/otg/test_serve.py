@@ -119,7 +119,7 @@ def test_a_flow_that_nobody_receives_has_counts_of_what_was_sent(server: Served)
     api.set_config(config)
     transmit(api, "start")
     metric = wait_for_stop(api)["f"]
-    assert (metric.frames_tx, metric.frames_rx, metric.loss) == (50, 0, None)
+    assert (metric.frames_tx, metric.frames_rx, metric.frames_rx_rate, metric.loss) == (50, None, None, None)
 
 
 def test_sizes_and_bursts_are_exactly_what_was_asked_for(server: Served) -> None:
@@ -206,26 +206,30 @@ def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Pa
         api = served.api()
         config = configured(api, captured=False)
         add_flow(config, "f", frames=500).packet.ethernet().ipv4().udp()
+        add_flow(config, "g", frames=100, metrics=False).packet.ethernet().ipv4().udp()
         api.set_config(config)
         transmit(api, "start")
         metric = wait_for_stop(api)["f"]
         assert metric.frames_tx == 500
         assert 5 < metric.loss < 40
         with httpx.Client(base_url=served.http, timeout=60) as client:
-            told = client.get("/nicbench/v1/transmissions").json()["transmissions"]
+            told = wait_until(lambda: client.get("/nicbench/v1/transmissions").json()["transmissions"])
             assert [each["counts"]["lost"] for each in told] == [500 - metric.frames_rx]
+            assert [each["uncounted"] for each in told] == [{"flows": 1, "sent": 100}]
             assert client.get("/nicbench/v1/flows").json()["flows"][0]["latency"]["histogram"]
             assert "Transmissions" in client.get("/nicbench/v1/report").text
         api.set_config(api.config())  # an empty one ends the session
         folder = served.run_folder()
         events = [json.loads(line) for line in (folder / "journal.ndjson").read_text().splitlines()]
         assert [event["event"] for event in events][-4:] == [
-            "configuration_set",
             "trial_finished",
+            "result_ready",
             "result_ready",
             "run_finished",
         ]
-        assert "Transmissions" in (folder / "report.html").read_text()
+        of_uncounted = events[-2]["result"]["values"]
+        assert [of_uncounted[f"{name}_frames"] for name in ("sent", "received", "lost")] == [100, None, None]
+        assert "What became of 100 frames beside them was counted by nobody" in (folder / "report.html").read_text()
         assert (folder / "MANIFEST.json").exists()
         with pytest.raises(Exception, match="there is no configuration"):
             flow_metrics(api)

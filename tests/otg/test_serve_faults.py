@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import httpx
 import pytest
 
 from nicbench.otg.api import MOST_PER_S, Pace
+from nicbench.otg.http_front import MOST_BODIES
+from nicbench.otg.model import parse_message
 from nicbench.otg.refusals import OtgError
 
 from .served import (
@@ -141,17 +144,40 @@ def test_garbage_on_any_port_is_refused_and_the_server_goes_on(server: Served) -
 
 @pytest.mark.acceptance
 def test_bodies_that_do_not_come_keep_nobody_out(server: Served) -> None:
+    """Nor do those that drip, nor calls of gRPC without a message; and the one that came first gives way."""
     host, _, port = server.http.partition("//")[2].rpartition(":")
     head = f"POST /config HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100\r\n\r\n{{"
-    hung = [socket.create_connection((host, int(port)), timeout=30) for _ in range(8)]
+    hung = [socket.create_connection((host, int(port)), timeout=30) for _ in range(MOST_BODIES)]
     for connection in hung:
         connection.sendall(head.encode())
+    for connection in hung:
+        connection.sendall(b" ")
+    with grpc.insecure_channel(server.grpc) as channel:
+        ended = threading.Event()
+        calls = [channel.stream_unary(METHOD).future(_nothing_until(ended)) for _ in range(70)]
+        asked = channel.unary_unary("/otg.Openapi/GetVersion")
+        wait_until(lambda: asked(b"", timeout=10))
+        ended.set()
+        for call in calls:
+            call.cancel()
     with httpx.Client(base_url=server.http, timeout=30) as client:
         assert client.get("/capabilities/version").status_code == 200
-    answer = hung[0].recv(4096).decode()
-    assert "no part of the body came within" in answer
+        assert client.post("/config", content="{").status_code == 400
+    assert "the body is not whole" in hung[0].recv(4096).decode()
     for connection in hung:
         connection.close()
+
+
+def _nothing_until(ended: threading.Event) -> Iterator[bytes]:
+    ended.wait(60)
+    yield from ()
+
+
+def test_a_message_of_more_parts_than_any_configuration_has_is_not_parsed() -> None:
+    for body, what in ((b"[[],[" + b"[]," * 2**20, "lists and objects"), (b"[" + b"1," * 2**23, "elements")):
+        with pytest.raises(OtgError) as refused:
+            parse_message(body)
+        assert what in refused.value.errors[0]
 
 
 async def test_more_requests_than_so_many_a_second_are_refused() -> None:

@@ -64,12 +64,14 @@ class Counts(Frozen):
     def sum_of(cls, parts: Iterable[Counts]) -> Counts:
         """Sums counts field by field; a field is None where one part is unknown, and zero for an empty iterable."""
         rows = list(parts)
-        return cls(**{name: _sum([getattr(row, name) for row in rows]) for name in cls.model_fields})
+        return cls(**{name: sum_of_known(getattr(row, name) for row in rows) for name in cls.model_fields})
 
 
-def _sum(parts: list[int | None]) -> int | None:
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
+def sum_of_known(parts: Iterable[int | None]) -> int | None:
+    """Returns the sum of counts; None where one of them is unknown."""
+    rows = list(parts)
+    known = [part for part in rows if part is not None]
+    return sum(known) if len(known) == len(rows) else None
 
 
 class TransmitGaps(Frozen):

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
+from nicbench.core.identities import contradiction_in_values
 from nicbench.core.imported import ImportedRow, ImportOrigin
 from nicbench.core.reading import PortFigures
 from nicbench.core.turn import DEFAULT, RunCounts
@@ -335,6 +336,15 @@ class Result(Frozen):
     """The figures of each port, each way, and in total, where several ways between ports carried traffic at once."""
     imported: ImportedRow | None = Field(default=None, exclude_if=lambda found: found is None)
     """The origin of a result that was not measured by nicbench. Since format 1.3."""
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Result:
+        of_ports = self.by_port
+        parts = () if of_ports is None else (of_ports.combined, *of_ports.ways, *of_ports.ports)
+        for values in (self.values, *map(dict, parts)):
+            if (why := contradiction_in_values(values)) is not None:
+                raise ValueError(f"{self.id}: {why}")
+        return self
 
     @property
     def measured_by(self) -> SampleKind | None:

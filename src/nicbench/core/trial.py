@@ -337,6 +337,13 @@ class LossBeside(Frozen):
     why: str
 
 
+class Uncounted(Frozen):
+    """Frames of which nobody counted what became: they are in no count of a trial."""
+
+    flows: int
+    sent: int
+
+
 class Reading(Frozen):
     """What the tester read in one trial, before the verdict. ``counts`` sums all streams and ports.
 
@@ -353,6 +360,8 @@ class Reading(Frozen):
     learning: tuple[LearntFlows, ...] = Field(default=(), exclude_if=lambda learnt: not learnt)
     """What came back of every stream's flows before the trial, when the DUT was taught them last."""
     counts: Counts
+    uncounted: Uncounted | None = Field(default=None, exclude_if=lambda frames: frames is None)
+    """What was sent beside the streams; None where every frame is of a stream."""
     streams: tuple[StreamReading, ...]
     beside: tuple[StreamReading, ...] = Field(default=(), exclude_if=lambda streams: not streams)
     """Streams that are no load and in no count: reports of membership, and copies at ports that should get none."""
@@ -382,6 +391,11 @@ class Reading(Frozen):
     """What others changed on the path meanwhile; None where nobody watched."""
     power: tuple[PowerOver, ...] = Field(default=(), exclude_if=lambda power: not power)
     """What each meter said of the time in which frames passed; empty where no method asked for it."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known what became of any frame that was sent."""
+        return self.uncounted is None or self.counts.intended > 0
 
     @property
     def offering_ns(self) -> int:

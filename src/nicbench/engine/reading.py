@@ -8,6 +8,7 @@ from typing import Any
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import EngineError
+from nicbench.core.identities import require_identities
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -22,6 +23,7 @@ from nicbench.core.reading import (
     TransmitDelay,
     TransmitGaps,
     Variation,
+    sum_of_known,
 )
 from nicbench.core.trial import (
     CpuTime,
@@ -98,18 +100,28 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     """Translates the reply to ``drain`` and the ``late`` counts of ``settle``, one per stream, into a ``Reading``.
 
     A frame that came after the drain is late, not lost (protocol, "Meanings"), so it is taken off ``lost`` here.
-    EngineError where the replies are no reading, or a count is below 0.
+    EngineError where the replies are no reading, or its counts contradict themselves.
     """
     try:
         reading = _reading(drain, late)
-        for counts in (reading.counts, *(stream.counts for stream in reading.streams)):
-            if any(number is not None and number < 0 for number in counts.model_dump().values()):
-                raise ValueError("a count is below 0")
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        step = "build engine and controller from the same source: `make install`"
-        raise EngineError(f"the engine's counts are inconsistent: {why}", kind="protocol", next_step=step) from error
+        raise _inconsistent(error) from error
+    return require_consistent(reading)
+
+
+def require_consistent(reading: Reading) -> Reading:
+    """Returns a reading that an engine gave. EngineError where its counts contradict themselves."""
+    try:
+        require_identities(reading)
+    except ValueError as error:
+        raise _inconsistent(error) from error
     return reading
+
+
+def _inconsistent(error: Exception) -> EngineError:
+    why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    step = "build engine and controller from the same source: `make install`"
+    return EngineError(f"the engine's counts are inconsistent: {why}", kind="protocol", next_step=step)
 
 
 def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
@@ -131,10 +143,8 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     )
     total = Counts.sum_of(stream.counts for stream in streams).model_copy(
         update={
-            "foreign": sum(raw["foreign"] for raw in drain["ports"]),
-            "misdirected": sum(raw["misdirected"] for raw in drain["ports"]),
-            "stale": sum(raw.get("stale", 0) for raw in drain["ports"]),
-            "corrupted_unattributed": sum(raw["corrupted_unattributed"] for raw in drain["ports"]),
+            name: sum_of_known(getattr(port, name) for port in ports)
+            for name in ("foreign", "misdirected", "stale", "corrupted_unattributed")
         }
     )
     return Reading(
@@ -168,9 +178,10 @@ def set_aside(reading: Reading, names: Collection[str]) -> Reading:
 def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
     counts = {name: raw[name] for name in _STREAM_COUNTS}
     counts["lost"] = max(0, raw["lost"] - late)
-    counts["corrupted_copies"] = raw.get("corrupted_copies", 0)
     # Where more came late than was lost, frames of others stood in the place of those that were still under way.
-    counts["unattributed"] = max(0, raw.get("unattributed", 0) - max(0, late - raw["lost"]))
+    unattributed = raw.get("unattributed")
+    counts["unattributed"] = None if unattributed is None else max(0, unattributed - max(0, late - raw["lost"]))
+    counts["corrupted_copies"] = raw.get("corrupted_copies")
     return StreamReading(
         name=raw["name"],
         counts=Counts(**counts, late=raw.get("late", 0) + late),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nicbench.core.errors import HostError
+from nicbench.store.parquet import Bounds, refuse_excess
+
+_BOUNDS: Final = Bounds(4_000_000, 2 * 2**30)
+"""Many times the rows of a part that is written here, so that other programs may write larger ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,10 @@ class Part:
         if columns is not None:
             columns = [*columns, *(name for name in newer if name in self.file.schema_arrow.names)]
         try:
+            refuse_excess(self.file.metadata, [self.number], _BOUNDS)
             # By one thread, which takes less memory; the columns of a search are small.
             rows = self.file.read_row_group(self.number, columns=columns, use_threads=False)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise damaged_error(self.place, error) from error
         if lacking := [name for name in columns or () if name not in rows.column_names]:
             raise damaged_error(self.place, ValueError(f"it has no column {lacking[0]}"))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nicbench.compare.history.figures import FigureReader
 from nicbench.compare.history.run_settings import settings_of
@@ -19,7 +18,7 @@ from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import MachinesUsed
 from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, TRIALS, Month
 from nicbench.lake.tables import SCHEMAS, fit
-from nicbench.store import manifest, reading
+from nicbench.store import manifest, parquet, reading
 from nicbench.store.files import SUMMARY, TAGS, storage_error
 from nicbench.store.folder import RunFolder, refuse_damaged_files
 from nicbench.store.headline import INVENTORY, clean, time_of_name
@@ -127,8 +126,7 @@ def _figures(run_id: str, folder: RunFolder, reader: FigureReader) -> pa.Table:
 def _own(run_id: str, path: Path, table: str) -> pa.Table:
     if not path.is_file():
         return SCHEMAS[table].empty_table()
-    with reading.open_file(path) as stream:
-        own = pq.read_table(stream)
+    own = parquet.read_trials(path) if table == TRIALS else parquet.read(path)
     count = own.num_rows
     own = own.append_column("run_id", pa.array([run_id] * count, pa.string()))
     return fit(own.append_column("place", pa.array(range(count), pa.int32())), table)

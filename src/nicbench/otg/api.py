@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from nicbench import __version__
 from nicbench.otg import changes
+from nicbench.otg.checks import check_locations
 from nicbench.otg.model import check_message
 from nicbench.otg.refusals import NOT_IMPLEMENTED, OtgError, Problems
 from nicbench.otg.session import Session
@@ -44,6 +45,7 @@ class Api:
             return {}
         if not config.get("ports"):
             raise OtgError(["config.ports: is missing: name the ports of this server that are used"])
+        check_locations(config, self.sessions.locations)
         session = await self.sessions.begin()
         warnings = await session.set_config(config)
         return {"warnings": list(warnings)} if warnings else {}

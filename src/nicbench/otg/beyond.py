@@ -92,6 +92,7 @@ def _describe(trial: Trial) -> dict[str, Any]:
         "valid": trial.verdict.valid,
         "findings": [finding.model_dump(mode="json") for finding in trial.verdict.findings],
         "counts": reading.counts.model_dump(mode="json"),
+        "uncounted": None if reading.uncounted is None else reading.uncounted.model_dump(mode="json"),
         "ledger": [place.model_dump(mode="json") for place in reading.ledger],
         "ledger_beside": [place.model_dump(mode="json") for place in reading.ledger_beside],
         "ledger_faults": list(reading.ledger_faults),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from nicbench.otg.flows import receivers
@@ -87,6 +87,15 @@ def _check_names(config: Mapping[str, Any], problems: Problems) -> None:
             if name in first:
                 problems.invalid(f"{place}.name", f"{name[:80]!r} is the name of {first[name]} too: names are unique")
             first.setdefault(name, place)
+
+
+def check_locations(config: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raises OtgError for ports that a server does not have, of which ``known`` are all; none: it is not known yet."""
+    problems = Problems()
+    if known:
+        served = {name: ServedPort(number, name, None) for number, name in enumerate(known)}
+        _check_ports(config.get("ports") or (), served, problems)
+    problems.raise_any()
 
 
 def _check_ports(ports: Iterable[Mapping[str, Any]], served: Mapping[str, ServedPort], problems: Problems) -> None:

@@ -25,8 +25,8 @@ _BYTE_VALUES: Final = 256
 class Flow:
     """One flow: its ``program`` for the engine, and what its metrics need.
 
-    ``counted``: how received frames are recognised: by their signature, by their headers, or not at all. Only a
-    signature alters frames.
+    ``counted``: how received frames are recognised: by their signature, by their headers, or not at all (None), where
+    nothing is known of them but that they were sent. Only a signature alters frames.
     """
 
     name: str
@@ -55,7 +55,10 @@ def read_flow(
         if flow.get(key):
             problems.not_implemented(f"{path}.{key}", why)
     draft = encode_packet(flow.get("packet") or (), f"{path}.packet", problems)
-    sizes = read_sizes(flow.get("size"), draft.at + draft.trailer_bytes, seed, f"{path}.size", problems)
+    metrics = _Metrics.read(flow.get("metrics") or {}, f"{path}.metrics", problems)
+    # Without a size it is chosen here, and so that the frames are counted for certain.
+    room = SIGNATURE_BYTES if metrics.enable and receivers(flow) and not flow.get("size") else 0
+    sizes = read_sizes(flow.get("size"), draft.at + max(draft.trailer_bytes, room), seed, f"{path}.size", problems)
     endpoints = (flow.get("tx_rx") or {}).get("port") or {}
     transmit, receive = str(endpoints.get("tx_name", "")), receivers(flow)
     port = ports[transmit]
@@ -64,7 +67,6 @@ def read_flow(
         step = "send smaller frames, or raise the ports' MTU"
         problems.invalid(f"{path}.size", f"{sizes.largest} bytes are more than the {most} that its ports take: {step}")
     timing = read_timing(flow, sizes, port, path, problems)
-    metrics = _Metrics.read(flow.get("metrics") or {}, f"{path}.metrics", problems)
     signed = metrics.enable and bool(receive) and sizes.smallest >= draft.at + SIGNATURE_BYTES + FCS_BYTES
     if metrics.latency and not signed:
         problems.invalid(
@@ -77,7 +79,7 @@ def read_flow(
     program = {
         "name": str(flow["name"]),
         "transmit_port": port.number,
-        "receive_ports": [ports[name].number for name in receive],
+        "receive_ports": [ports[name].number for name in receive] if metrics.enable else [],
         "template": draft.template().hex(),
         "fields": draft.fields,
         "fixups": draft.fixups(),

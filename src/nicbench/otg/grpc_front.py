@@ -13,16 +13,24 @@ from snappi import otg_pb2 as messages
 from snappi import otg_pb2_grpc as service
 
 from nicbench.core.errors import NotReadyError
-from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
+from nicbench.otg.api import MOST_AT_ONCE, Api
 from nicbench.otg.beyond import Beyond
 from nicbench.otg.grpc_beyond import BeyondService
 from nicbench.otg.grpc_errors import abort
+from nicbench.otg.model import MOST_PARTS
+from nicbench.otg.refusals import OtgError
 from nicbench.otg.v1 import nicbench_pb2_grpc as beyond_service
 
 ADDRESS: Final = "127.0.0.1"
+LARGEST_CALL_BYTES: Final = 16 * 2**20
+"""Limit of a message, which is parsed before it is seen: an empty part has two bytes in it, and far more in memory."""
+_CONNECTION_S: Final = 600
+"""A connection is renewed after this time, and again as long later ended with the calls that never got a message."""
 _OPTIONS: Final = [
-    ("grpc.max_receive_message_length", LARGEST_BODY_BYTES),
+    ("grpc.max_receive_message_length", LARGEST_CALL_BYTES),
     ("grpc.max_send_message_length", -1),
+    ("grpc.max_connection_age_ms", 1000 * _CONNECTION_S),
+    ("grpc.max_connection_age_grace_ms", 1000 * _CONNECTION_S),
     ("grpc.so_reuseport", 0),
 ]
 Handle = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
@@ -30,7 +38,8 @@ Handle = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 async def serve_grpc(api: Api, ports: tuple[int, ...]) -> tuple[grpc.aio.Server, int]:
     """Starts the server at the first of these ports that is free, and returns it with the port. NotReadyError."""
-    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=8 * MOST_AT_ONCE)
+    # No limit of calls: one without a message would count, and keep others out.
+    server = grpc.aio.server(options=_OPTIONS)
     service.add_OpenapiServicer_to_server(_Service(api), server)
     beyond_service.add_NicbenchServicer_to_server(BeyondService(Beyond(api.sessions, api.turn)), server)
     for port in ports:
@@ -46,8 +55,22 @@ async def serve_grpc(api: Api, ports: tuple[int, ...]) -> tuple[grpc.aio.Server,
     )
 
 
+def _refuse_parts(message: Any) -> None:
+    """Raises OtgError for a message of more parts than any configuration has."""
+    left, waits = MOST_PARTS, [message]
+    while waits:
+        for field, value in waits.pop().ListFields():
+            if field.message_type is not None:
+                parts = value if field.is_repeated else [value]
+                left -= len(parts)
+                if left < 0:
+                    raise OtgError([f"the message has more than {MOST_PARTS} lists and objects"])
+                waits.extend(parts)
+
+
 def _plain(message: Any) -> dict[str, Any]:
     """Returns a message as plain data with the names of the model."""
+    _refuse_parts(message)
     plain: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
     return plain
 
@@ -57,6 +80,7 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
 
     def __init__(self, api: Api) -> None:
         self._api = api
+        self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def SetConfig(self, request: Any, context: Any) -> Any:
         return messages.SetConfigResponse(
@@ -154,7 +178,8 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
     async def _do(self, context: Any, handle: Handle, request: Any, answer: Any) -> Any:
         """Handles a request as plain data, away from the event loop where that takes long."""
         try:
-            plain = {} if request is None else await asyncio.to_thread(_plain, request)
+            async with self._at_once:
+                plain = {} if request is None else await asyncio.to_thread(_plain, request)
             # A client whose deadline passes, or who is gone, cancels this call: what it asked for is done all the same.
             handling = asyncio.ensure_future(handle(plain))
             handling.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -13,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nicbench.core.errors import EngineError, NicbenchError, UsageError
 from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
@@ -25,8 +27,12 @@ from nicbench.web.security import Door
 
 _OF_THE_CLIENT: Final = frozenset({"bad_request", "frame_size", "unsupported"})
 """Kinds of the engine's errors by which it refuses what a client asked for."""
-BODY_WITHIN_S: Final = 10.0
-"""A client that sends no more of its body keeps no other one out for longer."""
+BODY_WITHIN_S: Final = 30.0
+"""A whole body comes within this time."""
+MOST_BODIES: Final = 32
+"""So many bodies come at once; a further one ends that which has been coming for longest."""
+ANSWER_WITHIN_S: Final = 120.0
+"""A client takes a whole answer within this time."""
 _PCAP: Final = "application/octet-stream"
 
 
@@ -76,12 +82,17 @@ class _Json(JSONResponse):
 
 
 class _Entrance:
-    """Admits clients, and limits requests at once; requests of web pages are refused."""
+    """Admits clients, and limits requests at once; requests of web pages are refused.
+
+    Only what is being answered counts: a client that is slow to send its body, or to take its answer, keeps no other
+    one out.
+    """
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
         self._door = door
         self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
+        self._coming: deque[asyncio.Timeout] = deque()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request; only HTTP is spoken."""
@@ -94,24 +105,65 @@ class _Entrance:
         if refused is not None:
             await refused(scope, receive, send)
             return
-        async with self._at_once:
-            await self._app(scope, receive, send)
+        try:
+            body = await self._body(receive)
+        except OtgError as error:
+            message = error_message(error)
+            await _Json(message, int(message["code"]), headers={"connection": "close"})(scope, receive, send)
+            return
+        if body is not None:
+            await self._answer(scope, body, receive, send)
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """Returns a whole body; None where the client went away. OtgError where it is too large, or late."""
+        parts: list[bytes] = []
+        size = 0
+        while len(self._coming) >= MOST_BODIES:
+            self._coming.popleft().reschedule(0.0)
+        try:
+            async with asyncio.timeout(BODY_WITHIN_S) as patience:
+                self._coming.append(patience)
+                try:
+                    while (told := await receive())["type"] == "http.request":
+                        parts.append(told.get("body", b""))
+                        size += len(parts[-1])
+                        if size > LARGEST_BODY_BYTES:
+                            raise OtgError([f"the body has more than {LARGEST_BODY_BYTES // 2**20} MiB"])
+                        if not told.get("more_body", False):
+                            return b"".join(parts)
+                finally:
+                    with contextlib.suppress(ValueError):  # a further one ended it
+                        self._coming.remove(patience)
+        except TimeoutError as error:
+            why = f"it did not come within {BODY_WITHIN_S:g} s, or {MOST_BODIES} others came meanwhile"
+            raise OtgError([f"the body is not whole: {why}"]) from error
+        return None
+
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Has a request answered; whatever is wrong with it or its client is one line at most."""
+        waits = iter([{"type": "http.request", "body": body, "more_body": False}])
+        turn = contextlib.AsyncExitStack()
+        patience = asyncio.timeout(None)
+
+        async def told() -> Message:
+            return next(waits, None) or await receive()
+
+        async def say(message: Message) -> None:
+            if message["type"] == "http.response.start":  # it is answered: others may be, while this client reads
+                patience.reschedule(asyncio.get_running_loop().time() + ANSWER_WITHIN_S)
+                await turn.aclose()
+            await send(message)
+
+        # Whoever took longer than that is gone; and of an unexpected error ``_explain`` has said all.
+        with contextlib.suppress(TimeoutError, Exception):
+            async with turn, patience:
+                await turn.enter_async_context(self._at_once)
+                await self._app(scope, told, say)
 
 
 async def _message(request: Request) -> Mapping[str, Any]:
-    """Returns the message in a body. OtgError where it is too large, late, or no JSON object."""
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(BODY_WITHIN_S) as patience:
-            async for part in request.stream():
-                size += len(part)
-                if size > LARGEST_BODY_BYTES:
-                    raise OtgError([f"the body has more than {LARGEST_BODY_BYTES // 2**20} MiB"])
-                parts.append(part)
-                patience.reschedule(asyncio.get_running_loop().time() + BODY_WITHIN_S)
-    except TimeoutError as error:
-        raise OtgError([f"no part of the body came within {BODY_WITHIN_S:g} s"]) from error
-    return await asyncio.to_thread(parse_message, b"".join(parts))
+    """Returns the message in a body. OtgError where it is no JSON object."""
+    return await asyncio.to_thread(parse_message, await request.body())
 
 
 def error_message(error: Exception) -> dict[str, Any]:

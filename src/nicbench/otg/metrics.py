@@ -1,7 +1,7 @@
 """OTG's metrics of flows and ports, from two tallies of the engine.
 
-OTG knows no null: what is not known yet is 0 there, since clients fail where a field is missing. Only ``loss`` is left
-out, of a flow that nobody receives. Bytes are with FCS.
+OTG knows no null: what is not known yet is 0 there, since clients fail where a field is missing. Of a flow that nobody
+receives it will never be known what came back: such fields are left out. Bytes are with FCS.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from nicbench.engine.generator import FlowColumns, FlowState, PortCounts
 from nicbench.otg.flows import Flow
 
 _FLOW_ALWAYS: Final = frozenset({"name", "port_tx", "port_rx"})
+_OF_RECEIVERS: Final = frozenset({"frames_rx", "bytes_rx", "latency", "timestamps"})
 _PORT_ALWAYS: Final = frozenset({"name"})
 _OVERHEAD_BITS: Final = 8 * FRAME_OVERHEAD_BYTES
 
@@ -85,6 +86,8 @@ def flow_metrics(
         }
         if flow.receive:
             metric["loss"] = 100 * (lost[number] or 0) / frames_tx if frames_tx else 0.0
+        else:
+            metric = {key: value for key, value in metric.items() if key not in _OF_RECEIVERS and "rx_" not in key}
         metrics.append(metric)
     return metrics
 

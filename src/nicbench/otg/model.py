@@ -15,7 +15,7 @@ from typing import Any, Final
 import snappi.snappi as classes
 from pydantic_core import from_json
 
-from nicbench.otg.refusals import OtgError, Problems
+from nicbench.otg.refusals import MOST_VALUES, OtgError, Problems
 
 _LIST: Final = "Iter"
 _MAC: Final = re.compile(r"[0-9a-fA-F]{1,2}(:[0-9a-fA-F]{1,2}){5}")
@@ -27,13 +27,21 @@ _RANGES: Final = {
     "uint64": (0, 2**64 - 1),
 }
 
+MOST_ELEMENTS: Final = MOST_VALUES + 2**20
+"""Of one message: values of flows, and what is around them."""
+MOST_PARTS: Final = 2**19
+"""Lists and objects of one message, which take far more memory than their text: a hundred for each of 4096 flows."""
 Check = Callable[[Any, str, Problems], None]
 
 
 def parse_message(body: bytes) -> Mapping[str, Any]:
     """Reads a message from JSON. Members that are null are left out, for protobuf's JSON has them so where a field is
-    not set. OtgError where the text is no JSON object.
+    not set. OtgError where the text is no JSON object, or has more elements than any configuration.
     """
+    # Each element but the first of its list or object has a comma before it.
+    for marks, most, what in ((b",", MOST_ELEMENTS, "elements"), (b"[{", MOST_PARTS, "lists and objects")):
+        if sum(body.count(mark) for mark in marks) > most:
+            raise OtgError([f"the body has more than {most} {what}"])
     try:
         message = from_json(body)
     except ValueError as error:

@@ -11,8 +11,9 @@ from typing import Final
 
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result, ResultVerdict, Value
-from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
+from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest, Uncounted
 from nicbench.engine.generator import FlowLatency, FlowTally, PortCounts
+from nicbench.engine.reading import require_consistent
 from nicbench.methods.served.transmission import Transmission
 from nicbench.otg.flows import Flow
 from nicbench.stats.latency import add_percentiles, merge
@@ -50,28 +51,33 @@ def reading_of(
     ports: tuple[Sequence[PortCounts], Sequence[PortCounts]],
     health: Health | None,
     drain_s: float,
+    *,
+    is_cut: bool = False,
 ) -> Reading:
     """Returns the reading of a transmission; ``ports`` are the engine's counts of its ports before and after it.
 
-    Flows that nobody receives have no stream: what became of their frames is not known. Of thousands of flows it takes
-    a second, nearly all of it for their distributions.
+    A flow of which it is not known what became of its frames has no stream: nobody counts it, or it was sending when
+    the transmission was cut off (``is_cut``). Of thousands of flows it takes a second, nearly all of it for their
+    distributions. EngineError where the counts contradict themselves.
     """
-    received = [each for each in sent if each.flow.receive]
-    has_rows = len(received) <= MOST_ROWS
-    streams = tuple(_stream(each, with_percentiles=has_rows) for each in received)
-    counts = Counts.sum_of(stream.counts for stream in streams)
+    known = [] if is_cut else [each for each in sent if each.tally.lost is not None]
+    has_rows = len(known) <= MOST_ROWS
+    streams = tuple(_stream(each, with_percentiles=has_rows) for each in known)
+    unknown = [each.tally.sent for each in sent if is_cut or each.tally.lost is None]
     transmit_ns = _sending_ns(sent)
     latencies = [stream.latency for stream in streams if stream.latency is not None]
-    return Reading(
+    reading = Reading(
         transmit_ns=transmit_ns,
         sending_ns=transmit_ns,
         drain_s=drain_s,
-        counts=counts,
+        counts=Counts.sum_of(stream.counts for stream in streams),
+        uncounted=Uncounted(flows=len(unknown), sent=sum(unknown)) if unknown else None,
         streams=streams if has_rows else (),
         ports=tuple(_port(before, after) for before, after in zip(*ports, strict=True)),
         latency=merge(latencies),
         health=health or Health(),
     )
+    return require_consistent(reading)
 
 
 def _sending_ns(sent: Sequence[Sent]) -> int:
@@ -81,15 +87,17 @@ def _sending_ns(sent: Sequence[Sent]) -> int:
 
 
 def _stream(sent: Sent, *, with_percentiles: bool) -> StreamReading:
+    """Every frame counts once, by whichever of its ports it came: copies at others are no frames of their own."""
     tally = sent.tally
     signed = sent.flow.counted == "signature"
+    lost, corrupted = tally.lost or 0, tally.corrupted or 0
     counts = Counts(
         intended=tally.sent + tally.unsent_tester + tally.unsent_backpressure,
         sent=tally.sent,
         unsent_tester=tally.unsent_tester,
         unsent_backpressure=tally.unsent_backpressure,
-        received=tally.received or 0,
-        lost=tally.lost or 0,
+        received=tally.sent - lost - corrupted,
+        lost=lost,
         late=None,
         duplicated=tally.duplicated if signed else None,
         reordered=tally.reordered if signed else None,
@@ -157,12 +165,12 @@ _NOT_KNOWN: Final[dict[str, Value]] = {"lost_frames": None, "loss_percent": None
 
 
 def _values(sent: Sent) -> dict[str, Value]:
-    tally, known = sent.tally, bool(sent.flow.receive)
+    tally = sent.tally
     values: dict[str, Value] = {
         "sent_frames": tally.sent,
-        "received_frames": tally.received if known else None,
-        "lost_frames": tally.lost if known else None,
-        "loss_percent": _percent(tally.lost, tally.sent) if known else None,
+        "received_frames": tally.received,
+        "lost_frames": tally.lost,
+        "loss_percent": _percent(tally.lost, tally.sent),
         "sent_frames_per_s": _rate(tally.sent, _sending_ns([sent])),
         "duplicated_frames": tally.duplicated,
         "reordered_frames": tally.reordered,
@@ -172,13 +180,13 @@ def _values(sent: Sent) -> dict[str, Value]:
 
 
 def _values_of_all(sent: Sequence[Sent], reading: Reading) -> dict[str, Value]:
-    """Sums over the flows that are received; what was sent is of all flows."""
+    """Sums over the flows of which it is known what became of their frames; what was sent is of all flows."""
     counts = reading.counts
     total = sum(each.tally.sent for each in sent)
     return {
         "sent_frames": total,
-        "received_frames": counts.received,
-        "lost_frames": counts.lost,
+        "received_frames": counts.received if reading.is_counted else None,
+        "lost_frames": counts.lost if reading.is_counted else None,
         "loss_percent": _percent(counts.lost, counts.sent),
         "sent_frames_per_s": _rate(total, reading.transmit_ns),
         "duplicated_frames": counts.duplicated,

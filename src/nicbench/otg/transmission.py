@@ -98,7 +98,8 @@ class Transmission:
             bed.bus.publish(Note(level="error", text=text))
             return
         ports = self._ports if counted is None else counted.ports
-        reading = reading_of(sent, (self._ports, ports), None if counted is None else counted.health, 0.0)
+        health = None if counted is None else counted.health
+        reading = reading_of(sent, (self._ports, ports), health, 0.0, is_cut=True)
         cut = Finding(
             reason=Reason.TESTER_FAILED,
             threshold="tester_failed",

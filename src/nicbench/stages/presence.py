@@ -25,6 +25,8 @@ from nicbench.hosts.kinds.vm import VmHost
 from nicbench.testbed.interfaces.options import Port
 from nicbench.testbed.vm.emulator import find_emulator
 from nicbench.testbed.vm.kernel import find_kernel, own_kernel
+from nicbench.tuning.lock import holder_words
+from nicbench.tuning.record import RUNTIME_FOLDER, has_records
 from nicbench.workloads.base import Workload
 
 ROOT: Final = Path("/")
@@ -38,6 +40,8 @@ class Absent:
     place: str
     what: str
     next_step: str
+    may_come: bool = False
+    """Whether it may be there once other runs have ended: they move interfaces, and make namespaces."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}; {self.next_step}"
@@ -51,11 +55,11 @@ class Presence:
     absent: dict[Absent, None] = field(default_factory=dict)
     not_looked_at: dict[str, None] = field(default_factory=dict)
 
-    def expect(self, thing: str, there: bool, place: str, next_step: str) -> None:
+    def expect(self, thing: str, there: bool, place: str, next_step: str, *, may_come: bool = False) -> None:
         """Notes that ``thing`` was looked for, and where it is absent."""
         self.looked_for[thing] = None
         if not there:
-            self.absent[Absent(place, f"there is no {thing}", next_step)] = None
+            self.absent[Absent(place, f"there is no {thing}", next_step, may_come)] = None
 
     def search(self, thing: str, place: str, search: Callable[[], object]) -> None:
         """The same by a function that raises NotReadyError where it is absent."""
@@ -69,6 +73,19 @@ class Presence:
         """Plain data for programs."""
         absent = [{"place": one.place, "message": one.what, "next_step": one.next_step} for one in self.absent]
         return {"looked_for": list(self.looked_for), "absent": absent, "not_looked_at": list(self.not_looked_at)}
+
+
+async def require_named(bench: BenchFile, runtime: Path = RUNTIME_FOLDER) -> None:
+    """Raises NotReadyError for what a bench file names and this machine lacks, before anything is waited for.
+
+    What other runs on this machine, or their undo, may bring back is left to whoever holds the machine.
+    """
+    absent = (await look_for_named(bench)).absent
+    if holder_words(runtime) is not None or has_records(runtime):
+        absent = {one: None for one in absent if not one.may_come}
+    for first in absent:
+        others = f" (and {len(absent) - 1} more: `nicbench validate` names them)" if len(absent) > 1 else ""
+        raise NotReadyError(f"{first.what}{others}", place=first.place, next_step=first.next_step)
 
 
 async def look_for_named(bench: BenchFile, root: Path = ROOT) -> Presence:
@@ -87,15 +104,19 @@ async def look_for_named(bench: BenchFile, root: Path = ROOT) -> Presence:
         if each.measures == "frames" and each.tester_kind().own_ports():
             found.not_looked_at[f"the ports of the tester {each.tester.kind}: only its server knows them"] = None
         _look_for_meters(found, each, hosts, root)
-        _look_for_tools(found, each, hosts)
+        _look_for_programs(found, each, hosts)
     return found
 
 
-def _look_for_tools(found: Presence, bench: BenchFile, hosts: Mapping[str, Host]) -> None:
-    """The tools of tests whose every job runs on this machine; a container has its own."""
+def _look_for_programs(found: Presence, bench: BenchFile, hosts: Mapping[str, Host]) -> None:
+    """What the DUT needs, and the tools of tests whose every job runs on this machine; a container has its own."""
     ends = hosts.values()
     is_here = all(isinstance(end, LocalHost | NetnsHost) and isinstance(end.machine, LocalHost) for end in ends)
-    if bench.measures == "frames" or not is_here:
+    if not is_here or (bench.lab is not None and bench.lab.on is not None):
+        return
+    for program, step in bench.dut.plugin(bench.dut.options).programs().items():
+        found.expect(f"program {program}", shutil.which(program) is not None, "dut", step)
+    if bench.measures == "frames":
         return
     tools = find("nicbench.workloads.tools", Workload)
     for test in bench.tests:
@@ -141,7 +162,7 @@ async def _look_for_host(found: Presence, place: str, host: Host, is_created: bo
         await _look_for_image(found, place, host, root)
     elif isinstance(host, NetnsHost) and not is_created:
         step = "make it (`ip netns add`), or write `create: true`"
-        found.expect(f"network namespace {host.namespace}", await host.exists(), place, step)
+        found.expect(f"network namespace {host.namespace}", await host.exists(), place, step, may_come=True)
 
 
 def _look_for_guest(found: Presence, place: str, host: VmHost, root: Path) -> None:
@@ -210,7 +231,8 @@ async def _look_for_interfaces(found: Presence, place: str, port: Port, host: Ho
         found.not_looked_at[f"{place}: {error.message}"] = None
         return
     for name in names:
-        found.expect(f"interface {name}", name in _names_of(links), place, "`ip link` lists those that there are")
+        step = "`ip link` lists those that there are"
+        found.expect(f"interface {name}", name in _names_of(links), place, step, may_come=True)
 
 
 def _names_of(links: list[Mapping[str, Any]]) -> set[str]:

@@ -22,6 +22,7 @@ from nicbench.stages.hosts import describe_making
 from nicbench.stages.machine import claims, hold_for_run
 from nicbench.stages.monitor import run_monitors
 from nicbench.stages.plan import describe, disclose
+from nicbench.stages.presence import require_named
 from nicbench.stages.rigs import FrameRig, TurnSetting
 from nicbench.stages.testbed import make_dut, touches_machine
 from nicbench.stages.tuning import tune_hosts
@@ -130,19 +131,34 @@ def require_servable(bench: BenchFile) -> BenchFile:
     return bench.with_driver(ALWAYS) if tester.leaves_driver else bench
 
 
+def locations_of(bench: BenchFile) -> tuple[str, ...]:
+    """Returns the names among which those of the tester's ports are, before the testbed is made."""
+    if bench.lab is None:
+        return tuple(bench.ports)
+    count = getattr(bench.lab.options, "ports", None)
+    return tuple(f"t{number}" for number in range(count)) if isinstance(count, int) else ()
+
+
 @asynccontextmanager
 async def served_bed(
-    bench: BenchFile, folder: RunFolder, bus: Bus, on_event: OnEvent, *, engine_path: str | None = None
+    bench: BenchFile,
+    folder: RunFolder,
+    bus: Bus,
+    on_event: OnEvent,
+    *,
+    engine_path: str | None = None,
+    wait_s: float = 0.0,
 ) -> AsyncIterator[Bed]:
     """Makes the testbed of a session; whatever ends it, the machine is restored.
 
-    BusyError where somebody else uses a machine, NotReadyError where it lacks something.
+    BusyError where somebody else uses a machine for longer than ``wait_s``, NotReadyError where it lacks something.
     """
     began = time.monotonic()
     bus.publish(make_run_started(bench, folder.run_id, resumed=False, redacted=folder.redactor is not None))
     turn = bench.turns[0]
+    await require_named(bench)
     async with (
-        hold_for_run(folder, bus, touched=touches_machine(bench), elsewhere=claims(bench)) as changes,
+        hold_for_run(folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s) as changes,
         one_turn(turn, changes, bus),
     ):
         setting = TurnSetting(bench, bench, turn, folder, changes, bus, engine_path, began)

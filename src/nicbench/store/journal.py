@@ -24,9 +24,10 @@ from nicbench.core.events import (
     TrialFinished,
     TrialStarted,
 )
+from nicbench.core.identities import require_identities
 from nicbench.core.result import Result
 from nicbench.core.round import Round
-from nicbench.core.trial import Trial
+from nicbench.core.trial import Purpose, Trial
 from nicbench.core.verdict import Sample
 from nicbench.store import files, reading
 from nicbench.store.files import json_text, storage_error
@@ -212,7 +213,9 @@ class Journal:
         try:
             event = _EVENT.validate_json(line)
             reading.refuse_absurd_numbers(line)
-            _refuse_negative_counts(event)
+            if isinstance(event, TrialFinished):
+                trial = event.trial
+                require_identities(trial.reading, into_sink=trial.request.purpose is Purpose.CEILING)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -231,16 +234,6 @@ class Journal:
 
 _SAMPLES: Final = (TrialFinished, RoundFinished)
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
-
-
-def _refuse_negative_counts(event: Event) -> None:
-    """Raises ValueError for a negative count. ``lost`` may be negative: a tester may have seen frames of others."""
-    if not isinstance(event, TrialFinished):
-        return
-    for counts in (event.trial.reading.counts, *(stream.counts for stream in event.trial.reading.streams)):
-        for name, count in counts:
-            if count is not None and count < 0 and name != "lost":
-                raise ValueError(f"{event.trial.id}: {name} is {count}, less than none")
 
 
 def _torn_note(torn_bytes: int) -> Note:

@@ -22,6 +22,8 @@ from nicbench.store.files import damaged_error, storage_error
 
 MOST_BYTES: Final = 64 * 2**20
 """Limit of a file that is read as a whole. The largest summary known is far below one MiB."""
+MOST_PARTS: Final = 2**21
+"""Limit of the lists and objects of a JSON file, which take far more memory than their text."""
 LARGEST_WHOLE_NUMBER: Final = 10**30
 """Larger than any count: it is more nanoseconds than the universe is old."""
 LONGEST_LINE_BYTES: Final = 16 * 2**20
@@ -137,6 +139,8 @@ def parse_json(path: Path) -> Any:
     The last value of a duplicate key counts.
     """
     found = read_bytes(path)
+    if found.count(b"[") + found.count(b"{") > MOST_PARTS:
+        raise damaged_error(ValueError(f"it has more than {MOST_PARTS} lists and objects"), path)
     try:
         value = from_json(found)
     except (ValueError, RecursionError) as error:

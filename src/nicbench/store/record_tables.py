@@ -24,7 +24,9 @@ _COUNTS = (
     "corrupted", "corrupted_copies", "unattributed", "corrupted_unattributed", "foreign", "misdirected",
     "stale",
 )  # fmt: skip
-_ALWAYS_KNOWN = frozenset({"intended", "sent", "unsent_tester", "unsent_backpressure", "received", "lost"})
+_ALWAYS_KNOWN = frozenset({"intended", "sent", "unsent_tester", "unsent_backpressure"})
+_FATES = ("received", "lost", "loss_ratio")
+"""Null where it is not known what became of any frame."""
 _TRIAL_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99", "99.999": "p99_999"}
 
 TRIAL_SCHEMA = pa.schema(
@@ -50,7 +52,8 @@ TRIAL_SCHEMA = pa.schema(
         pa.field("sending_ns", pa.int64()),
         pa.field("sent_while_sending", pa.int64()),
         *(pa.field(name, pa.int64(), nullable=name not in _ALWAYS_KNOWN) for name in _COUNTS),
-        pa.field("loss_ratio", pa.float64(), nullable=False),
+        pa.field("uncounted", pa.int64()),  # sent beside these; null: nothing
+        pa.field("loss_ratio", pa.float64()),
         pa.field("unexplained", pa.int64()),
         pa.field("longest_gap_ns", pa.int64()),
         pa.field("total_gap_ns", pa.int64()),
@@ -115,6 +118,8 @@ def _row(trial: Trial) -> dict[str, Any]:
         "findings": [finding.text for finding in trial.verdict.findings],
     }
     row.update({name: getattr(reading.counts, name) for name in _COUNTS})
+    if reading.uncounted is not None:
+        row.update({} if reading.is_counted else dict.fromkeys(_FATES), uncounted=reading.uncounted.sent)
     if reading.latency is not None:
         row.update(
             latency_source=reading.latency.source,

@@ -52,6 +52,7 @@ class Standing:
     lease: Lease | None
     age_s: float | None = None
     ports: tuple[str, ...] = ()
+    is_idle: bool = False
 
     @property
     def words(self) -> str:
@@ -155,6 +156,8 @@ class Holder(Frozen):
     owner: Owner
     who: Lease | None = None
     since_s: int | None = None
+    is_idle: bool = False
+    """Whether it waits for what others ask of it: a session of clients, none of whom sends."""
 
 
 class HostLock:
@@ -225,6 +228,36 @@ class HostLock:
         return said
 
 
+def tell_idle(run_id: str, is_idle: bool, runtime: Path = RUNTIME_FOLDER) -> None:
+    """Writes into the lock's file, where this run holds it, whether it is idle: for those who must wait."""
+    try:
+        descriptor = os.open(runtime / LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        holder = _holder_of(descriptor)
+        if holder is not None and holder.run_id == run_id and holder.is_idle is not is_idle:
+            content = holder.model_copy(update={"is_idle": is_idle}).model_dump_json().encode()
+            os.ftruncate(descriptor, os.pwrite(descriptor, content, 0))
+    finally:
+        os.close(descriptor)
+
+
+def holder_words(runtime: Path = RUNTIME_FOLDER) -> str | None:
+    """Says in one short line who holds this machine and since when; None where nobody can be read."""
+    now_s = time.time()
+    try:
+        text = (runtime / LOCK_NAME).read_bytes()[:65536]
+    except OSError:
+        text = b""
+    leasing = living_leases(runtime)
+    standing = leasing[0] if leasing else standing_of_holder(text, now_s)
+    if standing is None or standing.lease is None:
+        return None
+    since = "" if standing.age_s is None or standing.age_s < 0 else f" since {format_duration_s(round(standing.age_s))}"
+    return f"held by {_plain(standing.lease.run_id)}{since}{' (idle)' if standing.is_idle else ''}"
+
+
 def is_locked_by(run_id: str, runtime: Path = RUNTIME_FOLDER) -> bool:
     """Whether the lock's file names this run, dead or alive."""
     try:
@@ -293,7 +326,8 @@ def standing_of_holder(text: str | bytes, now_s: float) -> Standing | None:
     except ValidationError:
         return None
     who = holder.who or Lease(run_id=holder.run_id, user="unknown", machine=platform.node(), pid=holder.owner.pid)
-    return Standing(who, None if holder.since_s is None else now_s - holder.since_s)
+    age_s = None if holder.since_s is None else now_s - holder.since_s
+    return Standing(who, age_s, is_idle=holder.is_idle)
 
 
 def _busy_error(descriptor: int, path: Path) -> BusyError:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from nicbench.core.errors import BusyError, NotReadyError
-from nicbench.tuning.lock import Standing, lease_of_this_process, lease_text, standing_of
+from nicbench.tuning.lock import Standing, holder_words, lease_of_this_process, lease_text, standing_of
 from nicbench.tuning.record import RUNTIME_FOLDER
 from nicbench.tuning.runtime_folder import PRIVATE_FILE, QUEUE, make_run_folder, make_runtime_folder
 
@@ -48,14 +48,15 @@ class Place:
         return found
 
     def require_first(self) -> None:
-        """BusyError names who is before this one, and says which place this one has."""
+        """BusyError says which place this one has, and who holds the machine."""
         ahead = self.ahead()
         if not ahead:
             return
+        held = holder_words(self._runtime) or f"next is {ahead[0].words}"
         raise BusyError(
-            f"place {len(ahead) + 1} in the queue, behind {'; '.join(one.words for one in ahead)}",
+            f"place {len(ahead) + 1} in the queue, {held}",
             place=str(self._folder),
-            next_step="wait for your turn (--wait 10min does), or end those where they were started",
+            next_step="wait for your turn (--wait 10min does), or end those before you where they were started",
         )
 
     def leave(self) -> None:
@@ -89,6 +90,14 @@ class Place:
                 return path, descriptor
             finally:
                 os.close(folder)
+
+
+def is_waited_for(runtime: Path = RUNTIME_FOLDER) -> bool:
+    """Whether anybody waits for this machine."""
+    try:
+        return any(_waiting_at(path) is not None for path in _places(runtime / QUEUE))
+    except OSError:
+        return False
 
 
 def _places(folder: Path) -> list[Path]:

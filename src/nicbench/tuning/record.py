@@ -128,3 +128,8 @@ def _begun(path: Path) -> str:
 def record_path(runtime: Path, run_id: str) -> Path:
     """Where the record of a run is kept while its changes stand."""
     return runtime / run_id / RECORD_NAME
+
+
+def has_records(runtime: Path = RUNTIME_FOLDER) -> bool:
+    """Whether changes of any run stand on this machine."""
+    return next(runtime.glob(f"*/{record_path(runtime, 'x').name}"), None) is not None

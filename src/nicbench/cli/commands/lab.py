@@ -145,7 +145,9 @@ async def _keep(bench: BenchFile, name: str) -> Testbed | EndpointTestbed:
     from nicbench.stages.hosts import describe_making  # imported here, as in _make_testbed
     from nicbench.stages.lab_shell import write_hosts
     from nicbench.stages.machine import claims, hold_machines
+    from nicbench.stages.presence import require_named
 
+    await require_named(bench)
     changes, bus = UndoStack(name, None), Bus()
     bus.subscribe(lambda event: say(event.text) if isinstance(event, Note) else None)
     async with hold_machines(name, claims(bench), bus):

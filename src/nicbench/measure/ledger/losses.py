@@ -136,11 +136,12 @@ def add_ledger(
     ``view_of`` gives what is known of the host of a port, by the port's name.
 
     ``before`` and ``after`` are the DUT's own cumulative counters by name, ``counters`` those of the hosts. Nothing
-    lost gives no row but what was not sent, and 0 unexplained.
+    lost gives no row but what was not sent, and 0 unexplained. Where frames were sent that nobody counted, it is not
+    known how many are lost, nor how many unexplained.
     """
     unsent = _unsent_places(reading)
     lost = reading.counts.lost
-    if lost == 0:
+    if lost == 0 and reading.uncounted is None:
         return reading.model_copy(update={"ledger": unsent, "unexplained": 0})
     own_before, own_after = _dut_counters(before), _dut_counters(after)
     ports = [
@@ -151,6 +152,8 @@ def add_ledger(
     zeros = [_zero_count(count) for count in ports]
     found = account((*own_before, *zeros, *counters[0].counts), (*own_after, *ports, *counters[1].counts))
     unexplained = lost - sum(row.frames for row in found.rows if not row.unsent)
+    if reading.uncounted is not None:  # counters counted those frames too, and how many of them are lost is not known
+        return reading.model_copy(update={"ledger": (*unsent, *found.rows), "ledger_beside": found.beside})
     faults = (*dict.fromkeys((*counters[0].faults, *counters[1].faults)), *found.faults)
     beside = found.beside
     if unexplained < 0 and reading.counts.duplicated:

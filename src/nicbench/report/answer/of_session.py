@@ -47,16 +47,18 @@ def _say_lost(transmissions: Sequence[Trial], subject: str) -> str:
     counts = [trial.reading.counts for trial in transmissions]
     sent, lost = sum(each.sent for each in counts), sum(each.lost for each in counts)
     if not sent:
-        return "No frame was counted: clients sent none, or only such as nobody receives."
+        return "No frame was counted: clients sent none, or only such as nobody receives or that have no metrics."
+    uncounted = sum(each.sent for trial in transmissions if (each := trial.reading.uncounted) is not None)
+    beside = f" What became of {whole(uncounted)} frames beside them was counted by nobody." if uncounted else ""
     what = "that clients sent through it" if len(counts) == 1 else f"that clients sent in {len(counts)} transmissions"
     if not lost:
-        return f"{subject} lost none of the {whole(sent)} frames {what}."
+        return f"{subject} lost none of the {whole(sent)} frames {what}.{beside}"
     worst = max(transmissions, key=lambda trial: trial.reading.counts.lost / max(1, trial.reading.counts.sent))
     share = f"{_percent(lost, sent)} of them"
     if len(counts) > 1:
         of_worst = worst.reading.counts
         share += f", most in transmission {number_of(worst)}: {_percent(of_worst.lost, of_worst.sent)} of its frames"
-    return f"{subject} lost {whole(lost)} of the {whole(sent)} frames {what} ({share})."
+    return f"{subject} lost {whole(lost)} of the {whole(sent)} frames {what} ({share}).{beside}"
 
 
 def verdict_text(transmissions: Sequence[Trial], *, has_ended: bool) -> str:

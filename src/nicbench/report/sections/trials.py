@@ -86,9 +86,10 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     yield cell(whole(counts.intended))
     yield cell(whole(counts.sent))
     yield cell(_unsent(counts))
-    yield cell(whole(counts.received))
-    yield cell(whole(counts.lost))
-    yield cell(percent(100 * counts.loss_ratio))
+    is_counted = trial.reading.is_counted
+    yield cell(whole(counts.received) if is_counted else UNKNOWN)
+    yield cell(whole(counts.lost) if is_counted else UNKNOWN)
+    yield cell(percent(100 * counts.loss_ratio) if is_counted else UNKNOWN)
     yield cell(whole(counts.late))
     yield cell(whole(counts.duplicated))
     yield cell(whole(counts.reordered))

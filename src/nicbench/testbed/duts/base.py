@@ -27,7 +27,7 @@ To add one:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -113,6 +113,10 @@ class Dut(DescribedPlugin, ABC):
     @abstractmethod
     def disclosure(self) -> dict[str, Any]:
         """Settings and command lines for the report."""
+
+    def programs(self) -> Mapping[str, str]:
+        """The programs that it needs on its machine, each with what installs it."""
+        return {}
 
 
 class FrameDut(Dut):

@@ -7,6 +7,7 @@ last connection, so that methods of connections can be tried on it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -63,6 +64,9 @@ class Firewall(Router):
     kind = "firewall"
     Options = FirewallOptions
     options: FirewallOptions
+
+    def programs(self) -> Mapping[str, str]:
+        return {**super().programs(), "nft": "apt-get install nftables"}
 
     async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
         await super().up(testbed, changes)

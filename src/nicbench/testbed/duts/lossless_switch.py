@@ -8,6 +8,7 @@ a process of Python (`_lossless_switch.py`) on raw sockets: some ten thousand fr
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -102,10 +103,14 @@ class LosslessSwitch(FrameDut):
         super().__init__(options)
         self._process: DutProcess | None = None
 
+    def programs(self) -> Mapping[str, str]:
+        return {"python3": "apt-get install python3 on the DUT's host"}
+
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind)
-        await require_program(host, "python3", "apt-get install python3 on the DUT's host")
+        for program, step in self.programs().items():
+            await require_program(host, program, step)
         command = ("python3", "-c", _PROGRAM.read_text())
         self._process = await DutProcess.start(host, changes, command, self.kind)
         ports = tuple(zip(devices.names, devices.macs, strict=True))

@@ -9,6 +9,7 @@ afterwards, and settings get their old values back.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from ipaddress import ip_interface
 from typing import Annotated, Any, Final, Self
 
@@ -151,6 +152,9 @@ class Nat(ForwardingDut):
         super().__init__(options)
         self._rules = ""
         self._tracking: dict[str, int | None] = {}
+
+    def programs(self) -> Mapping[str, str]:
+        return {"nft": "apt-get install nftables"}
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)

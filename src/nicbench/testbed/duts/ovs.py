@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
 from pydantic import model_validator
@@ -87,11 +88,14 @@ class Ovs(PassageDut):
         self._program = "ovs-vswitchd"
         self._cores: DutCores | None = None
 
+    def programs(self) -> Mapping[str, str]:
+        return dict.fromkeys(("ovs-vswitchd", "ovsdb-server", "ovs-vsctl"), _INSTALL)
+
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
         self._devices = (await dut_devices(testbed, self.kind)).names
-        for program in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl"):
-            await require_program(host, program, _INSTALL)
+        for program, step in self.programs().items():
+            await require_program(host, program, step)
         self._host = host
         if self.options.datapath == "dpdk":
             self._program, self._version = await find_program(host)

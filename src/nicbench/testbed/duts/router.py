@@ -16,6 +16,7 @@ from typing import Any, Final
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
+from nicbench.testbed.duts._process import require_program
 from nicbench.testbed.duts.base import EndpointDut, EndpointDutOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
@@ -23,6 +24,7 @@ from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
 
 Interface = IPv4Interface | IPv6Interface
 _PING_S: Final = 2
+_INSTALL_PING: Final = "apt-get install iputils-ping, or write `dut: {kind: router, ping: false}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ async def check_route(route: Route, target: Endpoint) -> None:
 
 async def check_passage(source: Endpoint, target: Endpoint) -> None:
     """Raises NotReadyError where ``target`` does not answer a ping through the router."""
+    await require_program(source.host, "ping", _INSTALL_PING)
     family = "-6" if ":" in target.facts.address else "-4"
     command = ("ping", family, "-n", "-c", "3", "-i", "0.2", "-W", str(_PING_S), "-I", source.facts.address)
     done = await source.host.network.run((*command, target.facts.address), check=False, timeout_s=20.0)
@@ -189,6 +192,9 @@ class Router(EndpointDut):
         super().__init__(options)
         self._settings: dict[str, str] = {}
         self._commands: dict[str, list[str]] = {}
+
+    def programs(self) -> Mapping[str, str]:
+        return {"ping": _INSTALL_PING} if self.options.ping else {}
 
     async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
         if len(testbed.servers) < 2:

@@ -8,7 +8,7 @@ is probed between trials by a second engine on simulated ports: 1 ms of timed mu
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
@@ -137,11 +137,15 @@ class Testpmd(FrameDut):
     def queues(self) -> Queues:
         return Queues(self.options.queues, self.options.queues)
 
+    def programs(self) -> Mapping[str, str]:
+        return {_PROGRAM: "apt-get install --no-install-recommends dpdk-dev"}
+
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host, own = require_user_space(testbed, self.kind), self.options
         self._cores = dut_cores(testbed, own.cores, self.kind, share_cpus=own.share_cpus)
         self._testbed = testbed
-        await require_program(host, _PROGRAM, "apt-get install --no-install-recommends dpdk-dev")
+        for program, step in self.programs().items():
+            await require_program(host, program, step)
         prefix = file_prefix(changes.run_id)
         self._command = command_line(self.options, testbed, self._cores, prefix)
         await prepare(changes, host, self.options, testbed, prefix)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal
@@ -87,11 +88,15 @@ class Vpp(PassageDut, ForwardingDut):
         self._entered: list[str] = []
         self._worked = DutWork(source="VPP's show runtime", packets=0, tsc_cycles=0, batches=0, counts_empty_polls=True)
 
+    def programs(self) -> Mapping[str, str]:
+        program = self.options.program
+        return dict.fromkeys((program, vppctl_beside(program)), _INSTALL)
+
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host, own = require_host(testbed, self.kind), self.options
         devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
-        for program in (own.program, vppctl_beside(own.program)):
-            await require_program(host, program, _INSTALL)
+        for program, step in self.programs().items():
+            await require_program(host, program, step)
         self._host, self._has_ipv6 = host, True
         self._cores = dut_cores(testbed, max(1, own.workers), self.kind)
         ports = forwarding_ports(testbed, devices, tester_macs(testbed))

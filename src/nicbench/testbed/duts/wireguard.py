@@ -7,6 +7,7 @@ hands before the first trial; a handshake in a trial, every two minutes, is part
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from nicbench.core.base import Frozen
@@ -52,15 +53,19 @@ class Wireguard(TandemDut):
         self._processes: list[DutProcess] = []
         self._versions: dict[str, str] = {}
 
+    def programs(self) -> Mapping[str, str]:
+        own = {} if self.options.implementation == "kernel" else {_PROGRAM: f"apt-get install {_PROGRAM}"}
+        return {"wg": "apt-get install wireguard-tools", **own}
+
     async def _make_ends(self, testbed: Testbed, host: Host, far: NetnsHost, changes: Changes) -> None:
-        await require_program(host, "wg", "apt-get install wireguard-tools")
+        for program, step in self.programs().items():
+            await require_program(host, program, step)
         self._versions["wg"] = (await host.run(("wg", "--version"))).stdout.split(" - ")[0].strip()
         if self.options.implementation == "kernel":
             self._versions["kernel"] = (await host.run(("uname", "-r"))).stdout.strip()
             for side, device in zip((host, far), self.devices, strict=True):
                 await self._make_link(side, changes, device, host, "wireguard")
         else:
-            await require_program(host, _PROGRAM, f"apt-get install {_PROGRAM}")
             said = (await host.run((_PROGRAM, "--version"))).stdout
             self._versions[_PROGRAM] = said.splitlines()[0].removeprefix(_PROGRAM).strip() if said else "unknown"
             cpus = ",".join(map(str, testbed.cores.dut))

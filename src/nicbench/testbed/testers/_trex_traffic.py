@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Any, Final
 
-from nicbench.core.reading import Counts, SampleOrder
+from nicbench.core.identities import require_identities
+from nicbench.core.reading import Counts, SampleOrder, sum_of_known
 from nicbench.core.traffic import Frames
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading
 from nicbench.stats.latency import add_percentiles, histogram_of, merge, value_counts
@@ -148,19 +149,21 @@ class TrexStatistics:
 
 
 def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[int, str]) -> Reading:
-    """The reading of a trial; ``names`` are the names of the ports by TRex's numbers, in the testbed's order."""
+    """The reading of a trial; ``names`` are the names of the ports by TRex's numbers, in the testbed's order.
+
+    ValueError where TRex's counts contradict themselves, UnknownCountError where one is missing.
+    """
     streams = tuple(_stream(way, statistics, share) for way, share in _with_shares(ways, statistics))
     total = Counts.sum_of(stream.counts for stream in streams)
     for number in dict.fromkeys(way.receive for way in ways):
         _require_plausible(number, names[number], ways, statistics)
     ports = tuple(_port(number, name, ways, statistics) for number, name in names.items())
-    known = [port.foreign for port in ports if port.foreign is not None]
     of_ports = {
-        "foreign": sum(known) if len(known) == len(ports) else None,
-        "misdirected": sum(port.misdirected or 0 for port in ports),
+        "foreign": sum_of_known(port.foreign for port in ports),
+        "misdirected": sum_of_known(port.misdirected for port in ports),
     }
     latencies = [stream.latency for stream in streams if stream.latency]
-    return Reading(
+    reading = Reading(
         transmit_ns=statistics.time.taken_ns,
         counts=total.model_copy(update=of_ports),
         streams=streams,
@@ -173,6 +176,8 @@ def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[i
             time_uncertainty_ns=statistics.time.uncertainty_ns,
         ),
     )
+    require_identities(reading)
+    return reading
 
 
 def _with_shares(ways: Sequence[Way], statistics: TrexStatistics) -> Iterator[tuple[Way, float]]:
@@ -314,7 +319,7 @@ def _port(number: int, name: str, ways: Sequence[Way], statistics: TrexStatistic
         name=name,
         # Late frames of earlier trials are among them.
         foreign=_arrived_in_no_group(number, statistics.ports, statistics.groups),
-        misdirected=sum(_arrived_at(number, group) for one, group in of_groups if one not in expected),
+        misdirected=sum_of_known(_arrived_at(number, group) for one, group in of_groups if one not in expected),
         receive_overrun=counters.get("ierrors"),
         counters=counters,
         link_changed=number in statistics.links_changed,
@@ -371,12 +376,13 @@ def _arrived_in_no_group(number: int, ports: Mapping[Any, Any], groups: Mapping[
     arrived = _number(ports.get(number, {}).get("ipackets"))
     if arrived is None:
         return None
-    return max(0, arrived - sum(_arrived_at(number, group) for group in groups.get("flow_stats", {}).values()))
+    in_groups = sum_of_known(_arrived_at(number, group) for group in groups.get("flow_stats", {}).values())
+    return None if in_groups is None else max(0, arrived - in_groups)
 
 
-def _arrived_at(number: int, group: Mapping[str, Any]) -> int:
-    """The frames of a packet group that arrived at a port; 0 where TRex tells none."""
-    return _number(group.get("rx_pkts", {}).get(number)) or 0
+def _arrived_at(number: int, group: Mapping[str, Any]) -> int | None:
+    """The frames of a packet group that arrived at a port; None where TRex writes no number."""
+    return _number(group.get("rx_pkts", {}).get(number, 0))
 
 
 def _flow_count(groups: Mapping[str, Any], group: int, key: str, port: int) -> int:

@@ -28,7 +28,6 @@ from nicbench.testbed.testers._trex_server import TrexServer
 from nicbench.testbed.testers._trex_time import SendingTime, sending_time, worst
 from nicbench.testbed.testers._trex_traffic import (
     TrexStatistics,
-    UnknownCountError,
     flow_program,
     reading_of,
     refuse_flows,
@@ -254,7 +253,7 @@ class _TrexTester(Tester):
         )
         try:
             return reading_of(ways, statistics, self._names)
-        except UnknownCountError as error:
+        except ValueError as error:
             step = "start the server with --software, or use another card"
             raise EngineError(str(error), kind="refused", place=self._server.place, next_step=step) from error
 
