@@ -7,7 +7,7 @@ from hdrh.histogram import HdrHistogram
 
 from nicbench.core.errors import EngineError
 from nicbench.core.trial import Looks, Reading
-from nicbench.engine.reading import parse_reading
+from nicbench.engine.reading import parse_reading, require_consistent
 
 HEALTH = {
     "longest_gap_ns": 5,
@@ -208,4 +208,4 @@ def test_looks_and_frames_of_a_shared_core_are_read_and_an_older_engine_has_none
 )
 def test_counts_that_make_no_reading_are_an_error_of_the_engine(changed: dict[str, Any], late: list[Any]) -> None:
     with pytest.raises(EngineError, match="counts are inconsistent"):
-        parse_reading({**drained([stream("0->1")], [port("t0")]), **changed}, late)
+        require_consistent(parse_reading({**drained([stream("0->1")], [port("t0")]), **changed}, late))

@@ -22,7 +22,7 @@ from nicbench.cli.main import main
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.result import ResultVerdict
 from nicbench.engine.client import EngineClient
-from nicbench.engine.reading import parse_reading
+from nicbench.engine.reading import parse_reading, require_consistent
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import boot_id
 from nicbench.monitor.client import MonitorClient
@@ -142,7 +142,7 @@ async def _converse(lines: list[str]) -> None:
         await client.wait_for("transmitted", within_s=1)
         drained = await client.request("drain")
         settled = await client.request("settle")
-        reading = parse_reading(drained, settled.get("late", ()))
+        reading = require_consistent(parse_reading(drained, settled.get("late", ())))
         for counts in (reading.counts, *(stream.counts for stream in reading.streams)):
             assert all(number is None or number >= 0 for number in counts.model_dump().values()), counts
     await client.close()

@@ -8,9 +8,10 @@ from typing import Any
 from nicbench.core.events import Bus, CeilingFound, ResultReady, TrialFinished
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Pattern, ways_of
+from nicbench.core.reading import Counts
 from nicbench.core.result import Result
 from nicbench.core.traffic import Traffic
-from nicbench.core.trial import Trial
+from nicbench.core.trial import Reading, Trial
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.samples import SampleLog, TestSetting
@@ -64,3 +65,9 @@ class Rig:
         options = Throughput.Options(frame_bytes=(64,), search=choice, trial=TIMES)
         (result,) = await Throughput("t", options).run(self.context)
         return self.context.complete(result)
+
+
+def with_counts(reading: Reading, counts: Counts) -> Reading:
+    """Returns the reading of one stream with other counts."""
+    (stream,) = reading.streams
+    return reading.model_copy(update={"counts": counts, "streams": (stream.model_copy(update={"counts": counts}),)})

@@ -30,6 +30,8 @@ from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.testers._engine_streams import learning_requests
 from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTester
 
+from .rig import with_counts
+
 FLOWS = 8192
 REQUEST = TrialRequest(
     frame_bytes=64, load_frames_per_s=1000.0, duration_s=1.0, drain_s=0.1, settle_s=0.1, purpose=Purpose.SEARCH
@@ -364,8 +366,8 @@ class Far(FakeTester):
         reading = await super().trial(number, request, addressing, during)
         sent = reading.counts.sent
         late = 0 if request.drain_s > self.delay_s else sent - self.lost
-        counts = Counts(intended=sent, sent=sent, received=sent - self.lost - late, lost=self.lost + late, late=late)
-        return reading.model_copy(update={"counts": counts})
+        counts = Counts(intended=sent, sent=sent, received=sent - self.lost - late, lost=self.lost, late=late)
+        return with_counts(reading, counts)
 
 
 @pytest.mark.parametrize("lost", [0, 10])

@@ -15,7 +15,7 @@ from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.measure.frame_context import queued_s, sample_of
 from nicbench.testbed.fake_tester import FakeTester
 
-from .rig import Rig
+from .rig import Rig, with_counts
 
 MakeTrial = Callable[..., Trial]
 MakeReading = Callable[..., Reading]
@@ -155,7 +155,8 @@ class Late(FakeTester):
         reading = await super().trial(number, request, *rest)
         if len(self.requests) != 2:
             return reading
-        return reading.model_copy(update={"counts": reading.counts.model_copy(update={"late": 5})})
+        counts = reading.counts
+        return with_counts(reading, counts.model_copy(update={"received": counts.received - 5, "late": 5}))
 
 
 async def test_a_trial_whose_frames_came_late_is_made_again_and_one_that_fell_short_is_not() -> None:

@@ -24,6 +24,8 @@ from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.testers.base import During
 
+from .rig import with_counts
+
 REQUEST = TrialRequest(
     frame_bytes=64, load_frames_per_s=1000.0, duration_s=1.0, drain_s=0.1, settle_s=0.1, purpose=Purpose.SEARCH
 )
@@ -226,7 +228,8 @@ class Slow(FakeTester):
     ) -> Reading:
         reading = await super().trial(number, request, addressing, during)
         late = 0 if request.drain_s > 0.7 else 90
-        return reading.model_copy(update={"counts": reading.counts.model_copy(update={"late": late, "lost": late})})
+        counts = reading.counts
+        return with_counts(reading, counts.model_copy(update={"late": late, "received": counts.received - late}))
 
 
 async def test_a_drain_that_frames_outlast_makes_the_trial_invalid_and_the_next_drain_longer() -> None:

@@ -100,17 +100,16 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     """Translates the reply to ``drain`` and the ``late`` counts of ``settle``, one per stream, into a ``Reading``.
 
     A frame that came after the drain is late, not lost (protocol, "Meanings"), so it is taken off ``lost`` here.
-    EngineError where the replies are no reading, or its counts contradict themselves.
+    EngineError where the replies are no reading.
     """
     try:
-        reading = _reading(drain, late)
+        return _reading(drain, late)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise _inconsistent(error) from error
-    return require_consistent(reading)
 
 
 def require_consistent(reading: Reading) -> Reading:
-    """Returns a reading that an engine gave. EngineError where its counts contradict themselves."""
+    """Returns the reading of a tester. EngineError where its counts contradict themselves."""
     try:
         require_identities(reading)
     except ValueError as error:
@@ -120,8 +119,8 @@ def require_consistent(reading: Reading) -> Reading:
 
 def _inconsistent(error: Exception) -> EngineError:
     why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-    step = "build engine and controller from the same source: `make install`"
-    return EngineError(f"the engine's counts are inconsistent: {why}", kind="protocol", next_step=step)
+    step = "build engine and controller from the same source (`make install`), or update the tester"
+    return EngineError(f"the tester's counts are inconsistent: {why}", kind="protocol", next_step=step)
 
 
 def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
@@ -178,9 +177,13 @@ def set_aside(reading: Reading, names: Collection[str]) -> Reading:
 def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
     counts = {name: raw[name] for name in _STREAM_COUNTS}
     counts["lost"] = max(0, raw["lost"] - late)
-    # Where more came late than was lost, frames of others stood in the place of those that were still under way.
-    unattributed = raw.get("unattributed")
-    counts["unattributed"] = None if unattributed is None else max(0, unattributed - max(0, late - raw["lost"]))
+    # Where more came late than was lost, frames of others stood in the place of those that were still under way; where
+    # still more did, they left the port after its counters were read.
+    unattributed, beyond = raw.get("unattributed"), max(0, late - raw["lost"])
+    counts["unattributed"] = None if unattributed is None else max(0, unattributed - beyond)
+    sent_since = min(counts["unsent_tester"], max(0, beyond - (unattributed or 0)))
+    counts["sent"] += sent_since
+    counts["unsent_tester"] -= sent_since
     counts["corrupted_copies"] = raw.get("corrupted_copies")
     return StreamReading(
         name=raw["name"],

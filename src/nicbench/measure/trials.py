@@ -15,6 +15,7 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.power import PowerFacts
 from nicbench.core.reading import Counts, InterruptionTimes
 from nicbench.core.trial import Health, Interruption, Purpose, Reading, Trial, TrialRequest
+from nicbench.engine.reading import require_consistent
 from nicbench.measure.learning import Learner, dead_dut_error
 from nicbench.measure.patience import Patience
 from nicbench.measure.samples import Maker, SampleLog, Slot
@@ -90,7 +91,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         asked, request = request, self._patience.drain(request)
         before = await self._surroundings.look(request.purpose)
         try:
-            reading = await self._send(slot, request)
+            reading = require_consistent(await self._send(slot, request))
         except EngineError as error:
             # A ring in memory that goes with the DUT can take the tester's driver with it before the DUT is quite gone.
             await asyncio.sleep(_DYING_S)

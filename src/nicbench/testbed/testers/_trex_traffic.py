@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Any, Final
 
-from nicbench.core.identities import require_identities
 from nicbench.core.reading import Counts, SampleOrder, sum_of_known
 from nicbench.core.traffic import Frames
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading
@@ -163,7 +162,7 @@ def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[i
         "misdirected": sum_of_known(port.misdirected for port in ports),
     }
     latencies = [stream.latency for stream in streams if stream.latency]
-    reading = Reading(
+    return Reading(
         transmit_ns=statistics.time.taken_ns,
         counts=total.model_copy(update=of_ports),
         streams=streams,
@@ -176,8 +175,6 @@ def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[i
             time_uncertainty_ns=statistics.time.uncertainty_ns,
         ),
     )
-    require_identities(reading)
-    return reading
 
 
 def _with_shares(ways: Sequence[Way], statistics: TrexStatistics) -> Iterator[tuple[Way, float]]:
