@@ -37,7 +37,7 @@ from nicbench.cli.summary_table import print_summary
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Bus, ResultReady, TrialFinished
 from nicbench.core.pattern import Way
-from nicbench.core.reading import Arrivals, Counts
+from nicbench.core.reading import Arrivals, Change, ChangeAction, ChangeKind, Counts, PathChanges
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading, Trial, TrialRequest
 from nicbench.report.gather import gather
@@ -127,6 +127,7 @@ class Mishap(StrEnum):
     """Something that breaks a trial: no figure may rest on it as if it had not happened."""
 
     FLAP = "a link flaps"
+    CHANGE = "somebody changes the ruleset of the DUT"
     DEAF = "nothing comes back any more for some seconds"
     GONE = "nothing comes back any more"
     LATE = "frames come after the drain"
@@ -135,6 +136,7 @@ class Mishap(StrEnum):
     SUM = "the streams do not add up to the total"
 
 
+_CHANGED = PathChanges(changes=(Change(network="dut", kind=ChangeKind.RULESET, action=ChangeAction.CHANGED),))
 LIES = (Mishap.MORE_THAN_SENT, Mishap.NEGATIVE, Mishap.SUM)
 
 
@@ -213,6 +215,7 @@ class Stand(Tester):
             ),
             latency=timed[0] if len(timed) == 1 else None,
             health=health,
+            changes=_CHANGED if befallen and self.mishap is Mishap.CHANGE else None,
         )
 
     def _read(self, phase: int | None, load: float, seconds: float, drain_s: float) -> tuple[StreamReading, Health]:
@@ -220,7 +223,7 @@ class Stand(Tester):
         befallen, counts = self._is_befallen(self.made - 1), sample.counts
         draw = np.random.default_rng([self.world.seed, self.made, 7])
         lost, late, received = counts.lost, 0, counts.received
-        if befallen and self.mishap in (Mishap.FLAP, Mishap.DEAF, Mishap.GONE):
+        if befallen and self.mishap in (Mishap.FLAP, Mishap.CHANGE, Mishap.DEAF, Mishap.GONE):
             share = 1.0 if self.mishap is Mishap.GONE else 0.3
             dropped = int(share * received)
             received, lost = received - dropped, lost + dropped

@@ -84,7 +84,7 @@ class Surroundings:
         update: dict[str, object] = {
             "dut_waiting_share": _waiting_share(before.dut, after.dut),
             "dut_queues": _subtract(before.dut.queues, after.dut.queues),
-            "changes": leave_out(changes, self._dut.changes_itself),
+            "changes": leave_out(reading.changes if changes is None else changes, self._dut.changes_itself),
         }
         if before.hardware is not None and after.hardware is not None:
             update["machine"] = compare(before.hardware, after.hardware)
