@@ -17,12 +17,12 @@ GAP = "\u00a0"
 
 def rate_cell(rate: Bounded, write: Writer) -> str:
     """Returns a rate as a cell has it: "200.4", "41 to 58" where trials disagreed, "≥ 41", "line rate, 14.88"; "< 0.2"
-    where every load failed, and "none" where nothing is known.
+    where no load passed every time, and "none" where nothing is known.
     """
     if rate.passes_nothing:
         return PASSES_NOTHING
     if rate.value is None:
-        return "none" if rate.upper is None else f"{'0 to' if rate.is_zone else '<'} {write.up(rate.upper)}"
+        return "none" if rate.upper is None else f"< {write.up(rate.upper)}"
     if rate.is_line_rate:
         return f"line rate, {number_cell(rate, write)}"
     return f"{'≥ ' if rate.at_least else ''}{number_cell(rate, write)}"
