@@ -101,6 +101,16 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         + "traffic: {mixes: {m: {largest: 1519}}}\ntests:\n  - {name: t, method: throughput, frame_bytes: [m]}\n",
         [(7, 49, "`m`: 1519 bytes are too many for the lab's MTU of 1500", "raise the lab's `mtu`")],
     ),
+    "a frame with a tag that is larger than a full packet": (
+        HEAD + LAB + "traffic: {vlan: 100}\ntests:\n  - {name: t, method: throughput, frame_bytes: [1522, 1523]}\n",
+        [(7, 55, "1523 bytes are too many for the lab's MTU of 1500: the maximum is 1522", "raise the lab's `mtu`")],
+    ),
+    "frames with two tags, of which Linux leaves none uncounted": (
+        HEAD
+        + LAB
+        + "traffic: {vlan: [100, 200]}\ntests:\n  - {name: t, method: throughput, frame_bytes: [1518, 1526]}\n",
+        [(7, 55, "1526 bytes are too many for the lab's MTU of 1500: the maximum is 1518", "raise the lab's `mtu`")],
+    ),
     "an unknown key of a sweep": (
         HEAD + LAB + "traffic: {mixes: {m: {smallest: 64, biggest: 128}}}\n" + TESTS,
         [(5, 37, "unknown key `traffic.mixes.m.biggest`", "known keys: `smallest`, `largest`, `step`")],

@@ -121,6 +121,18 @@ def wrong_results(folder: RunFolder, bench: Bench) -> Iterator[str]:
             yield f"{sample.id} is valid, and lost {counts.lost} of {counts.sent}, {counts.corrupted} corrupted"
 
 
+ON_THE_PATH = frozenset({"tester's port", "cable", "DUT's port", "DUT", "client"})
+"""The places of faults that change what frames pass through."""
+
+
+def wrong_changes(folder: RunFolder, place: str) -> Iterator[str]:
+    """Samples in which somebody is said to have changed the path, where neither the fault nor the run did."""
+    for sample in samples(folder) if place not in ON_THE_PATH else ():
+        for finding in sample.verdict.findings:
+            if finding.reason is Reason.CHANGED:
+                yield f"{sample.id}: {finding.text}"
+
+
 def _is_wrong(result: Result, name: str, value: Any, bench: Bench) -> bool:
     if bench.kind == "frames":
         return name == "loss_percent" and bool(value) and result.verdict is ResultVerdict.VALID

@@ -133,6 +133,7 @@ def judge(case: Case, scene: Scene, ended: Ended, steps: list[str], before: dict
     scene.mend()
     if folder is not None:
         troubles += [*checks.unreadable(folder.path, steps), *checks.wrong_results(folder, case.bench)]
+        troubles += checks.wrong_changes(folder, case.fault.place)
         if case.expect.resumes and ended.status != 0:
             again = resume(scene)
             if again.status != 0:

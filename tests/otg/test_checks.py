@@ -64,6 +64,15 @@ def test_frames_that_are_larger_than_a_port_takes_are_refused_before_anything_is
     assert error.startswith("config.flows[0].size: 1519 bytes are more than the 1518 that its ports take")
 
 
+@pytest.mark.parametrize(("tags", "most"), [(1, 1522), (2, 1518)])
+def test_a_tag_of_a_full_packet_does_not_count(tags: int, most: int) -> None:
+    served = {name: replace(port, largest_frame_bytes=1518, tag_bytes=4) for name, port in SERVED.items()}
+    packet = [header("ethernet"), *[header("vlan")] * tags]
+    read_configuration({"ports": PORTS, "flows": [flow(packet, size={"fixed": most})]}, served, seed=1)
+    with pytest.raises(OtgError, match=f"{most + 1} bytes are more than the {most} that its ports take"):
+        read_configuration({"ports": PORTS, "flows": [flow(packet, size={"fixed": most + 1})]}, served, seed=1)
+
+
 def test_a_flow_that_asks_for_more_than_its_link_carries_is_warned_of() -> None:
     rates = [{"choice": "gbps", "gbps": each} for each in (10, 11)]
     flows = [flow([header("ethernet")], rate=rate) | {"name": f"f{rate['gbps']}"} for rate in rates]

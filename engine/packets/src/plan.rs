@@ -47,7 +47,12 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
         };
         if let Template::Captured(captured) = &template {
             let (smallest, largest) = captured.sizes();
-            check_frame_size(stream, Bounds { least: 0, smallest, largest, grows: 0 }, transmit, receive)?;
+            check_frame_size(
+                stream,
+                Bounds { least: 0, smallest, largest, grows: 0, tagged: [false; 2] },
+                transmit,
+                receive,
+            )?;
         }
         let flows = template.flows(stream);
         within("the sum of flows over all streams", (first_flow + u64::from(flows)) as f64, 1.0, MAXIMUM_FLOWS as f64)?;
@@ -183,7 +188,8 @@ fn check_frame_size(
     receive: &PortFacts,
 ) -> Result<(), EngineError> {
     let least = bounds.least.max(transmit.minimum_frame_bytes).max(FCS_BYTES + 1);
-    let most = transmit.maximum_frame_bytes.min(receive.maximum_frame_bytes.saturating_add_signed(-bounds.grows));
+    let [sent, back] = bounds.tagged;
+    let most = transmit.longest(sent).min(receive.longest(back).saturating_add_signed(-bounds.grows));
     // Ethernet fills up a frame that is too small when it leaves a tunnel (IEEE 802.3 3.2.8).
     let least =
         least.max(if bounds.grows == 0 { 0 } else { SMALLEST_ETHERNET_BYTES.saturating_add_signed(-bounds.grows) });
@@ -224,6 +230,7 @@ mod tests {
             link_up: None,
             minimum_frame_bytes: 64,
             maximum_frame_bytes: 1518,
+            tag_bytes: 0,
             transmit_descriptors: 64,
             receive_descriptors: 64,
             send_buffer_bytes: None,

@@ -27,6 +27,8 @@ pub struct PortFacts {
     /// The shortest and the longest frame, with the 4-byte FCS.
     pub minimum_frame_bytes: u32,
     pub maximum_frame_bytes: u32,
+    /// So much longer a frame may be that begins with a tag of 802.1Q: an interface's MTU does not count one.
+    pub tag_bytes: u32,
     pub transmit_descriptors: u32,
     pub receive_descriptors: u32,
     /// The socket's send buffer, read back; `None` where there is no socket.
@@ -38,6 +40,16 @@ pub struct PortFacts {
     pub lossless: bool,
     /// The clock that stamps received frames, where one was asked for; `None`: the worker's own.
     pub stamps: Option<StampFacts>,
+}
+
+/// The type of a tag that interfaces do not count: that of IEEE 802.1Q, and not of 802.1ad.
+pub const TAG_TYPE: u16 = 0x8100;
+
+impl PortFacts {
+    /// The longest frame, with or without a tag behind its addresses.
+    pub fn longest(&self, is_tagged: bool) -> u32 {
+        self.maximum_frame_bytes + if is_tagged { self.tag_bytes } else { 0 }
+    }
 }
 
 impl PortFacts {

@@ -35,6 +35,8 @@ pub struct Bounds {
     pub largest: u32,
     /// How much larger frames come back than they are sent; negative where a tunnel ends on the way.
     pub grows: i32,
+    /// Whether a VLAN tag stands behind the addresses of the frames as they are sent, and as they come back.
+    pub tagged: [bool; 2],
 }
 
 impl Template {
@@ -209,7 +211,13 @@ impl Bounds {
         match Kind::of(request) {
             Kind::Udp => {
                 let least = minimum_udp_frame_bytes(request.ip);
-                Ok(Some(Self { least, smallest: request.frame_bytes, largest: request.frame_bytes, grows: 0 }))
+                Ok(Some(Self {
+                    least,
+                    smallest: request.frame_bytes,
+                    largest: request.frame_bytes,
+                    grows: 0,
+                    tagged: [false; 2],
+                }))
             }
             Kind::Layered => layered::bounds(request).map(Some),
             Kind::Captured => Ok(None),

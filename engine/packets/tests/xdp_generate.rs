@@ -27,6 +27,7 @@ fn facts(name: &str) -> PortFacts {
         link_up: None,
         minimum_frame_bytes: 64,
         maximum_frame_bytes: 3396,
+        tag_bytes: 0,
         transmit_descriptors: 64,
         receive_descriptors: 64,
         send_buffer_bytes: None,

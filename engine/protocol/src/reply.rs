@@ -104,6 +104,10 @@ pub struct ConfigureReply {
     pub eal_arguments: Vec<String>,
 }
 
+fn is_nothing(bytes: &u32) -> bool {
+    *bytes == 0
+}
+
 /// A configured port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PortReply {
@@ -119,6 +123,9 @@ pub struct PortReply {
     pub link_up: Option<bool>,
     /// The size with FCS.
     pub max_frame_bytes: u32,
+    /// So much longer a frame may be that begins with a VLAN tag.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub tag_bytes: u32,
     /// The size with FCS.
     pub min_frame_bytes: u32,
     /// The number that the driver granted.

@@ -92,13 +92,22 @@ def describe_headers(frames: Frames, ip: int) -> str:
     return ", ".join((*tags, *carrier, frames.protocol.upper(), *raw))
 
 
-def largest_frame_bytes(lab: Choice | None) -> int | None:
-    """The largest frame that the lab's links carry, in bytes with FCS; None where only the machine knows."""
+def is_tagged(streams: Iterable[Frames]) -> bool:
+    """Whether the frames of each stream have one VLAN tag, which the MTU of an interface does not count."""
+    return all(len(stream.vlan or ()) == 1 for stream in streams)
+
+
+def largest_frame_bytes(lab: Choice | None, streams: Iterable[Frames] | None = None) -> int | None:
+    """The largest frame of ``streams`` that the lab's links carry, in bytes with FCS; None: only the machine knows it.
+
+    Without ``streams`` the frames are taken to have no tag.
+    """
     if lab is None:
         return None
     mtu = getattr(lab.options, "mtu", None)
     largest: int | None = lab.plugin.largest_frame_bytes
-    return mtu + ETHERNET_HEADER_BYTES + FCS_BYTES if isinstance(mtu, int) else largest
+    tag_bytes = TAG_BYTES if streams is not None and is_tagged(streams) else 0
+    return mtu + ETHERNET_HEADER_BYTES + tag_bytes + FCS_BYTES if isinstance(mtu, int) else largest
 
 
 def check_frame_sizes(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -200,7 +209,7 @@ def _explain_unknown(bench: BenchFile, name: str) -> tuple[str, str]:
 def _explain_refusal(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSpec, ...]) -> tuple[str, str] | None:
     """Message and next step for a frame size that these streams cannot send; None where they can."""
     traffic = bench.traffic
-    smallest, largest = smallest_frame_bytes(traffic, streams), largest_frame_bytes(bench.lab)
+    smallest, largest = smallest_frame_bytes(traffic, streams), largest_frame_bytes(bench.lab, streams)
     if frame_bytes < smallest:
         stream = max(streams, key=lambda stream: _header_bytes(stream, traffic.ip))
         headers = describe_headers(stream, traffic.ip)
@@ -216,7 +225,7 @@ def _explain_refusal(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSp
         room = f"frames of {frame_bytes} bytes come back with {grown}, and the lab's ports take at most {largest}"
         return room, f"use frames of {largest - grown + frame_bytes} bytes or fewer, or raise the lab's `mtu`"
     if largest is not None and frame_bytes > largest:
-        mtu = largest - ETHERNET_HEADER_BYTES - FCS_BYTES
+        mtu = getattr(bench.lab and bench.lab.options, "mtu", None)
         room = f"{frame_bytes} bytes are too many for the lab's MTU of {mtu}: the maximum is {largest} bytes with FCS"
         return room, "use smaller frames, or raise the lab's `mtu`"
     af_xdp = _af_xdp_port(bench)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
@@ -43,6 +43,11 @@ class Flow:
     """The receiving ports in one text, as metrics have them."""
 
 
+def _is_tagged(packet: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether one VLAN tag follows the addresses: the MTU of ports does not count it."""
+    return [header.get("choice") == "vlan" for header in packet[1:3]] in ([True], [True, False])
+
+
 def read_flow(
     flow: Mapping[str, Any], seed: int, ports: Mapping[str, ServedPort], path: str, problems: Problems
 ) -> Flow:
@@ -62,7 +67,10 @@ def read_flow(
     endpoints = (flow.get("tx_rx") or {}).get("port") or {}
     transmit, receive = str(endpoints.get("tx_name", "")), receivers(flow)
     port = ports[transmit]
-    most = min((each for name in (transmit, *receive) if (each := ports[name].largest_frame_bytes)), default=None)
+    tags = ports[transmit].tag_bytes if _is_tagged(flow.get("packet") or ()) else 0
+    most = min(
+        (each + tags for name in (transmit, *receive) if (each := ports[name].largest_frame_bytes)), default=None
+    )
     if most is not None and sizes.largest > most:
         step = "send smaller frames, or raise the ports' MTU"
         problems.invalid(f"{path}.size", f"{sizes.largest} bytes are more than the {most} that its ports take: {step}")

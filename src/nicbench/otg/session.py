@@ -339,7 +339,7 @@ def served_ports(bed: Bed) -> dict[str, ServedPort]:
     """Returns the tester's ports by their names in the bench file, which are the locations that clients give."""
     testbed = bed.testbed
     return {
-        port.name: ServedPort(number, port.name, testbed.link_bits_per_s, bed.largest_frame_bytes)
+        port.name: ServedPort(number, port.name, testbed.link_bits_per_s, bed.largest_frame_bytes, bed.tag_bytes)
         for number, port in enumerate(testbed.tester_ports)
     }
 

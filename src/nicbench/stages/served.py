@@ -52,6 +52,8 @@ class Bed:
     bus: Bus
     largest_frame_bytes: int
     """What every port takes, with FCS."""
+    tag_bytes: int
+    """How much longer a frame with a VLAN tag may be."""
     folder_elsewhere: str | None
     """Where the engine writes captures, on a tester's machine that has not this one's files."""
 
@@ -90,6 +92,7 @@ class _ServedRig(FrameRig):
             folder=setting.folder,
             bus=setting.bus,
             largest_frame_bytes=self._facts.maximum_frame_bytes,
+            tag_bytes=self._facts.tag_bytes,
             folder_elsewhere=self._tester.folder_elsewhere,
         )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nicbench.bench_file.frame_sizes import list_frame_sizes, sizes_of
+from nicbench.bench_file.frame_sizes import is_tagged, list_frame_sizes, sizes_of
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import BenchFileError, NotReadyError
 from nicbench.core.events import Bus, StageStarted
@@ -125,13 +125,14 @@ async def _run(host: Host, command: tuple[str, ...]) -> None:
 
 def _check_frame_sizes(bench: BenchFile, facts: TesterFacts) -> None:
     """Refuses, before the first trial, a frame size that a port cannot hold."""
+    largest = facts.longest_frame_bytes(is_tagged=is_tagged(bench.traffic.port_streams()))
     for test in bench.tests:
         for size in test.build().frame_sizes():
             for frame_bytes in sizes_of(size, bench.traffic):
-                if not facts.minimum_frame_bytes <= frame_bytes <= facts.maximum_frame_bytes:
+                if not facts.minimum_frame_bytes <= frame_bytes <= largest:
                     raise BenchFileError(
                         f"test {test.name}: the ports hold frames of {facts.minimum_frame_bytes} to "
-                        f"{facts.maximum_frame_bytes} bytes (FCS included), not {frame_bytes}",
+                        f"{largest} bytes (FCS included), not {frame_bytes}",
                         place=str(bench.path),
                         next_step="choose another frame size, or raise the MTU of the lab or the interface",
                     )

@@ -5,7 +5,7 @@ use nicbench_protocol::{Filler, FlowRequest, FrameSizes, SizeSweep};
 use super::fixups::Fixups;
 use super::values::Field;
 use crate::error::{EngineError, ErrorKind};
-use crate::port::PortFacts;
+use crate::port::{PortFacts, TAG_TYPE};
 use crate::signature::{SIGNATURE_BYTES, scramble};
 use crate::traffic::sizes::{Refused, Sizes};
 use crate::wire::ethernet::FCS_BYTES;
@@ -84,7 +84,7 @@ impl Program {
             refuse(("`template` is no hexadecimal text".into(), "give two hexadecimal digits for each byte"))
         })?;
         let sizes = Lengths::of(&request.sizes).map_err(refuse)?;
-        check_sizes(request, template.len(), &sizes, port)?;
+        check_sizes(request, &template, &sizes, port)?;
         let length = sizes.largest() as usize - FCS_BYTES as usize;
         let mut image = template.clone();
         fill(&mut image, length, &request.filler).map_err(refuse)?;
@@ -144,11 +144,12 @@ impl Program {
     }
 }
 
-fn check_sizes(request: &FlowRequest, template: usize, sizes: &Lengths, port: &PortFacts) -> Result<(), EngineError> {
+fn check_sizes(request: &FlowRequest, template: &[u8], sizes: &Lengths, port: &PortFacts) -> Result<(), EngineError> {
+    let is_tagged = template.get(12..14).is_some_and(|kind| kind == TAG_TYPE.to_be_bytes());
     let signature = if request.signature { SIGNATURE_BYTES } else { 0 };
-    let least = (template + signature + FCS_BYTES as usize).max(port.minimum_frame_bytes as usize);
+    let least = (template.len() + signature + FCS_BYTES as usize).max(port.minimum_frame_bytes as usize);
     let (smallest, largest) = (sizes.smallest() as usize, sizes.largest() as usize);
-    let most = port.maximum_frame_bytes as usize;
+    let most = port.longest(is_tagged) as usize;
     if least <= smallest && largest <= most {
         return Ok(());
     }

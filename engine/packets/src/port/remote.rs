@@ -21,6 +21,7 @@ impl RemotePort {
             link_up: None,
             minimum_frame_bytes: SHORTEST_FRAME_BYTES,
             maximum_frame_bytes: u32::from(u16::MAX),
+            tag_bytes: 0,
             transmit_descriptors: 0,
             receive_descriptors: 0,
             send_buffer_bytes: None,

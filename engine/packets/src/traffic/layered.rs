@@ -11,6 +11,7 @@ use super::signature_search::SignatureSearch;
 use super::sizes::Sizes;
 use super::varied_field::VariedField;
 use crate::error::{EngineError, ErrorKind};
+use crate::port::TAG_TYPE;
 use crate::signature::SIGNATURE_BYTES;
 use crate::template::{AddressBits, Bounds, Intactness};
 use crate::wire::ethernet::FCS_BYTES;
@@ -177,7 +178,10 @@ pub fn bounds(request: &StreamRequest) -> Result<Bounds, EngineError> {
     let sizes = Sizes::of(request)?;
     let least = (stack.header.len() + SIGNATURE_BYTES) as u32 + FCS_BYTES;
     let grows = received_stack(request)?.map_or(0, |(_, grows)| grows);
-    Ok(Bounds { least, smallest: sizes.smallest(), largest: sizes.largest(), grows })
+    let is_tagged = |layers: &[Layer]| matches!(layers.get(1), Some(Layer::Vlan { tpid: TAG_TYPE, .. }));
+    let back = if request.received_layers.is_empty() { &request.layers } else { &request.received_layers };
+    let tagged = [is_tagged(&request.layers), is_tagged(back)];
+    Ok(Bounds { least, smallest: sizes.smallest(), largest: sizes.largest(), grows, tagged })
 }
 
 /// The headers with which frames come back, and how many more bytes they have than those sent; `None` where they are

@@ -23,6 +23,7 @@ impl DeadPort {
             link_up: None,
             minimum_frame_bytes: 64,
             maximum_frame_bytes: 1518,
+            tag_bytes: 0,
             transmit_descriptors: 0,
             receive_descriptors: 0,
             send_buffer_bytes: None,

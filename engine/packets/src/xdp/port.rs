@@ -11,7 +11,7 @@ use crate::port::{PortCounters, PortFacts};
 use crate::sys::bpf::generating::{Flushed, LARGEST_FRAME};
 use crate::sys::kernel_link::KernelLink;
 use crate::wire::ethernet::{FCS_BYTES, SHORTEST_FRAME_BYTES};
-use crate::wire::{Ethernet, Header};
+use crate::wire::{Ethernet, Header, Vlan};
 
 /// A ring that this driver finds full is that of its peer: the frame has left the tester.
 const PEER_OWNS_RING: &str = "veth";
@@ -54,7 +54,9 @@ impl XdpPort {
         let stamps = clock.as_ref().map(|clock| clock.facts().clone());
         let judges = Judges { queues: state.receive_queues.unwrap_or(1), processor };
         let receiver = Receiver::attach(number, &request.name, kernel.index(), judges, clock)?;
-        let longest = state.mtu_bytes.unwrap_or(1500) as usize + Ethernet::BYTES;
+        let untagged = state.mtu_bytes.unwrap_or(1500) as usize + Ethernet::BYTES;
+        let [longest, tagged] =
+            [untagged, untagged + Vlan::BYTES].map(|bytes| bytes.min(LARGEST_FRAME) as u32 + FCS_BYTES);
         let facts = PortFacts {
             name: request.name.clone(),
             driver,
@@ -62,7 +64,8 @@ impl XdpPort {
             link_bits_per_s: kernel.bits_per_s(),
             link_up: state.carrier,
             minimum_frame_bytes: SHORTEST_FRAME_BYTES,
-            maximum_frame_bytes: longest.min(LARGEST_FRAME) as u32 + FCS_BYTES,
+            maximum_frame_bytes: longest,
+            tag_bytes: tagged - longest,
             transmit_descriptors: request.transmit_descriptors,
             receive_descriptors: request.receive_descriptors,
             send_buffer_bytes: None,

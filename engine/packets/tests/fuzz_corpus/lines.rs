@@ -140,6 +140,7 @@ pub fn ports() -> Vec<PortFacts> {
         link_up: None,
         minimum_frame_bytes: 64,
         maximum_frame_bytes: 9018,
+        tag_bytes: 0,
         transmit_descriptors: 64,
         receive_descriptors: 64,
         send_buffer_bytes: None,

@@ -83,6 +83,7 @@ def facts_of(
         minimum_frame_bytes=max(port["min_frame_bytes"] for port in ports),
         maximum_frame_bytes=min(port["max_frame_bytes"] for port in ports),
         link_bits_per_s=min(speeds) if speeds else None,
+        tag_bytes=min(port.get("tag_bytes", 0) for port in ports),
     )
 
 

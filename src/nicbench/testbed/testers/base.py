@@ -70,6 +70,12 @@ class TesterFacts:
     minimum_frame_bytes: int
     maximum_frame_bytes: int
     link_bits_per_s: float | None
+    tag_bytes: int = 0
+    """How much longer than that a frame with a VLAN tag may be: an interface's MTU does not count one tag."""
+
+    def longest_frame_bytes(self, *, is_tagged: bool) -> int:
+        """The longest frame, with or without a tag behind its addresses."""
+        return self.maximum_frame_bytes + (self.tag_bytes if is_tagged else 0)
 
 
 class Tester(ABC):

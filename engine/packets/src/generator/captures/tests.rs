@@ -37,6 +37,7 @@ fn facts() -> Vec<PortFacts> {
         link_up: None,
         minimum_frame_bytes: 64,
         maximum_frame_bytes: 1518,
+        tag_bytes: 0,
         transmit_descriptors: 64,
         receive_descriptors: 64,
         send_buffer_bytes: None,

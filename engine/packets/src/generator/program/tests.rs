@@ -17,6 +17,7 @@ pub(in crate::generator) fn port() -> PortFacts {
         link_up: None,
         minimum_frame_bytes: 64,
         maximum_frame_bytes: 1518,
+        tag_bytes: 0,
         transmit_descriptors: 64,
         receive_descriptors: 64,
         send_buffer_bytes: None,
@@ -164,4 +165,17 @@ fn what_cannot_be_is_refused_and_the_smallest_frame_named() {
     ] {
         assert_eq!(program(change.clone()).unwrap_err().kind, kind, "{change}");
     }
+}
+
+#[test]
+fn a_tag_of_802_1q_does_not_count_and_another_does() {
+    let port = PortFacts { tag_bytes: 4, ..port() };
+    let of = |tag: &str, bytes: u32| {
+        let template = format!("0200000000020200000000{tag}006488b5");
+        let flow = json!({"name": "f", "transmit_port": 0, "template": template, "sizes": {"fixed": bytes},
+            "rate_frames_per_s": 1, "signature": false});
+        Program::of(&serde_json::from_value::<FlowRequest>(flow).unwrap(), &port).is_ok()
+    };
+    assert_eq!([1518, 1522, 1523].map(|bytes| of("018100", bytes)), [true, true, false]);
+    assert_eq!([1518, 1522].map(|bytes| of("0188a8", bytes)), [true, false]);
 }

@@ -1,6 +1,7 @@
 //! EAL's arguments as a pure function of the kinds of port and the options.
 
 use super::options::{EalOptions, PortKind, PortOptions};
+use super::sizes::packet_room_bytes;
 
 /// What the arguments depend on beside the options.
 pub(super) struct Surroundings {
@@ -12,6 +13,8 @@ pub(super) struct Surroundings {
     pub other_cpus: Vec<u32>,
     /// Queues of each port; one where there is nothing said.
     pub queues: Vec<u32>,
+    /// The MTU of the interface behind each port, where it has one.
+    pub mtus_bytes: Vec<Option<u32>>,
 }
 
 /// The arguments, the program's name first.
@@ -42,7 +45,9 @@ pub(super) fn arguments(options: &EalOptions, ports: &[PortOptions], surrounding
             .iter()
             .enumerate()
             .filter_map(|(index, port)| {
-                virtual_device(&port.kind, index, surroundings.queues.get(index).copied().unwrap_or(1))
+                let queues = surroundings.queues.get(index).copied().unwrap_or(1);
+                let mtu_bytes = surroundings.mtus_bytes.get(index).copied().flatten();
+                virtual_device(&port.kind, index, queues, mtu_bytes)
             })
             .map(|device| format!("--vdev={device}")),
     );
@@ -62,7 +67,7 @@ pub(super) fn device_name(kind: &PortKind, index: usize) -> String {
     match kind {
         PortKind::Pci { address, .. } => address.clone(),
         kind => {
-            let device = virtual_device(kind, index, 1).unwrap_or_default();
+            let device = virtual_device(kind, index, 1, None).unwrap_or_default();
             device.split(',').next().unwrap_or_default().to_owned()
         }
     }
@@ -76,7 +81,18 @@ fn pci_device(kind: &PortKind) -> Option<String> {
     }
 }
 
-fn virtual_device(kind: &PortKind, index: usize, queues: u32) -> Option<String> {
+/// Blocks of a ring are made of whole pages, of this size or a divisor of it.
+const PAGE_BYTES: u32 = 4096;
+
+/// How the ring of a packet socket is divided: a frame of the interface's MTU must have room.
+fn packet_ring(mtu_bytes: Option<u32>) -> String {
+    match mtu_bytes.and_then(packet_room_bytes) {
+        None => "framecnt=4096".into(),
+        Some(room) => format!("blocksz={},framesz={room},framecnt=2048", room.next_multiple_of(PAGE_BYTES)),
+    }
+}
+
+fn virtual_device(kind: &PortKind, index: usize, queues: u32, mtu_bytes: Option<u32>) -> Option<String> {
     match kind {
         PortKind::AfXdp { device, queue, xdp_program } => {
             let program = xdp_program.as_ref().map(|file| format!(",xdp_prog={file}")).unwrap_or_default();
@@ -84,7 +100,7 @@ fn virtual_device(kind: &PortKind, index: usize, queues: u32) -> Option<String> 
         }
         PortKind::AfPacket { device } => {
             let pairs = if queues > 1 { format!(",qpairs={queues}") } else { String::new() };
-            Some(format!("eth_af_packet{index},iface={device},qdisc_bypass=1,framecnt=4096{pairs}"))
+            Some(format!("eth_af_packet{index},iface={device},qdisc_bypass=1,{}{pairs}", packet_ring(mtu_bytes)))
         }
         // Two sockets: one that received both ways would see what was sent.
         PortKind::Pcap { device } => Some(format!("net_pcap{index},rx_iface_in={device},tx_iface={device}")),

@@ -6,7 +6,7 @@ use super::super::options::QueuesOfWorker;
 use super::*;
 
 const SURROUNDINGS: Surroundings =
-    Surroundings { process_id: 77, any_cpu: 3, other_cpus: Vec::new(), queues: Vec::new() };
+    Surroundings { process_id: 77, any_cpu: 3, other_cpus: Vec::new(), queues: Vec::new(), mtus_bytes: Vec::new() };
 
 fn options(huge_pages: bool, worker_cpu: Option<u32>) -> EalOptions {
     EalOptions { worker_cpu, huge_pages, memory_mib: 512, further: Vec::new() }
@@ -139,4 +139,13 @@ fn a_port_is_found_again_by_the_name_of_its_device() {
         "net_memif0"
     );
     assert_eq!(device_name(&pci("0000:03:00.0", "mprq_en=1"), 1), "0000:03:00.0");
+}
+
+#[test]
+fn the_ring_of_a_packet_socket_has_room_for_a_frame_of_the_mtu() {
+    assert_eq!(packet_ring(None), "framecnt=4096");
+    assert_eq!(packet_ring(Some(1500)), "framecnt=4096");
+    assert_eq!(packet_ring(Some(1920)), "framecnt=4096");
+    assert_eq!(packet_ring(Some(1921)), "blocksz=4096,framesz=2064,framecnt=2048");
+    assert_eq!(packet_ring(Some(9000)), "blocksz=12288,framesz=9136,framecnt=2048");
 }

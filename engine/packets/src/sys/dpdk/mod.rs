@@ -39,6 +39,12 @@ pub fn version() -> String {
     ffi::version()
 }
 
+/// The MTU of the interface that a packet socket is on; what is wrong with the interface is told when it is opened.
+fn mtu_bytes(port: &PortOptions) -> Option<u32> {
+    let PortKind::AfPacket { device } = &port.kind else { return None };
+    KernelLink::open(device).and_then(|link| link.state()).ok()?.mtu_bytes
+}
+
 /// The arguments that `start_workers` gives to EAL in this process, the program's name first.
 pub fn eal_arguments(options: &EalOptions, ports: &[PortOptions], assignment: &QueueAssignment) -> Vec<String> {
     let queues = ports.iter().enumerate().map(|(index, port)| assignment.queues(index, port).receive).collect();
@@ -47,6 +53,7 @@ pub fn eal_arguments(options: &EalOptions, ports: &[PortOptions], assignment: &Q
         any_cpu: eal::first_allowed_cpu(),
         other_cpus: assignment.other_cpus.clone(),
         queues,
+        mtus_bytes: ports.iter().map(mtu_bytes).collect(),
     };
     args::arguments(options, ports, &surroundings)
 }

@@ -41,6 +41,8 @@ pub(super) fn facts(
     state: &LinkState,
 ) -> PortFacts {
     let driver_speed = (raw.link_mbits_per_s != u32::MAX).then(|| u64::from(raw.link_mbits_per_s) * 1_000_000);
+    let (maximum_frame_bytes, tag_bytes) =
+        sizes::longest_frames(state.mtu_bytes.unwrap_or(raw.mtu_bytes), raw.buffer_bytes);
     PortFacts {
         name: options.name.clone(),
         driver: ffi::text(&raw.driver),
@@ -49,7 +51,8 @@ pub(super) fn facts(
         link_bits_per_s: kernel.map_or(driver_speed, KernelLink::bits_per_s),
         link_up: state.carrier.or(Some(raw.link_up != 0)),
         minimum_frame_bytes: SHORTEST_FRAME_BYTES,
-        maximum_frame_bytes: sizes::maximum_frame_bytes(state.mtu_bytes.unwrap_or(raw.mtu_bytes), raw.buffer_bytes),
+        maximum_frame_bytes,
+        tag_bytes,
         // The driver of AF_XDP makes its transmit ring as long as the receive ring.
         transmit_descriptors: if asked.umem != 0 { raw.receive_descriptors } else { raw.transmit_descriptors },
         receive_descriptors: raw.receive_descriptors,

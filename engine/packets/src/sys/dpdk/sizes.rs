@@ -6,7 +6,7 @@ use super::ffi::RawPortOptions;
 use super::options::{PortKind, PortOptions, QueuesOfWorker};
 use super::parts::Queues;
 use crate::wire::ethernet::FCS_BYTES;
-use crate::wire::{Ethernet, Header};
+use crate::wire::{Ethernet, Header, Vlan};
 
 const HEADER_BYTES: u32 = Ethernet::BYTES as u32;
 /// The MTU taken for a device that does not say.
@@ -23,7 +23,7 @@ pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>, 
         transmit_descriptors: options.transmit_descriptors,
         receive_descriptors: options.receive_descriptors,
         buffers: buffers(options, umem, each),
-        frame_bytes: kernel_mtu_bytes.unwrap_or(USUAL_MTU_BYTES).min(65535 / 2) + HEADER_BYTES,
+        frame_bytes: buffer_frame_bytes(&options.kind, kernel_mtu_bytes.unwrap_or(USUAL_MTU_BYTES).min(65535 / 2)),
         umem: umem.into(),
         is_promiscuous: 0,
         packed: (!matches!(options.kind, PortKind::Pci { .. })).into(),
@@ -47,9 +47,29 @@ fn buffers(options: &PortOptions, umem: bool, each: QueuesOfWorker) -> u32 {
     (rings + rings / 2).max(FEWEST_BUFFERS)
 }
 
-/// The longest frame, FCS included, that the device takes and a buffer holds.
-pub(super) fn maximum_frame_bytes(mtu_bytes: u32, buffer_bytes: u32) -> u32 {
-    (mtu_bytes + HEADER_BYTES).min(buffer_bytes) + FCS_BYTES
+/// What the kernel keeps beside a frame in the ring of a packet socket, with its tag: less than this.
+const BESIDE_FRAME_BYTES: u32 = 128;
+/// The room for a frame in such a ring where the driver is told nothing.
+const USUAL_ROOM_BYTES: u32 = 2048;
+/// The kernel's `TPACKET_ALIGNMENT`.
+const ROOM_ALIGNMENT: u32 = 16;
+
+/// The room that a frame of this MTU needs in the ring of a packet socket; `None`: no more than usual.
+pub(super) fn packet_room_bytes(mtu_bytes: u32) -> Option<u32> {
+    let needed = mtu_bytes.min(u16::MAX.into()) + BESIDE_FRAME_BYTES;
+    (needed > USUAL_ROOM_BYTES).then(|| needed.next_multiple_of(ROOM_ALIGNMENT))
+}
+
+/// What a buffer must hold: a frame, and of a packet socket all the room that its ring has for one.
+fn buffer_frame_bytes(kind: &PortKind, mtu_bytes: u32) -> u32 {
+    let room = matches!(kind, PortKind::AfPacket { .. }).then(|| packet_room_bytes(mtu_bytes)).flatten();
+    room.unwrap_or_default().max(mtu_bytes + HEADER_BYTES)
+}
+
+/// The longest frame, FCS included, that the device takes and a buffer holds; and by how much a tagged one may be longer.
+pub(super) fn longest_frames(mtu_bytes: u32, buffer_bytes: u32) -> (u32, u32) {
+    let longest = |tags: u32| (mtu_bytes + HEADER_BYTES + tags).min(buffer_bytes) + FCS_BYTES;
+    (longest(0), longest(Vlan::BYTES as u32) - longest(0))
 }
 
 #[cfg(test)]
@@ -87,7 +107,8 @@ mod tests {
 
     #[test]
     fn the_longest_frame_is_bounded_by_the_device_or_the_buffer() {
-        assert_eq!(maximum_frame_bytes(1500, 2048), 1518);
-        assert_eq!(maximum_frame_bytes(9000, 3456), 3460);
+        assert_eq!(longest_frames(1500, 2048), (1518, 4));
+        assert_eq!(longest_frames(3440, 3456), (3458, 2));
+        assert_eq!(longest_frames(9000, 3456), (3460, 0));
     }
 }
