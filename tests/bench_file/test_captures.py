@@ -169,7 +169,7 @@ def test_a_test_has_the_sizes_of_the_capture(read: Read, text: str, size: str, m
         (
             "tests:\n- {name: a, method: replay, captures: [{file: one.pcap}]}\n"
             "- {name: b, method: replay, captures: [{file: nosuch.pcap}]}\n",
-            7, 50, "nosuch.pcap cannot be read: No such file",
+            7, 47, "nosuch.pcap cannot be read: No such file",
         ),
         (
             "traffic: {flows: 1}\ntests: [{name: t, method: throughput, frame_bytes: [capture]}]\n",
