@@ -1,4 +1,4 @@
-"""Tables of others: small files that stand for more than memory holds, and counts that cannot be."""
+"""Files of others: small ones that stand for more than memory holds, and counts that cannot be."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench.core.errors import HostError
-from nicbench.store import parquet
+from nicbench.store import Journal, parquet
 from nicbench.store.parquet import OF_FRAMES, OF_SAMPLES
+from nicbench.store.reading import parse_json
 from nicbench.store.record_tables import TRIAL_SCHEMA
 
 GOLDEN = Path(__file__).parent / "golden" / "1.6"
@@ -58,3 +59,13 @@ def test_what_is_not_known_of_a_trial_is_no_contradiction(tmp_path: Path) -> Non
         table = table.set_column(table.column_names.index(name), TRIAL_SCHEMA.field(name), column)
     pq.write_table(table, path)
     assert parquet.read_trials(path).num_rows == table.num_rows
+
+
+def test_text_of_more_parts_than_a_run_has_is_not_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    path.write_bytes(b"[" + b"[]," * 2**21 + b"0]")
+    with pytest.raises(HostError, match="more than 2097152 lists and objects"):
+        parse_json(path)
+    path.write_bytes(b"[" + b"[]," * 2**19 + b"0]\n")
+    with pytest.raises(HostError, match="line 1 has more than 524288 lists and objects"):
+        list(Journal(path).events())
