@@ -23,6 +23,7 @@ Read = Callable[[str], BenchFile]
 HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
 TEST = "tests: [{name: t, method: throughput}]\n"
 SMALL = "tests: [{name: t, method: throughput, frame_bytes: [64]}]\n"
+REPLAY = "- {{name: {}, method: replay, captures: [{{file: {}.pcap}}]}}\n"
 LIKE = "tests: [{name: t, method: throughput, frame_bytes: [like]}]\n"
 
 
@@ -167,8 +168,7 @@ def test_a_test_has_the_sizes_of_the_capture(read: Read, text: str, size: str, m
         ),
         ("traffic: {pcap: nosuch.pcap}\n" + TEST, 5, 17, "nosuch.pcap cannot be read: No such file"),
         (
-            "tests:\n- {name: a, method: replay, captures: [{file: one.pcap}]}\n"
-            "- {name: b, method: replay, captures: [{file: nosuch.pcap}]}\n",
+            "tests:\n" + REPLAY.format("a", "one") + REPLAY.format("b", "nosuch"),
             7, 47, "nosuch.pcap cannot be read: No such file",
         ),
         (
