@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ Read = Callable[[str], BenchFile]
 HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
 TEST = "tests: [{name: t, method: throughput}]\n"
 SMALL = "tests: [{name: t, method: throughput, frame_bytes: [64]}]\n"
+REPLAY = "- {{name: {}, method: replay, captures: [{{file: {}.pcap}}]}}\n"
 LIKE = "tests: [{name: t, method: throughput, frame_bytes: [like]}]\n"
 
 
@@ -68,6 +70,42 @@ def test_a_pcapng_is_read_as_well(tmp_path: Path) -> None:
     assert dict(sizes_of_capture(path.read_bytes()).frames_of) == {64: 1, 65: 1, 1004: 1}
 
 
+def with_fcs(*lengths: int) -> bytes:
+    """A capture of frames of so many bytes and their FCS, of which the file does not say that they have one."""
+    frames = (bytes([number]) * length for number, length in enumerate(lengths))
+    whole = (frame + struct.pack("<I", zlib.crc32(frame)) for frame in frames)
+    return capture([]) + b"".join(struct.pack("<IIII", 1, 0, len(each), len(each)) + each for each in whole)
+
+
+def with_fcs_declared(length: int, said: int) -> bytes:
+    """A pcapng whose interface says how long the FCS is."""
+    section = struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
+    interface = struct.pack("<IIHHIHHB3xHHI", 1, 32, 1, 0, 0, 13, 1, said, 0, 0, 32)
+    return (
+        section
+        + interface
+        + struct.pack("<III", 3, 16 + length, length)
+        + bytes(length)
+        + struct.pack("<I", 16 + length)
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "sizes"),
+    [
+        (capture([104, 68], link=0x24000001), {104: 1, 68: 1}),
+        (capture([104], order=">", link=0x24000001), {104: 1}),
+        (capture([104], link=0x20000001), {108: 1}),  # the bit that says so is not set
+        (with_fcs_declared(104, 4), {104: 1}),
+        (with_fcs_declared(104, 32), {104: 1}),
+        (with_fcs(124, 124), {128: 2}),
+        (with_fcs(124) + capture([124])[24:], {132: 1, 128: 1}),  # not every frame ends so: it is payload
+    ],
+)
+def test_an_fcs_that_was_captured_is_not_counted_twice(content: bytes, sizes: dict[int, int]) -> None:
+    assert dict(sizes_of_capture(content).frames_of) == sizes
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -76,6 +114,7 @@ def test_a_pcapng_is_read_as_well(tmp_path: Path) -> None:
         (capture([]), "no frame"),
         (capture([60, 60])[:-1], "broken after frame 1"),
         (capture([100, 13]), "frame 2 has 13 bytes"),
+        (capture([100, 17], link=0x24000001), "frame 2 has 13 bytes"),
         (capture([60], link=101), "link type 101"),
         (capture([60]) + struct.pack("<IIII", 1, 0, 96, 200) + bytes(96), "of frame 2 it has 96 of 200 bytes"),
         (capture([60]) + struct.pack("<IIII", 1, 0, 116, 100) + bytes(116), "of frame 2 it has 116 bytes"),
@@ -128,6 +167,10 @@ def test_a_test_has_the_sizes_of_the_capture(read: Read, text: str, size: str, m
             6, 53, "have 64 to 1518 bytes with FCS (mean 718.7), and the test sends `imix`",
         ),
         ("traffic: {pcap: nosuch.pcap}\n" + TEST, 5, 17, "nosuch.pcap cannot be read: No such file"),
+        (
+            "tests:\n" + REPLAY.format("a", "one") + REPLAY.format("b", "nosuch"),
+            7, 47, "nosuch.pcap cannot be read: No such file",
+        ),
         (
             "traffic: {flows: 1}\ntests: [{name: t, method: throughput, frame_bytes: [capture]}]\n",
             6, 53, "there is none",

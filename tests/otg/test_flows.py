@@ -143,11 +143,6 @@ def test_frames_of_no_given_size_have_room_for_a_signature_and_are_told_apart_by
     assert {each.mean_frame_bytes for each in read} == {42 + 21 + 16 + 4}
 
 
-def test_a_flow_without_metrics_is_received_by_nobody_who_counts() -> None:
-    assert program_of(UDP)["receive_ports"] == []
-    assert program_of(UDP, metrics={"enable": True})["receive_ports"] == [1]
-
-
 def test_frames_without_network_addresses_are_told_by_their_mac_addresses() -> None:
     packet = [header("ethernet", src=["00:00:00:00:00:01", "00:00:00:00:00:02"]), {"choice": "custom", "custom": _48}]
     match = program_of(packet, metrics={"enable": True}, size={"fixed": 64})["match"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -204,3 +205,34 @@ def test_a_journal_that_somebody_deleted_takes_nothing_more_and_says_so(journal:
     with pytest.raises(HostError, match="somebody deleted the run folder") as caught:
         journal.append(Note(text="lost"))
     assert (caught.value.exit_status, caught.value.may_resume) == (4, False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"lost": -1}, "lost is -1: less than none"),
+        ({"lost": 1e29}, "lost.*exceeded maximum size"),
+        ({"received": 1e12}, "frames were sent, and 1.* are accounted for"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused_with_their_line(
+    journal: Journal, make_trial: Any, changed: dict[str, float], said: str
+) -> None:
+    line = json.loads(TrialFinished(trial=make_trial()).model_dump_json())
+    line["trial"]["reading"]["counts"] |= changed
+    journal.path.write_text(json.dumps(line) + "\n")
+    with pytest.raises(HostError, match=rf"journal\.ndjson:1: damaged line: .*{said}"):
+        list(journal.events())
+
+
+@pytest.mark.parametrize(
+    "values", [{"lost_frames": -1}, {"loss_percent": 101.0}, {"sent_frames": 9, "lost_frames": 10}]
+)
+def test_a_result_that_cannot_be_is_refused_with_its_line(
+    journal: Journal, result: Result, values: dict[str, float]
+) -> None:
+    line = json.loads(ResultReady(test="a", result=result).model_dump_json())
+    line["result"]["values"] |= values
+    journal.path.write_text(json.dumps(line) + "\n")
+    with pytest.raises(HostError, match=r"journal\.ndjson:1: damaged line"):
+        list(journal.events())

@@ -87,7 +87,7 @@ def read_flow(
     program = {
         "name": str(flow["name"]),
         "transmit_port": port.number,
-        "receive_ports": [ports[name].number for name in receive] if metrics.enable else [],
+        "receive_ports": [ports[name].number for name in receive],
         "template": draft.template().hex(),
         "fields": draft.fields,
         "fixups": draft.fixups(),

@@ -24,6 +24,8 @@ MOST_BYTES: Final = 64 * 2**20
 """Limit of a file that is read as a whole. The largest summary known is far below one MiB."""
 MOST_PARTS: Final = 2**21
 """Limit of the lists and objects of a JSON file, which take far more memory than their text."""
+MOST_PARTS_OF_LINE: Final = 2**19
+"""The same of a line of a journal."""
 LARGEST_WHOLE_NUMBER: Final = 10**30
 """Larger than any count: it is more nanoseconds than the universe is old."""
 LONGEST_LINE_BYTES: Final = 16 * 2**20
@@ -139,7 +141,7 @@ def parse_json(path: Path) -> Any:
     The last value of a duplicate key counts.
     """
     found = read_bytes(path)
-    if found.count(b"[") + found.count(b"{") > MOST_PARTS:
+    if _parts_of(found) > MOST_PARTS:
         raise damaged_error(ValueError(f"it has more than {MOST_PARTS} lists and objects"), path)
     try:
         value = from_json(found)
@@ -190,7 +192,14 @@ def iterate_lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
         if len(line) > LONGEST_LINE_BYTES:
             why = f"line {number} is longer than {LONGEST_LINE_BYTES // 2**20} MiB"
             raise damaged_error(ValueError(why), path)
+        if _parts_of(line) > MOST_PARTS_OF_LINE:
+            why = f"line {number} has more than {MOST_PARTS_OF_LINE} lists and objects"
+            raise damaged_error(ValueError(why), path)
         yield line
+
+
+def _parts_of(text: bytes) -> int:
+    return text.count(b"[") + text.count(b"{")
 
 
 def describe_strange(mode: int) -> str | None:

@@ -20,6 +20,7 @@ pub struct Program {
     fixups: Fixups,
     sizes: Lengths,
     is_signed: bool,
+    is_counted: bool,
 }
 
 /// Sizes with FCS.
@@ -101,7 +102,16 @@ impl Program {
             }
         }
         let fixups = Fixups::of(&request.fixups, template.len()).map_err(refuse)?;
-        Ok(Self { image, template_bytes: template.len(), varying, fixups, sizes, is_signed: request.signature })
+        let is_counted = request.signature || request.matches.is_some();
+        Ok(Self {
+            image,
+            template_bytes: template.len(),
+            varying,
+            fixups,
+            sizes,
+            is_signed: request.signature,
+            is_counted,
+        })
     }
 
     /// The length of frame `number`, without FCS.
@@ -113,6 +123,11 @@ impl Program {
     /// Whether frames bear a signature.
     pub fn is_signed(&self) -> bool {
         self.is_signed
+    }
+
+    /// Whether frames are told from others where they arrive: by their signature, or by what they match.
+    pub fn is_counted(&self) -> bool {
+        self.is_counted
     }
 
     /// Writes frame `number`, but for signature and fixups.

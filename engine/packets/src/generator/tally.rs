@@ -25,6 +25,7 @@ struct Counted {
     intended: Option<u64>,
     sent: SentCounts,
     is_signed: bool,
+    is_counted: bool,
     received: FlowCounts,
     by_port: Vec<(usize, Arrived)>,
     histogram: Option<CopiedCounts>,
@@ -102,6 +103,7 @@ impl TallyJob {
                 intended: flow.intended(),
                 sent: flow.sent,
                 is_signed: flow.program.is_signed(),
+                is_counted: flow.program.is_counted(),
                 received: receiver.counts(*number),
                 by_port: receiver.by_port(*number).collect(),
                 histogram: self.histograms.then(|| receiver.histogram(*number)),
@@ -130,7 +132,7 @@ impl Counted {
         let Self { sent, received, is_signed, .. } = self;
         let unix = |tick: Option<u64>| tick.map(|tick| times.unix_ns(tick));
         let at_ports = |of: fn(&Arrived) -> u64| self.by_port.iter().map(|(_, arrived)| of(arrived)).sum::<u64>();
-        let is_received = !self.by_port.is_empty();
+        let is_received = self.is_counted && !self.by_port.is_empty();
         let arrived = at_ports(|arrived| arrived.frames);
         let distinct = if is_signed { received.distinct } else { arrived };
         let absent = sent.frames.saturating_sub(distinct + received.corrupted);

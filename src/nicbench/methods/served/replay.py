@@ -18,7 +18,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.quantity import Seconds
-from nicbench.core.reading import TransmitGaps
+from nicbench.core.reading import TransmitGaps, sum_of_known
 from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability, Replay, ReplayedCapture
@@ -173,15 +173,15 @@ class CaptureReplay(FrameMethod):
 def values_of(stream: StreamReading, reading: Reading, to_port: int) -> Values:
     """Returns what became of the frames of one capture, and how well their timing was kept."""
     counts = stream.counts
-    changed = (counts.corrupted or 0) + (counts.unattributed or 0)
     gaps, port = stream.transmit_gaps, reading.ports[to_port]
+    misdirected = () if port.misdirected is None else (port.misdirected,)  # else they are among the foreign ones
     return {
         "recorded_frames": counts.intended,
         "sent_frames": counts.sent,
         "returned_frames": counts.received,
         "missing_frames": counts.lost,  # those that came back changed are not among them
-        "changed_frames": changed,
-        "extra_frames": (counts.duplicated or 0) + (port.foreign or 0) + (port.misdirected or 0),
+        "changed_frames": sum_of_known((counts.corrupted, counts.unattributed)),
+        "extra_frames": sum_of_known((counts.duplicated, port.foreign, *misdirected)),
         "duplicated_frames": counts.duplicated,
         "foreign_frames": port.foreign,
         "reordered_frames": counts.reordered,

@@ -18,6 +18,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen, WorkloadChoice
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
+from nicbench.core.reading import sum_of_known
 from nicbench.core.result import Bounded, Result
 from nicbench.core.round import Figures, JobSpec, RoundRequest, RoundTrip
 from nicbench.core.table import Column, ResultTable
@@ -195,7 +196,7 @@ def round_trip(figures: Figures | None) -> RoundTrip | None:
 
 def efficiency_percent(figures: Figures | None, retransmissions: int | None) -> float | None:
     """Returns the share of the bytes sent that were no retransmissions, of a segment each (RFC 6349 section 4)."""
-    sent = sum(flow.sent_bytes or 0 for flow in figures.flows) if figures else 0
+    sent = sum_of_known(flow.sent_bytes for flow in figures.flows) if figures else None
     if figures is None or figures.mss_bytes is None or retransmissions is None or not sent:
         return None
     return 100.0 * sent / (sent + retransmissions * figures.mss_bytes)

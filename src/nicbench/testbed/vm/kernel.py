@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nicbench.core.cache import cache_folder
 from nicbench.core.errors import NotReadyError
 
 FETCH_COMMAND = "scripts/fetch-vm"
@@ -38,7 +37,8 @@ class Kernel:
 
 def vm_folder() -> Path:
     """The folder that kernels and emulators are unpacked into, with a folder for each version."""
-    return cache_folder() / "vm"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "nicbench" / "vm"
 
 
 def find_kernel(folder: Path | None = None) -> Kernel:
