@@ -85,6 +85,7 @@ def of_roots_own(tmp_path: Path, nicbench: Any, run_is: Any, finished_run: Any) 
         ["check", "RUN", "--against", "latest"],
         ["diff", "RUN", "RUN"],
         ["list"],
+        ["tag", "RUN", "nightly"],
         ["web", "runs"],
         ["import", "bench.yaml"],
     ],
@@ -121,6 +122,7 @@ def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(of_roo
         (("report", run, "--out", "there/too"), tmp_path / "there/too/report.html"),
         (("export", run, "--to", "csv"), tmp_path / f"{of_roots_own.name}.csv"),
         (("export", run, "--to", "json", "--out", "out/x.json"), tmp_path / "out/x.json"),
+        (("tag", run, "nightly"), of_roots_own / "tags.json"),
         (("list",), tmp_path / "runs/.index.sqlite"),
     ):
         ended = nicbench_itself(*words, cwd=tmp_path)

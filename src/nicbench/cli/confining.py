@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from nicbench.store import manifest
 from nicbench.store.confined import Errand, Fence, Limits, confine_this
-from nicbench.store.files import BENCH, IMPORT, JOURNAL, make_folder
+from nicbench.store.files import BENCH, IMPORT, JOURNAL, TAGS, make_folder
 from nicbench.store.index import NAME as INDEX
 
 _RUNS: Final = Path("runs")
@@ -104,17 +104,23 @@ def _reports(words: list[str]) -> Callable[[Path], bool]:
     if out is not None:
         folder = Path(out).absolute().resolve()
         return lambda path: path in (folder, *folder.parents) or manifest.is_report(folder, path)
+    return _in_run(words, lambda folder, path: manifest.is_report(folder, path) or path == folder / "report-figures")
+
+
+def _tags(words: list[str]) -> Callable[[Path], bool]:
+    """The tags of a run that the words name."""
+    return _in_run(words, lambda folder, path: path == folder / TAGS)
+
+
+def _in_run(words: list[str], allows: Callable[[Path, Path], bool]) -> Callable[[Path], bool]:
+    """What is allowed in the folder of a run that lies where the words say."""
     named = [path.resolve() for path in _named(words)]
 
-    def is_in_run(path: Path) -> bool:
+    def is_allowed(path: Path) -> bool:
         folders = [each for each in path.parents if any((each / name).is_file() for name in (BENCH, IMPORT, JOURNAL))]
-        return any(
-            manifest.is_report(folder, path) or path == folder / "report-figures"
-            for folder in folders
-            if any(folder.is_relative_to(each) for each in named)
-        )
+        return any(allows(folder, path) for folder in folders if any(folder.is_relative_to(each) for each in named))
 
-    return is_in_run
+    return is_allowed
 
 
 def _exported(words: list[str]) -> Callable[[Path], bool]:
@@ -158,6 +164,7 @@ _WRITES: Final[Mapping[str, Callable[[list[str]], Callable[[Path], bool]]]] = {
     "import": _imported,
     "list": _nothing,
     "report": _reports,
+    "tag": _tags,
     "web": _nothing,
 }
 
