@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.errors import NicbenchError
+from nicbench.core.errors import LostFolderError, NicbenchError, UnwrittenError, explain
 from nicbench.core.events import Bus, RunFinished, StageStarted
 from nicbench.core.result import Summary
 from nicbench.stages.hosts import describe_making
@@ -62,14 +63,11 @@ async def run(
                 async with one_turn(turn, changes, bus):
                     setting = TurnSetting(bench.of_turn(turn), bench, turn, folder, changes, bus, engine_path, began)
                     await _measure(bench, setting)
-    except BaseException as error:
-        try:
+    except BaseException:
+        with contextlib.suppress(Exception):  # a full disk, for instance, which was the first error as well
             _finish(bench, folder, bus, complete=False)
-        except NicbenchError:  # a full disk, for instance, which was the first error as well: that one is told
-            if not isinstance(error, NicbenchError):
-                raise
         raise
-    summary = _finish(bench, folder, bus, complete=True)
+    summary = finish_measured(bench, folder, bus)
     _refuse_nothing(bench, folder, summary)
     return summary
 
@@ -97,10 +95,28 @@ def finish_again(bench: BenchFile, folder: RunFolder) -> Summary:
 
     It raises what the run itself would have: the error of one that measured nothing.
     """
-    summary = summarise(bench, folder.journal, folder.run_id, complete=True)
-    folder.finish(summary, bench.measures)
+    summary = finish_measured(bench, folder)
     _refuse_nothing(bench, folder, summary)
     return summary
+
+
+def finish_measured(bench: BenchFile, folder: RunFolder, bus: Bus | None = None) -> Summary:
+    """Writes what follows from the journal of a run that has measured everything.
+
+    UnwrittenError where that fails, whatever the reason: what was measured stands. A run without a ``bus`` has said
+    already that it came to its end.
+    """
+    try:
+        return _finish(bench, folder, bus, complete=True)
+    except LostFolderError:  # nothing is kept
+        raise
+    except Exception as error:
+        told = error if isinstance(error, NicbenchError) else None
+        raise UnwrittenError(
+            f"everything was measured and is kept, but its summary could not be written: {explain(error)}",
+            place=told.place if told is not None else str(folder.path),
+            next_step=f"mend that, then: nicbench resume {folder.path}",
+        ) from error
 
 
 def _refuse_nothing(bench: BenchFile, folder: RunFolder, summary: Summary) -> None:
@@ -110,8 +126,9 @@ def _refuse_nothing(bench: BenchFile, folder: RunFolder, summary: Summary) -> No
         raise nothing
 
 
-def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:
+def _finish(bench: BenchFile, folder: RunFolder, bus: Bus | None, *, complete: bool) -> Summary:
     summary = summarise(bench, folder.journal, folder.run_id, complete=complete)
-    bus.publish(RunFinished(verdict=summary.verdict, complete=complete, wall_time=wall_time()))
+    if bus is not None:
+        bus.publish(RunFinished(verdict=summary.verdict, complete=complete, wall_time=wall_time()))
     folder.finish(summary, bench.measures)
     return summary

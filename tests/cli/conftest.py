@@ -16,6 +16,7 @@ from nicbench.cli.app import make_app
 from nicbench.cli.main import main
 from nicbench.core.events import Bus, ResultReady, RunFinished, RunStarted, TestStarted
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
+from nicbench.store.files import write_atomically
 from nicbench.store.folder import RunFolder
 
 StandIn = Callable[[BenchFile, RunFolder, Bus], Awaitable[Summary]]
@@ -73,7 +74,7 @@ def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
     """Puts a stand-in in the place of the run, and an empty page in the place of the report."""
 
     def build(folder: Path, layout: object = None) -> Path:
-        (folder / "report.html").write_text("<html></html>")
+        write_atomically(folder / "report.html", b"<html></html>")
         return folder / "report.html"
 
     def build_formats(folder: Path, *_: object) -> dict[str, Path]:

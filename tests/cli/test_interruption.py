@@ -8,11 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from nicbench.cli.signals import StoppedError, give_back_signals, signals_are_heard
 from nicbench.core.errors import NotReadyError
 
 
@@ -109,3 +112,45 @@ def test_a_signal_while_the_program_is_still_loading_is_told_like_any_other(numb
     assert ended.returncode == 130
     assert ended.stderr == f"stopped by {number.name}\n"
     assert json.loads(ended.stdout)["error"]["kind"] == "InterruptedRunError"
+
+
+def let_go(held: list[Any]) -> None:
+    """Destroys what is held, which brings a signal, and goes on with its work."""
+    held.clear()
+    time.sleep(10)
+
+
+def test_a_signal_in_a_destructor_is_not_lost() -> None:
+    class Slow:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            destroyed.append("whole")
+
+    destroyed: list[str] = []
+    with pytest.raises(StoppedError) as stopped, signals_are_heard():
+        let_go([Slow()])
+    give_back_signals()
+    assert (stopped.value.number, destroyed) == (signal.SIGTERM, ["whole"])
+
+
+def test_a_signal_that_a_callback_swallowed_is_not_lost() -> None:
+    held = [Keyed()]
+    reference = weakref.ref(held[0], lambda _: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(StoppedError), signals_are_heard():
+        let_go(held)
+    give_back_signals()
+    assert reference() is None
+
+
+class Keyed:
+    """What a weak reference may refer to."""
+
+
+def test_a_signal_that_was_noted_before_the_run_ends_it(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_is(finished_run)
+    monkeypatch.setattr("nicbench.cli.failure.take_noted", lambda: signal.SIGTERM)
+    ended = nicbench("run", "bench.yaml")
+    assert ended.status == 130
+    assert "stopped by SIGTERM" in ended.stderr

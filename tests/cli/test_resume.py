@@ -207,7 +207,7 @@ def test_a_run_whose_end_was_not_written_ends_as_it_would_have(
         patched.setattr(name, instead)
         patched.setattr(RunFolder, "finish", without_its_end)
         first, folder = run_to(tmp_path / "runs", quick)
-    assert first == 4
+    assert first == 7
     assert "the disk is full" in capsys.readouterr().err
 
     assert resume(folder, "--json") == status

@@ -168,8 +168,13 @@ def unexpected(ended: Ended, expect: Expect, folder: RunFolder | None) -> Iterat
         )
         if expect.reasons and not reasons & expect.reasons and not came_behind:
             yield f"no sample was invalid for {sorted(expect.reasons)}, only for {sorted(reasons)}"
-    elif ended.status > 0 and summary is not None and summary.verdict is not ResultVerdict.INCOMPLETE:
+    elif ended.status > 0 and summary and summary.verdict is not ResultVerdict.INCOMPLETE and not measured_all(folder):
         yield f"it ended with status {ended.status}, and its verdict is {summary.verdict}"
+
+
+def measured_all(folder: RunFolder) -> bool:
+    """Whether the journal has the end of the run: what came afterwards cannot unmake its verdict."""
+    return folder.journal.is_complete
 
 
 def unreadable(path: Path, steps: list[str]) -> Iterator[str]:

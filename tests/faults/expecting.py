@@ -4,7 +4,8 @@
 - ``before``: the testbed stands, and nothing was measured;
 - ``during``: frames or clients are under way; the part of the sample that is over is drawn;
 - ``between``: the first sample is in the journal, and the second has not begun;
-- ``after``: the last result is in the journal, and the machine is not restored yet.
+- ``after``: the last result is in the journal, and the machine is not restored yet;
+- ``written``: the journal has the end of the run, and what follows from it is only about to be written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from nicbench.core.verdict import Reason
 from .benches import Bench
 from .places import Inject
 
-Moment = Literal["early", "before", "during", "between", "after"]
+Moment = Literal["early", "before", "during", "between", "after", "written"]
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from .expecting import (
     NEVER_VALID,
     Case,
     Expect,
+    Expected,
     Fault,
     early,
     ends,
@@ -62,8 +63,18 @@ STOPPED_EARLY = ends("stopped by SIG", 130)  # there is nothing yet to go on fro
 STOPPED = ends("stopped by SIG.*nicbench resume", 130, resumes=True)
 SHOT = Expect(frozenset({-signal.SIGKILL}), resumes=True)
 FULL = ends("disk is full|No space left", resumes=True)
+# What comes after measuring has a status of its own.
+UNWRITTEN = replace(FULL, statuses=frozenset({7}))
+FULL_AFTER = replace(FULL, statuses=FULL.statuses | UNWRITTEN.statuses)
+STOPPED_AFTER = Expect(frozenset({0, 130}), "report: |stopped by SIG.*everything was measured|without a report")
 TOOLS = ends("iperf3")
-STOPS = {"before": STOPPED_EARLY, "during": STOPPED_EARLY, "between": STOPPED, "after": STOPPED}
+STOPS: Expected = {
+    "before": STOPPED_EARLY,
+    "during": STOPPED_EARLY,
+    "between": STOPPED,
+    "after": STOPPED,
+    "written": STOPPED_AFTER,
+}
 
 _PORTS = (
     Fault("deleted", "tester's port", FRAMES, inject.delete_port("tester"), until_after(GONE)),
@@ -102,7 +113,7 @@ _PROCESSES = (
     Fault("crashes", "engine", (CABLES, RINGS), inject.send_signal(CRASH, ENGINE, "!reflect"), until_after(CRASHED)),
     Fault("hangs", "engine", (CABLES, RINGS), inject.send_signal(STOP, ENGINE, "!reflect"), until_after(HUNG)),
     Fault("halts for a moment", "engine", (*FRAMES, RINGS), inject.halt(ENGINE, "!reflect"), only_during(FINE)),
-    Fault("killed", "controller", EVERY, inject.signal_controller(KILL), until_after(SHOT, SHOT)),
+    Fault("killed", "controller", EVERY, inject.signal_controller(KILL), {**until_after(SHOT, SHOT), "written": SHOT}),
     Fault("Ctrl-C", "controller", EVERY, inject.signal_controller(signal.SIGINT), STOPS),
     Fault("SIGTERM", "controller", EVERY, inject.signal_controller(signal.SIGTERM), STOPS),
     Fault("its terminal goes away", "controller", (CABLES, CLIENTS), inject.signal_controller(signal.SIGHUP), STOPS),
@@ -195,16 +206,20 @@ _ENDS = (
         {"before": INCOMPLETE, "during": INCOMPLETE, "between": FINE, "after": FINE},
     ),
 )
-_LOCKED, _NO_FOLDER = ends("cannot be read or written"), ends("somebody deleted the run folder")
+_LOCKED, _NO_FOLDER = ends("cannot be written|not perm"), ends("somebody deleted the run folder")
+_LOCKED_AFTER = replace(_LOCKED, statuses=frozenset({4, 7}))
+_FULL: Expected = {"early": FULL, **until_after(FULL, FULL_AFTER), "written": UNWRITTEN}
 _MACHINE = (
-    Fault("full", "disk", EVERY, inject.fill_disk, {"early": FULL, **until_after(FULL, FULL)}),
+    Fault(
+        "full", "disk", EVERY, inject.fill_disk, {"early": FULL, **until_after(FULL, FULL_AFTER), "written": UNWRITTEN}
+    ),
     Fault("read-only", "disk", EVERY, inject.make_read_only, early(ends("Read-only file system", 2))),
     Fault(
         "takes no new file",
         "disk",
         EVERY,
         inject.lock_run_folder,
-        until_after(*[ends("cannot be written|not perm")] * 2),
+        {**until_after(_LOCKED, _LOCKED_AFTER), "written": replace(_LOCKED, statuses=frozenset({7}))},
     ),
     Fault(
         "the run folder is deleted", "disk", (CABLES, CLIENTS), inject.delete_run_folder, until_after(*[_NO_FOLDER] * 2)

@@ -36,6 +36,7 @@ AT: dict[Moment, str] = {
     "during": "sending 1",
     "between": "{sample}_finished 1",
     "after": "result_ready {results}",
+    "written": "run_finished 1",
 }
 
 

@@ -96,8 +96,21 @@ def test_the_trials_of_a_search_stand_first_where_there_is_one_frame_size(synthe
     run = synthetic_run()
     run.measure((64,), disturbed_size=64)
     figure = first_figure(page_of(run))
-    assert {"load [kpps]", "frames lost [%]", "valid trial", "invalid trial", "NDR", "PDR"} <= set(texts_of(figure))
+    assert {"load [kpps]", "frames lost [%]", "trial that met NDR", "invalid trial", "NDR", "PDR"} <= set(
+        texts_of(figure)
+    )
     assert "Every trial of the search at 64 bytes" in figure
+
+
+def test_a_search_shows_the_least_loss_that_decides_it_and_marks_differ_in_shape(
+    synthetic_run: Callable[..., Any],
+) -> None:
+    run = synthetic_run()
+    run.measure((64,), disturbed_size=64)
+    drawing = first_figure(page_of(run))
+    assert {"0", "0.1", "10"} <= set(texts_of(drawing))  # decades, from 0 on
+    shapes = re.findall(r'role-legend-symbol.*?<path[^>]* d="([^"]+)"', drawing, re.DOTALL)[:3]
+    assert len(set(shapes)) == 3  # of trials that met the goal, of others, and of invalid ones
 
 
 def test_rates_stand_first_where_there_are_several_frame_sizes(page: str) -> None:

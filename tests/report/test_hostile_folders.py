@@ -33,7 +33,7 @@ from ._synthetic import SyntheticRun
 MOST_RESIDENT_KB = 1_500_000
 MOST_MEMORY_BYTES = 3 * 2**30
 LONGEST_S = 30
-STATUSES = {0, 2, 3, 4, 5}
+STATUSES = {0, 2, 3, 4, 5, 7}
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 GOOD = "2026-01-02T000000Z-good"
 BAD = "2026-01-01T000000Z-bad"

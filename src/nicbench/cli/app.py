@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 from importlib import import_module
-from signal import Signals
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from nicbench import __version__
 from nicbench.cli import command_line, completion, failure
-from nicbench.cli.failure import signals_end_the_command
 from nicbench.cli.output import ReaderGoneError, print_json, streams_may_break
-from nicbench.core.errors import InterruptedRunError, NicbenchError
+from nicbench.cli.signals import StoppedError
+from nicbench.core.errors import HostError, InterruptedRunError, NicbenchError, explain
 
 if TYPE_CHECKING:
     from nicbench.core.result import Summary
@@ -96,26 +95,32 @@ def _nothing() -> None:
     """Stands in the place of a command whose name is completed."""
 
 
-def report_signal(number: int, given: list[str]) -> int:
-    """Reports a signal that came before the command began; returns the exit status."""
+def report_signal(stopped: StoppedError, given: list[str]) -> int:
+    """Reports a signal that ended the command while nothing was measured; returns the exit status."""
+    return report_error(InterruptedRunError(stopped.words), given)
+
+
+def report_error(error: NicbenchError, given: list[str]) -> int:
+    """Reports what ended a command before, or outside of, its own work; returns the exit status."""
     with streams_may_break():
-        return _report(InterruptedRunError(f"stopped by {Signals(number).name}"), as_json="--json" in given)
+        return _report(error, as_json="--json" in given)
 
 
 def _run_command(given: list[str], *, as_json: bool) -> int:
     try:
-        with signals_end_the_command():
-            make_app(_needed_command(given))(args=given, prog_name="nicbench")
-            sys.stdout.flush()
+        make_app(_needed_command(given))(args=given, prog_name="nicbench")
+        sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
         return _finish_output(status, failure.usage_document() if status == 2 and as_json else None)
     except failure.ReportedError as reported:
-        return _report(reported.error, as_json=as_json, summary=reported.summary)
+        return _report(reported.error, as_json=as_json and not reported.told, summary=reported.summary)
     except NicbenchError as error:
         return _report(error, as_json=as_json)
     except ReaderGoneError:
         return 0  # the reader of our output closed the pipe
+    except MemoryError as error:
+        return _report(HostError(explain(error), next_step="free some memory"), as_json=as_json)
     except Exception as error:
         system_error = failure.of_system(error) if isinstance(error, OSError) else None
         return _report(system_error or failure.CrashError.of(error), as_json=as_json)

@@ -6,43 +6,38 @@ terminal cancel the work once, and its undo runs to the end.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
+import sys
 import tempfile
 import traceback
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nicbench import __version__
 from nicbench.cli.output import FORMAT, print_json, say
-from nicbench.core.errors import InterruptedRunError, NicbenchError, UsageError, WrongFileError
+from nicbench.cli.signals import SIGNALS, StoppedError, signals_wait, take_noted
+from nicbench.core.errors import InterruptedRunError, NicbenchError, UnwrittenError, UsageError, WrongFileError, explain
 from nicbench.store.files import ERROR, storage_error, write_atomically
 
 if TYPE_CHECKING:
     from nicbench.core.result import Summary
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 Outcome = TypeVar("Outcome")
 
 
 @contextmanager
-def signals_end_the_command() -> Iterator[None]:
-    """Makes a signal outside of a coroutine end the command as an InterruptedRunError."""
-
-    def end(number: int, _frame: object) -> NoReturn:
-        raise InterruptedRunError(f"stopped by {signal.Signals(number).name}")
-
-    before = {number: signal.signal(number, end) for number in SIGNALS}
+def stop_is_an_error() -> Iterator[None]:
+    """Makes a signal outside of an event loop an InterruptedRunError, as one inside of it is."""
     try:
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    except StoppedError as stopped:
+        raise InterruptedRunError(stopped.words) from stopped
 
 
 def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -52,15 +47,20 @@ def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     """
     import asyncio  # imported here, as it loads slowly and most commands do not need it
 
+    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
+        # Later versions do this by themselves. A thread for each process might fail to start, and its end stay unknown.
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        return asyncio.run(_run_cancellable(work))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)  # asyncio restores the defaults instead of these
+    with contextlib.ExitStack() as closing:
+        try:
+            return asyncio.run(_run_cancellable(work, closing))
+        finally:
+            # asyncio restores the defaults instead of these. Signals wait meanwhile: by a default one would kill.
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
-async def _run_cancellable(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+async def _run_cancellable(work: Coroutine[Any, Any, Outcome], closing: contextlib.ExitStack) -> Outcome:
     import asyncio
 
     from nicbench.stages.machine import run_and_close_hosts  # imported here, as `--help` needs no hosts
@@ -79,11 +79,16 @@ async def _run_cancellable(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop, number)
+    if (earlier := take_noted()) is not None:  # it came to nothing before
+        stop(signal.Signals(earlier))
     try:
         return await task
     except asyncio.CancelledError as error:
         name = received[0].name if received else "a cancellation"
         raise InterruptedRunError(f"stopped by {name}") from error
+    finally:
+        closing.enter_context(signals_wait())
+        work.close()
 
 
 _INCOMPLETE = "incomplete"
@@ -99,9 +104,8 @@ class CrashError(NicbenchError):
         """Writes the traceback to the run's folder, or to a temporary file, and names the file."""
         text = f"nicbench {__version__}, {datetime.now(UTC).isoformat(timespec='seconds')}\n\n"
         text += "".join(traceback.format_exception(error))
-        what = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
         return cls(
-            f"nicbench failed: {type(error).__name__}: {what}",
+            f"nicbench failed: {explain(error)}",
             place=_write_traceback(text, folder),
             next_step=REPORT_IT,
         )
@@ -129,12 +133,16 @@ def of_system(error: OSError) -> NicbenchError | None:
 
 
 class ReportedError(Exception):
-    """A run that ended with an error, with the summary of what was measured before."""
+    """A run that ended with an error, with the summary of what was measured before.
 
-    def __init__(self, error: NicbenchError, summary: Summary | None) -> None:
+    ``told``: whether its results, with the error where they are JSON, were printed already.
+    """
+
+    def __init__(self, error: NicbenchError, summary: Summary | None, *, told: bool = False) -> None:
         super().__init__(str(error))
         self.error = error
         self.summary = summary
+        self.told = told
 
 
 def _write_traceback(text: str, folder: Path | None) -> str | None:
@@ -168,11 +176,12 @@ def report(error: NicbenchError, *, as_json: bool, summary: Summary | None = Non
 def document(error: NicbenchError, summary: Summary | None = None) -> dict[str, Any]:
     """Returns the content of summary.json, as far as there is one, with ``error``."""
     content = summary.model_dump(mode="json") if summary is not None else {"title": None, "results": []}
+    verdict = content["verdict"] if isinstance(error, UnwrittenError) and summary is not None else _INCOMPLETE
     problems = [_plain(one) for one in error.list_errors()] if isinstance(error, WrongFileError) else []
     return {
         **content,
         "format": FORMAT,
-        "verdict": _INCOMPLETE,
+        "verdict": verdict,
         "error": {**_plain(error), "exit_status": error.exit_status, **({"problems": problems} if problems else {})},
     }
 

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from typing import Final, NoReturn
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class _StoppedError(BaseException):
-    """A signal; no Exception, which a module that is being loaded might catch."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+from nicbench.cli.signals import StoppedError, give_back_signals, ignore_signals, signals_are_heard
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,22 +16,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.umask(umask | 0o002)  # whatever is made, not everybody may write to it
     if arguments is None:
         _open_standard_streams()
-    before = {number: signal.signal(number, _stop) for number in _SIGNALS}
     try:
-        from nicbench.cli.app import run_command
-
-        return run_command(given)
-    except _StoppedError as stopped:
-        _ignore_signals()
+        with signals_are_heard():
+            return _run(given, whole_process=arguments is None)
+    except StoppedError as stopped:
+        ignore_signals()
         from nicbench.cli.app import report_signal
 
-        return report_signal(stopped.number, given)
+        return report_signal(stopped, given)
     finally:
-        _ignore_signals()  # the work is done, and so is what it says
+        ignore_signals()  # the work is done, and so is what it says
         if arguments is not None:  # somebody else's process goes on
             os.umask(umask)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            give_back_signals()
+
+
+def _run(given: list[str], *, whole_process: bool) -> int:
+    if whole_process and os.geteuid() == 0:
+        from nicbench.cli.confining import confine
+
+        status = confine(given)
+        if status is not None:
+            return status
+    from nicbench.cli.app import run_command
+
+    return run_command(given)
 
 
 def _open_standard_streams() -> None:
@@ -51,12 +50,3 @@ def _open_standard_streams() -> None:
             os.fstat(descriptor)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # gets the lowest number that is free: this one
-
-
-def _stop(number: int, _frame: object) -> NoReturn:
-    raise _StoppedError(number)
-
-
-def _ignore_signals() -> None:
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)

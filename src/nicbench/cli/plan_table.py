@@ -15,7 +15,7 @@ from nicbench.bench_file.checks import describe_checks
 from nicbench.bench_file.frame_sizes import describe_headers, smallest_frame_bytes
 from nicbench.bench_file.overlays import list_differences
 from nicbench.cli.output import FORMAT
-from nicbench.cli.progress import BOUNDS
+from nicbench.cli.progress import ABOUT
 from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
 from nicbench.core.headers.fields import FieldValue
@@ -154,15 +154,14 @@ def _print_turns(console: Console, bench: BenchFile) -> None:
 
 def _duration(bench: BenchFile) -> str:
     """Formats the estimated duration; where the number of runs grows, also for the fewest runs."""
-    bound = BOUNDS[bench.measures]
-    at_most = f"{bound} {_whole_seconds(turns_s(bench, bench.turns))}"
+    whole = f"{ABOUT} {_whole_seconds(turns_s(bench, bench.turns))}"
     if not bench.runs.grows:
-        return at_most
+        return whole
     least, shortest = (
         bench.runs.fewest_runs(len(bench.configurations)),
         _whole_seconds(turns_s(bench, bench.sure_turns)),
     )
-    return f"{bound} {shortest} where {least} runs of each are enough, {at_most} with {bench.runs.at_most}"
+    return f"{ABOUT} {shortest} where {least} runs of each are enough, {whole} with {bench.runs.at_most}"
 
 
 def _not_estimated(bench: BenchFile) -> str:
@@ -184,12 +183,13 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     table.add_column("points", justify="right")
     sends_frames = bench.measures == "frames"
     table.add_column(r"frame sizes \[bytes]" if sends_frames else "tools", overflow="fold")
-    table.add_column(BOUNDS[bench.measures], justify="right")
+    table.add_column(ABOUT, justify="right")
     for test in bench.tests:
         method = test.build()
         sizes = ", ".join(map(str, method.frame_sizes()) if sends_frames else tools_of(method))
-        at_most = _whole_seconds(method.estimate_s())
-        table.add_row(escape(test.name), test.method_kind, str(method.points()), sizes, at_most)
+        table.add_row(
+            escape(test.name), test.method_kind, str(method.points()), sizes, _whole_seconds(method.estimate_s())
+        )
     console.print(table)
     if not sends_frames:
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -36,19 +36,17 @@ from nicbench.core.events import (
     TurnStarted,
     Waiting,
 )
-from nicbench.core.registry import find_one
 from nicbench.core.result import Result
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.core.units import format_bits_per_s
-from nicbench.methods.base import Method
 from nicbench.stats.activity import Activity, Ended
 from nicbench.stats.rounds import moved_bits_per_s, what_of
 from nicbench.stats.time_left import TimeLeft
 
-BOUNDS: Final[Mapping[str, str]] = {"frames": "at most", "rounds": "about"}
-"""How to qualify an estimate: how long tools take to start, prepare and end is not known beforehand."""
+ABOUT: Final = "about"
+"""How an estimate is qualified: trials that are repeated, and what happens around them, take longer than foretold."""
 _LONG_S: Final = 10.0
 """Within a trial or round that takes so long or longer the time left moves."""
 _LOOK_S: Final = 5.0
@@ -213,11 +211,6 @@ def _first(one: Ended) -> str:
     return f"first at {', '.join(filter(None, at))} ({one.id})"
 
 
-def _bound_of(method: str) -> str:
-    known = find_one("nicbench.methods", Method, method)
-    return BOUNDS["rounds" if known is None else known.measures]
-
-
 def _line(event: Event) -> str | None:
     if isinstance(event, TurnStarted):
         named = f"configuration {event.configuration}, {run_words(event.run, warm_up=event.warm_up)}"
@@ -234,7 +227,7 @@ def _line(event: Event) -> str | None:
         return f"  {event.text}"
     if isinstance(event, TestStarted):
         points = f"{event.points} point{'' if event.points == 1 else 's'}"
-        return f"test {event.test} ({event.method}): {points}, {_bound_of(event.method)} {event.estimate_s:.0f} s"
+        return f"test {event.test} ({event.method}): {points}, {ABOUT} {event.estimate_s:.0f} s"
     if isinstance(event, TrialFinished):
         return _trial_line(event.trial)
     if isinstance(event, RoundFinished):

@@ -12,6 +12,7 @@
     ├── NothingMeasuredError 5  the run came to its end without a figure
     │   └── CannotTellError  5  runs cannot be compared: too little of them may be relied on
     ├── ThresholdError       6  a threshold was missed, or a known rate not found
+    ├── UnwrittenError       7  everything was measured, and what is made of it could not be written
     └── InterruptedRunError  130
 
 Each says what failed (``message``), where (``place``: file:line:column, host, interface), what to do (``next_step``).
@@ -113,6 +114,13 @@ class ThresholdError(NicbenchError):
     exit_status = 6
 
 
+class UnwrittenError(NicbenchError):
+    """Everything was measured and is kept; a file that is made of it, such as the report, could not be written."""
+
+    exit_status = 7
+    may_resume = False
+
+
 class InterruptedRunError(NicbenchError):
     """The run was ended by Ctrl-C or SIGTERM; what was measured is kept."""
 
@@ -121,6 +129,18 @@ class InterruptedRunError(NicbenchError):
 
 class UnknownFactError(Exception):
     """A host does not provide a fact; the message is the reason, and the fact becomes null."""
+
+
+def explain(error: BaseException) -> str:
+    """Says in one line why something failed, for an error of any type."""
+    if isinstance(error, NicbenchError):
+        return error.message
+    if isinstance(error, MemoryError):
+        return "it needs more memory than it may have"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 MOST_PROBLEMS_SHOWN = 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,7 +74,7 @@ def write_run(
     try:
         _write_files(folder, files, summary, options, command, machines)
     except BaseException:  # a full disk, Ctrl-C: half an import is of no use, and the user still has its files
-        shutil.rmtree(folder.path, ignore_errors=True)
+        folder.remove()
         raise
     return folder
 

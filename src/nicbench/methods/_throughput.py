@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -32,6 +34,19 @@ FULL_TRIAL_S = 60.0
 GoalRatio = Annotated[Ratio, Field(lt=1.0)]
 
 _TAKEN_NAMES: Final = frozenset({"line_rate", "ceiling", "known_rate"})
+
+
+def how_it_searches(kind: str) -> str | None:
+    """Returns how a search chooses its loads: the first sentence of its module; None where there is none of this kind.
+
+    It begins with a small letter, as it stands behind a colon.
+    """
+    search = find("nicbench.search", Search).get(kind)
+    if search is None:
+        return None
+    said = " ".join((sys.modules[search.__module__].__doc__ or "").replace("``", "").split("\n\n")[0].split())
+    first = re.split(r"(?<=[a-z)])\. ", said)[0].rstrip(".")
+    return f"{first[:1].lower()}{first[1:]}." if not first[:2].isupper() else f"{first}."
 
 
 class SearchChoice(Frozen):

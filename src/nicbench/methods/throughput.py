@@ -52,6 +52,7 @@ from nicbench.methods._throughput import (
     SELF_CHECK,
     TRIALS_IN_TIME,
     SearchChoice,
+    how_it_searches,
     known_rate_values,
     say_notes,
 )
@@ -150,6 +151,9 @@ class Throughput(FrameMethod):
         search, times = ((options or {}).get(part) for part in ("search", "trial"))
         if not isinstance(search, Mapping) or not isinstance(times, Mapping):
             return text
+        kind = search.get("kind")
+        if isinstance(kind, str) and (how := how_it_searches(kind)) is not None:
+            text = f"{text} The search is {kind}: {how}"
         trial_s, validation_s = times.get("duration"), search.get("validation")
         if not isinstance(trial_s, int | float) or not isinstance(validation_s, int | float):
             return text

@@ -28,6 +28,7 @@ from nicbench.report.numbers import (
     whole,
 )
 from nicbench.report.zones import interval_cell, rate_cell, value_cell
+from nicbench.stats.intervals import share_interval
 
 _POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
     MappingProxyType({"b/s": 0, "kb/s": 3, "Mb/s": 6, "Gb/s": 9}),
@@ -54,6 +55,41 @@ def value_of(result: Result, name: str) -> Value:
 def number_in(result: Result, name: str) -> float | None:
     """Returns the value of this name where it is a number, else None."""
     return number_of(value_of(result, name))
+
+
+_LOST: Final = {"loss": "lost"}
+_WHOLES: Final = ("offered_frames", "sent_frames")
+_SHARE: Final = "_percent"
+
+
+def counted(result: Result, name: str) -> tuple[int, int] | None:
+    """Returns the frames that a share was counted from, and of how many; None where the result does not say."""
+    stem = name.removesuffix(_SHARE)
+    share = number_in(result, name)
+    if stem == name or share is None:
+        return None
+    frames = result.values.get(f"{_LOST.get(stem, stem)}_frames")
+    for whole_of in (f"{stem}_of_frames", *_WHOLES):
+        of = result.values.get(whole_of)
+        if isinstance(frames, int) and isinstance(of, int) and 0 <= frames <= of and of:
+            # Other frames may count as well, those that were altered for instance: then it is no share of these.
+            return (frames, of) if math.isclose(share, 100.0 * frames / of, rel_tol=1e-9) else None
+    return None
+
+
+def known_within(result: Result, name: str) -> str:
+    """Says in brackets how well a share is known that was counted: its exact interval, or its one end where none or all
+    were counted.
+    """
+    found = counted(result, name)
+    if found is None:
+        return ""
+    frames, of = found
+    confidence_percent = number_in(result, "confidence_percent") or 95.0
+    lower, upper = (percent(100.0 * end) for end in share_interval(frames, of, confidence_percent / 100.0))
+    if frames == 0:
+        return f" (at most {upper} %)"
+    return f" (at least {lower} %)" if frames == of else f" ({lower} to {upper} %)"
 
 
 def _plain(value: Value) -> float | int | str | None:

@@ -15,7 +15,7 @@ from nicbench.report.document.blocks import Document
 from nicbench.report.gather import gather
 from nicbench.report.layouts import document
 from nicbench.store import RunFolder
-from nicbench.store.files import JOURNAL, make_folder, storage_error, write_atomically
+from nicbench.store.files import JOURNAL, hands, make_folder, storage_error, write_atomically
 from nicbench.store.folder import is_run_folder
 
 _ELSEWHERE = "name a folder for the report that can be written with --out PATH"
@@ -57,9 +57,9 @@ def _clear(folder: Path) -> None:
     """
     try:
         if folder.is_symlink():
-            folder.unlink()
+            hands().remove(folder)
         for old in folder.glob("figure-*.svg"):
-            old.unlink()
+            hands().remove(old)
     except OSError as error:
         raise storage_error(error, folder, _ELSEWHERE) from error
 

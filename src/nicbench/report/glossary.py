@@ -69,6 +69,10 @@ OF_FRAMES: Final[Mapping[str, str]] = {
     "PDV": "Packet delay variation: the 99.9th percentile of the latency less its minimum (RFC 8219, 7.3.1).",
     "Long tail": ("The few frames that take much longer than the others: how many lie outside each bound."),
     "Frame loss rate": "The share of the offered frames that did not come back intact.",
+    "Share": (
+        "A part of frames that were counted, with its exact 95 % interval in brackets (Clopper and Pearson 1934), or "
+        "its one end where none or all were counted. It takes each frame as a draw of its own."
+    ),
     "L1, L2": "Layers. L2 counts the frame’s bytes; L1 counts also preamble and gap, all the wire carries.",
     "Disturbed": "Other work took the processor from the tester or the DUT for longer than a threshold allows.",
     **_OF_CLOCKS,

@@ -12,7 +12,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
-from nicbench.report.cells import number_in, text_of, texts, value_of, with_unit
+from nicbench.report.cells import known_within, number_in, text_of, texts, value_of, with_unit
 from nicbench.report.grids import GridTable
 from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.timing import Timing
@@ -152,7 +152,9 @@ class Section:
         said = (text for text in sentences if not any(name in text for name in unknown))
         words = {name: value for name, _ in self.table.notes if isinstance(value := value_of(row.result, name), str)}
         texts_of = {
-            column.value: speak_cell(column, self._round_for_speech(column, row, cell)) for column, cell in pairs
+            column.value: speak_cell(column, self._round_for_speech(column, row, cell))
+            + known_within(row.result, column.value)
+            for column, cell in pairs
         }
         known = {LOAD: load_words(row.result.parameters), **words, **texts_of}
         chosen = next((text for text in said if names_in(text) <= known.keys()), None)

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import signal
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -80,13 +81,67 @@ def _dump_model(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON")
 
 
+class Hands:
+    """What changes the files that a user asked for: this process. Confined work has a clerk's (``store/confined.py``).
+
+    Every method raises OSError, and writing also HostError.
+    """
+
+    @contextlib.contextmanager
+    def writing(self, path: Path) -> Iterator[BinaryIO]:
+        """Replaces a file by what is written to the stream, all or nothing, also when the power fails."""
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            _refuse_device(path)
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as stream:  # a new file, so that a link placed there is not followed
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+            sync_folder(path.parent)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+    def make_folder(self, path: Path, *, exist_ok: bool = True) -> None:
+        """Makes a folder, and those above it where they are missing."""
+        path.mkdir(parents=True, exist_ok=exist_ok)
+
+    def open_to_append(self, path: Path) -> int:
+        """Opens a file for writing, made where it is missing; no link is followed."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file, or a link itself, where there is one."""
+        path.unlink(missing_ok=True)
+
+    def remove_folder(self, path: Path) -> None:
+        """Removes a folder with all that is in it, as far as that can be done."""
+        shutil.rmtree(path, ignore_errors=True)
+
+
+_hands = Hands()
+
+
+def hands() -> Hands:
+    """Returns what changes files for this process."""
+    return _hands
+
+
+def use_hands(others: Hands) -> None:
+    """Makes others change files for this process from now on."""
+    global _hands  # noqa: PLW0603 - one process has one pair of hands
+    _hands = others
+
+
 def make_folder(path: Path, next_step: str | None = None) -> None:
     """Makes a folder and those above it, where they are missing.
 
     UsageError where one of these names is that of a file, HostError where the folder cannot be made.
     """
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        _hands.make_folder(path)
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError("is no folder, but a file", place=str(path), next_step=next_step or "name another") from error
     except OSError as error:
@@ -102,21 +157,11 @@ def write_atomically(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def writing_atomically(path: Path) -> Iterator[BinaryIO]:
     """Replaces a file by what is written to the stream, all or nothing; if the writer fails, the file is unchanged."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        _refuse_device(path)
-        temporary.unlink(missing_ok=True)
-        with temporary.open("xb") as stream:  # a new file, so that a link placed there is not followed
+        with _hands.writing(path) as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
     except OSError as error:
         raise storage_error(error, path) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
 
 
 def _refuse_device(path: Path) -> None:

@@ -8,7 +8,6 @@ import functools
 import json
 import re
 import secrets
-import shutil
 import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +29,7 @@ from nicbench.store.files import (
     PLAN,
     SUMMARY,
     damaged_error,
+    hands,
     json_text,
     storage_error,
     sync_folder,
@@ -85,7 +85,7 @@ class RunFolder:
         """Makes a folder for results that another program measured; ``content`` says how they were read."""
         folder = cls(_make_folder(parent, title, IMPORT, json_text(content) + "\n"))
         try:
-            folder.raw.mkdir()
+            hands().make_folder(folder.raw)
         except OSError as error:
             raise storage_error(error, folder.raw) from error
         return folder
@@ -195,7 +195,7 @@ class RunFolder:
     def remove(self) -> None:
         """Removes the folder of a run that was refused before it measured anything."""
         self.journal.close()
-        shutil.rmtree(self.path, ignore_errors=True)
+        hands().remove_folder(self.path)
 
     def differences(self) -> tuple[str, ...]:
         """Describes what was changed, removed or added since the run had finished, one sentence each."""
@@ -207,7 +207,7 @@ class RunFolder:
 
     def _unfinish(self) -> None:
         """Removes the manifest, which no longer covers a journal that grows again."""
-        (self.path / manifest.NAME).unlink(missing_ok=True)
+        hands().remove(self.path / manifest.NAME)
 
     def _model(self, name: str, kind: type[Kind]) -> Kind | None:
         content, path = self.read_json(name), self.path / name
@@ -296,9 +296,9 @@ _WRONG_FOLDER: Final = frozenset(
 def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
     """Makes a folder with its first file, which marks it as that of a run."""
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        hands().make_folder(parent)
         path = parent.resolve() / new_run_id(title)
-        path.mkdir()  # never a folder that is there: two runs in one would be lost
+        hands().make_folder(path, exist_ok=False)  # never a folder that is there: two runs in one would be lost
     except OSError as error:
         step = "name another folder for runs, one you may write to, by `--runs DIR`"
         if error.errno in _WRONG_FOLDER:
@@ -308,7 +308,7 @@ def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
     try:
         write_atomically(path / name, text.encode())
     except HostError as error:
-        shutil.rmtree(path, ignore_errors=True)
+        hands().remove_folder(path)
         why = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error.message
         raise HostError(
             f"a run folder cannot be made here: {why}",

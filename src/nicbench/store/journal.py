@@ -121,7 +121,7 @@ class Journal:
         try:
             with contextlib.suppress(FileNotFoundError):
                 reading.open_file(self.path).close()  # refuses pipes, devices and links
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            descriptor = files.hands().open_to_append(self.path)
         except OSError as error:
             raise storage_error(error, self.path) from error
         try:

@@ -133,6 +133,11 @@ def describe(found: Collection[Departure]) -> tuple[str, ...]:
     return (*sentences[:_MOST_DESCRIBED], f"{left} more files are not as the run left them")
 
 
+def is_report(folder: Path, path: Path) -> bool:
+    """Whether a path is that of a report in this folder, which the manifest leaves out, or of its figures."""
+    return path.is_relative_to(folder) and bool(_REPORT.fullmatch(f"{path.relative_to(folder)}"))
+
+
 def _is_measured(name: str) -> bool:
     return name not in _NOT_MEASURED and not _REPORT.fullmatch(name)
 

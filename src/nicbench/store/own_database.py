@@ -6,11 +6,16 @@ They hold what run folders say already: one that is lost or damaged is made anew
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from nicbench.store import files
 
 _WAIT_S: Final = 3.0
 """How long to wait for another nicbench that is writing the same file."""
@@ -32,8 +37,18 @@ class OwnDatabase:
     def open(self, mode: str) -> Iterator[sqlite3.Connection]:
         """Opens it; what is not committed is rolled back. No write-ahead log: it fails on network file systems.
 
-        ``mode`` is SQLite's: ``ro`` or ``rwc``. sqlite3.Error where it cannot be opened or read.
+        ``mode`` is SQLite's: ``ro`` or ``rwc``. sqlite3.Error where it cannot be opened or read. Where this process may
+        not write beside it, a copy is changed, which takes its place (``files.Hands``).
         """
+        if mode != "ro" and not os.access(self.path.parent, os.W_OK):
+            with files.hands().writing(self.path) as whole, tempfile.TemporaryDirectory() as folder:
+                copy = OwnDatabase(Path(folder) / self.path.name, self.application, self.version)
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copyfile(self.path, copy.path)
+                with copy.open(mode) as connection:
+                    yield connection
+                whole.write(copy.path.read_bytes())
+            return
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_S, isolation_level=None)
         try:
@@ -75,7 +90,7 @@ class OwnDatabase:
         except sqlite3.DatabaseError:
             pass
         for each in (self.path, self.path.with_name(f"{self.path.name}-journal")):
-            each.unlink(missing_ok=True)
+            files.hands().remove(each)
 
 
 def can_be_stored(name: str) -> bool:

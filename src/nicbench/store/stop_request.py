@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import InterruptedRunError
-from nicbench.store.files import storage_error
+from nicbench.store.files import hands, storage_error
 
 NAME: Final = ".stop-after-test"
 
@@ -20,7 +20,7 @@ def ask_to_stop(folder: Path) -> None:
     """Asks the run of this folder to end after its present test. HostError where the folder cannot be written to."""
     path = folder / NAME
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
+        os.close(hands().open_to_append(path))
     except OSError as error:
         raise storage_error(error, path) from error
 

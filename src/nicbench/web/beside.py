@@ -21,6 +21,7 @@ from typing import Final
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Bus, Event, Note, RunFinished
 from nicbench.core.units import format_duration_s
+from nicbench.store.confined import give_way
 from nicbench.store.files import PLAN
 from nicbench.store.folder import RunFolder
 
@@ -49,7 +50,7 @@ class LivePage:
         return note_cost
 
     def _describe_cost(self) -> str:
-        cost_s, elapsed_s = cpu_time_s(self._process.pid), time.monotonic() - self._began
+        cost_s, elapsed_s = cpu_time_s(_server_of(self._process.pid)), time.monotonic() - self._began
         if cost_s is None:
             return "A live page was served beside this run, whose server ended before it."
         share = 100.0 * cost_s / elapsed_s if elapsed_s > 0.0 else 0.0
@@ -89,7 +90,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     The run is over, so the server gets the priority of other processes for its last words: at the lowest one a busy
     machine would not let it say them in time, and pages would lack the end of the run.
     """
-    _raise_priority(process.pid)
+    for pid in {process.pid, _server_of(process.pid)}:
+        _raise_priority(pid)
     for stream in (process.stdin, process.stdout):
         if stream is not None:
             with contextlib.suppress(OSError):
@@ -99,6 +101,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _server_of(pid: int) -> int:
+    """Returns the process that serves: where root called it is a child of the one that was started (``confined``)."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return pid
+    return int(children[0]) if children else pid
 
 
 def _raise_priority(pid: int) -> None:
@@ -127,9 +138,7 @@ def cpu_time_s(pid: int) -> float | None:
 
 def step_aside(folder: Path) -> None:
     """Gives this process the lowest priority, and keeps it off the CPUs that measure as soon as the plan names them."""
-    with contextlib.suppress(OSError):
-        os.nice(19)
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    give_way()
     threading.Thread(target=_keep_off, args=(folder,), daemon=True, name="cpus").start()
 
 

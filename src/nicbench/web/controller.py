@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import HostError, UsageError
+from nicbench.store.confined import ask_clerk
 from nicbench.store.files import JOURNAL
 from nicbench.store.stop_request import ask_to_stop
 
@@ -30,6 +31,8 @@ class Writer:
 
 def find_writer(folder: Path, proc: Path = _PROC) -> Writer | None:
     """Returns the process on this machine that writes the journal; None where there is none that can be seen."""
+    if (told := ask_clerk("writer_fields", folder)) is not None:  # who confines this process sees more
+        return Writer(*told["value"]) if told["value"] else None
     try:
         journal = (folder / JOURNAL).stat()
         locks = (proc / "locks").read_text()
@@ -44,6 +47,12 @@ def find_writer(folder: Path, proc: Path = _PROC) -> Writer | None:
         if writes or (writes is None and fields[5].rpartition(":")[2] == str(journal.st_ino)):
             return Writer(pid, bool(writes))
     return None
+
+
+def writer_fields(folder: Path) -> tuple[int, bool] | None:
+    """Returns the fields of the Writer as plain data."""
+    writer = find_writer(folder)
+    return None if writer is None else (writer.pid, writer.is_ours)
 
 
 def _has_open_for_writing(process: Path, wanted: os.stat_result) -> bool | None:
@@ -75,6 +84,8 @@ def stop_now(folder: Path) -> None:
 
     UsageError where no process of this machine conducts it, HostError where this user may not signal it.
     """
+    if ask_clerk("stop_now", folder) is not None:
+        return
     writer = _writer_of(folder)
     try:
         process = os.pidfd_open(writer.pid)  # from now on the number cannot become another process's
@@ -92,6 +103,8 @@ def stop_now(folder: Path) -> None:
 
 def stop_after_test(folder: Path) -> None:
     """Asks the run to end after its present test. Errors as those of ``stop_now``."""
+    if ask_clerk("stop_after_test", folder) is not None:
+        return
     _writer_of(folder)
     ask_to_stop(folder)
 

@@ -182,7 +182,7 @@ def _execute(folder: _Folder, number: _Number) -> None:
             if published is not None:
                 say(f"finished: {published}")
     except ReportedError as reported:
-        raise ReportedError(try_again(reported.error), reported.summary) from reported
+        raise ReportedError(try_again(reported.error), reported.summary, told=reported.told) from reported
     except NicbenchError as error:
         raise try_again(error) from error
 

@@ -44,14 +44,16 @@ def resume(
     """Continue an interrupted run where it stopped."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.hypervisor_files import keep_hypervisors
-    from nicbench.cli.running import conduct, run_it, served
+    from nicbench.cli.running import conclude, conduct, run_it, served
 
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
     refuse_tampering(folder)
     ended = folder.journal.is_complete
-    if ended and folder.finished:
-        say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
+    if ended and (summary := folder.summary()) is not None and folder.finished:
+        say(f"{folder.run_id} is finished; there is nothing to resume")
+        lacks_report = not (folder.path / "report.html").exists()
+        conclude(summary, folder, as_json=json, with_report=lacks_report and not no_report)
         return
     bench = load(folder.path / BENCH, with_files=False)
     if (before := folder.plan()) is not None:
@@ -79,14 +81,14 @@ def resume(
 
 def _finish(bench: BenchFile, folder: RunFolder, *, as_json: bool, with_report: bool) -> None:
     """Writes the results of a run that was killed when everything was measured; it ends as the run would have."""
-    from nicbench.cli.running import conclude, report_failed  # imported here, as in resume
+    from nicbench.cli.running import conclude, conclude_failed  # imported here, as in resume
     from nicbench.run import finish_again
 
     say(f"{folder.run_id} had measured everything; its results are written now")
     try:
         summary = finish_again(bench, folder)
     except NicbenchError as error:
-        raise report_failed(error, bench, folder, as_json=as_json, with_report=with_report) from error
+        conclude_failed(error, bench, folder, as_json=as_json, with_report=with_report)
     conclude(summary, folder, as_json=as_json, with_report=with_report)
 
 

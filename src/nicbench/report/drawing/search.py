@@ -15,21 +15,28 @@ import altair as alt
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.result import Bounded, number_of
-from nicbench.core.table import Column
+from nicbench.core.table import Column, Goal
 from nicbench.core.trial import Trial
 from nicbench.report.cells import factor_of, number_in, text_of, with_unit
 from nicbench.report.drawing.charts import DASHES, Format, finish_chart
 from nicbench.report.drawing.svg import MUTED, SERIES, inline
 from nicbench.report.section import Section
 
-_VALID, _INVALID = "valid trial", "invalid trial"
+_PASSED, _FAILED, _INVALID = "trial that met {}", "trial that met no goal", "invalid trial"
+_SHAPES = ("circle", "diamond", "square")
+"""Of trials that met a goal, by the goal, the strictest first."""
+_LOSSLESS, _LOSSY = "trial without loss", "trial with loss"
+_MOST_DECADES = 5
 _HEADROOM = 1.06
 _FAR_APART = 4.0
 
 
 def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dict[str, Any] | None:
-    """Returns a chart with a point for each trial and a vertical line for each rate; None where there are fewer than
+    """Returns a chart with a mark for each trial and a vertical line for each rate; None where there are fewer than
     two trials, or where no rate was searched for and all trials have one load.
+
+    A mark says by its shape and its colour which goal its trial met. The axis of the losses is logarithmic above the
+    least of them, and has 0 at its foot: a single frame may decide a search.
     """
     goals = section.table.rates.goals if section.table.rates else ()
     values = section.rows[0].result.values
@@ -39,7 +46,7 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
         {
             "load": load * scale.factor,
             "lost": 100.0 * trial.reading.counts.loss_ratio,
-            "what": _VALID if trial.verdict.valid else _INVALID,
+            "what": _kind(trial, goals),
             "note": _note(trial),
         }
         for trial, load in sent
@@ -55,20 +62,20 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
         for name, value in found
         if isinstance(value, Bounded) and value.upper is not None
     ]
-    kinds = [kind for kind in (_VALID, _INVALID) if any(point["what"] == kind for point in points)]
+    marks = _marks(goals)
+    kinds = [kind for kind in marks if any(point["what"] == kind for point in points)]
     names = [*kinds, *dict.fromkeys(each["what"] for each in (*rates, *zones))]
     lines = len(names) - len(kinds)
-    colours = [{_VALID: SERIES[0], _INVALID: MUTED}[kind] for kind in kinds]
+    colours = [marks[kind][1] for kind in kinds]
     colours += [SERIES[1 + number % (len(SERIES) - 1)] for number in range(lines)]
-    shapes = [{_VALID: "circle", _INVALID: "cross"}[kind] for kind in kinds] + ["stroke"] * lines
+    shapes = [marks[kind][0] for kind in kinds] + ["stroke"] * lines
     dashes = [[1, 0]] * len(kinds) + [[1, 0] if number == 0 else [5, 3] for number in range(lines)]
     legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolStrokeWidth=2)
     colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
     shape = alt.Shape("what:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
     dash = alt.StrokeDash("what:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
-    top = max(1.0, min(100.0, _HEADROOM * max(point["lost"] for point in points)))
     x = alt.X("load:Q", title=f"load [{scale.unit}]", **_loads([point["load"] for point in (*points, *rates)]))
-    y = alt.Y("lost:Q", title="frames lost [%]", scale=alt.Scale(domain=[0, top], nice=False))
+    y = alt.Y("lost:Q", title="frames lost [%]", **_losses([point["lost"] for point in points]))
     bars = alt.Chart(inline(zones)).mark_rect(opacity=0.16, clip=True)
     layers: list[Any] = [
         bars.encode(x=x, x2="upper:Q", color=colour),
@@ -77,6 +84,40 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     dots = alt.Chart(inline(points)).mark_point(size=62, filled=True, opacity=0.85)
     layers.append(dots.encode(x=x, y=y, color=colour, shape=shape))
     return finish_chart(alt.layer(*layers), form)
+
+
+def _kind(trial: Trial, goals: Sequence[Goal]) -> str:
+    """Says which goal a trial met, the strictest of them; without goals a trial without loss met the only one."""
+    if not trial.verdict.valid:
+        return _INVALID
+    loss_ratio = trial.reading.counts.loss_ratio
+    met = next((goal.name for goal in goals if loss_ratio <= (goal.loss_ratio or 0.0)), None)
+    if not goals:
+        return _LOSSLESS if loss_ratio <= 0.0 else _LOSSY
+    return _FAILED if met is None else _PASSED.format(met)
+
+
+def _marks(goals: Sequence[Goal]) -> dict[str, tuple[str, str]]:
+    """Returns shape and colour of each kind of trial."""
+    met = [_PASSED.format(goal.name) for goal in goals] or [_LOSSLESS]
+    passed = {kind: (_SHAPES[min(n, len(_SHAPES) - 1)], SERIES[0]) for n, kind in enumerate(met)}
+    return {**passed, _FAILED if goals else _LOSSY: ("triangle-down", SERIES[-1]), _INVALID: ("cross", MUTED)}
+
+
+def _losses(lost_percent: Sequence[float]) -> dict[str, Any]:
+    """Returns the axis of the losses: 0, and above it a logarithmic one from the decade of the least loss on."""
+    losses = [loss for loss in lost_percent if loss > 0.0]
+    if not losses:
+        return {"scale": alt.Scale(domain=[0, 1], nice=False)}
+    lowest, highest = math.floor(math.log10(min(losses))), math.ceil(math.log10(max(losses)))
+    decades = range(lowest, max(highest, lowest + 1) + 1)
+    step = math.ceil(len(decades) / _MOST_DECADES)
+    ticks = [0.0, *(10.0**decade for decade in list(decades)[::step])]
+    top = min(100.0, _HEADROOM * max(10.0**lowest * 2.0, *losses)) if max(losses) < 100.0 else 100.0 * _HEADROOM
+    return {
+        "scale": alt.Scale(type="symlog", constant=10.0**lowest, domain=[0, top], nice=False),
+        "axis": alt.Axis(values=ticks, labelExpr="format(datum.value, '~r')"),
+    }
 
 
 def _note(trial: Trial) -> str:

@@ -216,6 +216,10 @@ _NOTHING = re.compile(
 _PLACES = re.compile(r"translate\((-?[0-9.]+),(-?[0-9.]+)\)")
 
 
+has_drawn = False
+"""Whether this process has drawn a chart: it then has threads of V8, without which a fork of it would wait for ever."""
+
+
 def identifiers() -> Iterator[int]:
     """Returns numbers that keep the ids of several drawings in one page apart."""
     return itertools.count(1)
@@ -225,7 +229,9 @@ def svg(specification: dict[str, Any], number: int, label: str) -> str:
     """Returns the drawing as inline SVG; ``number`` makes its ids unique in the page, and ``label`` (escaped) describes
     it.
     """
+    global has_drawn  # noqa: PLW0603 - the threads are the process's
     chart, told = telling(specification)
+    has_drawn = True
     drawing: str = vl_convert.vegalite_to_svg(chart, vl_version="6.4")
     for stand_in, variable in _VARIABLES.items():
         drawing = drawing.replace(stand_in, variable).replace(_as_rgb(stand_in), variable)
