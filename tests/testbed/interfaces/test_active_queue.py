@@ -75,5 +75,5 @@ async def test_a_kernel_without_the_discipline_is_told_with_the_next_step() -> N
 async def test_links_that_cannot_free_their_senders_say_why() -> None:
     host = FakeHost("server")
     assert await free_senders(host, "s0") is None
-    host.fail("tc filter", "Error: TC classifier not found.", 2)
+    host.fail("unshare --mount", "Error: TC classifier not found.", 2)
     assert "TC classifier not found" in (await free_senders(host, "s0") or "")

@@ -81,14 +81,11 @@ fn pci_device(kind: &PortKind) -> Option<String> {
     }
 }
 
-/// Blocks of a ring are made of whole pages, of this size or a divisor of it.
-const PAGE_BYTES: u32 = 4096;
-
 /// How the ring of a packet socket is divided: a frame of the interface's MTU must have room.
 fn packet_ring(mtu_bytes: Option<u32>) -> String {
     match mtu_bytes.and_then(packet_room_bytes) {
         None => "framecnt=4096".into(),
-        Some(room) => format!("blocksz={},framesz={room},framecnt=2048", room.next_multiple_of(PAGE_BYTES)),
+        Some(room) => format!("blocksz={room},framesz={room},framecnt=2048"),
     }
 }
 

@@ -146,6 +146,6 @@ fn the_ring_of_a_packet_socket_has_room_for_a_frame_of_the_mtu() {
     assert_eq!(packet_ring(None), "framecnt=4096");
     assert_eq!(packet_ring(Some(1500)), "framecnt=4096");
     assert_eq!(packet_ring(Some(1920)), "framecnt=4096");
-    assert_eq!(packet_ring(Some(1921)), "blocksz=4096,framesz=2064,framecnt=2048");
-    assert_eq!(packet_ring(Some(9000)), "blocksz=12288,framesz=9136,framecnt=2048");
+    assert_eq!(packet_ring(Some(1921)), "blocksz=4096,framesz=4096,framecnt=2048");
+    assert_eq!(packet_ring(Some(9000)), "blocksz=12288,framesz=12288,framecnt=2048");
 }

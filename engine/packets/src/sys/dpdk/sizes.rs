@@ -51,13 +51,13 @@ fn buffers(options: &PortOptions, umem: bool, each: QueuesOfWorker) -> u32 {
 const BESIDE_FRAME_BYTES: u32 = 128;
 /// The room for a frame in such a ring where the driver is told nothing.
 const USUAL_ROOM_BYTES: u32 = 2048;
-/// The kernel's `TPACKET_ALIGNMENT`.
-const ROOM_ALIGNMENT: u32 = 16;
+/// The kernel makes blocks of whole pages, and the driver takes the rooms in them for gapless: larger ones are pages.
+const PAGE_BYTES: u32 = 4096;
 
 /// The room that a frame of this MTU needs in the ring of a packet socket; `None`: no more than usual.
 pub(super) fn packet_room_bytes(mtu_bytes: u32) -> Option<u32> {
     let needed = mtu_bytes.min(u16::MAX.into()) + BESIDE_FRAME_BYTES;
-    (needed > USUAL_ROOM_BYTES).then(|| needed.next_multiple_of(ROOM_ALIGNMENT))
+    (needed > USUAL_ROOM_BYTES).then(|| needed.next_multiple_of(PAGE_BYTES))
 }
 
 /// What a buffer must hold: a frame, and of a packet socket all the room that its ring has for one.
