@@ -6,6 +6,7 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from scapy.all import ARP, IP, TCP, UDP, Ether, Raw, rdpcap, wrpcap
@@ -86,6 +87,17 @@ def test_every_frame_comes_back_as_recorded_at_its_time(tmp_path: Path) -> None:
     # At half the speed the second begins a second after the first, and both end after 0.8 s and 1.4 s.
     assert arrivals[1].first_ns - arrivals[0].first_ns == pytest.approx(1e9, rel=0.01)
     assert arrivals[0].last_ns == pytest.approx(0.798e9, rel=0.01)
+
+
+def test_frames_that_were_captured_with_their_fcs_are_sent_as_long_as_they_were(tmp_path: Path) -> None:
+    """As by `nicbench serve`, whose captures do not say that frames have one."""
+    sent = [
+        bytes(LINK / IP(src="198.18.0.1", dst="198.19.0.1", id=index) / UDP() / Raw(b"x" * 82)) for index in range(9)
+    ]
+    write(tmp_path / "a.pcap", [Ether(each + crc32(each).to_bytes(4, "little")) for each in sent], [0.001] * 9)
+    _, (result,), trial = replay(tmp_path, captures=f"{{file: {tmp_path}/a.pcap}}")
+    assert counts(result)[:4] == [9, 9, 9, 0]
+    assert trial.reading.streams[0].checked_bytes == 124
 
 
 @pytest.mark.parametrize(
