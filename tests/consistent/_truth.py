@@ -56,7 +56,7 @@ def is_interval_said(cell: str, value: Value, factor: float) -> bool:
     ends = [end / factor for end in (value.lower, value.upper) if end is not None]
     printed = numbers_in(cell)
     if value.passes_nothing or not ends:
-        return not printed
+        return not printed or value.loss_floor is not None
     if value.is_zone:  # its ends stand beside, and here what happened between them
         ends = [end / factor for end in (value.half, value.some) if end is not None]
     slack = _slack(value, factor)
