@@ -33,7 +33,7 @@ from nicbench.tuning.undo import _processes
 
 GOOD: Final = "2026-01-02T000000Z-good"
 BAD: Final = "2026-01-01T000000Z-bad"
-STATUSES: Final = frozenset({0, 2, 3, 4, 5})
+STATUSES: Final = frozenset({0, 2, 3, 4, 5, 7})
 FILES: Final = (
     *("journal.ndjson", "summary.json", "plan.json", "inventory.json", "bench.yaml", "MANIFEST.json"),
     *("monitor.parquet", "rounds.parquet", "trials.parquet", "tags.json", "import.json", "undo.json"),

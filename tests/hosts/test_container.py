@@ -24,6 +24,7 @@ from nicbench.hosts.owner import boot_id, owner_mark, this_process
 from nicbench.monitor.placing import machines
 from nicbench.system.inventory.collect import collect_host
 from nicbench.system.inventory.facts.machine.container import parse_bounds
+from nicbench.testbed.labs.base import TestHost
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.requests import Part, TuningRequest, place_requests
 
@@ -125,9 +126,9 @@ def test_one_monitor_watches_the_machine_of_containers_and_the_namespaces_that_t
         ContainerHost(LocalHost(), ContainerOptions(image="x", network="ns:/run/netns/a"), "one"),
         ContainerHost(NetnsHost(LocalHost(), "b"), ContainerOptions(image="x"), "two"),
     ]
-    ((name, (machine, namespaces)),) = machines(hosts).items()
-    assert (name, machine.spec()) == ("local", {"kind": "local"})
-    assert namespaces == {"a": "/run/netns/a", "b": "/run/netns/b"}
+    ((name, found),) = machines([TestHost("dut", str(number), host, ()) for number, host in enumerate(hosts)]).items()
+    assert (name, found.host.spec()) == ("local", {"kind": "local"})
+    assert found.namespaces == {"a": "/run/netns/a", "b": "/run/netns/b"}
 
 
 async def test_the_first_line_is_the_process_and_no_output_of_the_command() -> None:

@@ -101,7 +101,7 @@ def test_what_a_killed_engine_had_counted_is_kept_and_the_next_session_works(ser
     (finding,) = trial["verdict"]["findings"]
     assert finding["reason"] == "tester_failed"
     assert "killed by signal 9" in finding["text"]
-    assert trial["reading"]["counts"]["received"] >= seen.frames_rx
+    assert trial["reading"]["uncounted"]["received"] >= seen.frames_rx
     (row,) = [event["result"] for event in server.events(first) if event["event"] == "result_ready"][-1:]
     assert (row["verdict"], row["values"]["loss_percent"]) == ("disturbed", None), "frames were under way"
     assert server.events(first)[-1]["event"] == "run_finished"

@@ -87,24 +87,29 @@ class _Waits(selectors.EpollSelector):
 def run_in_simulated_time(clock: Clock, main: Any) -> Any:
     """Runs a coroutine to its end; the thread of a search takes no time, whatever the machine is doing."""
 
+    # The loop counts a thread in where it gives it something to do, and out where it sees that it waits or is done.
+    def waits() -> None:
+        clock.thinking -= 1
+
     class Answer(concurrent.futures.Future[T]):
         def result(self, timeout: float | None = None) -> T:
-            clock.thinking -= 1
-            try:
-                return super().result(timeout)
-            finally:
-                clock.thinking += 1
+            loop.call_soon_threadsafe(waits)
+            return super().result(timeout)
+
+        def set_result(self, result: T) -> None:
+            clock.thinking += 1
+            super().set_result(result)
+
+        def set_exception(self, exception: BaseException | None) -> None:
+            clock.thinking += 1
+            super().set_exception(exception)
 
     class Threads(concurrent.futures.ThreadPoolExecutor):
         def submit(self, do: Any, /, *given: Any, **more: Any) -> Any:
-            def counted() -> Any:
-                clock.thinking += 1
-                try:
-                    return do(*given, **more)
-                finally:
-                    clock.thinking -= 1
-
-            return super().submit(counted)
+            clock.thinking += 1
+            future = super().submit(do, *given, **more)
+            future.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.call_soon, waits))
+            return future
 
     answers = SimpleNamespace(Future=Answer)
     loop = asyncio.SelectorEventLoop(_Waits(clock))

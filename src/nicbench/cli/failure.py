@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nicbench import __version__
 from nicbench.cli.output import FORMAT, print_json, say
-from nicbench.cli.signals import SIGNALS, StoppedError, signals_wait, take_noted
+from nicbench.cli.signals import SIGNALS, WHOLE_PROCESS, StoppedError, signals_wait, take_noted
 from nicbench.core.errors import InterruptedRunError, NicbenchError, UnwrittenError, UsageError, WrongFileError, explain
 from nicbench.store.files import ERROR, storage_error, write_atomically
 
@@ -47,9 +48,9 @@ def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     """
     import asyncio  # imported here, as it loads slowly and most commands do not need it
 
-    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
+    if WHOLE_PROCESS.get() and sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
         # Later versions do this by themselves. A thread for each process might fail to start, and its end stay unknown.
-        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+        asyncio.set_child_watcher(_make_child_watcher())
     before = {number: signal.getsignal(number) for number in SIGNALS}
     with contextlib.ExitStack() as closing:
         try:
@@ -58,6 +59,18 @@ def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
             # asyncio restores the defaults instead of these. Signals wait meanwhile: by a default one would kill.
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _make_child_watcher() -> Any:
+    import asyncio
+
+    class Watcher(asyncio.PidfdChildWatcher):
+        def attach_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+            with warnings.catch_warnings():  # a process that outlives the loop is no fault of whoever ends the loop
+                warnings.simplefilter("ignore", RuntimeWarning)
+                super().attach_loop(loop)
+
+    return Watcher()
 
 
 async def _run_cancellable(work: Coroutine[Any, Any, Outcome], closing: contextlib.ExitStack) -> Outcome:

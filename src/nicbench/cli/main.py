@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from nicbench.cli.signals import StoppedError, give_back_signals, ignore_signals, signals_are_heard
+from nicbench.cli.signals import WHOLE_PROCESS, StoppedError, give_back_signals, ignore_signals, signals_are_heard
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,6 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     umask = os.umask(0o077)
     os.umask(umask | 0o002)  # whatever is made, not everybody may write to it
+    WHOLE_PROCESS.set(arguments is None)
     if arguments is None:
         _open_standard_streams()
     try:

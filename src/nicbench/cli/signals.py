@@ -11,10 +11,13 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any, Final
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WHOLE_PROCESS: Final = ContextVar("WHOLE_PROCESS", default=False)
+"""Whether the command is all that this process does."""
 _AGAIN_S: Final = 0.01
 
 

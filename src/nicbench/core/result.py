@@ -339,6 +339,8 @@ class Result(Frozen):
 
     @model_validator(mode="after")
     def _can_be(self) -> Result:
+        if self.imported is not None:  # it is as its source prints it, and its errata say what cannot be
+            return self
         of_ports = self.by_port
         parts = () if of_ports is None else (of_ports.combined, *of_ports.ways, *of_ports.ports)
         for values in (self.values, *map(dict, parts)):

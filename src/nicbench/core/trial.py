@@ -338,10 +338,14 @@ class LossBeside(Frozen):
 
 
 class Uncounted(Frozen):
-    """Frames of which nobody counted what became: they are in no count of a trial."""
+    """Frames of which it is not known how many were lost: they are in no count of a trial.
+
+    ``received`` are those that came by the last reading of the counters; None where nobody counts them.
+    """
 
     flows: int
     sent: int
+    received: int | None = None
 
 
 class Reading(Frozen):

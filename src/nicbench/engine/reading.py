@@ -108,10 +108,10 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
         raise _inconsistent(error) from error
 
 
-def require_consistent(reading: Reading) -> Reading:
+def require_consistent(reading: Reading, *, into_sink: bool = False) -> Reading:
     """Returns the reading of a tester. EngineError where its counts contradict themselves."""
     try:
-        require_identities(reading)
+        require_identities(reading, into_sink=into_sink)
     except ValueError as error:
         raise _inconsistent(error) from error
     return reading

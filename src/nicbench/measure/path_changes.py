@@ -36,6 +36,14 @@ def leave_out(seen: PathChanges | None, kinds: Collection[ChangeKind]) -> PathCh
     return seen.model_copy(update={"changes": tuple(each for each in seen.changes if each.kind not in kinds)})
 
 
+def leave_out_programs(seen: PathChanges | None, devices: Collection[str]) -> PathChanges | None:
+    """Returns the changes without those of XDP programs at these devices, which the tester attaches itself."""
+    if seen is None or not devices:
+        return seen
+    kept = (each for each in seen.changes if each.kind is not ChangeKind.XDP or each.device not in devices)
+    return seen.model_copy(update={"changes": tuple(kept)})
+
+
 def find_changes(seen: PathChanges | None) -> Iterator[Finding]:
     """Yields one finding for all changes; none where nothing changed, or nobody could watch."""
     if seen is None:

@@ -16,7 +16,7 @@ from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.learning import OF_THE_TESTER
 from nicbench.measure.ledger.losses import add_ledger, add_left_to_kernel, add_overruns
 from nicbench.measure.ledger.reader import Counters, LedgerReader
-from nicbench.measure.path_changes import leave_out
+from nicbench.measure.path_changes import leave_out, leave_out_programs
 from nicbench.monitor.base import Monitors
 from nicbench.testbed.duts.base import FrameDut
 
@@ -50,8 +50,15 @@ class Surroundings:
     """What surrounds the frames: the DUT, the counters of the hosts, and the hardware where it is read."""
 
     def __init__(
-        self, dut: FrameDut, ledger: LedgerReader, health: HealthReader | None, monitors: Monitors | None = None
+        self,
+        dut: FrameDut,
+        ledger: LedgerReader,
+        health: HealthReader | None,
+        monitors: Monitors | None = None,
+        programmed: Collection[str] = (),
     ) -> None:
+        """``programmed`` are the devices of which the tester exchanges the XDP programs."""
+        self._programmed = programmed
         self._dut = dut
         self._monitors = monitors
         self._ledger = ledger
@@ -74,6 +81,7 @@ class Surroundings:
         ``receivers`` are the numbers of the tester's ports at which its frames were to arrive.
         """
         changes = None if self._monitors is None else await self._monitors.changes()
+        changes = leave_out_programs(changes, self._programmed)
         if purpose not in OF_THE_TESTER:
             await self._dut.check_passage()
         after = await self._look(purpose)

@@ -38,6 +38,8 @@ class TrialSetup:
     """What reads receive queues and cores; None where nobody may ask for them."""
     monitors: Monitors | None = None
     """What watches the path of frames; None where nothing is there to be watched."""
+    programmed: Collection[str] = ()
+    """The devices of the tester's ports of which it exchanges the XDP programs itself."""
     port_names: tuple[str, ...] = ()
     """The names of the tester's ports, by their numbers in ``addressing``."""
     smallest_frame_bytes: int = 64

@@ -34,7 +34,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         super().__init__(log)
         self._setup = setup
         self._thresholds = thresholds
-        self._surroundings = Surroundings(setup.dut, setup.ledger, setup.health, setup.monitors)
+        self._surroundings = Surroundings(setup.dut, setup.ledger, setup.health, setup.monitors, setup.programmed)
         self._patience = Patience(log.journaled.values())
         self._learner = Learner(setup, log.bus, self._patience)
 
@@ -91,7 +91,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         asked, request = request, self._patience.drain(request)
         before = await self._surroundings.look(request.purpose)
         try:
-            reading = require_consistent(await self._send(slot, request))
+            reading = require_consistent(await self._send(slot, request), into_sink=request.purpose is Purpose.CEILING)
         except EngineError as error:
             # A ring in memory that goes with the DUT can take the tester's driver with it before the DUT is quite gone.
             await asyncio.sleep(_DYING_S)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.reading import Counts
+from nicbench.core.reading import Counts, sum_of_known
 from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest, Uncounted
 from nicbench.engine.generator import FlowLatency, FlowTally, PortCounts
@@ -63,7 +63,7 @@ def reading_of(
     known = [] if is_cut else [each for each in sent if each.tally.lost is not None]
     has_rows = len(known) <= MOST_ROWS
     streams = tuple(_stream(each, with_percentiles=has_rows) for each in known)
-    unknown = [each.tally.sent for each in sent if is_cut or each.tally.lost is None]
+    unknown = [each.tally for each in sent if is_cut or each.tally.lost is None]
     transmit_ns = _sending_ns(sent)
     latencies = [stream.latency for stream in streams if stream.latency is not None]
     reading = Reading(
@@ -71,7 +71,13 @@ def reading_of(
         sending_ns=transmit_ns,
         drain_s=drain_s,
         counts=Counts.sum_of(stream.counts for stream in streams),
-        uncounted=Uncounted(flows=len(unknown), sent=sum(unknown)) if unknown else None,
+        uncounted=Uncounted(
+            flows=len(unknown),
+            sent=sum(each.sent for each in unknown),
+            received=sum_of_known(each.received for each in unknown),
+        )
+        if unknown
+        else None,
         streams=streams if has_rows else (),
         ports=tuple(_port(before, after) for before, after in zip(*ports, strict=True)),
         latency=merge(latencies),

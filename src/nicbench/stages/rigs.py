@@ -271,6 +271,7 @@ class FrameRig(Rig[LiveFrameContext]):
             meter=await find_meter(setting.bench, testbed, setting.folder.journal.trials().values()),
             queues=QueueReader(testbed, setting.bench.traffic, self._addressing),
             monitors=monitors,
+            programmed=testbed.programmed,
             port_names=tuple(port.name for port in testbed.tester_ports),
             smallest_frame_bytes=max(smallest_frame_bytes(setting.bench.traffic), self._facts.minimum_frame_bytes),
             learning=setting.bench.traffic.learning,

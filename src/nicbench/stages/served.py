@@ -84,7 +84,11 @@ class _ServedRig(FrameRig):
             testbed=self._testbed,
             dut=self.dut,
             surroundings=Surroundings(
-                self.dut, await LedgerReader.of(self._testbed), await HealthReader.of(self._testbed), monitors
+                self.dut,
+                await LedgerReader.of(self._testbed),
+                await HealthReader.of(self._testbed),
+                monitors,
+                self._testbed.programmed,
             ),
             monitors=monitors,
             thresholds=setting.thresholds,

@@ -282,7 +282,9 @@ def _program() -> Iterator[Path]:
     """Yields where Python and nicbench lie. The working folder is none of it, though Python may look there."""
     yield from map(Path, {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix})
     yield Path(__file__).parent.parent
-    yield from (Path(each) for each in sys.path if Path(each).name in ("site-packages", "dist-packages"))
+    for packages in (Path(each) for each in sys.path if Path(each).name in ("site-packages", "dist-packages")):
+        yield packages
+        yield from (each.resolve() for each in packages.glob("*") if each.is_symlink())
 
 
 def _require_program(user: int) -> None:

@@ -92,6 +92,12 @@ class Testbed:
     """The seed of what a simulated lab draws by chance."""
 
     @property
+    def programmed(self) -> frozenset[str]:
+        """The devices of the tester's ports of which it exchanges the XDP programs itself."""
+        own = {port.device for port in self.tester_ports if port.engine.get("kind") in ("xdp", "af_xdp")}
+        return frozenset(device for device in own if device) - {port.device for port in self.dut_ports}
+
+    @property
     def test_hosts(self) -> tuple[TestHost, ...]:
         """The hosts of the tester and, where there is one, that of the DUT."""
         hosts = [TestHost("tester", "tester", self.tester, self.devices_of_tester(on_peer=False))]
