@@ -203,9 +203,9 @@ def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex: Any, tm
     assert folder is not None
     assert "stop" in trex.SERVER.calls
     counts = [trial.reading.counts for trial in folder.journal.trials().values()]
-    assert counts[0].unsent_tester > 0
+    stopped = [each for each in counts if each.unsent_tester > 0]
     assert not any(each.lost for each in counts)
-    assert {each.late for each in counts} == {None}, "the server counts no groups after a stop"
+    assert {each.late for each in stopped} == {None}, "the server counts no groups after a stop"
 
 
 def test_frames_that_a_full_queue_threw_away_never_left_the_tester(trex: Any, tmp_path: Path) -> None:
