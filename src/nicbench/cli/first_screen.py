@@ -11,7 +11,7 @@ from typing import Final
 
 from nicbench.core.result import Bounded, Result, Summary, Value, number_of
 from nicbench.core.trial import Trial
-from nicbench.core.units import format_digits, format_rate
+from nicbench.core.units import format_digits, format_lower, format_rate, format_span, format_upper
 from nicbench.stats.intervals import Agreement
 
 KNOWN: Final = "known"
@@ -42,7 +42,7 @@ def known_words(checked: Sequence[Result], culprit: str | None) -> str:
         return "the known device was not measured: see the report"
     rates = [rate for each in checked if isinstance(rate := each.values[_RATE], Bounded)]
     ends = [end for rate in rates for end in (rate.lower, rate.upper) if end is not None]
-    span = _span(min(ends), max(ends)) if ends else "no rate"
+    span = format_span(min(ends), max(ends)) if ends else "no rate"
     said = f"known device: expected {format_rate(number_of(checked[0].values['known_rate_frames_per_s']) or 0.0)}"
     missed = [each for each in checked if each.values["agreement"] != Agreement.AGREE.value]
     if not missed:
@@ -54,15 +54,6 @@ def known_words(checked: Sequence[Result], culprit: str | None) -> str:
         f"{said}, found {span}, missed at {sizes} bytes{why}; "
         "`sudo nicbench doctor` says what disturbs this machine, and how to end it"
     )
-
-
-def _span(lower: float, upper: float) -> str:
-    """Returns both ends, with their unit once where it is the same."""
-    first, second = format_rate(lower), format_rate(upper)
-    if first == second:
-        return first
-    number, _, unit = first.partition(" ")
-    return f"{number if second.endswith(f' {unit}') else first} to {second}"
 
 
 def _is_flood(trial: Trial, checked: Sequence[Result]) -> bool:
@@ -100,9 +91,8 @@ def _zones(rate: Value) -> tuple[str, str, str]:
     """Returns up to where every trial passed, up to where some did, and from where on none did."""
     if not isinstance(rate, Bounded):
         return _UNKNOWN, _UNKNOWN, _UNKNOWN
-    bounds = (rate.lower, rate.some, rate.upper)
-    every, some, none = (_UNKNOWN if bound is None else format_rate(bound) for bound in bounds)
-    return every, some, none
+    every, some = (_UNKNOWN if bound is None else format_lower(bound) for bound in (rate.lower, rate.some))
+    return every, some, _UNKNOWN if rate.upper is None else format_upper(rate.upper)
 
 
 def _microseconds(value: Value) -> str:

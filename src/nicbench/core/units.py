@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -149,13 +149,30 @@ def l1_bits_per_s(rate_frames_per_s: float, frame_bytes: float) -> float:
     return rate_frames_per_s * (frame_bytes + FRAME_OVERHEAD_BYTES) * 8
 
 
-def format_rate(rate_frames_per_s: float) -> str:
-    """Formats a frame rate with a suitable unit: "14.88 Mpps", "200.0 kpps", "950 pps"."""
+def format_rate(rate_frames_per_s: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Formats a frame rate with a suitable unit: "14.88 Mpps", "200.0 kpps", "950 pps"; ``rounding`` is decimal's."""
     for factor, unit in ((1e9, "Gpps"), (1e6, "Mpps"), (1e3, "kpps")):
         if rate_frames_per_s >= factor:
             scaled = rate_frames_per_s / factor
-            return f"{scaled:.{_decimals(scaled)}f} {unit}"
+            return f"{Decimal(str(scaled)).quantize(Decimal(1).scaleb(-_decimals(scaled)), rounding)} {unit}"
     return f"{rate_frames_per_s:g} pps"
+
+
+def format_lower(rate_frames_per_s: float) -> str:
+    """Formats a rate that is a lower bound, which is rounded down."""
+    return format_rate(rate_frames_per_s, ROUND_FLOOR)
+
+
+def format_upper(rate_frames_per_s: float) -> str:
+    """Formats a rate that is an upper bound, which is rounded up."""
+    return format_rate(rate_frames_per_s, ROUND_CEILING)
+
+
+def format_span(lower_frames_per_s: float, upper_frames_per_s: float) -> str:
+    """Formats two bounds, with their unit once where it is the same: "10.38 to 10.44 kpps"."""
+    lower, upper = format_lower(lower_frames_per_s), format_upper(upper_frames_per_s)
+    number, _, unit = lower.partition(" ")
+    return f"{number if upper.endswith(f' {unit}') else lower} to {upper}"
 
 
 def format_duration_s(duration_s: float) -> str:

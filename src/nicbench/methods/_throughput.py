@@ -14,8 +14,8 @@ from nicbench.core.described import OneLine
 from nicbench.core.frame_size import Size, words_of
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
 from nicbench.core.registry import find
-from nicbench.core.result import Bounded, number_of
-from nicbench.core.units import format_digits, format_rate
+from nicbench.core.result import Bounded
+from nicbench.core.units import format_digits, format_lower, format_rate, format_span, format_upper
 from nicbench.methods._trial_times import TrialTimes, Validation
 from nicbench.methods.base import Context, Values
 from nicbench.search.base import Ended, Limits, Outcome, Search, check_loads
@@ -183,11 +183,11 @@ def _agreement(rate: Bounded, known: float, frame_frames_per_s: float) -> Agreem
 
 
 def _span(rate: Bounded) -> str:
-    ends = [number_of(end) for end in (rate.lower, rate.upper)]
-    known = [format_rate(end) for end in ends if end is not None]
-    if len(known) < 2:
-        return f"{'at least' if rate.lower is not None else 'less than'} {known[0]}" if known else "no rate"
-    return " to ".join(known)
+    if rate.lower is not None and rate.upper is not None:
+        return format_span(rate.lower, rate.upper)
+    if rate.lower is not None:
+        return f"at least {format_lower(rate.lower)}"
+    return "no rate" if rate.upper is None else f"less than {format_upper(rate.upper)}"
 
 
 _ENDED: Final = {
