@@ -666,14 +666,14 @@ def _find_unseen(result: Result, rate: Bounded, goal: Goal, trials: Sequence[Tri
         yield f"{result.id}: {goal.name} {rate.lower:.0f}, and no trial passed it"
     if rate.upper is not None and rate.queue is None:
         above = [load for load in passed if load > rate.upper + frame]
-        if above and goal is NDR and not ran_misled(result):
+        if above and goal is NDR and not _is_misled(result):
             yield f"{result.id}: {goal.name} none above {rate.upper:.0f}, and a trial passed {max(above):.0f}"
     ends = [end for end in (rate.lower, rate.half, rate.some, rate.upper) if end is not None]
     if ends != sorted(ends):
         yield f"{result.id}: its ends are out of order: {ends}"
 
 
-def ran_misled(result: Result) -> bool:
+def _is_misled(result: Result) -> bool:
     """Whether shorter trials passed what a longer one did not, as the result says."""
     return any("misl" in text or "validat" in text for text in result.disturbances)
 

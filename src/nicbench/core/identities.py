@@ -70,10 +70,10 @@ def require_identities(reading: Reading, *, into_sink: bool = False) -> None:
 
 
 def _contradictions(reading: Reading, into_sink: bool) -> Iterator[tuple[str, str]]:
-    for stream in (*reading.streams, *reading.beside):
-        is_load = stream not in reading.beside
-        if (why := contradiction_in(dict(stream.counts), into_sink=into_sink, is_load=is_load)) is not None:
-            yield f"stream {stream.name}: ", why
+    for streams, is_load in ((reading.streams, True), (reading.beside, False)):
+        for stream in streams:
+            if (why := contradiction_in(dict(stream.counts), into_sink=into_sink, is_load=is_load)) is not None:
+                yield f"stream {stream.name}: ", why
     if (why := contradiction_in(dict(reading.counts), into_sink=into_sink)) is not None:
         yield "", why
     if reading.streams:
