@@ -207,7 +207,8 @@ _ENDS = (
     ),
 )
 _LOCKED, _NO_FOLDER = ends("cannot be written|not perm"), ends("somebody deleted the run folder")
-_LOCKED_AFTER = replace(_LOCKED, statuses=frozenset({4, 7}))
+# Files that are open are written to: a run may end with all its results and without a summary.
+_LOCKED = replace(_LOCKED, statuses=frozenset({4, 7}))
 _FULL: Expected = {"early": FULL, **until_after(FULL, FULL_AFTER), "written": UNWRITTEN}
 _MACHINE = (
     Fault(
@@ -219,7 +220,7 @@ _MACHINE = (
         "disk",
         EVERY,
         inject.lock_run_folder,
-        {**until_after(_LOCKED, _LOCKED_AFTER), "written": replace(_LOCKED, statuses=frozenset({7}))},
+        {**until_after(_LOCKED, _LOCKED), "written": replace(_LOCKED, statuses=frozenset({7}))},
     ),
     Fault(
         "the run folder is deleted", "disk", (CABLES, CLIENTS), inject.delete_run_folder, until_after(*[_NO_FOLDER] * 2)

@@ -75,7 +75,8 @@ async def test_frames_pass_both_ways_and_are_counted(datapath: str, lab: Wires, 
     work = await dut.work()
     assert (work is not None and work.packets >= 2 * FRAMES) == (datapath == "dpdk")
     subprocess.run(("ovs-ofctl", "del-flows", dut._management, "in_port=1"), check=True)
-    assert sent_through(lab, dut.addressing(lab.testbed, 4)[0]) == 0
+    # Flows that the datapath has cached go when its revalidators have next run.
+    assert any(sent_through(lab, dut.addressing(lab.testbed, 4)[0]) == 0 for _ in range(10))
     with pytest.raises(HostError, match="are not those that were set"):
         await dut.check_passage()
     assert await changes.undo_all() == []
