@@ -161,14 +161,6 @@ def test_the_commands_of_the_page_on_imports_run(monkeypatch: pytest.MonkeyPatch
 
 
 PACKAGE = ROOT / "src/nicbench"
-MOST_FILES_OF_A_FOLDER = 40
-SHORTEST_FILE_LINES = 15
-
-
-def plugin_modules() -> set[Path]:
-    """The files of plug-in folders, which may be as short as what they add."""
-    folders = ("facts", "items", "undo", "probes", "sources", "checks", "formats", "kinds", "tools", "layouts")
-    return {path for path in PACKAGE.rglob("*.py") if not set(folders).isdisjoint(path.relative_to(PACKAGE).parts)}
 
 
 def test_no_private_module_is_imported_from_another_package() -> None:
@@ -184,14 +176,3 @@ def test_no_private_module_is_imported_from_another_package() -> None:
                 if private and file.is_file() and not f"{package}.".startswith(f"{owner}."):
                     wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
     assert not wrong
-
-
-def test_no_folder_is_crowded_and_no_file_is_a_crumb() -> None:
-    folders = {path.parent for path in PACKAGE.rglob("*.py")}
-    crowded = {folder.name for folder in folders if len(list(folder.glob("*.py"))) > MOST_FILES_OF_A_FOLDER}
-    crumbs = [
-        str(path.relative_to(PACKAGE))
-        for path in sorted(set(PACKAGE.rglob("*.py")) - plugin_modules())
-        if not path.name.startswith("__") and len(path.read_text().splitlines()) < SHORTEST_FILE_LINES
-    ]
-    assert (crowded, crumbs) == (set(), [])

@@ -1,4 +1,4 @@
-"""The registry: one class a file, and a malformed file stops start-up by name."""
+"""The registry: classes by kind, and a malformed file stops start-up by name."""
 
 from __future__ import annotations
 
@@ -49,16 +49,25 @@ def test_a_file_beside_the_base_is_found_by_its_kind(package: Path) -> None:
     assert [(kind, one.__name__) for kind, one in found(package).items()] == [("cat", "Cat"), ("dog", "Dog")]
 
 
+def test_a_family_in_one_file_is_found_in_the_order_of_its_lines(package: Path) -> None:
+    family = CAT.replace("cat", "wolf").replace("Cat", "Wolf") + CAT[CAT.index("class") :].replace(
+        "cat", "dog"
+    ).replace("Cat", "Dog")
+    (package / "dogs.py").write_text(family)
+    assert list(found(package)) == ["cat", "wolf", "dog"]
+    assert find_one(package.name, Animal, "dog") is found(package)["dog"]  # type: ignore[type-abstract]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('"""Nothing."""\n', "exactly one Animal; it defines 0 (none)"),
-        (CAT + CAT[CAT.index("class") :].replace("Cat", "Lion"), "it defines 2 (Cat, Lion)"),
+        ('"""Nothing."""\n', "it defines no Animal"),
+        (CAT + CAT[CAT.index("class") :].replace("Cat", "Lion"), "two classes have the kind 'cat'"),
         (CAT, "its kind 'cat' is already taken by"),
         (CAT.replace('kind = "cat"', ""), "Cat has no kind"),
         (CAT.replace('"""A cat."""', "").replace('"cat"', '"bare"'), "it has no docstring"),
     ],
-    ids=["no class", "two classes", "a kind twice", "no kind", "no docstring"],
+    ids=["no class", "a kind twice in it", "a kind twice", "no kind", "no docstring"],
 )
 def test_a_malformed_file_is_named_with_what_to_do(package: Path, text: str, says: str) -> None:
     (package / "wrong.py").write_text(text)

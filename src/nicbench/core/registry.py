@@ -1,4 +1,4 @@
-"""Finds the plug-ins of a package: one class in each file, by its ``kind``. A plug-in is added by adding a file.
+"""Finds the plug-ins of a package: every class with a ``kind``. A plug-in is added by adding a file, or a class to one.
 
 Every module of the package and of its subpackages is imported, except ``base`` and those whose names begin with an
 underscore (code that the kinds share). A malformed file stops start-up and is named, so that it is fixed before
@@ -33,14 +33,14 @@ def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
     """Returns the plug-in of this kind, None where there is none; only its own file is imported if it is named so."""
     place = _places(package, tuple(importlib.import_module(package).__path__)).get(kind.replace("-", "_"))
     if place is not None:
-        found, offered = _the_one_of(importlib.import_module(place), base)  # type: ignore[arg-type]  # can be hashed
-        if found == kind:
-            return offered
+        offered = _all_of(importlib.import_module(place), base)  # type: ignore[arg-type]  # a class can be hashed
+        if kind in offered:
+            return offered[kind]
     return find(package, base).get(kind)
 
 
 def names_of_files(package: str) -> list[str]:
-    """Returns the names of the files with plug-ins, sorted, without loading one: their kinds are spelt as they are."""
+    """Returns the names of the files with plug-ins, sorted, without loading one: kinds, where each file has one."""
     return sorted(_places(package, tuple(importlib.import_module(package).__path__)))
 
 
@@ -50,13 +50,13 @@ def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[
     found: dict[str, type[Base]] = {}
     for _, place in sorted(_places(package, folders).items()):
         module = importlib.import_module(place)
-        kind, offered = _the_one_of(module, base)  # type: ignore[arg-type]
-        if kind in found:
-            other = found[kind].__module__
-            raise _malformed_error(
-                module, f"its kind {kind!r} is already taken by {other}", "give it a kind of its own"
-            )
-        found[kind] = offered
+        for kind, offered in _all_of(module, base).items():  # type: ignore[arg-type]
+            if kind in found:
+                other = found[kind].__module__
+                raise _malformed_error(
+                    module, f"its kind {kind!r} is already taken by {other}", "give it a kind of its own"
+                )
+            found[kind] = offered
     return found
 
 
@@ -84,35 +84,41 @@ def _places(package: str, folders: tuple[str, ...]) -> dict[str, str]:
 
 
 @functools.cache
-def _the_one_of(module: ModuleType, base: type[Base]) -> tuple[str, type[Base]]:
-    offered = [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value)
-        and issubclass(value, base)
-        and value.__module__ == module.__name__
-        and not inspect.isabstract(value)
-        and not value.__name__.startswith("_")
-    ]
-    if len(offered) != 1:
-        names = ", ".join(one.__name__ for one in offered) or "none"
-        raise _malformed_error(
-            module,
-            f"it must define exactly one {base.__name__}; it defines {len(offered)} ({names})",
-            "keep one in this file; begin the name of a helper class or a helper module with an underscore",
-        )
-    kind = _kind_of(offered[0])
-    if not isinstance(kind, str) or not kind:
-        raise _malformed_error(module, f"{offered[0].__name__} has no kind", 'add: kind = "its-name-in-the-bench-file"')
+def _all_of(module: ModuleType, base: type[Base]) -> dict[str, type[Base]]:
+    """Returns the plug-ins of a module by kind, in the order of its lines; raises NicbenchError for a malformed one."""
     if not (module.__doc__ or "").strip():
         raise _malformed_error(module, "it has no docstring", "say in its first line what it is for")
-    check = getattr(offered[0], "check", None)
-    if check is not None:
-        try:
-            check()
-        except ValueError as error:
-            raise _malformed_error(module, str(error), "correct what it says of itself") from error
-    return kind, offered[0]
+    offered: dict[str, type[Base]] = {}
+    for value in vars(module).values():
+        if (
+            not inspect.isclass(value)
+            or not issubclass(value, base)
+            or value.__module__ != module.__name__
+            or inspect.isabstract(value)
+            or value.__name__.startswith("_")
+        ):
+            continue
+        kind = _kind_of(value)
+        if not isinstance(kind, str) or not kind:
+            raise _malformed_error(
+                module,
+                f"{value.__name__} has no kind",
+                'add: kind = "its-name-in-the-bench-file"; or begin its name with _',
+            )
+        if kind in offered:
+            raise _malformed_error(module, f"two classes have the kind {kind!r}", "give each a kind of its own")
+        check = getattr(value, "check", None)
+        if check is not None:
+            try:
+                check()
+            except ValueError as error:
+                raise _malformed_error(module, str(error), "correct what it says of itself") from error
+        offered[kind] = value
+    if not offered:
+        raise _malformed_error(
+            module, f"it defines no {base.__name__}", "begin the name of a helper module with an underscore"
+        )
+    return offered
 
 
 def _kind_of(offered: type) -> object:
