@@ -14,10 +14,10 @@ from nicbench.core.frames import FrameFigures, FramesSpec, FrameTimes
 from nicbench.core.result import Result
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
-from nicbench.report.answer.of_studies import brief, sentences
-from nicbench.report.editors.study import Study, directory_rows, kind_of, studies
+from nicbench.report.answer.of_run import sentences, study_in_brief
+from nicbench.report.editors import Study, directory_rows, kind_of, studies
 from nicbench.report.facts import facts
-from nicbench.report.rounds import round_group
+from nicbench.report.sections.rounds import round_group
 from nicbench.stats.latency import histogram_of
 
 from . import _editors
@@ -77,7 +77,7 @@ def test_of_two_tests_every_sentence_and_title_says_which_it_is_about(tmp_path: 
     ids=["fewest", "one", "gap"],
 )
 def test_the_line_of_a_list_reads_as_a_sentence(had: dict[int, list[float]], said: str) -> None:
-    assert brief(study(run(had))) == said
+    assert study_in_brief(study(run(had))) == said
 
 
 def test_frames_on_local_file_systems_are_no_answer_about_a_server(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_frames_on_local_file_systems_are_no_answer_about_a_server(tmp_path: Pat
     assert local.startswith("The frames did not go over the network: ")
     assert "(tmpfs, ext4)" in local
     assert not any("the server" in text for text in sentences(one))
-    assert brief(one) == "read: at least 2 editors in every run (local file systems: tmpfs, ext4)"
+    assert study_in_brief(one) == "read: at least 2 editors in every run (local file systems: tmpfs, ext4)"
     page = report.build(_editors.write(tmp_path, found)).read_text()
     assert page.index("did not go over the network") < page.index(">Directories</h3>")
     assert "ext4 /dev/vda1" in page.replace("<wbr>", "")

@@ -12,9 +12,8 @@ from nicbench.core.table import Column, Form, ResultTable
 from nicbench.report.cells import text_of
 from nicbench.report.document.blocks import plain
 from nicbench.report.numbers import significant
-from nicbench.report.scaling import scale_units
 from nicbench.report.sections.compact import _stacked
-from nicbench.report.tables import sections
+from nicbench.report.tables import scale_units, sections
 
 
 @pytest.mark.parametrize("form", [form for form in get_args(Form) if form != "text"])

@@ -7,8 +7,8 @@ from typing import Any
 from nicbench.compare.points import Side, match_sides, scale_units
 from nicbench.core.result import Result
 from nicbench.report.answer.of_comparison import _of_each
-from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing.plots import bars_chart
 from nicbench.report.drawing.svg import svg
 from nicbench.report.section import Section
 from nicbench.report.tables import side_by_side

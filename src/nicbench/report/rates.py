@@ -6,18 +6,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nicbench.compare.claims import Basis
-from nicbench.compare.compared import PointComparison
+from nicbench.compare.claims import Basis, PointComparison
 from nicbench.compare.points import point_of
 from nicbench.core.result import Bounded, Result, Spread, counted_number, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.core.units import format_digits
-from nicbench.report.cells import factor_of, writer
+from nicbench.report.cells import factor_of, interval_cell, number_cell, rate_cell, writer
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, percent, round_up, significant
 from nicbench.report.section import Section
-from nicbench.report.statistics.view import StatisticsView
+from nicbench.report.statistics import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
-from nicbench.report.zones import interval_cell, number_cell, rate_cell
 from nicbench.stats.sample import Span, span_of
 
 MOST_COLUMNS = 4
@@ -51,7 +49,7 @@ class RatesRow:
     size: str
     cells: Mapping[str, tuple[RateCell, ...]]
     told: Mapping[str, tuple[PointComparison, ...]]
-    """For each goal, what may be said about each pair of configurations."""
+    """For each goal, what may be claimed of each pair of configurations."""
 
     @property
     def size_name(self) -> str:

@@ -13,8 +13,7 @@ from rich.console import Console
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.compare.importance import NOT_RECORDED, shorten_apart
-from nicbench.compare.run_differences import Difference, Differences, find_differences
+from nicbench.compare.run_differences import NOT_RECORDED, Difference, Differences, find_differences, shorten_apart
 from nicbench.core.errors import UsageError
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
