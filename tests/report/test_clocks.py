@@ -9,8 +9,8 @@ from nicbench.core.clocks.clock_mapping import ClockMapping, PtpState
 from nicbench.core.plan import Plan
 from nicbench.core.trial import Purpose, Trial
 from nicbench.report.html import fragment
-from nicbench.report.model import TrialGroup
 from nicbench.report.sections.method import clocks
+from nicbench.report.sections.trials import TrialGroup
 from nicbench.report.wiring import wiring
 
 FAR = PtpState(

@@ -205,7 +205,7 @@ def _print_section(console: Console, section: Section, title: str) -> None:
     print_fitted(console, columns, title=escape(title), caption=escape(basis))
     if len(rows) < len(section.rows):
         console.print(f"  the report has all {len(section.rows)} results of which these are the main ones")
-    _print_few(console, section.notes)
+    _print_few(console, list(map(str, section.notes)))
 
 
 def _full_head(column: Column) -> str:

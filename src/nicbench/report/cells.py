@@ -54,6 +54,11 @@ def rate_cell(rate: Bounded, write: Writer) -> str:
     return f"{'≥ ' if rate.at_least else ''}{number_cell(rate, write)}"
 
 
+def why_nothing_passes(rate: Bounded) -> str:
+    """Returns the reason of a rate of which no load passed."""
+    return (rate.reason_null or "").removeprefix(f"{PASSES_NOTHING}: ")
+
+
 def number_cell(rate: Bounded, write: Writer) -> str:
     """Returns a known rate without a word of its bound: its zone where trials disagreed, else its value."""
     if rate.is_zone and rate.upper is not None:

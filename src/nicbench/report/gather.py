@@ -37,11 +37,11 @@ from nicbench.report.editors import Study, compared_sentences, editors_parts, is
 from nicbench.report.facts import shares_cores
 from nicbench.report.imported import imported_view, label_of_time, revision_rows
 from nicbench.report.injected import injected_rows, injected_sentence
-from nicbench.report.model import Report, TrialGroup, place_of
+from nicbench.report.model import Report, place_of
 from nicbench.report.overview import overview
 from nicbench.report.section import RunKnowledge, Section
 from nicbench.report.sections.rounds import RoundGroup, failures_of, round_group, tools_of, variables_of
-from nicbench.report.sections.trials import detail_tables, ledger_table, machine_table
+from nicbench.report.sections.trials import TrialGroup, detail_tables, ledger_table, machine_table
 from nicbench.report.statistics import StatisticsView, statistics_view
 from nicbench.report.system_table import system_table, tuned_rows
 from nicbench.report.tables import sections, with_tables

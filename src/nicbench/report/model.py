@@ -23,7 +23,7 @@ from nicbench.report.injected import InjectedRow
 from nicbench.report.overview import Overview
 from nicbench.report.section import Section
 from nicbench.report.sections.rounds import RoundGroup, Tool, Variable
-from nicbench.report.sections.trials import DetailTable, LedgerTable, MachineTable
+from nicbench.report.sections.trials import DetailTable, LedgerTable, MachineTable, TrialGroup
 from nicbench.report.statistics import StatisticsView
 from nicbench.report.system_table import SystemTable, TunedRow
 from nicbench.report.tails import PortsTable, TailTable
@@ -32,19 +32,6 @@ from nicbench.report.wiring import EndpointRow
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
 """The purposes of trials that measure the tester itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialGroup:
-    """The trials of one test, in the order in which they were made."""
-
-    test: str
-    trials: tuple[Trial, ...]
-
-    @property
-    def invalid_count(self) -> int:
-        """The number of trials that were not valid."""
-        return sum(1 for trial in self.trials if not trial.verdict.valid)
 
 
 @dataclass(frozen=True, slots=True)

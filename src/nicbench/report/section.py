@@ -178,6 +178,17 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class RowNote:
+    """A sentence below a table; ``about`` names what it explains, "" where the text says so itself."""
+
+    about: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}" if self.about else self.text
+
+
+@dataclass(frozen=True, slots=True)
 class RunKnowledge:
     """What a run knows beyond its results: its plan, and its trials by their id."""
 
@@ -206,7 +217,7 @@ class Section:
     scope: str
     table: ResultTable
     rows: tuple[Row, ...]
-    notes: tuple[str, ...]
+    notes: tuple[RowNote, ...]
     grids: tuple[GridTable, ...] = ()
     brief: tuple[Row, ...] = ()
     """The rows that are shown where there is little room: those that the method chose, or those that sum up the others,

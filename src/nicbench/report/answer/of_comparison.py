@@ -12,7 +12,7 @@ from typing import Final
 from nicbench.compare.claims import Basis, PointComparison
 from nicbench.compare.entries import Entry
 from nicbench.compare.objections import MOST_NAMED, list_names
-from nicbench.core.result import PASSES_NOTHING, Result, ResultVerdict, Spread, number_of
+from nicbench.core.result import Result, ResultVerdict, Spread, number_of
 from nicbench.core.table import Goal
 from nicbench.core.units import format_digits
 from nicbench.report.answer import of_run
@@ -21,7 +21,7 @@ from nicbench.report.comparison import Comparison
 from nicbench.report.editors import Study
 from nicbench.report.entry_values import ValueTable
 from nicbench.report.numbers import significant, speak_number
-from nicbench.report.rates import RateCell, RatesRow, RatesTable, pair_of
+from nicbench.report.rates import Bound, RateCell, RatesRow, RatesTable, pair_of
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
 from nicbench.stats.numerals import decimals_above_one
@@ -168,13 +168,10 @@ def quote_name(configuration: str) -> str:
 
 
 def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
-    if cell.text.startswith(PASSES_NOTHING):
-        return f"nothing ({cell.text.removeprefix(f'{PASSES_NOTHING}: ')})"
-    if cell.rate_frames_per_s is None:
-        below = table.below_text(goal, cell)
-        return f"an unknown rate ({cell.text})" if below is None else f"less than {below}"
-    bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
-    return f"{bound}{table.rate_text(goal, cell)}"
+    """Returns the rate of a cell, with the reason of an unknown one in brackets."""
+    is_known = cell.rate_frames_per_s is not None or cell.below_frames_per_s is not None
+    reason = "" if is_known else f" ({cell.text if cell.passes_nothing is None else cell.passes_nothing})"
+    return f"{table.speak_rate(goal, cell)}{reason}"
 
 
 _NOT_SHOWN: Final = {
@@ -312,7 +309,7 @@ def _of_two(compared: Comparison) -> str | None:
     one = told[0]
     counted = {cell.configuration: cell.measured for cell in cells}
     many = words_of_medians(counted, table.runs) if table.runs > 1 else "one run each"
-    rates = {cell.configuration: _entry_rate(table, goal, cell) for cell in cells}
+    rates = {cell.configuration: table.speak_rate(goal, cell) for cell in cells}
     behind = f"({goal.name}{f', {many}' if many else ''})"
     if one.claim.basis is Basis.INTERVALS and one.claim.spans is not None:
         higher, lower = one.claim.higher or "", one.claim.lower or ""
@@ -340,13 +337,13 @@ def _of_many(table: RatesTable, row: RatesRow) -> str:
         return f"For {row.size_name} frames, no two rates are known."
     ranked = sorted(known, key=lambda cell: (-(cell.rate_frames_per_s or 0.0), _is_disturbed(cell)))
     most = ranked[0]
-    exact = [cell for cell in ranked[1:] if not cell.text.startswith("≥")]
+    exact = [cell for cell in ranked[1:] if cell.bound is not Bound.AT_LEAST]
     bounds = [cell for cell in cells if cell is not most and cell not in exact]
-    told = [f"“{most.configuration}” passes the most {goal.clause}: {_entry_rate(table, goal, most)}"]
+    told = [f"“{most.configuration}” passes the most {goal.clause}: {table.speak_rate(goal, most)}"]
     if exact:
         of_known = " of those whose rate is known" if bounds else ""
-        told.append(f"“{exact[-1].configuration}” the least{of_known}: {_entry_rate(table, goal, exact[-1])}")
-    told += [f"“{cell.configuration}” {_bound_words(table, goal, cell)}" for cell in bounds[:MOST_NAMED]]
+        told.append(f"“{exact[-1].configuration}” the least{of_known}: {table.speak_rate(goal, exact[-1])}")
+    told += [f"“{cell.configuration}” passes {table.speak_rate(goal, cell)}" for cell in bounds[:MOST_NAMED]]
     if len(bounds) > MOST_NAMED:
         told.append(f"of {len(bounds) - MOST_NAMED} more only a bound is known")
     said = f"For {row.size_name} frames, {'; '.join(told)} ({goal.name}, {len(cells)} entries)."
@@ -368,16 +365,6 @@ def _is_disturbed(cell: RateCell) -> bool:
     return any(result.verdict is ResultVerdict.DISTURBED for result in cell.results)
 
 
-def _bound_words(table: RatesTable, goal: Goal, cell: RateCell) -> str:
-    """Says what is known of a rate that has no number, or one that the true rate may exceed."""
-    if cell.text.startswith(PASSES_NOTHING):
-        return "passes nothing"
-    if cell.rate_frames_per_s is not None:
-        return f"passes {_entry_rate(table, goal, cell)}"
-    below = table.below_text(goal, cell)
-    return "passes an unknown rate" if below is None else f"passes less than {below}"
-
-
 def _one_or(number: int) -> str:
     return "one" if number == 1 else str(number)
 
@@ -395,11 +382,6 @@ def _is_shown_above(most: RateCell, other: RateCell, goal: Goal, told: Sequence[
     if _is_disturbed(most) or _is_disturbed(other) or most.span is None or other.span is None:
         return None
     return most.span.is_above(other.span)
-
-
-def _entry_rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
-    bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
-    return f"{bound}{table.rate_text(goal, cell)}"
 
 
 def _states(compared: Comparison) -> bool:
@@ -438,7 +420,7 @@ def _compare_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[
             assert pair is not None  # noqa: S101 - of the rows that have one
             mine, theirs = pair
             times = (mine.rate_frames_per_s or 0.0) / (theirs.rate_frames_per_s or 1.0)
-            figures = f"{_entry_rate(table, goal, mine)} and {_entry_rate(table, goal, theirs)}"
+            figures = f"{table.speak_rate(goal, mine)} and {table.speak_rate(goal, theirs)}"
             size = f"{row}-byte" if row.isdigit() else row
             found.append(
                 f"Of {size} frames “{mine.configuration}” passes {format_digits(times)} times the figure of "

@@ -16,7 +16,7 @@ from nicbench.core.turn import DEFAULT
 from nicbench.core.units import format_ratio
 from nicbench.core.verdict import Reason
 from nicbench.methods.base import Method
-from nicbench.report.cells import GAP, failing_clause, number_cell, passing_clause, texts, writer
+from nicbench.report.cells import GAP, failing_clause, number_cell, passing_clause, texts, why_nothing_passes, writer
 from nicbench.report.numbers import UNKNOWN, basis_words, whole
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
 
@@ -195,7 +195,7 @@ def _rates_sentence(subject: str, section: Section) -> str:
     for number, (goal, rate) in enumerate(rates):
         what = f" of {size_name(row)} frames" if number == 0 else ""
         if rate.passes_nothing:
-            text = f"{PASSES_NOTHING}{what} ({goal.name}: {_drop_words(rate)})"
+            text = f"{PASSES_NOTHING}{what} ({goal.name}: {why_nothing_passes(rate)})"
         elif rate.value is None:
             text = failing_clause(rate, goal, what, writer(column, [rate]), column.unit or "")
         else:
@@ -216,10 +216,6 @@ def _rates_sentence(subject: str, section: Section) -> str:
 def _caveat(row: Row) -> str:
     said = caveat((row,))
     return f"{said.removeprefix('.')}." if said else ""
-
-
-def _drop_words(rate: Bounded) -> str:
-    return (rate.reason_null or "").removeprefix(f"{PASSES_NOTHING}: ")
 
 
 def capitalise(text: str) -> str:

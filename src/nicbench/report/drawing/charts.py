@@ -276,7 +276,7 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
             ]
         cut = [point for point in points.cut if point["goal"] == name]
         if cut:
-            layers += cut_marks(cut, sizes[-1], {"x": x, "color": colour}, form.font, shift, number)
+            layers += cut_marks(cut, sizes[-1], {"x": x, "color": colour}, form.font, shift, place)
     return finish_chart(alt.layer(*layers), form)
 
 

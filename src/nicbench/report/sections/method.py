@@ -32,8 +32,9 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.facts import label_of, of_configurations, threshold_why
-from nicbench.report.model import Report, TrialGroup
+from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold, whole
+from nicbench.report.sections.trials import TrialGroup
 from nicbench.report.study import procedures
 from nicbench.report.wiring import EndpointRow, wirings
 

@@ -44,6 +44,7 @@ from nicbench.report.section import (
     Further,
     GridTable,
     Row,
+    RowNote,
     Section,
     heads_above,
     names_line_rate,
@@ -106,9 +107,9 @@ def search_remarks(notes: Sequence[str]) -> Iterator[Block]:
     yield from remarks(notes, "", "notes on the searches")
 
 
-def notes(notes: Sequence[str]) -> Iterator[Block]:
+def notes(notes: Sequence[RowNote]) -> Iterator[Block]:
     """Yields the notes; many of one kind are folded into one line, which names the kind and their number."""
-    for kind, members in groupby(notes, key=lambda note: note.partition(": ")[0]):
+    for kind, members in groupby(notes, key=lambda note: note.about):
         captions = tuple(caption(f"{note}.") for note in members)
         if len(captions) > _MOST_NOTES:
             yield FoldedBlocks(inlines(f"{kind}: {len(captions)} notes"), captions, "remarks")

@@ -39,12 +39,24 @@ from nicbench.report.document.making import (
     word_heads,
     words,
 )
-from nicbench.report.model import TrialGroup
 from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, percent, significant, whole
 from nicbench.stats.ports import find_telling_trial
 
 _WIDTH, _HEIGHT = 132, 26
 _USUAL_N = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TrialGroup:
+    """The trials of one test, in the order in which they were made."""
+
+    test: str
+    trials: tuple[Trial, ...]
+
+    @property
+    def invalid_count(self) -> int:
+        """The number of trials that were not valid."""
+        return sum(1 for trial in self.trials if not trial.verdict.valid)
 
 
 @dataclass(frozen=True, slots=True)
