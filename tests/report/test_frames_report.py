@@ -15,9 +15,10 @@ from nicbench.core.result import Result
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.report.answer.of_run import sentences, study_in_brief
+from nicbench.report.document.blocks import plain
 from nicbench.report.editors import Study, directory_rows, kind_of, studies
 from nicbench.report.facts import facts
-from nicbench.report.sections.rounds import round_group
+from nicbench.report.sections.rounds import job_cells
 from nicbench.stats.latency import histogram_of
 
 from . import _editors
@@ -161,9 +162,8 @@ def test_a_round_of_frames_says_what_was_asked_and_what_came_of_it() -> None:
         counters={},
         verdict=Verdict(),
     )
-    (row,) = round_group("frames", [one]).rounds[0].jobs
-    asked, said = row.asked.replace("\u202f", ""), " / ".join(row.figures).replace("\u202f", "")
-    for text in ("frames written", "262144 bytes each", "24 frames/s", "engine auto", "depth 4", "direct", "1 s long"):
+    _, _, asked, said, *_ = (plain(cell.inlines) for cell in job_cells(job, one.outcomes[0]))
+    for text in ("frames written", "262 144 bytes each", "24 frames/s", "engine auto", "depth 4", "direct", "1 s long"):
         assert text in asked
     assert "TCP" not in asked
     for text in (

@@ -40,7 +40,7 @@ from nicbench.report.injected import injected_rows, injected_sentence
 from nicbench.report.model import Report, place_of
 from nicbench.report.overview import overview
 from nicbench.report.section import RunKnowledge, Section
-from nicbench.report.sections.rounds import RoundGroup, failures_of, round_group, tools_of, variables_of
+from nicbench.report.sections.rounds import RoundGroup, failures_of, tools_of, variables_of
 from nicbench.report.sections.trials import TrialGroup, detail_tables, ledger_table, machine_table
 from nicbench.report.statistics import StatisticsView, statistics_view
 from nicbench.report.system_table import system_table, tuned_rows
@@ -346,7 +346,7 @@ def _round_groups(rounds: Iterable[Round], compared: Comparison | None) -> tuple
     for one in rounds:
         turn = turn_name(one.configuration, one.run, compared)
         by_test.setdefault(f"{turn}: {one.test}" if turn else one.test, []).append(one)
-    return tuple(round_group(test, members) for test, members in by_test.items())
+    return tuple(RoundGroup(test, tuple(members)) for test, members in by_test.items())
 
 
 def _core_clock(trials: dict[str, Trial]) -> tuple[float, float] | None:

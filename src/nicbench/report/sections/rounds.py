@@ -104,67 +104,16 @@ _DIRECTIONS = {"forward": "client sends", "reverse": "server sends", "both": "bo
 
 
 @dataclass(frozen=True, slots=True)
-class JobRow:
-    """One tool at work. ``figures`` has its figures in words and says which of its files are missing; ``failure`` says
-    why they are missing.
-    """
-
-    tool: str
-    version: str
-    ends: str
-    asked: str
-    figures: tuple[str, ...]
-    failure: str | None
-    began: str
-    took: str
-    commands: tuple[str, ...]
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CountedRow:
-    """The bytes that the tools reported, and those that the interface of an endpoint counted; frames are longer than
-    their payload.
-    """
-
-    endpoint: str
-    said_sent: str
-    counted_sent: str
-    said_received: str
-    counted_received: str
-    others: str
-    """Drops, errors, pauses: every counter that rose, except for bytes and packets."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoundRow:
-    """One round in words, with its tools and what the interfaces counted."""
-
-    id: str
-    at_s: float | None
-    what: str
-    valid: bool
-    warm_up: bool
-    findings: tuple[str, ...]
-    jobs: tuple[JobRow, ...]
-    cpu: tuple[str, ...]
-    counted: tuple[CountedRow, ...]
-    bonds: tuple[BondRow, ...]
-    failure: str | None = None
-    """What a link did that was taken down on purpose."""
-
-
-@dataclass(frozen=True, slots=True)
 class RoundGroup:
     """The rounds of one test, in the order in which they were made."""
 
     test: str
-    rounds: tuple[RoundRow, ...]
+    rounds: tuple[Round, ...]
 
     @property
     def invalid_count(self) -> int:
         """The number of rounds that were not valid."""
-        return sum(1 for one in self.rounds if not one.valid)
+        return sum(1 for one in self.rounds if not one.verdict.valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +133,6 @@ class Variable:
     name: str
     value: str
     where: str
-
-
-def round_group(test: str, rounds: Iterable[Round]) -> RoundGroup:
-    """Returns the rounds of one test."""
-    return RoundGroup(test, tuple(map(_row, rounds)))
 
 
 def tools_of(rounds: Iterable[Round]) -> tuple[Tool, ...]:
@@ -230,39 +174,6 @@ def failures_of(rounds: Iterable[Round]) -> tuple[str, ...]:
     return tuple(
         f"{text} ({places[0] if len(places) == 1 else f'{len(places)} times, first {places[0]}'})"
         for text, places in found.items()
-    )
-
-
-def _row(one: Round) -> RoundRow:
-    return RoundRow(
-        id=one.id,
-        at_s=one.at_s,
-        what=what_of(one),
-        valid=one.verdict.valid,
-        warm_up=one.warm_up,
-        findings=tuple(found.text for found in one.verdict.findings),
-        jobs=tuple(_job(job, outcome) for job, outcome in pairs_of(one)),
-        cpu=tuple(_cpu(cpu) for cpu in one.cpu),
-        counted=tuple(_counted_rows(one)),
-        bonds=tuple(map(bond_row, one.bonds)),
-        failure=failure_note(one),
-    )
-
-
-def _job(job: Job, outcome: JobOutcome) -> JobRow:
-    commands = (("client", outcome.client_command), ("server", outcome.server_command))
-    versions = dict.fromkeys(each for each in (outcome.version, outcome.server_version) if each)
-    return JobRow(
-        tool=job.workload if job.role == "load" else f"{job.workload} ({job.role})",
-        version=", ".join(versions) or UNKNOWN,
-        ends=_ends(job),
-        asked=asked_words(job.ask),
-        figures=(*(() if outcome.figures is None else _figures(outcome.figures)), *outcome.notes),
-        failure=outcome.failure,
-        began=UNKNOWN if outcome.began_s is None else f"{outcome.began_s:.3f}",
-        took=UNKNOWN if outcome.took_s is None else f"{outcome.took_s:.3f}",
-        commands=tuple(f"{side}: {shlex.join(command)}" for side, command in commands if command),
-        files=outcome.files,
     )
 
 
@@ -352,9 +263,10 @@ def _cpu(cpu: MachineCpu) -> str:
     return f"{cpu.machine}: {said or 'not watched'}{f'; greatest: {programs}' if programs else ''}"
 
 
-def _counted_rows(one: Round) -> Iterator[CountedRow]:
-    """Yields the bytes in each direction at each endpoint: what tools sent leaves it, and what they
-    received enters it.
+def _counted_rows(one: Round) -> Iterator[Row]:
+    """Yields a row for each endpoint: the bytes that the tools reported in each direction, those that the interface
+    counted (frames are longer than their payload), and every other counter that rose. What tools sent leaves an
+    endpoint, and what they received enters it.
     """
     sent: dict[str, int] = {}
     received: dict[str, int] = {}
@@ -366,15 +278,14 @@ def _counted_rows(one: Round) -> Iterator[CountedRow]:
                     total[endpoint] = total.get(endpoint, 0) + count
     for endpoint, counters in one.counters.items():
         if counters and (endpoint in sent or endpoint in received):
-            yield CountedRow(
-                endpoint=endpoint,
-                said_sent=_bytes(sent, endpoint),
-                counted_sent=_bytes(counters, "tx_bytes"),
-                said_received=_bytes(received, endpoint),
-                counted_received=_bytes(counters, "rx_bytes"),
-                others=", ".join(
-                    f"{key} {whole(value)}" for key, value in counters.items() if value and key not in _USUAL
-                ),
+            others = (f"{key} {whole(value)}" for key, value in counters.items() if value and key not in _USUAL)
+            yield row(
+                name(endpoint),
+                cell(_bytes(sent, endpoint)),
+                cell(_bytes(counters, "tx_bytes")),
+                cell(_bytes(received, endpoint)),
+                cell(_bytes(counters, "rx_bytes")),
+                words(", ".join(others) or "none"),
             )
 
 
@@ -406,58 +317,55 @@ def _group(group: RoundGroup) -> Block:
         (", ", set_tone(f"{group.invalid_count} in which something was wrong", "warn")) if group.invalid_count else ()
     )
     summary = inlines(f"{group.test}: {len(group.rounds)} rounds", *invalid)
-    plain = [one for one in group.rounds if one.valid and not (one.findings or one.failure or one.bonds)]
-    apart = [one for one in group.rounds if one not in plain]
+    plain, apart = [], []
+    for one in group.rounds:
+        is_plain = one.verdict.valid and not (one.verdict.findings or one.bonds or failure_note(one))
+        (plain if is_plain else apart).append(one)
     return FoldedBlocks(summary, (*_together(plain), *map(_round, apart)), is_detail=True)
 
 
-def _together(rounds: Sequence[RoundRow]) -> Iterator[Block]:
+def _together(rounds: Sequence[Round]) -> Iterator[Block]:
     """Yields a table of all tools of these rounds and one of what interfaces counted, each round below its name."""
     if not rounds:
         return
     yield _tools(rounds, several=True)
-    if any(one.counted for one in rounds):
-        yield _counted(rounds, several=True)
-    spent = [(one, text) for one in rounds for text in one.cpu]
+    yield from _counted(rounds, several=True)
+    spent = tuple(caption(f"{one.id}: CPUs of {_cpu(cpu)}.") for one in rounds for cpu in one.cpu)
     if spent:
-        yield FoldedBlocks(
-            inlines("CPUs of each round"),
-            tuple(caption(f"{one.id}: CPUs of {text}.") for one, text in spent),
-            "remarks",
-        )
-    files = tuple(block for one in rounds for block in _files(one.jobs))
+        yield FoldedBlocks(inlines("CPUs of each round"), spent, "remarks")
+    files = tuple(block for one in rounds for block in _files(one))
     yield FoldedBlocks(inlines("Command lines and files"), files, "remarks")
 
 
-def _round(one: RoundRow) -> Block:
-    verdict = set_tone("valid", "good") if one.valid else set_tone("invalid", "warn")
-    summary = inlines(f"{one.id}: {one.what} ", verdict)
-    return FoldedBlocks(summary, tuple(_parts(one)), "round", is_open=not one.valid)
+def _round(one: Round) -> Block:
+    verdict = set_tone("valid", "good") if one.verdict.valid else set_tone("invalid", "warn")
+    summary = inlines(f"{one.id}: {what_of(one)} ", verdict)
+    return FoldedBlocks(summary, tuple(_parts(one)), "round", is_open=not one.verdict.valid)
 
 
-def _parts(one: RoundRow) -> Iterator[Block]:
-    if one.findings:
-        yield Listing(tuple(inlines(set_tone(text, "warn")) for text in one.findings))
+def _parts(one: Round) -> Iterator[Block]:
+    if one.verdict.findings:
+        yield Listing(tuple(inlines(set_tone(found.text, "warn")) for found in one.verdict.findings))
     yield _tools((one,), several=False)
-    if one.counted:
-        yield _counted((one,), several=False)
-    if one.failure:
-        yield paragraph(f"Link failure: {one.failure}.")
+    yield from _counted((one,), several=False)
+    if failure := failure_note(one):
+        yield paragraph(f"Link failure: {failure}.")
     for bond in one.bonds:
-        yield from _bond(bond)
-    yield from (caption(f"CPUs of {text}.") for text in one.cpu)
-    yield FoldedBlocks(inlines("Command lines and files"), tuple(_files(one.jobs)), "remarks")
+        yield from _bond(bond_row(bond))
+    yield from (caption(f"CPUs of {_cpu(cpu)}.") for cpu in one.cpu)
+    yield FoldedBlocks(inlines("Command lines and files"), tuple(_files(one)), "remarks")
 
 
 _COLUMNS: Final = 6
 
 
-def _tools(rounds: Sequence[RoundRow], *, several: bool) -> Block:
+def _tools(rounds: Sequence[Round], *, several: bool) -> Block:
     def rows() -> Iterator[Row]:
         for one in rounds:
             if several:
                 yield _about(one)
-            yield from (row(*_job_cells(job), look="invalid" if job.failure else "") for job in one.jobs)
+            for job, outcome in pairs_of(one):
+                yield row(*job_cells(job, outcome), look="invalid" if outcome.failure else "")
 
     titles = (
         head("Ends"),
@@ -468,39 +376,36 @@ def _tools(rounds: Sequence[RoundRow], *, several: bool) -> Block:
     return replace(table((titles,), rows()), title="their tools" if several else "")
 
 
-def _about(one: RoundRow) -> Row:
+def _about(one: Round) -> Row:
     """Returns the row above those of a round: its name, and what was played in it."""
-    label = Cell(inlines(f"{one.id}: {one.what}"), _COLUMNS, is_head=True, words=True)
+    label = Cell(inlines(f"{one.id}: {what_of(one)}"), _COLUMNS, is_head=True, words=True)
     return replace(row(label, look="about"), begins_group=True)
 
 
-def _job_cells(job: JobRow) -> tuple[Cell, ...]:
-    said = (*((job.failure,) if job.failure else ()), *job.figures)
-    return (
-        name(job.ends),
-        words(f"{job.tool} {job.version}"),
-        words(job.asked),
-        words(lines(said)),
-        cell(job.began),
-        cell(job.took),
-    )
+def job_cells(job: Job, outcome: JobOutcome) -> Iterator[Cell]:
+    """Yields what a tool was asked, its figures in words or why they are missing, and when it ran."""
+    versions = dict.fromkeys(each for each in (outcome.version, outcome.server_version) if each)
+    tool = job.workload if job.role == "load" else f"{job.workload} ({job.role})"
+    figures = () if outcome.figures is None else _figures(outcome.figures)
+    yield name(_ends(job))
+    yield words(f"{tool} {', '.join(versions) or UNKNOWN}")
+    yield words(asked_words(job.ask))
+    yield words(lines((*((outcome.failure,) if outcome.failure else ()), *figures, *outcome.notes)))
+    for time_s in (outcome.began_s, outcome.took_s):
+        yield cell(UNKNOWN if time_s is None else f"{time_s:.3f}")
 
 
-def _counted(rounds: Sequence[RoundRow], *, several: bool) -> Block:
-    def rows() -> Iterator[Row]:
-        for one in rounds:
-            if several and one.counted:
-                yield _about(one)
-            for counted in one.counted:
-                bytes_of = (counted.said_sent, counted.counted_sent, counted.said_received, counted.counted_received)
-                yield row(name(counted.endpoint), *map(cell, bytes_of), words(counted.others or "none"))
-
+def _counted(rounds: Sequence[Round], *, several: bool) -> Iterator[Block]:
+    counted = [(one, rows) for one in rounds if (rows := list(_counted_rows(one)))]
+    if not counted:
+        return
     ways = heads("by the tools", "by the interface")
     above = (
         (NOTHING, head("Sent [bytes]", columns=2), head("Received [bytes]", columns=2), NOTHING),
         (head("Port"), *ways, *ways, *word_heads("Other counters that rose")),
     )
-    return replace(table(above, rows()), title="what interfaces counted" if several else "")
+    body = (each for one, rows in counted for each in (*((_about(one),) if several else ()), *rows))
+    yield replace(table(above, body), title="what interfaces counted" if several else "")
 
 
 def _bond(bond: BondRow) -> Iterator[Block]:
@@ -532,7 +437,9 @@ def _bond(bond: BondRow) -> Iterator[Block]:
         yield FoldedBlocks(inlines(summary), tuple(map(caption, bond.connections)), "remarks")
 
 
-def _files(jobs: Sequence[JobRow]) -> Iterator[Block]:
-    for job in jobs:
-        yield from (caption(code(line)) for line in job.commands)
-        yield caption(join_inlines(", ", map(breakable, job.files)))
+def _files(one: Round) -> Iterator[Block]:
+    for outcome in one.outcomes:
+        for side, command in (("client", outcome.client_command), ("server", outcome.server_command)):
+            if command:
+                yield caption(code(f"{side}: {shlex.join(command)}"))
+        yield caption(join_inlines(", ", map(breakable, outcome.files)))
