@@ -82,7 +82,7 @@ def _end(name: str, port: str | None) -> Endpoint:
     facts = EndpointFacts(
         name=name, host="h" if port is None else name, machine="local", address="198.18.0.1", port=port
     )
-    return Endpoint(FakeHost(facts.host), facts.model_copy(update={"link_bits_per_s": LINK}))
+    return Endpoint(FakeHost(facts.host), facts.replace(link_bits_per_s=LINK))
 
 
 def _plan(run_id: str, ends: Sequence[Endpoint]) -> Plan:

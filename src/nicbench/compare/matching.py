@@ -121,16 +121,14 @@ def _tests_by_method(entry: Entry) -> dict[str, list[str]]:
 def _rename(entry: Entry, names: Mapping[tuple[str, str], str]) -> Entry:
     """Renames tests in the results and the plan of an entry, and names the test in every result."""
     results = tuple(
-        result.model_copy(update={"test": names.get((result.method, test), test)})
+        result.replace(test=names.get((result.method, test), test))
         for result in entry.results
         for test in (name_of_test(result, {}),)
     )
     plan = entry.plan
     if plan is not None and names:
-        tests = (
-            test.model_copy(update={"name": names.get((test.method, test.name), test.name)}) for test in plan.tests
-        )
-        plan = plan.model_copy(update={"tests": tuple(tests)})
+        tests = (test.replace(name=names.get((test.method, test.name), test.name)) for test in plan.tests)
+        plan = plan.replace(tests=tuple(tests))
     return replace(entry, results=results, plan=plan)
 
 
@@ -208,7 +206,7 @@ def _reduce(result: Result, drop: Mapping[Kind, frozenset[str]]) -> Result:
     kept = {name: _to_integer(value) for name, value in result.parameters.items() if name not in dropped}
     if label_of(kept) is not None:
         kept["size"] = str(label_of(kept))
-    return result.model_copy(update={"parameters": kept})
+    return result.replace(parameters=kept)
 
 
 def _to_integer(value: Any) -> Any:
@@ -221,12 +219,10 @@ def rename_results(entries: Iterable[Entry]) -> tuple[Result, ...]:
     The id of each begins with the entry's name, and a result without a run number becomes one of run 1.
     """
     return tuple(
-        result.model_copy(
-            update={
-                "configuration": entry.name,
-                "id": f"{entry.name}/{result.run_number or 1}/{result.id}",
-                "run": result.run_number or 1,
-            }
+        result.replace(
+            configuration=entry.name,
+            id=f"{entry.name}/{result.run_number or 1}/{result.id}",
+            run=result.run_number or 1,
         )
         for entry in entries
         for result in entry.results
@@ -284,7 +280,7 @@ def _divide(result: Result) -> Result:
     imported = result.imported
     if imported is not None:  # the printed digits are not those of the divided rates
         printed = {name: one for name, one in imported.printed.items() if not name.endswith(_RATES)}
-        imported = imported.model_copy(update={"printed": printed})
+        imported = imported.replace(printed=printed)
     divided = {"values": values, "scope": divide_scope(result.scope), "imported": imported}
     return result.model_copy(update=divided)
 
@@ -337,11 +333,10 @@ def unify_scopes(summary: Summary) -> Summary:
 
     def plain(results: tuple[Result, ...]) -> tuple[Result, ...]:
         return tuple(
-            result.model_copy(update={"scope": _scope_of_all(scopes[name_of_test(result, {}), result.method])})
-            for result in results
+            result.replace(scope=_scope_of_all(scopes[name_of_test(result, {}), result.method])) for result in results
         )
 
-    return summary.model_copy(update={"results": plain(summary.results), "over_runs": plain(summary.over_runs)})
+    return summary.replace(results=plain(summary.results), over_runs=plain(summary.over_runs))
 
 
 def _scope_of_all(said: Collection[tuple[str, bool]]) -> str:
@@ -393,7 +388,7 @@ def _restate(results: Iterable[Result]) -> tuple[Result, ...]:
     """Returns results over several runs, with the texts that their methods build from the medians."""
     methods = find("nicbench.methods", Method)
     return tuple(
-        result.model_copy(update={"values": methods[result.method].restate_values(result.values)})
+        result.replace(values=methods[result.method].restate_values(result.values))
         if result.method in methods
         else result
         for result in results
