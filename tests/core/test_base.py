@@ -17,8 +17,8 @@ def test_a_copy_has_the_other_values_and_the_original_keeps_its_own() -> None:
 
 def test_a_copy_refuses_a_name_that_is_not_a_field() -> None:
     with pytest.raises(TypeError, match="NearLimit has no field txt"):
-        LIMIT.replace(**{"txt": "closer"})
+        LIMIT.replace(txt="closer")
 
 
 def test_the_choice_of_a_plug_in_takes_options_of_any_name() -> None:
-    assert Choice(kind="iperf3").replace(**{"streams": 4}).options == {"streams": 4}
+    assert Choice(kind="iperf3").replace(streams=4).options == {"streams": 4}
