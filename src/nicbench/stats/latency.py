@@ -76,9 +76,7 @@ def add_percentiles(latency: Latency) -> Latency:
     """Returns the latency with percentiles computed from its histogram, where it has one."""
     if latency.histogram is None:
         return latency
-    return latency.model_copy(
-        update={"percentiles_ns": percentiles_ns(latency.histogram, maximum_ns=latency.maximum_ns)}
-    )
+    return latency.replace(percentiles_ns=percentiles_ns(latency.histogram, maximum_ns=latency.maximum_ns))
 
 
 def merge(parts: Sequence[Latency]) -> Latency | None:
