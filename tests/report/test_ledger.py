@@ -15,7 +15,7 @@ def trial(run: Any, name: str, *rows: LossPlace, lost: int, purpose: Purpose = P
     one: Trial = run.trial("throughput", 64, 1e6, purpose, 0, knee=1e5)
     counts = one.reading.counts.replace(lost=lost)
     left = lost - sum(row.frames for row in rows if not row.unsent)
-    reading = one.reading.model_copy(update={"counts": counts, "ledger": rows, "unexplained": left, **more})
+    reading = one.reading.replace(counts=counts, ledger=rows, unexplained=left, **more)
     return one.replace(id=name, reading=reading)
 
 

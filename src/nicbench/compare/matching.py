@@ -281,17 +281,14 @@ def _divide(result: Result) -> Result:
     if imported is not None:  # the printed digits are not those of the divided rates
         printed = {name: one for name, one in imported.printed.items() if not name.endswith(_RATES)}
         imported = imported.replace(printed=printed)
-    divided = {"values": values, "scope": divide_scope(result.scope), "imported": imported}
-    return result.model_copy(update=divided)
+    return result.replace(values=values, scope=divide_scope(result.scope), imported=imported)
 
 
 def _share(value: Value, ports: int) -> Value:
     if isinstance(value, Bounded):
-        numbers = {
-            name: None if (number := getattr(value, name)) is None else number / ports
-            for name in ("value", "lower", "upper")
-        }
-        return value.model_copy(update=numbers)
+        bounds = (value.value, value.lower, value.upper)
+        middle, lower, upper = (None if bound is None else bound / ports for bound in bounds)
+        return value.replace(value=middle, lower=lower, upper=upper)
     return value / ports if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 

@@ -299,8 +299,7 @@ def _fit(
     """Returns the table adapted to these results: words, columns, and units that suit their magnitudes."""
     imports = method.imports() if results[0].imported else None
     if imports is not None:  # somebody else measured: how nicbench measures is not said
-        told = {"caption": imports.caption or table.title, "notes": (), "clean_sentence": None, "statement": None}
-        table = table.model_copy(update=told)
+        table = table.replace(caption=imports.caption or table.title, notes=(), clean_sentence=None, statement=None)
     table = _with_column(method.table_for(table, results, options), beside)
     table = table.replace(
         columns=_known_columns(table.columns, results, imported=imports is not None),
@@ -409,8 +408,9 @@ def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
     curve = table.curve and table.curve.replace(lines=(*table.curve.lines, column))
     bars = table.bars and table.bars.replace(lines=(*table.bars.lines, column))
     plots = tuple(plot.replace(lines=(*plot.lines, column)) for plot in table.plots)
-    more = {"grid": grid, "curve": curve, "bars": bars, "plots": plots, "caption": caption}
-    return table.model_copy(update={"columns": (first, column, *rest), **more})
+    return table.replace(
+        columns=(first, column, *rest), grid=grid, curve=curve, bars=bars, plots=plots, caption=caption
+    )
 
 
 def compared_grid(grid: Grid, column: Column) -> Grid:

@@ -317,7 +317,8 @@ def _group(group: RoundGroup) -> Block:
         (", ", set_tone(f"{group.invalid_count} in which something was wrong", "warn")) if group.invalid_count else ()
     )
     summary = inlines(f"{group.test}: {len(group.rounds)} rounds", *invalid)
-    plain, apart = [], []
+    plain: list[Round] = []
+    apart: list[Round] = []
     for one in group.rounds:
         is_plain = one.verdict.valid and not (one.verdict.findings or one.bonds or failure_note(one))
         (plain if is_plain else apart).append(one)
