@@ -18,7 +18,7 @@ from nicbench.compare.entries import Entry, Origin
 from nicbench.core.pattern import per_port_of
 from nicbench.core.registry import find_one
 from nicbench.core.result import Result, ResultVerdict, name_of_test
-from nicbench.core.units import format_bits_per_s, format_duration_s
+from nicbench.core.units import and_list, format_bits_per_s, format_duration_s
 from nicbench.methods.base import Method
 
 _SUM: Final = re.compile(r"sum of (\d+) ports")
@@ -444,4 +444,4 @@ def list_names(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     if more > 0:
         return f"{', '.join(shown)} and {more} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return and_list(shown)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
@@ -223,6 +223,11 @@ def format_ratio(ratio: float, digits: int = 3) -> str:
     texts = (format_digits(ratio * 100.0, more) for more in range(digits, _MOST_DIGITS + 1))
     text = next((text for text in texts if text != "100" or ratio >= 1.0), "100")
     return f"{text} %"
+
+
+def and_list(parts: Sequence[str]) -> str:
+    """Returns the parts as a list in a sentence: "a, b and c"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _decimals(value: float, most: int = 4) -> int:

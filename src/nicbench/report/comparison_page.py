@@ -156,12 +156,12 @@ def _groups(row: SettingRow, entries: int) -> Cell:
     if len(row.groups) == entries and len(row.groups) > _MOST_GROUPS:
         some = "".join(f"{text}, " for text, _ in row.groups[:5])
         return words(f"another value in each: {some}…")
-    told: list[Part] = [inlines(strong(text), f": {_list_words(who)}") for text, who in row.groups[:_MOST_GROUPS]]
+    told: list[Part] = [inlines(strong(text), f": {_and_list(who)}") for text, who in row.groups[:_MOST_GROUPS]]
     more = len(row.groups) - _MOST_GROUPS
     return words(lines([*told, *([f"and {more} more values"] if more > 0 else [])]))
 
 
-def _list_words(who: Sequence[str]) -> str:
+def _and_list(who: Sequence[str]) -> str:
     if len(who) > _MOST_NAMES:
         return f"{', '.join(who[:3])} and {len(who) - 3} more"
     return ", ".join(who)

@@ -15,6 +15,7 @@ from nicbench.compare.claims import PointComparison
 from nicbench.core.registry import find
 from nicbench.core.result import Result, name_of_test
 from nicbench.core.turn import DEFAULT
+from nicbench.core.units import and_list
 from nicbench.methods.base import Method, tables_of
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics import StatisticsView
@@ -329,9 +330,4 @@ def held_words(held: HeldInstances) -> str:
     if held.instances == 0:
         return "not even 1"
     bound = f"at least {held.instances}" if held.is_at_least else f"{held.instances}"
-    return f"{bound} (though not {list_words(list(map(str, held.gaps)))})" if held.gaps else bound
-
-
-def list_words(parts: list[str]) -> str:
-    """Joins words as in a sentence: "one, two and three"."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{bound} (though not {and_list(list(map(str, held.gaps)))})" if held.gaps else bound

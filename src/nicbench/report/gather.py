@@ -28,9 +28,10 @@ from nicbench.core.result import Result, Summary
 from nicbench.core.round import Round
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.turn import run_words
+from nicbench.core.units import and_list
 from nicbench.report.answer import of_comparison, of_run, sentences
 from nicbench.report.answer.of_run import verdict_text
-from nicbench.report.answer.sentences import and_list, is_of_session
+from nicbench.report.answer.sentences import is_of_session
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.editors import Study, compared_sentences, editors_parts, is_shown_by_studies, studies

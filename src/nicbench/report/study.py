@@ -10,6 +10,7 @@ from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find
 from nicbench.core.report_options import ReportWishes
 from nicbench.core.turn import DEFAULT
+from nicbench.core.units import and_list
 from nicbench.methods.base import Method
 from nicbench.report import facts
 from nicbench.report.answer import of_comparison, of_run
@@ -176,7 +177,7 @@ def questions(
     subject = f"{subject[:1].lower()}{subject[1:]}" if subject.startswith(_OPENINGS) else subject
     made = [question.format(subject=subject) for question in asked if question]
     if len(compared) > 1:
-        names = " and ".join((", ".join(f"“{name}”" for name in compared[:-1]), f"“{compared[-1]}”"))
+        names = and_list([f"“{name}”" for name in compared])
         made.append(f"How do {names} differ?")
     return tuple(made)
 

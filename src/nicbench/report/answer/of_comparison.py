@@ -14,9 +14,9 @@ from nicbench.compare.entries import Entry
 from nicbench.compare.objections import MOST_NAMED, list_names
 from nicbench.core.result import Result, ResultVerdict, Spread, number_of
 from nicbench.core.table import Goal
-from nicbench.core.units import format_digits
+from nicbench.core.units import and_list, format_digits
 from nicbench.report.answer import of_run
-from nicbench.report.answer.sentences import and_list, state_rows
+from nicbench.report.answer.sentences import state_rows
 from nicbench.report.comparison import Comparison
 from nicbench.report.editors import Study
 from nicbench.report.entry_values import ValueTable

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Summary
 from nicbench.core.turn import DEFAULT
+from nicbench.core.units import and_list
 from nicbench.report.answer.sentences import answers_of, brief_rate, largest_sentence, statement_of, subject_in
 from nicbench.report.editors import (
     GAP,
@@ -14,7 +15,6 @@ from nicbench.report.editors import (
     Study,
     directory_rows,
     held_words,
-    list_words,
     local_types,
     plain_rate,
     target_words,
@@ -170,7 +170,7 @@ def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
     if not less:
         return []
     doing = f"{way.doing}, where" if way.doing else "Where"
-    by_itself = f"{doing} each editor has to reach its rate by itself in every run, the number is {list_words(less)}"
+    by_itself = f"{doing} each editor has to reach its rate by itself in every run, the number is {and_list(less)}"
     return [f"{by_itself}: sums hide editors that got less."]
 
 

@@ -13,7 +13,7 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spr
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
-from nicbench.core.units import format_ratio
+from nicbench.core.units import and_list, format_ratio
 from nicbench.core.verdict import Reason
 from nicbench.methods.base import Method
 from nicbench.report.cells import GAP, failing_clause, number_cell, passing_clause, texts, why_nothing_passes, writer
@@ -265,11 +265,6 @@ def brief_rate(section: Section) -> str | None:
             of_runs = f" (median of {made} runs)"
         return f"{goal.name} {text} {column.unit}{at}{of_runs}"
     return None
-
-
-def and_list(parts: Sequence[str]) -> str:
-    """Returns the parts as a list in a sentence: "a, b and c"."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 _MOST_NAMED = 5

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from nicbench.core.result import Bounded, Result
-from nicbench.report.answer.sentences import and_list
+from nicbench.core.units import and_list
 from nicbench.report.cells import texts, value_of
 from nicbench.report.document.blocks import Block, Cell, Group, Tone
 from nicbench.report.document.making import (
