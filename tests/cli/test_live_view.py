@@ -36,11 +36,11 @@ from nicbench.core.events import (
     TurnStarted,
     Waiting,
 )
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts, HealthEvent, HealthLevel, MachineHealth, Measure
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
 from nicbench.core.trial import CpuTime, Health, PortReading, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.methods.agreement import Agreement
 from nicbench.methods.base import Method
 from nicbench.methods.soak import Soak

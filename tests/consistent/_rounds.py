@@ -18,12 +18,13 @@ import pytest
 import nicbench.run as running
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.bond import LinkFailureOutcome
-from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.round import (
     CpuUser,
+    EndpointFacts,
     Figures,
     Flow,
+    FrameFigures,
+    FrameTimes,
     Job,
     JobOutcome,
     MachineCpu,

@@ -7,7 +7,7 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACContro
 from scapy.layers.l2 import Ether
 
 from nicbench.core.errors import UsageError
-from nicbench.core.headers.pause import Codepoint, PauseTrain, Pausing, pause_frame, pause_seconds
+from nicbench.core.headers import Codepoint, PauseTrain, Pausing, pause_frame, pause_seconds
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Purpose, TrialRequest
 from nicbench.testbed.duts.base import Addressing

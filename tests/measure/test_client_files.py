@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.judging import Verdict
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost

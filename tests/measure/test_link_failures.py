@@ -7,9 +7,8 @@ import asyncio
 import pytest
 
 from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, LinkFailure
-from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.round import Job, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.judging import Verdict
+from nicbench.core.round import EndpointFacts, Job, JobSpec, Round, RoundRequest
 from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.measure.host_readings import COUNTERS_SCRIPT, parse_counters
 from nicbench.measure.link_failures import FailureWatch, parse_looks, ports_of

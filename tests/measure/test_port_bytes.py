@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, RoundRequest
-from nicbench.core.verdict import Reason
 from nicbench.measure.port_bytes import Interface, find_contradicted_ports, find_lost_ports
 from nicbench.measure.round_verdict import judge_round
 

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, Event, RoundBegun, RoundFinished
-from nicbench.core.judging import Thresholds
-from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
+from nicbench.core.round import EndpointFacts, Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
 from nicbench.measure.port_bytes import Interface

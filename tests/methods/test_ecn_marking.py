@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.headers.pause import Codepoint
+from nicbench.core.headers import Codepoint
 from nicbench.core.reading import Counts, TrafficClasses
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.trial import Reading, StreamReading, TrialRequest

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicbench.core.headers.multicast import Burden, Groups
+from nicbench.core.headers import Burden, Groups
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Arrivals, Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict

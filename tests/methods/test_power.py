@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.power import PowerFacts, PowerPart, PowerSource
+from nicbench.core.machine import PowerFacts, PowerPart, PowerSource
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, Trial, TrialRequest

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.queues import CoreFrames, PortQueues, QueueReading, ReceiveHash
+from nicbench.core.machine import CoreFrames, PortQueues, QueueReading, ReceiveHash
 from nicbench.core.reading import Counts, Flows
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import IMIX, Size, mean_bytes
+from nicbench.core.machine import DutWork
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest

@@ -13,10 +13,19 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
-from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, MachineCpu, Placement, Round, RoundRequest
+from nicbench.core.round import (
+    EndpointFacts,
+    Figures,
+    Job,
+    JobOutcome,
+    JobSpec,
+    MachineCpu,
+    Placement,
+    Round,
+    RoundRequest,
+)
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from nicbench.core.bond import Bond, BondObservation, BondPort, Connection, PortBytes
+from nicbench.core.judging import Verdict
 from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
 from nicbench.stats.bond_words import bond_note, bond_port, spread_evenly
 from nicbench.stats.bonds import judge_bond
 

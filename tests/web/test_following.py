@@ -27,9 +27,9 @@ from nicbench.core.events import (
     TrialStarted,
     Waiting,
 )
+from nicbench.core.judging import Verdict
 from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest
-from nicbench.core.verdict import Verdict
 from nicbench.stats.latency import histogram_of
 from nicbench.stats.time_left import TimeLeft
 from nicbench.store import manifest

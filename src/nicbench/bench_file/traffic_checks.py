@@ -15,7 +15,7 @@ from nicbench.bench_file.sections import Step
 from nicbench.bench_file.wiring import check_wiring
 from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import IMIX, STREAMS
-from nicbench.core.headers.tunnels import OverIp, inner_version
+from nicbench.core.headers import OverIp, inner_version
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import Ability, StreamSpec, Traffic

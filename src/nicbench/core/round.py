@@ -2,18 +2,200 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Choice, Frozen
 from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
 from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
-from nicbench.core.cpus import RanOn
-from nicbench.core.frames import FrameFigures, FramesSpec
+from nicbench.core.judging import Sample
+from nicbench.core.machine import RanOn
 from nicbench.core.reading import PathChanges
-from nicbench.core.sender import SenderTrace
-from nicbench.core.verdict import Sample
+
+# The sender of a TCP stream over time, by its own kernel: what it delivered, what of that was marked, its window.
+#
+# Source: ``tcp_info`` of Linux (include/uapi/linux/tcp.h), as ``ss -ti`` prints it.
+
+
+class SenderLook(Frozen):
+    """The counts of a connection at one time, since it began; None where the kernel or ``ss`` does not tell."""
+
+    at_s: float
+    """Seconds since the clients of the round began."""
+    acked_bytes: int
+    """Payload that the receiver acknowledged."""
+    delivered: int | None = None
+    """Segments that arrived."""
+    delivered_marked: int | None = None
+    """Those of them whose acknowledgement reported a mark. A receiver of RFC 3168 repeats it until the sender answers,
+    one of DCTCP (RFC 8257) does not.
+    """
+    resent: int = 0
+    """Segments that were sent again."""
+    round_trip_ns: float | None = None
+    """The smoothed round-trip time."""
+    window: int | None = None
+    """The congestion window in segments."""
+
+
+class SenderTrace(Frozen):
+    """The connection of a job. ``job`` counts from 1; ``ecn`` is whether both ends agreed on ECN; None is unknown."""
+
+    job: int
+    congestion_control: str | None = None
+    ecn: bool | None = None
+    looks: tuple[SenderLook, ...] = ()
+
+
+# Media frames as files: the request to a process that writes or reads them, and its figures (protocol/frames.md).
+
+
+FramesTask = Literal["prepare", "write", "read"]
+"""The task of a process; ``prepare`` writes the files that are read later, as fast as possible."""
+
+
+class FramesSpec(Frozen):
+    """The fields of ``configure`` of the protocol in protocol/frames.md; None leaves a field to the program's default.
+
+    ``directory`` is a path on the host where the process runs.
+    """
+
+    task: FramesTask
+    directory: str
+    profile: str | None = None
+    frame_bytes: int | None = None
+    header_bytes: int | None = None
+    frames: int | None = None
+    after_s: float = 0.0
+    """How long the process waits, once everything is ready, before its first frame."""
+    warm_up_s: float = 0.0
+    frames_per_s: float | None = None
+    read_ahead_frames: int = 1
+    order: Literal["forward", "reverse", "random"] = "forward"
+    seed: int = 1
+    threads: int = 1
+    engine: Literal["auto", "sync", "io_uring", "threads"] = "auto"
+    depth: int = 4
+    request_bytes: int = 1_048_576
+    """Bytes of one read or write call; 0 means a whole frame at once."""
+    direct: bool = False
+    sync: Literal["none", "frame", "end"] = "none"
+    streamed: bool = False
+    pattern: str | None = None
+    first: int | None = None
+    existing: bool = False
+    content: Literal["unique", "stamped", "same"] = "unique"
+    verify: Literal["none", "blocks", "full"] = "blocks"
+    repeat: bool = False
+    samples: bool = False
+    """Whether the times of every single frame are kept."""
+
+
+class FrameTimes(Frozen):
+    """One component of the time that each frame took. ``histogram`` is HdrHistogram V2 in base64, in nanoseconds."""
+
+    count: int
+    minimum_ns: int
+    mean_ns: float
+    maximum_ns: int
+    histogram: str
+
+
+class FrameInterval(Frozen):
+    """Figures of one interval, in nanoseconds since the first frame was due; ``dropped`` is None without a limit."""
+
+    from_ns: int
+    interval_ns: int
+    frames: int
+    bytes: int
+    dropped: int | None = None
+
+
+class FrameFigures(Frozen):
+    """What one process reported of its measurement, without the warm-up.
+
+    ``due_frames`` is the number of frames that were due during the measurement, ``dropped_frames`` the number of those
+    that were completed too late; None where the process ran without a limit. ``lateness`` is 0 for frames on time.
+    """
+
+    engine: str
+    measured_ns: int
+    frames: int
+    bytes: int
+    frames_per_s: float
+    bytes_per_s: float
+    dropped_frames: int | None = None
+    due_frames: int | None = None
+    open: FrameTimes | None = None
+    io: FrameTimes | None = None
+    sync: FrameTimes | None = None
+    close: FrameTimes | None = None
+    completion: FrameTimes | None = None
+    """The time for open, I/O, sync and close together."""
+    lateness: FrameTimes | None = None
+    cpu_ns: int | None = None
+    """CPU time of the process and its kernel workers, over all ``all_frames`` frames."""
+    all_frames: int | None = None
+    sync_at_end_ns: int | None = None
+    intervals: tuple[FrameInterval, ...] = ()
+
+
+# Where workloads run: ports of hosts by their addresses, and folders of the measured host that clients mount.
+
+
+class EndpointFacts(Frozen):
+    """Facts about an endpoint. ``port`` is the server port that a client is connected to; None for a server.
+
+    Speeds are in bits per second. ``machine`` names the computer: two endpoints in namespaces of one machine share its
+    CPUs. ``card`` tells ports of one adapter from those of another (the PCI device without its function); None where
+    there is no card. ``bond_links`` is the number of links of the endpoint's bond, where nicbench made one.
+    """
+
+    name: str
+    host: str
+    machine: str
+    address: str
+    device: str | None = None
+    port: str | None = None
+    link_bits_per_s: float | None = None
+    card: str | None = None
+    numa_node: int | None = None
+    bond_links: int | None = Field(default=None, exclude_if=lambda links: links is None)
+    bucket_bytes: int | None = Field(default=None, exclude_if=lambda size: size is None)
+    """What a token bucket on the link lets pass at once, where nicbench holds the link to its rate by one."""
+
+
+# A share: a folder of the measured host that a client has mounted, and by which kind of server.
+
+
+MOUNTS: Final = "/run/nicbench-mounts-"
+"""Prefix of the path of every mount that nicbench makes on a client."""
+
+
+class ShareChoice(Choice):
+    """The choice of a file server: ``share: sftp``, or ``share: {kind: sftp, ...}`` with options of its plug-in."""
+
+    plugins: ClassVar[str] = "nicbench.testbed.shares"
+
+
+class Mount(Frozen):
+    """Share number ``share`` (from 1) of the measured host, mounted on the host of the client ``endpoint``.
+
+    ``directory`` is the mount point on that client's host. ``server_port`` names the measured port through which the
+    share is reached, at ``address`` and the TCP port ``tcp_port``. Each mount has connections of its own, except with
+    the kernel's NFS. ``survives_restart``: the mount works again after its server has been restarted.
+    """
+
+    share: int
+    kind: str
+    endpoint: str
+    directory: str
+    server_port: str
+    address: str
+    tcp_port: int
+    survives_restart: bool = False
+
 
 Transport = Literal["tcp", "udp", "rdma"]
 Direction = Literal["forward", "reverse", "both"]

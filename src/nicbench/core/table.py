@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.forms import Form, contradiction, default_form, default_unit
-from nicbench.core.units import format_digits
+from nicbench.core.units import Form, contradiction, default_form, default_unit, format_digits
 
 Aspect = Literal["value", "rate", "exact", "span", "interval", "limit"]
 """What a cell shows of a value with bounds (``Bounded``): the value, with a sign before one that may be higher; the

@@ -8,14 +8,12 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.clocks.clock_mapping import ClockMapping
-from nicbench.core.dut_work import DutWork
+from nicbench.core.clocks import ClockMapping
 from nicbench.core.frame_size import Mix, Size
-from nicbench.core.headers.multicast import Groups
-from nicbench.core.headers.pause import Codepoint, Pausing
+from nicbench.core.headers import Codepoint, Groups, Pausing
+from nicbench.core.judging import Sample
+from nicbench.core.machine import DutWork, PowerOver, QueueReading
 from nicbench.core.pattern import WayLoad
-from nicbench.core.power import PowerOver
-from nicbench.core.queues import QueueReading
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -36,7 +34,6 @@ from nicbench.core.reading import (
     Variation,
 )
 from nicbench.core.traffic import MacTable, Replay, StreamLoad
-from nicbench.core.verdict import Sample
 
 CALIBRATION: Final = "calibration"
 """The name of the stage that measures the tester by itself, which its trials have in place of a test's name."""

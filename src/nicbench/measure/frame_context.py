@@ -14,13 +14,12 @@ from typing import Any, Final
 
 from nicbench.core.events import CeilingFound
 from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
-from nicbench.core.judging import REPEATS_OF_TRIALS, RepeatPolicy
+from nicbench.core.judging import REPEATS_OF_TRIALS, Reason, RepeatPolicy
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Reading, Trial, TrialRequest
 from nicbench.core.units import format_digits, format_rate, line_rate_frames_per_s
-from nicbench.core.verdict import Reason
 from nicbench.measure.broadcasts import add_broadcasts
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.learning import add_unlearnt

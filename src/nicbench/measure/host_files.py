@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from nicbench.core.endpoint import MOUNTS
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.round import OwnFolder
+from nicbench.core.round import MOUNTS, OwnFolder
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.tuning.changes import Changes

@@ -9,8 +9,9 @@ from typing import Final
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import BondObservation, LinkFailureOutcome
-from nicbench.core.cpus import cpu_list
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.machine import cpu_list
+from nicbench.core.plan import Values
 from nicbench.core.redaction import Redactor
 from nicbench.core.round import (
     HostCommand,
@@ -22,10 +23,9 @@ from nicbench.core.round import (
     RestartServers,
     Round,
     RoundRequest,
+    SenderTrace,
     ToolEnvironment,
 )
-from nicbench.core.sender import SenderTrace
-from nicbench.core.tuning import Values
 from nicbench.engine.binaries import deploy_binary
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host

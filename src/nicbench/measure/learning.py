@@ -16,11 +16,11 @@ from typing import Final
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import Bus, Note
 from nicbench.core.frame_size import Size, words_of
+from nicbench.core.judging import Reason
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.result import Result
 from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Reason
 from nicbench.measure.patience import Patience
 from nicbench.measure.samples import Slot
 from nicbench.measure.trial_setup import TrialSetup

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from nicbench.core.judging import Finding, Reason
 from nicbench.core.reading import Change, ChangeAction, ChangeKind, PathChanges
-from nicbench.core.verdict import Finding, Reason
 
 OF_A_LINK: Final = frozenset({ChangeKind.LINK, ChangeKind.ADDRESS, ChangeKind.ROUTE, ChangeKind.NEIGHBOUR})
 """What follows by itself where a link goes down and comes up."""

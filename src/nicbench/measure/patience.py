@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from nicbench.core.judging import Reason
 from nicbench.core.trial import Trial, TrialRequest
-from nicbench.core.verdict import Reason
 
 _AT_ONCE_S: Final = 0.02
 """So long the first learning frames behind a trial are waited for; of most DUTs they come back at once."""

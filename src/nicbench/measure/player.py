@@ -22,9 +22,9 @@ from nicbench.core.round import (
     RestartServers,
     Round,
     RoundRequest,
+    SenderTrace,
     ToolEnvironment,
 )
-from nicbench.core.sender import SenderTrace
 from nicbench.workloads.base import Watch
 
 

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from nicbench.core.judging import Finding, Reason
 from nicbench.core.round import Flow, Job, JobOutcome, RoundRequest
 from nicbench.core.units import format_digits
-from nicbench.core.verdict import Finding, Reason
 from nicbench.testbed.labs.base import Endpoint
 
 SETTLE_S: Final = 2.0

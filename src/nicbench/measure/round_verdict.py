@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nicbench.core.bond import LinkFailureOutcome
-from nicbench.core.cpus import cpu_list
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
+from nicbench.core.machine import cpu_list
 from nicbench.core.reading import PathChanges
 from nicbench.core.round import JobOutcome, MachineCpu, RoundRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.measure.path_changes import OF_A_LINK, find_changes, leave_out
 
 CARRIER_CHANGES: Final = "carrier_changes of "

@@ -9,14 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nicbench.core.cpus import NumaNode
-from nicbench.core.endpoint import Mount
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import RoundBegun, RoundFinished
-from nicbench.core.judging import REPEATS_OF_ROUNDS, Thresholds
+from nicbench.core.judging import REPEATS_OF_ROUNDS, Finding, Reason, Thresholds
+from nicbench.core.machine import NumaNode
 from nicbench.core.reading import PathChanges
-from nicbench.core.round import JobOutcome, MachineCpu, Preparation, Round, RoundRequest
-from nicbench.core.verdict import Finding, Reason
+from nicbench.core.round import JobOutcome, MachineCpu, Mount, Preparation, Round, RoundRequest
 from nicbench.measure.host_readings import is_telling
 from nicbench.measure.player import Player
 from nicbench.measure.port_bytes import SETTLE_S, Interface, find_contradicted_ports, find_lost_ports, has_bytes

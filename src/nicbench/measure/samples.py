@@ -19,10 +19,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
-from nicbench.core.judging import RepeatPolicy
+from nicbench.core.judging import RepeatPolicy, Sample
 from nicbench.core.result import Result
 from nicbench.core.turn import ALONE, Turn
-from nicbench.core.verdict import Sample
 
 SampleT = TypeVar("SampleT", bound=Sample)
 RequestT = TypeVar("RequestT")

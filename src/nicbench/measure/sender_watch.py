@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nicbench.core.errors import NicbenchError
-from nicbench.core.round import Job, RoundRequest
-from nicbench.core.sender import SenderLook, SenderTrace
+from nicbench.core.round import Job, RoundRequest, SenderLook, SenderTrace
 from nicbench.measure.host_readings import Socket
 from nicbench.measure.looks import split_looks, start_looking, uptime_s
 from nicbench.workloads.base import End, Watch

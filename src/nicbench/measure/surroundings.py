@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nicbench.core.dut_work import DutWork
+from nicbench.core.machine import DutWork
 from nicbench.core.trial import Purpose, Reading
 from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.learning import OF_THE_TESTER

@@ -11,10 +11,9 @@ import math
 from collections.abc import Collection, Iterator
 
 from nicbench.core.base import Frozen
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
 from nicbench.core.reading import HealthEvent, Measure, PathChanges
 from nicbench.core.trial import CpuTime, Reading
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.measure.path_changes import find_changes
 from nicbench.measure.tester_drops import TesterDrops, arriving_drops, leaving_drops
 from nicbench.stats.shortfalls import AGREEMENT

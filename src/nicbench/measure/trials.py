@@ -12,7 +12,7 @@ import time
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
 from nicbench.core.judging import Thresholds
-from nicbench.core.power import PowerFacts
+from nicbench.core.machine import PowerFacts
 from nicbench.core.reading import Counts, InterruptionTimes
 from nicbench.core.trial import Health, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.engine.reading import require_consistent

@@ -7,8 +7,16 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from nicbench.core.frames import FramesSpec
-from nicbench.core.round import HostCommand, Job, JobSpec, OwnFolder, Preparation, RestartServers, RoundRequest
+from nicbench.core.round import (
+    FramesSpec,
+    HostCommand,
+    Job,
+    JobSpec,
+    OwnFolder,
+    Preparation,
+    RestartServers,
+    RoundRequest,
+)
 from nicbench.methods._frame_options import FramesOptions, Seat, Task, largest_frame_bytes
 from nicbench.methods.base import RoundContext
 

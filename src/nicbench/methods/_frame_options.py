@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from nicbench.core.base import Distinct, Frozen
 from nicbench.core.bond import LinkFailure
-from nicbench.core.cpus import parse_cpu_list
+from nicbench.core.machine import parse_cpu_list
 from nicbench.core.quantity import Bytes, FilmRate, Ratio, Seconds, SomeBytes
 from nicbench.core.round import Placement
 from nicbench.core.traffic import Name

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.result import Result
 from nicbench.core.result import ResultVerdict as Verdict
-from nicbench.core.round import MachineCpu, Round
+from nicbench.core.round import FrameFigures, FrameTimes, MachineCpu, Round
 from nicbench.core.units import format_bits_per_s
 from nicbench.methods._failures import failure_values, note_of_jobs
 from nicbench.methods._frame_options import FramesOptions, Seat

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Final, Literal
 
-from nicbench.core.cpus import NumaNode, RanOn, cpu_list
-from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.judging import Verdict
+from nicbench.core.machine import NumaNode, RanOn, cpu_list
 from nicbench.core.result import Result
-from nicbench.core.round import Job, JobOutcome, JobSpec, Placement, Preparation, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.round import EndpointFacts, Job, JobOutcome, JobSpec, Placement, Preparation, Round, RoundRequest
 from nicbench.methods._round_figures import FIRST_PORT, PORTS_A_JOB
 from nicbench.methods.base import RoundContext
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import Size, size_label, size_parameters
-from nicbench.core.headers.multicast import BROADCASTS
+from nicbench.core.headers import BROADCASTS
 from nicbench.core.pattern import times_load, way_of_stream
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column

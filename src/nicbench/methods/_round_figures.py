@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nicbench.core.base import WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.result import ResultVerdict
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
+from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.table import Column
 from nicbench.methods.base import RoundContext, Values
 from nicbench.stats.limits import FULL_LINK, CpuLoad, FoundLimit, MovedData, full_share, limit_alone, limit_of

@@ -10,9 +10,8 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.bond import LinkFailure
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
-from nicbench.core.round import Direction
+from nicbench.core.round import Direction, EndpointFacts
 from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
 from nicbench.core.units import format_bits_per_s, format_bytes
 from nicbench.methods import _failures

@@ -13,15 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
 from nicbench.core.base import Frozen, WorkloadChoice
-from nicbench.core.cpus import NumaNode
 from nicbench.core.described import DescribedPlugin
-from nicbench.core.endpoint import EndpointFacts, Mount
 from nicbench.core.frame_size import Size
+from nicbench.core.machine import NumaNode, PowerFacts, PowerWish
 from nicbench.core.pattern import Pattern
-from nicbench.core.power import PowerFacts, PowerWish
 from nicbench.core.registry import find_one
 from nicbench.core.result import Bounded, Result, Value
-from nicbench.core.round import JobSpec, Preparation, Round, RoundRequest
+from nicbench.core.round import EndpointFacts, JobSpec, Mount, Preparation, Round, RoundRequest
 from nicbench.core.table import Column, ImportTable, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Trial, TrialRequest

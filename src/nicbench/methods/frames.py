@@ -16,9 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from nicbench.core.base import WorkloadChoice
-from nicbench.core.frames import FrameFigures
 from nicbench.core.result import Result
-from nicbench.core.round import JobSpec
+from nicbench.core.round import FrameFigures, JobSpec
 from nicbench.core.table import ImportTable, ResultTable
 from nicbench.methods._failures import (
     bond_failure_misfits,

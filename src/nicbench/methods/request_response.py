@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import JobSpec, RoundRequest
+from nicbench.core.round import EndpointFacts, JobSpec, RoundRequest
 from nicbench.core.table import ResultTable
 from nicbench.core.units import format_bytes, format_duration_s
 from nicbench.methods._requests import LOAD_LONGER_S, TABLES, Beside, Load, latency_values, probe_figures, tail_of

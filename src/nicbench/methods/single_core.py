@@ -16,9 +16,9 @@ from typing import ClassVar, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.machine import DutWork
 from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ImportColumn, ImportTable, Plot, ResultTable

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from nicbench.core.base import WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.result import Result
-from nicbench.core.round import JobOutcome, JobSpec, Round, RoundRequest
+from nicbench.core.round import EndpointFacts, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.table import Bars, Column, Grid, ImportTable, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.methods import _failures

@@ -18,10 +18,9 @@ from typing import Any, ClassVar, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import JobOutcome, JobSpec, RoundRequest
+from nicbench.core.round import EndpointFacts, JobOutcome, JobSpec, RoundRequest
 from nicbench.core.table import ImportTable, ResultTable
 from nicbench.core.units import format_bytes
 from nicbench.methods._round_figures import (

@@ -21,10 +21,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from nicbench.core.base import Frozen
-from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Bus, Note
-from nicbench.core.monitor import MonitorCost, MonitorPlan, MonitorSettings
+from nicbench.core.machine import MonitorCost, MonitorPlan, MonitorSettings, parse_cpu_list
 from nicbench.core.reading import PathChanges
 from nicbench.core.round import MachineCpu
 from nicbench.engine.binaries import deploy_binary

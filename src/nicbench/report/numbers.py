@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from types import MappingProxyType
 
-from nicbench.core.forms import SCALES, Form
 from nicbench.core.result import Bounded
-from nicbench.core.units import format_digits, format_ratio
+from nicbench.core.units import SCALES, Form, format_digits, format_ratio
 from nicbench.stats import numerals
 
 _EXACT = Context(prec=400)

@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from nicbench.core.frames import FrameFigures, FramesSpec
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
+from nicbench.core.round import Figures, Flow, FrameFigures, FramesSpec, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.report.bonds import BondRow, bond_row
 from nicbench.report.numbers import UNKNOWN, megabytes, microseconds, milliseconds, significant, whole

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nicbench.core.frame_size import label_of
+from nicbench.core.judging import Reason
 from nicbench.core.reading import Flows, HealthEvent, HealthLevel, Intervals, Measure, Reordering
 from nicbench.core.result import Result, title_of_test
 from nicbench.core.trial import LossBeside, LossPlace, Purpose, Reading, Trial
-from nicbench.core.verdict import Reason
 from nicbench.report.document.blocks import Drawing
 from nicbench.report.numbers import mpps
 from nicbench.stats.ports import find_telling_trial

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 from nicbench.bench_file.captures import settle_captures
 from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.clocks.clock import ClockOffset
-from nicbench.core.cpus import NumaNode
+from nicbench.core.clocks import ClockOffset
 from nicbench.core.errors import NotReadyError
 from nicbench.core.events import Bus, Note, StageStarted, TestStarted
 from nicbench.core.judging import Thresholds
+from nicbench.core.machine import NumaNode
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Result
 from nicbench.core.turn import Turn

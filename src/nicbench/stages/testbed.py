@@ -9,7 +9,7 @@ from typing import Any
 
 from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.clocks.clock import ClockOffset, clock_warnings
+from nicbench.core.clocks import ClockOffset, clock_warnings
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
 from nicbench.core.pattern import Pattern, Ways, ways_of

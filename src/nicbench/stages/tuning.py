@@ -12,7 +12,7 @@ from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
-from nicbench.core.tuning import Outcome, PlannedSetting, TunedSetting, TuningDocument
+from nicbench.core.plan import Outcome, PlannedSetting, TunedSetting, TuningDocument
 from nicbench.core.turn import Turn
 from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host

@@ -31,10 +31,10 @@ from nicbench.core.events import (
     TurnStarted,
     Waiting,
 )
+from nicbench.core.judging import Sample, SampleKind
 from nicbench.core.reading import HealthLevel, Measure
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
-from nicbench.core.verdict import Sample, SampleKind
 from nicbench.stats.rounds import moved_bits_per_s
 
 MOST_LAST: Final = 8

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.round import Flow, Job, JobOutcome
+from nicbench.core.round import EndpointFacts, Flow, Job, JobOutcome
 from nicbench.core.units import format_digits
 from nicbench.stats.rounds import rate_together, span_of
 

@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final
 
-from nicbench.core.sender import SenderLook, SenderTrace
+from nicbench.core.round import SenderLook, SenderTrace
 
 STEP_S: Final = 0.5
 """The time over which a rate is averaged before it is compared with the settled one."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.testbed.interfaces.options import BondOptions

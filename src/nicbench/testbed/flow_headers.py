@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.headers.fields import FieldValue, Sweep
+from nicbench.core.headers import FieldValue, Sweep
 from nicbench.core.traffic import StreamSpec
 from nicbench.testbed.duts.base import Addressing
 

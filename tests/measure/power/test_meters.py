@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
-from nicbench.core.power import PowerPart
+from nicbench.core.machine import PowerPart
 from nicbench.core.trial import Purpose, TrialRequest
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.headers.fields import Fields, Sweep
-from nicbench.core.queues import ReceiveHash
+from nicbench.core.headers import Fields, Sweep
+from nicbench.core.machine import ReceiveHash
 from nicbench.core.reading import Counts
 from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.core.trial import StreamReading

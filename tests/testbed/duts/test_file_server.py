@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost

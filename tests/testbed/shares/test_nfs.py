@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import NotReadyError
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.labs.base import Endpoint
 from nicbench.testbed.shares.base import Share

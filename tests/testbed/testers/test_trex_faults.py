@@ -24,8 +24,8 @@ from tests.testbed.testers.trex_bench import (
 )
 
 from nicbench.cli.main import main
+from nicbench.core.judging import Reason
 from nicbench.core.result import LimitedBy
-from nicbench.core.verdict import Reason
 from nicbench.store.folder import RunFolder
 
 

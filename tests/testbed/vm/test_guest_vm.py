@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.clocks.clock import clock_warnings
+from nicbench.core.clocks import clock_warnings
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts import compare_clocks, host_from_spec
 from nicbench.hosts.kinds.local import LocalHost

@@ -11,9 +11,8 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.connections import Broken, ConnectionsSpec, ConnectionsTarget
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import Seconds, SomeBytes
-from nicbench.core.round import Job, JobSpec, RoundRequest
+from nicbench.core.round import EndpointFacts, Job, JobSpec, RoundRequest
 from nicbench.core.units import format_bytes
 from nicbench.methods._round_figures import FIRST_PORT, PORTS_A_JOB, ROUND_OVERHEAD_S, clients_by_port
 from nicbench.methods.base import Misfit, Objection, RoundContext

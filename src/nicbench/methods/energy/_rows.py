@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nicbench.core.power import PowerSource
+from nicbench.core.machine import PowerSource
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Trial
 from nicbench.core.units import format_digits, l2_bits_per_s

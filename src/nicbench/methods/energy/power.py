@@ -19,7 +19,7 @@ from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_label, size_parameters
-from nicbench.core.power import PowerSource, PowerWish
+from nicbench.core.machine import PowerSource, PowerWish
 from nicbench.core.quantity import Confidence, LoadPercent, Seconds
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Plot, ResultTable

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes
-from nicbench.core.headers.pause import MOST_QUANTA, PRIORITIES, Pausing, pause_seconds
+from nicbench.core.headers import MOST_QUANTA, PRIORITIES, Pausing, pause_seconds
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import BitsPerSecond, FramesPerSecond
 from nicbench.core.traffic import Ability

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
-from nicbench.core.headers.pause import Codepoint
+from nicbench.core.headers import Codepoint
 from nicbench.core.quantity import Ratio
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 from pydantic import Field
 
 from nicbench.core.frame_size import Size, mean_bytes, size_parameters
-from nicbench.core.headers.pause import MOST_QUANTA, PauseTrain, Pausing
+from nicbench.core.headers import MOST_QUANTA, PauseTrain, Pausing
 from nicbench.core.quantity import Bytes
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable

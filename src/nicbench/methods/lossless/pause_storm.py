@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final
 from pydantic import Field
 
 from nicbench.core.frame_size import Size
-from nicbench.core.headers.pause import MOST_QUANTA, PauseTrain, Pausing
+from nicbench.core.headers import MOST_QUANTA, PauseTrain, Pausing
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability

@@ -15,11 +15,9 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen, WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import Seconds, SomeBytes
 from nicbench.core.result import Bounded, Result
-from nicbench.core.round import JobSpec, Round, RoundRequest
-from nicbench.core.sender import SenderTrace
+from nicbench.core.round import EndpointFacts, JobSpec, Round, RoundRequest, SenderTrace
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.methods._round_figures import (

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.headers.multicast import (
+from nicbench.core.headers import (
     BURDEN,
     JOIN,
     LEAVE,

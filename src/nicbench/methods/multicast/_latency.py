@@ -10,7 +10,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
-from nicbench.core.headers.multicast import Groups
+from nicbench.core.headers import Groups
 from nicbench.core.pattern import way_of_stream
 from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, Result, ResultVerdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from nicbench.core.headers.multicast import Groups
+from nicbench.core.headers import Groups
 from nicbench.core.table import ResultTable
 from nicbench.methods.base import Context, Objection
 from nicbench.methods.multicast._groups import STATIONS, ports_objection

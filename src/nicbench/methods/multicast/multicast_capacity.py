@@ -14,7 +14,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_parameters
-from nicbench.core.headers.multicast import MOST_GROUPS, Groups
+from nicbench.core.headers import MOST_GROUPS, Groups
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from nicbench.core.headers.multicast import Burden, Groups
+from nicbench.core.headers import Burden, Groups
 from nicbench.core.table import ResultTable
 from nicbench.methods.base import Context, Objection
 from nicbench.methods.multicast._groups import GroupOptions, ports_objection

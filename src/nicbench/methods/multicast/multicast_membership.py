@@ -19,7 +19,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes
-from nicbench.core.headers.multicast import Burden, Groups
+from nicbench.core.headers import Burden, Groups
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nicbench.core.machine import PortQueues, QueueReading, QueueSide
 from nicbench.core.pattern import way_of_stream
-from nicbench.core.queues import PortQueues, QueueReading, QueueSide
 from nicbench.core.trial import Reading, StreamReading
 from nicbench.methods._results import Values
 from nicbench.stats.frames import fairness

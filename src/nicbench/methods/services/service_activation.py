@@ -18,13 +18,13 @@ from pydantic import Field, field_validator, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import Size, mean_bytes, size_label, size_parameters
+from nicbench.core.judging import Reason
 from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability, StreamLoad
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.core.units import format_digits, format_rate
-from nicbench.core.verdict import Reason
 from nicbench.methods._loads import highest_frames_per_s
 from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, Validation

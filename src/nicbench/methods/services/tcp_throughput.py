@@ -16,11 +16,10 @@ from typing import Any, ClassVar, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen, WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
 from nicbench.core.reading import sum_of_known
 from nicbench.core.result import Bounded, Result
-from nicbench.core.round import Figures, JobSpec, RoundRequest, RoundTrip
+from nicbench.core.round import EndpointFacts, Figures, JobSpec, RoundRequest, RoundTrip
 from nicbench.core.table import Column, ResultTable
 from nicbench.methods._round_figures import (
     PAYLOAD_RATE,

@@ -11,8 +11,8 @@ from typing import Final
 
 from pydantic import Field
 
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import NotReadyError
+from nicbench.core.machine import DutWork
 from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts._dpdk import DpdkOptions, DutCores

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final, Literal
 
-from nicbench.core.headers.fields import FieldValue, Sweep
-from nicbench.core.headers.tunnels import (
+from nicbench.core.headers import (
     CarriesEthernet,
+    FieldValue,
     GeneveTunnel,
     GreTunnel,
     GtpTunnel,
@@ -22,6 +22,7 @@ from nicbench.core.headers.tunnels import (
     OverUdp,
     PppoeTunnel,
     Srv6Tunnel,
+    Sweep,
     Tunnel,
     VxlanTunnel,
 )

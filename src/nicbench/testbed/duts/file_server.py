@@ -15,10 +15,10 @@ from typing import Annotated, Any, Final, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.endpoint import MOUNTS, Mount, ShareChoice
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.quantity import Bytes
 from nicbench.core.registry import find
+from nicbench.core.round import MOUNTS, Mount, ShareChoice
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import EndpointDut, EndpointDutOptions
 from nicbench.testbed.labs.base import EndpointTestbed

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
-from nicbench.core.headers.pause import MOST_QUANTA, pause_seconds
+from nicbench.core.headers import MOST_QUANTA, pause_seconds
 from nicbench.core.quantity import BitsPerSecond, Bytes, Seconds
 from nicbench.testbed.addressing import transparent_addressing
 from nicbench.testbed.duts._ports import dut_devices, require_host

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.headers.fields import LARGEST_PORT
+from nicbench.core.headers import LARGEST_PORT
 from nicbench.core.quantity import Seconds
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost

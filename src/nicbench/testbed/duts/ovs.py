@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, Self
 from pydantic import model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.machine import DutWork
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import transparent_addressing
 from nicbench.testbed.duts._dpdk import DutCores, dut_cores, file_prefix, remove_runtime_files

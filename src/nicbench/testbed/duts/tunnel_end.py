@@ -15,8 +15,7 @@ from pydantic import Field, field_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.headers.fields import Sweep
-from nicbench.core.headers.tunnels import CarriesEthernet, GeneveTunnel, GreTunnel, IpTunnel, OverIp, VxlanTunnel
+from nicbench.core.headers import CarriesEthernet, GeneveTunnel, GreTunnel, IpTunnel, OverIp, Sweep, VxlanTunnel
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts._forwarding import ForwardingDut, neighbour_of
 from nicbench.testbed.duts._ports import require_host

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.machine import DutWork
 from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import MOST_PORTS, tester_macs

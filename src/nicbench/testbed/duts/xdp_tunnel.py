@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.errors import HostError
-from nicbench.core.headers.tunnels import OverIp, Tunnels
+from nicbench.core.headers import OverIp, Tunnels
 from nicbench.core.pattern import Pattern, ways_of
 from nicbench.testbed.addressing import MOST_PORTS, transparent_addressing
 from nicbench.testbed.duts._ports import dut_devices, require_host

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.pattern import Pattern
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Host
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.interfaces.rdma import RdmaPort

@@ -13,9 +13,9 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.quantity import BitsPerSecond
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.interfaces import veth as network

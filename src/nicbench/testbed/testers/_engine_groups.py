@@ -12,17 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from nicbench.core.frame_size import Size
-from nicbench.core.headers.multicast import (
-    BURDEN,
-    JOIN,
-    LEAVE,
-    TO_ALL,
-    UNICAST,
-    WATCHED,
-    Groups,
-    group_address,
-    group_mac,
-)
+from nicbench.core.headers import BURDEN, JOIN, LEAVE, TO_ALL, UNICAST, WATCHED, Groups, group_address, group_mac
 from nicbench.core.traffic import StreamSpec
 from nicbench.core.trial import TrialRequest
 from nicbench.testbed.duts.base import Addressing

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from nicbench.core.clocks.clock_mapping import ClockMapping
+from nicbench.core.clocks import ClockMapping
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from nicbench.core.errors import UsageError
-from nicbench.core.headers.pause import MAC_CONTROL, PAUSE_OPCODE, PFC_OPCODE, Codepoint, Pausing, pause_frame
+from nicbench.core.headers import MAC_CONTROL, PAUSE_OPCODE, PFC_OPCODE, Codepoint, Pausing, pause_frame
 from nicbench.core.traffic import Frames, Traffic
 from nicbench.core.trial import Reading
 from nicbench.testbed.duts.base import Addressing

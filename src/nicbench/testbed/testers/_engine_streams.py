@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import Size, size_label
-from nicbench.core.headers.fields import Fields, Sweep
-from nicbench.core.headers.tunnels import Tunnel
+from nicbench.core.headers import Fields, Sweep, Tunnel
 from nicbench.core.traffic import Frames, MacTable, Replay, StreamLoad, StreamSpec, Traffic
 from nicbench.core.trial import Phase, TrialRequest
 from nicbench.testbed.duts.base import Addressing

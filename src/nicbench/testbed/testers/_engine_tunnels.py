@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from nicbench.core.headers.fields import FieldValue, Sweep
-from nicbench.core.headers.tunnels import (
+from nicbench.core.headers import (
     CarriesEthernet,
+    FieldValue,
     GeneveTunnel,
     GreTunnel,
     GtpTunnel,
@@ -16,6 +16,7 @@ from nicbench.core.headers.tunnels import (
     OverUdp,
     PppoeTunnel,
     Srv6Tunnel,
+    Sweep,
     Tunnel,
     VxlanTunnel,
 )

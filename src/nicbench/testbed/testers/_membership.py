@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
-from nicbench.core.headers.multicast import RECORDS_OF_A_REPORT, group_mac
+from nicbench.core.headers import RECORDS_OF_A_REPORT, group_mac
 
 Address = IPv4Address | IPv6Address
 

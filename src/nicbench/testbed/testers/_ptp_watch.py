@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from nicbench.core.clocks.clock_mapping import PtpState
+from nicbench.core.clocks import PtpState
 from nicbench.core.errors import HostError
 from nicbench.hosts.base import Host
 from nicbench.system.ptp import bound_between, describe_ptp, parse_ptp, ptp_script

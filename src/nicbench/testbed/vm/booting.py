@@ -31,7 +31,7 @@ READY_S: Final = 180.0
 _AGENT: Final = "nicbench-agent"
 _SPARE_BYTES: Final = 256 * 2**20
 _CLOCK_S: Final = 0.02
-"""A guest's clock is set to within this; a run warns of offsets five times as large (core/clocks/clock.py)."""
+"""A guest's clock is set to within this; a run warns of offsets five times as large (core/clocks.py)."""
 _CLOCK_SETTINGS: Final = 4
 _DRIVERS: Final = {"virtio-net-pci": "virtio_net"}
 """Kernel drivers of QEMU's cards, where their names differ."""

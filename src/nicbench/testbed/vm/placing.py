@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.hosts.base import Host
 from nicbench.hosts.options import VmOptions
 from nicbench.system.adapters.links import parse_links, virtual_functions
