@@ -45,8 +45,7 @@ from nicbench.methods.agreement import Agreement
 from nicbench.methods.base import Method
 from nicbench.methods.soak import Soak
 from nicbench.methods.throughput import Throughput
-from nicbench.stats.activity import Activity
-from nicbench.stats.time_left import TimeLeft
+from nicbench.stats.activity import Activity, TimeLeft
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 ROOT: Final = Path(__file__).parents[2]

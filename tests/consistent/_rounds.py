@@ -33,7 +33,7 @@ from nicbench.core.round import (
     RoundRequest,
 )
 from nicbench.hosts.fake import FakeHost
-from nicbench.measure.player import FakePlayer
+from nicbench.measure.rounds import FakePlayer
 from nicbench.monitor.base import FakeMonitors
 from nicbench.stages import plan, rigs
 from nicbench.stats.latency import histogram_of

@@ -19,9 +19,9 @@ from nicbench.testbed.testers._engine_groups import (
     broadcast_streams,
     group_requests,
     last_s,
+    reports,
     with_broadcasts,
 )
-from nicbench.testbed.testers._membership import reports
 
 MAC = "02:00:00:00:00:09"
 

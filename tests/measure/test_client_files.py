@@ -19,7 +19,7 @@ from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.measure.client_files import LeftFiles
+from nicbench.measure.host_files import LeftFiles
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.remove_path import RemovePath
 from nicbench.workloads.base import Command, End, LeftFile, Output, Workload

@@ -17,10 +17,9 @@ from nicbench.core.traffic import Learning, Traffic
 from nicbench.core.trial import Interruption, PortReading, Purpose, StreamReading, Trial, TrialRequest
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure import learning as module
-from nicbench.measure.learning import add_unlearnt
-from nicbench.measure.patience import Patience
+from nicbench.measure.learning import Patience, add_unlearnt
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.report.gather import _unlearnt
 from nicbench.testbed.duts.base import Addressing

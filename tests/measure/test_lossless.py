@@ -13,7 +13,7 @@ from nicbench.core.trial import Reading, TrialRequest
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.methods._throughput import SearchChoice
 from nicbench.methods._trial_times import TrialTimes

@@ -9,8 +9,7 @@ import pytest
 from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.reading import Change, ChangeAction, ChangeKind, PathChanges
 from nicbench.core.trial import Trial
-from nicbench.measure.path_changes import describe, find_changes, leave_out
-from nicbench.measure.trial_verdict import Evidence, judge
+from nicbench.measure.trial_verdict import Evidence, describe, find_changes, judge, leave_out
 
 MakeTrial = Callable[..., Trial]
 MTU = Change(

@@ -16,7 +16,7 @@ from nicbench.core.trial import Interruption, Purpose, Reading, Trial, TrialRequ
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.frame_context import TrialRepeats
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions

@@ -10,8 +10,7 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.result import Result
 from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
 from nicbench.hosts.fake import FakeHost
-from nicbench.measure.player import FakePlayer
-from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.monitor.base import FakeMonitors
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed

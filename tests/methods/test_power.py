@@ -15,7 +15,7 @@ from nicbench.measure.power.simulated import SimulatedMeter
 from nicbench.methods.energy.power import Power
 from nicbench.report.tables import sections
 from nicbench.stats.power import rows_of
-from nicbench.testbed.simulated_power import SimulatedPower
+from nicbench.testbed.labs.base import SimulatedPower
 
 from .known import KnownContext, reading_of, run
 

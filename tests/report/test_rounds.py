@@ -18,8 +18,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, RoundRequest
 from nicbench.hosts.fake import FakeHost
-from nicbench.measure.player import FakePlayer
-from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
 from nicbench.monitor.base import FakeMonitors

@@ -27,12 +27,11 @@ from nicbench.core.round import (
     RoundRequest,
 )
 from nicbench.hosts.fake import FakeHost
-from nicbench.measure.player import FakePlayer
-from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.monitor.base import FakeMonitors
 from nicbench.monitor.running import add_users
-from nicbench.stats.cpu_users import UNSEEN, Census, CountedProcess
+from nicbench.stats.cpu import UNSEEN, Census, CountedProcess
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
 CASES = 100

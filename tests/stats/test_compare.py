@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import bdtr
 
-from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import ClaimOutcome, Comparison, Effect, compare, compare_pairs
+from nicbench.stats.intervals import IntervalSpec
 
 ASKED = IntervalSpec(seed=2022)
 SUMS = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "frametest_r750_2022_sums.csv"

@@ -18,7 +18,7 @@ from nicbench.core.plan import DEFAULT_WISHES, ReportWishes
 from nicbench.core.quantity import Ratio
 from nicbench.core.traffic import Name, Traffic
 from nicbench.core.turn import DEFAULT, MOST_RUNS, ONCE, Runs, Turn, interleave_turns
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.interfaces.base import Port
 
 if TYPE_CHECKING:
     from nicbench.methods.base import Measures

@@ -22,8 +22,8 @@ from nicbench.core.traffic import Ability, StreamSpec, Traffic
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import FrameMethod, Method
 from nicbench.testbed.duts.base import Dut, FrameDut
-from nicbench.testbed.interfaces.options import Port
-from nicbench.testbed.wired import make_testbed_of_own_ports
+from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.real_hosts import make_testbed_of_own_ports
 
 _NEEDS = {
     "vlan": ("a tag", "`vlan: 100`"),

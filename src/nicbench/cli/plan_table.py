@@ -28,7 +28,7 @@ from nicbench.report.facts import written_text
 from nicbench.stages.presence import Presence
 from nicbench.stages.tester import estimate_s, plan_calibration, turns_s
 from nicbench.stages.tester_driver import foretell_driver
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.interfaces.base import Port
 from nicbench.tuning.setting import values_in_words
 
 _OUTCOME_WORDS: Final = {

@@ -1,4 +1,4 @@
-"""Clocks: the offset between two machines, the mapping of a tester's two clocks, and the clock for which rates are stated."""
+"""Clocks: the offset between two machines, the mapping of a tester's clocks, and a core's clock that rates hold for."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ class ResultTable(Frozen):
     ``overview`` has the columns of the summary table with a row for each frame size that ends a run on the terminal,
     joined with those of other tests; of several loads it shows the highest.
 
-    ``editors``: its results are instances against a target, over numbers of instances and runs (stats/frames_runs.py),
+    ``editors``: its results are instances against a target, over numbers of instances and runs (stats/frames.py),
     which the report sums up beforehand (report/editors); the table itself has the details.
     """
 

@@ -61,6 +61,10 @@ class Purpose(StrEnum):
     SERVED = "served"  # what a client of `nicbench serve` had sent
 
 
+OF_THE_TESTER: Final = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+"""The trials of the tester by itself, in which no frame passes the DUT."""
+
+
 class Phase(Frozen):
     """A part of a transmission with a load of its own."""
 
@@ -171,7 +175,7 @@ class Latency(Frozen):
 
 
 class Looks(Frozen):
-    """Samples of the speed of one core over a trial, in slots of equal length; ``stats/looks.py`` decodes them.
+    """Samples of the speed of one core over a trial, in slots of equal length; ``stats/cpu.py`` decodes them.
 
     ``begins_ns`` counts from the moment when the first frame was due. ``shares`` has a byte for each slot, zlib in
     base64: the core's speed in hundredths of its best, rounded down, and 0 where there is no sample.

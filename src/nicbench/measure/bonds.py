@@ -4,7 +4,7 @@ Where no interface of the test is a bond, or lies on one, hosts are asked that o
 a bond is read three times a round: before the clients begin, in the midst, and after the last has ended.
 
 What follows is pure: ``stats/bonds.py`` predicts which port a connection uses, as the Linux driver does, and holds
-that against the counters; ``stats/bond_words.py`` says who shared a port.
+that against the counters; ``stats/bonds.py`` says who shared a port.
 """
 
 from __future__ import annotations

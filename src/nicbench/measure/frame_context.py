@@ -30,8 +30,8 @@ from nicbench.measure.trials import TrialMaker
 from nicbench.methods.base import SearchResult
 from nicbench.search import share_sent
 from nicbench.search.base import Goal, Limits, Sample, Search
+from nicbench.stats.limits import describe_share
 from nicbench.stats.ports import find_telling_trial, port_figures
-from nicbench.stats.shortfalls import describe_share
 
 NEAR_CEILING: Final = 0.95
 NEAR_LATENCY: Final = 2.0

@@ -10,7 +10,7 @@ from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
 from nicbench.core.machine import cpu_list
 from nicbench.core.reading import PathChanges
 from nicbench.core.round import JobOutcome, MachineCpu, RoundRequest
-from nicbench.measure.path_changes import OF_A_LINK, find_changes, leave_out
+from nicbench.measure.trial_verdict import OF_A_LINK, find_changes, leave_out
 
 CARRIER_CHANGES: Final = "carrier_changes of "
 """The name of a counter, followed by the interface that it is of (``host_readings.py``)."""
@@ -41,7 +41,7 @@ def judge_round(
 
     ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
     ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint,
-    ``of_ports`` the ports whose counters are gone, or do not agree with the tools (``port_bytes.py``), ``changes`` what
+    ``of_ports`` the ports whose counters are gone, or do not agree with the tools (``witnesses.py``), ``changes`` what
     others changed on the path.
     """
     return Verdict(

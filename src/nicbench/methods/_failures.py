@@ -11,8 +11,8 @@ from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s
 from nicbench.methods._round_figures import mean
 from nicbench.methods.base import Misfit, Objection, RoundContext, Values
-from nicbench.stats.bond_words import bond_end, bond_note, bond_port
-from nicbench.stats.link_failures import failure_summary
+from nicbench.stats.bonds import bond_end, bond_note, bond_port
+from nicbench.stats.links import failure_summary
 from nicbench.stats.rounds import bits_per_s
 
 _LOAD: Final = "load"

@@ -13,8 +13,17 @@ from nicbench.methods._failures import failure_values, note_of_jobs
 from nicbench.methods._frame_options import FramesOptions, Seat
 from nicbench.methods._round_figures import cpu_values, mean, monitored_cpu
 from nicbench.methods.base import RoundContext, Values
-from nicbench.stats.frames import Instance, RunFigures, Target, figures_of_run
-from nicbench.stats.frames_runs import INSTANCES, RUNS, SUM, FilmRun, group_by_point
+from nicbench.stats.frames import (
+    INSTANCES,
+    RUNS,
+    SUM,
+    FilmRun,
+    Instance,
+    RunFigures,
+    Target,
+    figures_of_run,
+    group_by_point,
+)
 from nicbench.stats.latency import add_histograms, percentiles_ns
 from nicbench.stats.limits import MovedData, limit_of
 

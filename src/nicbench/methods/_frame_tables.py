@@ -8,7 +8,7 @@ from nicbench.core.table import Column, ImportColumn, ImportShare, ImportStatist
 from nicbench.methods._failures import SILENT
 from nicbench.methods._round_figures import CLIENT_OWN_CPU, SERVER_OWN_CPU
 from nicbench.methods.base import Values
-from nicbench.stats.frames_runs import BYTES, INSTANCES, RATE, RUNS, SUM, SUMMARY, TARGET
+from nicbench.stats.frames import BYTES, INSTANCES, RATE, RUNS, SUM, SUMMARY, TARGET
 
 _DIRECTION: Final = Column(value="direction", head="Direction", form="text")
 _INSTANCES: Final = Column(value="instances", head="Instances", form="whole")

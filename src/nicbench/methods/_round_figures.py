@@ -13,7 +13,7 @@ from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, J
 from nicbench.core.table import Column
 from nicbench.methods.base import RoundContext, Values
 from nicbench.stats.limits import FULL_LINK, CpuLoad, FoundLimit, MovedData, full_share, limit_alone, limit_of
-from nicbench.stats.link_sums import find_beyond_links
+from nicbench.stats.links import find_beyond_links
 from nicbench.stats.rounds import bits_per_s, rate_together
 
 PAYLOAD_RATE: Final = Column(

@@ -41,7 +41,7 @@ from nicbench.methods._frame_results import (
 from nicbench.methods._frame_tables import IMPORTS, TABLES, frames_of_import
 from nicbench.methods._round_figures import PlayedRounds
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
-from nicbench.stats.frames_runs import RUNS
+from nicbench.stats.frames import RUNS
 
 
 class Frames(RoundMethod):

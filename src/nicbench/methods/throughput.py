@@ -60,7 +60,7 @@ from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, miss
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
 from nicbench.search.base import Ended, Limits, Outcome, highest_load, lowest_load
 from nicbench.search.base import Goal as SearchGoal
-from nicbench.stats.shortfalls import describe_share
+from nicbench.stats.limits import describe_share
 
 _NDR = ImportColumn(
     value="ndr_frames_per_s",

@@ -32,8 +32,16 @@ from nicbench.hosts.owner import MARK, owner_mark
 from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient
 from nicbench.monitor.placing import BESIDE_ROUNDS, Machine, Place, machines, place
-from nicbench.stats.cpu import BUSY, CpuStates, add_times, utilisation
-from nicbench.stats.cpu_users import Census, parse_census, tell_apart, with_exact_children
+from nicbench.stats.cpu import (
+    BUSY,
+    Census,
+    CpuStates,
+    add_times,
+    parse_census,
+    tell_apart,
+    utilisation,
+    with_exact_children,
+)
 from nicbench.store.monitor_samples import SAMPLE, MonitorLog
 from nicbench.testbed.labs.base import TestHost
 

@@ -30,12 +30,12 @@ from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.ledger.reader import LedgerReader
-from nicbench.measure.port_bytes import interfaces_of
 from nicbench.measure.queues.reader import QueueReader
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
+from nicbench.measure.witnesses import interfaces_of
 from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
@@ -44,7 +44,7 @@ from nicbench.stages.power import find_meter
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
 from nicbench.stages.tester_driver import settle_driver
-from nicbench.stats.time_left import duration_s
+from nicbench.stats.activity import duration_s
 from nicbench.store.folder import RunFolder
 from nicbench.store.stop_request import end_where_asked
 from nicbench.testbed.duts.base import Addressing, Dut, EndpointDut, FrameDut

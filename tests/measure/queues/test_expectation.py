@@ -11,8 +11,8 @@ from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.core.trial import StreamReading
 from nicbench.measure.queues.expectation import NotExpectedError, expected_frames, queues_of_flows
 from nicbench.measure.queues.reader import hash_of
+from nicbench.testbed.addressing import flow_headers
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.flow_headers import flow_headers
 
 # Microsoft, "Verifying the RSS Hash Calculation".
 KEY = (

@@ -15,8 +15,7 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
-from nicbench.testbed.share_mounts import place_of
-from nicbench.testbed.share_servers import Servers
+from nicbench.testbed.share_servers import Servers, place_of
 from nicbench.testbed.shares.base import Server
 from nicbench.tuning.detached import unmount
 from nicbench.tuning.stack import UndoStack

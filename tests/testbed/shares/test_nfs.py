@@ -16,7 +16,7 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.testbed.shares.base import Share
-from nicbench.testbed.shares.nfs import Nfs
+from nicbench.testbed.shares.protocols import Nfs
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.stop_nfs_server import StopNfsServer
 

@@ -12,7 +12,7 @@ from nicbench.core.trial import Reading, TrialRequest
 from nicbench.core.units import l2_bits_per_s
 from nicbench.measure.power.base import Look, Sensed, over_window
 from nicbench.measure.power.meter import Meter, window_s
-from nicbench.testbed.simulated_power import SimulatedPower
+from nicbench.testbed.labs.base import SimulatedPower
 from nicbench.testbed.testers.base import During
 
 MACHINE: Final = "tester and DUT"

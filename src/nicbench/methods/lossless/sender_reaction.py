@@ -28,7 +28,7 @@ from nicbench.methods._round_figures import (
     jobs_of,
 )
 from nicbench.methods.base import RoundContext, RoundMethod, Values
-from nicbench.stats.senders import Reaction, Settling, Step, settling_of, steps_of
+from nicbench.stats.links import Reaction, Settling, Step, settling_of, steps_of
 
 _MOST_STEPS: Final = 30
 _LEAST_S: Final = 2.0

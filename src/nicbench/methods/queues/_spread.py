@@ -11,7 +11,7 @@ from nicbench.core.pattern import way_of_stream
 from nicbench.core.trial import Reading, StreamReading
 from nicbench.methods._results import Values
 from nicbench.stats.frames import fairness
-from nicbench.stats.spread import Flows, most_to_mean, spread_by_chance
+from nicbench.stats.queues import Flows, most_to_mean, spread_by_chance
 
 OWN_COUNT: Final = "the DUT's own count"
 EXPLAINED: Final = "chance explains it"

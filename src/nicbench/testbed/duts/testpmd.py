@@ -23,7 +23,7 @@ from nicbench.core.pattern import Pattern
 from nicbench.engine.binaries import deploy_binary
 from nicbench.engine.client import EngineClient
 from nicbench.hosts.base import Host
-from nicbench.testbed.duts import _testpmd_output as output
+from nicbench.testbed.duts import _dpdk as output
 from nicbench.testbed.duts._dpdk import (
     MOST_PORTS,
     DutCores,

@@ -1,20 +1,15 @@
-"""What DUTs share that forward by the kernel's route table (`kernel-forward`, `xdp-forward`): addresses, static
-neighbours, routes and settings of their ports, and the ways of frames through them.
-
-The benchmark networks of RFC 2544 appendix C.2.2 and RFC 5180 section 8 are routed to the tester's ports, whose MAC
-addresses are static neighbours: no ARP or neighbour discovery runs during a trial. Added addresses, neighbours and
-routes are removed afterwards, and settings get their old values back.
-"""
+"""What DUTs in the kernel share: their ports, tables of nftables, proof of passage, and forwarding by routes."""
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
-from typing import Any
+from typing import Any, Final
 
 from nicbench.core.base import Frozen
-from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.core.pattern import Way
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import (
@@ -26,11 +21,214 @@ from nicbench.testbed.addressing import (
     ways_back,
     ways_between,
 )
-from nicbench.testbed.duts._ports import DutDevices, dut_devices, require_host
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
+from nicbench.tuning.undo.delete_nft_table import DeleteNftTable
+
+# What every kernel DUT needs of a testbed: its host, and the interfaces of its ports with their indexes.
+
+
+@dataclass(frozen=True, slots=True)
+class DutDevices:
+    """Interface names and indexes of the DUT's ports, in order."""
+
+    names: tuple[str, ...]
+    indexes: tuple[int, ...]
+    macs: tuple[str, ...]
+
+
+def require_host(testbed: Testbed, kind: str) -> Host:
+    """The DUT's host; UsageError where the testbed has none to run commands on."""
+    if testbed.dut is None:
+        raise UsageError(
+            f"a DUT of kind {kind} needs a host to be set up on, and this testbed has none for its DUT",
+            place="dut",
+            next_step="name its host under `hosts` and its ports under `ports`, or use `dut: {kind: external}`",
+        )
+    return testbed.dut
+
+
+def require_ports(testbed: Testbed, kind: str, *, fewest: int = 2, most: int = 2) -> None:
+    """Raises UsageError unless ``fewest`` to ``most`` ports are there, each with a link to one of the tester's."""
+    ports = len(testbed.dut_ports)
+    if ports != len(testbed.tester_ports) or not fewest <= ports <= most:
+        joins = "two" if most == 2 else f"{fewest} to {most}"
+        raise UsageError(
+            f"a DUT of kind {kind} joins {joins} ports; this testbed has {ports} on the DUT and "
+            f"{len(testbed.tester_ports)} on the tester",
+            place="links",
+            next_step="give a link for each, e.g. `links: [t0 <-> d0, t1 <-> d1]`",
+        )
+
+
+async def dut_devices(testbed: Testbed, kind: str, *, fewest: int = 2, most: int = 2) -> DutDevices:
+    """Looks up the interfaces on the DUT's host; NotReadyError where one is missing or down."""
+    host = require_host(testbed, kind)
+    require_ports(testbed, kind, fewest=fewest, most=most)
+    names: list[str] = []
+    indexes: list[int] = []
+    macs: list[str] = []
+    for port in testbed.dut_ports:
+        if port.device is None:
+            raise UsageError(
+                f"the DUT's port {port.name} has no device", place=f"ports, {port.name}", next_step="name its `device`"
+            )
+        done = await host.run(("ip", "-j", "link", "show", "dev", port.device), check=False)
+        if done.status != 0:
+            raise NotReadyError(
+                f"there is no interface {port.device}",
+                place=f"{host.name}, port {port.name}",
+                next_step="see `ip link` on that host, and name an interface that exists",
+            )
+        link = json.loads(done.stdout)[0]
+        if "UP" not in link["flags"]:
+            raise NotReadyError(
+                f"the interface {port.device} is down",
+                place=f"{host.name}, port {port.name}",
+                next_step=f"ip link set dev {port.device} up",
+            )
+        names.append(port.device)
+        indexes.append(int(link["ifindex"]))
+        macs.append(str(link["address"]))
+    return DutDevices(tuple(names), tuple(indexes), tuple(macs))
+
+
+# Tables of nftables that DUTs put in place.
+
+
+async def set_up_table(
+    host: Host, changes: Changes, family: str, table: str, text: str, *, what: str, option: str = "", needs: str
+) -> None:
+    """Puts the table of ``text`` in place, undo first.
+
+    ``what`` is what the table is for and ``needs`` what the kernel must have, in messages; ``option`` is the option of
+    the DUT that asks for it. NotReadyError where the host has no nftables, or a table of that name.
+    """
+    shown = await host.run(("nft", "list", "table", family, table), check=False)
+    if shown.status == 0:
+        raise NotReadyError(
+            f"there is a table {family} {table} already",
+            place=host.name,
+            next_step=f"a run that died left it: nicbench restore RUN, or nft delete table {family} {table}",
+        )
+
+    async def apply() -> None:
+        await host.run(("nft", "-f", "-"), input_text=text)
+
+    try:
+        await changes.make(host, DeleteNftTable(family=family, table=table), apply)
+    except HostError as error:
+        raise NotReadyError(
+            f"{what} cannot be set up: {error.message}",
+            place=", ".join(("dut", *([option] if option else []), f"on {host.name}")),
+            next_step=f"apt-get install nftables, on a kernel with {needs}",
+        ) from error
+
+
+# Proof that frames pass the layer that a DUT is measured for: its own counters against those of the DUT's ports.
+
+
+_SLACK_FRAMES: Final = 16
+"""Frames of the DUT's own, as neighbour discovery, by all its ports."""
+_SLACK_RATIO: Final = 0.01
+_ENOUGH_FRAMES: Final = 32
+"""Of fewer frames into the layer nothing is said where none comes out."""
+_STRAY_FRAMES: Final = 4
+"""So many that come out are the DUT's own, such as reports of multicast listeners."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Cumulative frames: into the layer and out of it, by its own count, and sent by the DUT's ports.
+
+    ``plain`` are frames that crossed a wire within the layer and are none of its own.
+    """
+
+    into: int
+    through: int
+    sent: int
+    plain: int = 0
+
+
+_WHEN_SILENT: Final = "see whether both ends have the same keys, and whether the wire between them is up"
+
+
+def check_passage(before: Passed, after: Passed, layer: str, place: str, when_silent: str = _WHEN_SILENT) -> None:
+    """HostError where frames went past the layer, or crossed it plain, or where it gives back nothing that it takes.
+
+    ``when_silent`` is the next step of the last.
+    """
+    plain = after.plain - before.plain
+    if plain > _SLACK_FRAMES:
+        raise HostError(
+            f"{plain} frames went plain between the ends of {layer}",
+            place=place,
+            next_step="see `ip xfrm policy`, `ip rule` and `ip route` there: frames must be encrypted on the way",
+        )
+    into, through, sent = after.into - before.into, after.through - before.through, after.sent - before.sent
+    if sent > through + _SLACK_FRAMES + _SLACK_RATIO * through:
+        raise HostError(
+            f"frames go past {layer}: the ports sent {sent}, and only {through} of them came through it",
+            place=place,
+            next_step="see `ip rule` and `ip route` there: something else forwards between these ports",
+        )
+    if into > _ENOUGH_FRAMES and through <= _STRAY_FRAMES:
+        raise HostError(
+            f"{layer} took {into} frames and gave {through or 'none'} back",
+            place=place,
+            next_step=when_silent,
+        )
+
+
+async def link_packets(host: Host, *devices: str) -> dict[str, tuple[int, int]]:
+    """Cumulative packets received and sent of interfaces, by name; HostError where one is gone."""
+    shown = json.loads((await host.run(("ip", "-j", "-s", "link", "show"))).stdout or "[]")
+    counts = {
+        str(link["ifname"]): (int(link["stats64"]["rx"]["packets"]), int(link["stats64"]["tx"]["packets"]))
+        for link in shown
+        if link.get("ifname") in devices
+    }
+    if gone := [device for device in devices if device not in counts]:
+        raise HostError(f"the interface {gone[0]} of the DUT is gone", place=host.name, next_step="start the run again")
+    return counts
+
+
+class PassageDut(FrameDut):
+    """A DUT with a layer that every frame must pass."""
+
+    layer: str
+    """What frames pass, in messages."""
+    when_silent: str = _WHEN_SILENT
+    """What to do where the layer takes frames and gives none back."""
+    _before: Passed | None = None
+
+    @abstractmethod
+    async def _read_passed(self) -> Passed:
+        """Reads what went into the layer, what came out, and what the ports sent."""
+
+    async def mark_passage(self) -> None:
+        self._before = await self._read_passed()
+
+    async def check_passage(self) -> None:
+        """Nothing is said of a process that has ended: ``failure`` tells that."""
+        if self._before is not None and not await self.failure():
+            after = await self._read_passed()
+            check_passage(self._before, after, self.layer, f"dut of kind {self.kind}", self.when_silent)
+
+    async def drops(self) -> dict[str, int]:
+        """No counters of its own: those of the kernel are read on every host (``nicbench.measure.ledger``)."""
+        return {}
+
+
+# What DUTs share that forward by the kernel's route table (`kernel-forward`, `xdp-forward`): addresses, static
+# neighbours, routes and settings of their ports, and the ways of frames through them.
+#
+# The benchmark networks of RFC 2544 appendix C.2.2 and RFC 5180 section 8 are routed to the tester's ports, whose MAC
+# addresses are static neighbours: no ARP or neighbour discovery runs during a trial. Added addresses, neighbours and
+# routes are removed afterwards, and settings get their old values back.
+
 
 _PREFIX_LENGTH = {4: 24, 6: 64}
 _A_DAY_MS = "86400000"

@@ -1,28 +1,34 @@
-"""What DUTs share that are an XDP program on each port: their options, the counters of what became of frames, and the
-threads that poll the ports.
-
-A veth has no interrupt: in the driver's hook a frame is handled by the CPU that sent it, the tester's. Such a DUT
-could not be overloaded, and would slow the tester down. So where the lab has CPUs for the DUT, threads of the kernel
-poll its ports there (threaded NAPI, Documentation/networking/napi.rst). The interrupts of a card are left as they are.
-"""
+"""DUTs that are an XDP program on each port: what they share, a mirror (`xdp-tx`), and forwarding (`xdp-forward`)."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Words
-from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.pattern import Pattern
 from nicbench.hosts.base import Host
-from nicbench.testbed.duts._ports import DutDevices, require_host
-from nicbench.testbed.duts.base import FrameDut
+from nicbench.testbed.addressing import MOST_PORTS, make_addressing, tester_macs, ways_back
+from nicbench.testbed.duts._kernel import DutDevices, ForwardingDut, dut_devices, require_host
+from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.stop_polling_threads import StopPollingThreads
+
+# What DUTs share that are an XDP program on each port: their options, the counters of what became of frames, and the
+# threads that poll the ports.
+#
+# A veth has no interrupt: in the driver's hook a frame is handled by the CPU that sent it, the tester's. Such a DUT
+# could not be overloaded, and would slow the tester down. So where the lab has CPUs for the DUT, threads of the kernel
+# poll its ports there (threaded NAPI, Documentation/networking/napi.rst). The interrupts of a card are left as they
+# are.
+
 
 _PASSING = "pass"
 _COUNTS_MAP = "frame_counts"
@@ -196,3 +202,134 @@ async def open_receive_queues(testbed: Testbed, changes: Changes) -> tuple[str, 
             await xdp.attach(changes, host, device, program)
             opened.append(device)
     return tuple(opened)
+
+
+# A mirror made of XDP (`xdp-tx`): a program on each port sends every frame back out of it (XDP_TX).
+#
+# MAC addresses are swapped and nothing else, as by the `reflector` and by testpmd's `macswap`: addresses and ports of
+# the layers above stay, so that checksums hold and no byte of the payload is touched. For labs of one port, and for
+# the pattern `same-port`. A frame to a group of stations is left to the kernel.
+
+
+_MIRROR = "xdp_tx"
+
+
+class XdpTxOptions(XdpOptions):
+    """``dut: {kind: xdp-tx}``."""
+
+
+class XdpTx(XdpDut):
+    """Every port of the DUT's host sends back what it receives."""
+
+    kind = "xdp-tx"
+    Options = XdpTxOptions
+    most_ports = MOST_PORTS
+    returns_on_same_port = True
+    fates = ("returned", "malformed", "to a group of stations")
+    """In the order of `enum fate` of the program."""
+    options: XdpTxOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self._macs: tuple[str, ...] = ()
+
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
+        if ports == 1 or pattern is Pattern.SAME_PORT:
+            return None
+        return Refusal(
+            "xdp-tx sends each frame back out of its port", "write `pattern: same-port`, or choose xdp-forward"
+        )
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
+        self._macs = devices.macs
+        await self._attach(testbed, changes, devices, _MIRROR)
+
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        return ()  # no frame goes from one port to another
+
+    def returning(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        if not self._macs:
+            raise UsageError("a DUT of kind xdp-tx is not set up", place="dut", next_step="call up first")
+        macs = tester_macs(testbed)
+        return tuple(
+            make_addressing(ip, len(macs), way, source_mac=macs[way[0]], destination_mac=self._macs[way[0]])
+            for way in ways_back(len(macs))
+        )
+
+    def disclosure(self) -> dict[str, Any]:
+        return {"kind": self.kind, **self._disclose_programs(_MIRROR), "macs": list(self._macs)}
+
+
+# IP forwarding by XDP (`xdp-forward`): a program on each port forwards by the kernel's own route table.
+#
+# The program asks the route table for each frame (``bpf_fib_lookup``), IPv4 and IPv6, lowers the hop limit, writes the
+# MAC addresses of the next hop and redirects the frame to its port: no frame that it forwards becomes a socket buffer.
+# Addresses, neighbours, routes and settings are those of `kernel-forward`, so that only the way through the kernel
+# differs. A VLAN tag stays as it is, and what is behind it is forwarded. What the program cannot forward (no route, a
+# hop limit of 1, options, another protocol) it leaves to the kernel and counts by reason; the trial lists these counts
+# beside its losses.
+
+
+_ROUTER = "xdp_forward"
+_PORT_BYTES = 8  # struct port of xdp_forward.bpf.c
+
+
+class XdpForwardOptions(XdpOptions):
+    """``dut: {kind: xdp-forward}``."""
+
+
+class XdpForward(ForwardingDut, XdpDut):
+    """The DUT's host forwards between its ports in the hook of their drivers."""
+
+    kind = "xdp-forward"
+    Options = XdpForwardOptions
+    # In the order of `enum fate` of the program; the first eleven are results of the lookup (linux/bpf.h).
+    fates = (
+        "forwarded",
+        "route: blackhole",
+        "route: unreachable",
+        "route: prohibited",
+        "no route",
+        "forwarding is off",
+        "route needs encapsulation",
+        "no neighbour",
+        "longer than the MTU",
+        "no source address",
+        "another result of the lookup",
+        "lookup refused",
+        "not for this port",
+        "not IP",
+        "malformed",
+        "IP options",
+        "hop limit reached",
+        "to no port of the DUT",
+    )
+    options: XdpForwardOptions
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        devices = await self._set_up_routes(testbed, changes)
+        await self._attach(testbed, changes, devices, _ROUTER)
+        host = require_host(testbed, self.kind)
+        for port, mac in zip(self._attached, devices.macs, strict=True):
+            await _write_settings(host, port.program, mac, devices)
+
+    def disclosure(self) -> dict[str, Any]:
+        return {"kind": self.kind, **self._disclose_programs(_ROUTER), **self._disclose_routes()}
+
+
+async def _write_settings(host: Host, program: int, mac: str, devices: DutDevices) -> None:
+    """Writes the port's MAC address and the DUT's ports; before that the program forwards nothing."""
+    targets = await bpf.map_id(host, program, "forward_to")
+    for index in devices.indexes:
+        await bpf.write_map(host, targets, index, index, value_bytes=4)
+    own = await bpf.map_id(host, program, "forward_port")
+    wanted = pack_mac(mac)
+    await bpf.write_map(host, own, 0, wanted, value_bytes=_PORT_BYTES)
+    if await bpf.read_map(host, own, 0) != wanted:
+        raise HostError("the forwarding program did not accept its settings", place=f"{host.name}, {mac}")
+
+
+def pack_mac(mac: str) -> int:
+    """A MAC address as the number whose bytes, in the machine's order, are ``struct port``."""
+    return int.from_bytes(bytes.fromhex(mac.replace(":", "")).ljust(_PORT_BYTES, b"\0"), sys.byteorder)

@@ -1,27 +1,153 @@
-"""A link of a bond goes down in the midst of a round and comes back, as a test asks for (``failure``).
-
-Meanwhile the host of the bond looks at the bytes of its connections ten times a second, which it does in no other
-round. The clock is that host's own (``/proc/uptime``). The link is up again whatever happens: its undo is written
-down before.
-"""
+"""What watches a round while its clients send: the connections of the senders, and a link that fails on purpose."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from nicbench.core.bond import Bond, BondObservation, Connection, FlowSilence, LinkFailure, LinkFailureOutcome
 from nicbench.core.errors import NicbenchError
-from nicbench.measure.looks import seconds_of, split_looks, start_looking, uptime_s
+from nicbench.core.round import Job, RoundRequest, SenderLook, SenderTrace
+from nicbench.hosts.base import Host
+from nicbench.measure.host_readings import Socket, parse_sockets
 from nicbench.stats.bonds import UnpredictableError, arithmetics, port_of
-from nicbench.stats.link_failures import Look, silence_of, step_s
+from nicbench.stats.links import Look, silence_of, step_s
 from nicbench.testbed.labs.base import BondMember, Endpoint
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.set_link_up import SetLinkUp
-from nicbench.workloads.base import Watch
+from nicbench.workloads.base import End, Watch
 from nicbench.workloads.processes import Running
+
+# Looks at the connections of a host, ten times a second, while a round runs; the clock is the host's own.
+#
+# Only rounds that ask for them have such looks: each costs the host a process.
+
+
+_STEP_S: Final = 0.1
+_MARK: Final = "=== at "
+# Without `o` ss leaves out the flags of a connection, of which `ecn` is one.
+_LOOK: Final = "while :; do read up _ < /proc/uptime; echo '=== at '$up; ss -tinoH; sleep {step}; done"
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_UPTIME: Final = ("cat", "/proc/uptime")
+
+
+async def start_looking(network: Host) -> Running:
+    """Starts a process that prints the connections of ``network`` until it is stopped. HostError where it cannot."""
+    return await Running.start(network, ("sh", "-c", _LOOK.format(step=_STEP_S)), {}, _MOST_BYTES)
+
+
+def split_looks(text: str) -> Iterator[tuple[float, list[Socket]]]:
+    """Yields the time of each look (``/proc/uptime``) and its connections; the last look may be cut off, and is not."""
+    for part in text.split(_MARK)[1:-1]:
+        first, _, rest = part.partition("\n")
+        with contextlib.suppress(ValueError):
+            yield float(first), parse_sockets(rest)
+
+
+async def uptime_s(host: Host) -> float:
+    """Returns the seconds since the host was started (``/proc/uptime``). HostError where it does not answer."""
+    return seconds_of((await host.run(_UPTIME)).stdout)
+
+
+def seconds_of(uptime: str) -> float:
+    """Returns the first number of ``/proc/uptime``, in seconds."""
+    return float(uptime.split()[0])
+
+
+# Looks at the connections of the clients of a round while they send: what each sender makes of marks and losses.
+
+
+@dataclass
+class SenderWatch:
+    """Looks at the hosts of all clients around what another watch looks at. A host that cannot be has no traces."""
+
+    watch: Watch
+    request: RoundRequest
+    ends: Mapping[str, End]
+    _looking: dict[str, Running] = field(default_factory=dict)
+    _zero_s: dict[str, float] = field(default_factory=dict)
+
+    async def begin(self) -> None:
+        """Begins to look, and takes the time of each host at which its clients begin."""
+        hosts = {end.host.name: end.host.network for end in (self.ends[job.client] for job in self.request.jobs)}
+        for name, host in hosts.items():
+            with contextlib.suppress(NicbenchError):
+                self._looking[name] = await start_looking(host)
+        await self.watch.begin()
+        for name, host in hosts.items():
+            with contextlib.suppress(NicbenchError):
+                self._zero_s[name] = await uptime_s(host)
+
+    async def end(self) -> None:
+        """Every client has ended."""
+        await self.close()
+        await self.watch.end()
+
+    async def close(self) -> None:
+        """Whatever happened: nobody looks any more."""
+        for running in self._looking.values():
+            with contextlib.suppress(NicbenchError):
+                await running.stop()
+
+    def traces(self) -> tuple[SenderTrace, ...]:
+        """Returns the connection of each job that was seen, in the order of the jobs."""
+        looks = {
+            name: list(split_looks(running.output.stdout))
+            for name, running in self._looking.items()
+            if name in self._zero_s
+        }
+        found = []
+        for number, job in enumerate(self.request.jobs, 1):
+            name = self.ends[job.client].host.name
+            if name in looks:
+                trace = trace_of(number, job, looks[name], self._zero_s[name])
+                found += [] if trace is None else [trace]
+        return tuple(found)
+
+
+def trace_of(number: int, job: Job, looks: Iterable[tuple[float, list[Socket]]], zero_s: float) -> SenderTrace | None:
+    """Picks, of the connections to the job's port, the one that moved the most: tools have one for control beside it.
+
+    ``zero_s`` is the time of the looks' clock at which clients began. None where no connection was seen.
+    """
+    seen: dict[tuple[str, int, str, int], list[tuple[float, Socket]]] = {}
+    for at_s, sockets in looks:
+        for one in sockets:
+            if one.peer_port == job.port and one.sender is not None:
+                seen.setdefault(one.key, []).append((at_s - zero_s, one))
+    if not seen:
+        return None
+    rows = max(seen.values(), key=lambda rows: max(one.sender.acked_bytes for _, one in rows if one.sender))
+    counts = [(at_s, one.sender) for at_s, one in rows if one.sender is not None]
+    last = counts[-1][1]
+    return SenderTrace(
+        job=number,
+        congestion_control=last.congestion_control,
+        ecn=last.ecn,
+        looks=tuple(
+            SenderLook(
+                at_s=round(at_s, 3),
+                acked_bytes=each.acked_bytes,
+                delivered=each.delivered,
+                delivered_marked=each.delivered_marked,
+                resent=each.resent,
+                round_trip_ns=each.round_trip_ns,
+                window=each.window,
+            )
+            for at_s, each in counts
+        ),
+    )
+
+
+# A link of a bond goes down in the midst of a round and comes back, as a test asks for (``failure``).
+#
+# Meanwhile the host of the bond looks at the bytes of its connections ten times a second, which it does in no other
+# round. The clock is that host's own (``/proc/uptime``). The link is up again whatever happens: its undo is written
+# down before.
+
 
 # By one shell each, so that the time is that of the deed and not of a slow host's answer.
 _DOWN: Final = 'ip link set dev "$1" down && cat /proc/uptime'
