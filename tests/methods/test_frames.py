@@ -21,7 +21,7 @@ from nicbench.core.round import (
     Placement,
     RestartServers,
 )
-from nicbench.methods._frame_options import PROFILES, largest_frame_bytes
+from nicbench.methods._media import PROFILES, largest_frame_bytes
 from nicbench.methods.frames import Frames
 from nicbench.stats.latency import histogram_of
 

@@ -49,7 +49,7 @@ class ClockOffset(Frozen):
 def offset_of(host: str, exchanges: Sequence[Exchange]) -> ClockOffset:
     """Computes the offset from the shortest exchange, half of whose duration is the uncertainty.
 
-    NTP chooses its sample in the same way (RFC 5905 section 10). Raises ValueError where there is no exchange.
+    NTP chooses its sample in the same way (RFC 5905 section 10). Raises ValueError without an exchange.
     """
     best = min(exchanges, key=lambda one: one.received_ns - one.sent_ns)
     middle_ns = (best.sent_ns + best.received_ns) / 2
@@ -121,7 +121,7 @@ class ClockMapping(Frozen):
     offset_ns: int
     """The clock of the second machine minus that of the first when the trial began."""
     drift_ppm: float
-    """By so many millionths the second clock gains on the first."""
+    """The millionths by which the second clock gains on the first."""
     asymmetry_bound_ns: float
     """Half of the least round trip of a comparison before and after the trial, the larger of both.
 

@@ -33,7 +33,9 @@ FrameSize = FrameBytes | MixName
 
 
 MOST_WEIGHT: Final = 65_536
-"""Of the weights of a mix together, without their common divisor: the engine keeps the order of so many frames."""
+"""The limit of the sum of a mix's weights without their common divisor: the engine stores the order of that many
+frames.
+"""
 
 
 class WeightedSize(Frozen):

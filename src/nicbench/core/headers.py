@@ -42,7 +42,7 @@ FieldValue = int | Sweep
 
 
 def fits(value: FieldValue | None, bits: int) -> FieldValue | None:
-    """The value of a field of so many bits. ValueError where it reaches further."""
+    """The value of a field of this width. ValueError where the value needs more bits."""
     last = value.last if isinstance(value, Sweep) else value
     if last is not None and not 0 <= last < 2**bits:
         raise ValueError(f"it reaches {last}, and the field has {bits} bits: stay at or below {2**bits - 1}")
@@ -163,7 +163,7 @@ class FlowRule(Frozen):
 
     @classmethod
     def of_words(cls, words: str) -> FlowRule:
-        """Returns the rule of ``words`` in one line; ValueError where they are none."""
+        """Returns the rule of ``words`` in one line; ValueError where they do not form a rule."""
         pairs = words.split()
         given = dict(zip(pairs[::2], pairs[1::2], strict=True))
         queue = int(given["action"])
@@ -330,7 +330,7 @@ class GtpTunnel(OverUdp):
     teid: Bits32
     """Tunnel endpoint identifier, 32 bits."""
     qos_flow: Bits6 | None = None
-    """QoS flow of 5G, 6 bits, in a PDU session container of the uplink; without it there is none."""
+    """QoS flow of 5G, 6 bits, in a PDU session container of the uplink; without it frames have no such container."""
     port: int = Field(default=_GTP_PORT, ge=1, le=LARGEST_PORT)
     """UDP destination port."""
 
@@ -347,7 +347,7 @@ class GreTunnel(CarriesEthernet, OverIp):
     kind: Literal["gre"]
     """Which tunnel this is."""
     key: Bits32 | None = None
-    """Key (RFC 2890), 32 bits; without it there is none."""
+    """Key (RFC 2890), 32 bits; without it frames have no key."""
     ethernet: bool = False
     """It carries Ethernet frames, not IP packets."""
 
@@ -488,7 +488,7 @@ BROADCASTS: Final = "broadcasts"
 """The name of the value that says what became of them."""
 MOST_GROUPS: Final = 2**16
 RECORDS_OF_A_REPORT: Final = {4: 180, 6: 70}
-"""So many groups are joined by one report, so that it fits any frame that a port takes (RFC 3376 section 4.2.16)."""
+"""The number of groups that one report joins, so that it fits any frame that a port takes (RFC 3376 section 4.2.16)."""
 
 # RFC 2365 section 6.2: the IPv4 organisation's local scope; RFC 4291 section 2.7: transient, of the organisation.
 _FIRST: Final[dict[int, IPv4Address | IPv6Address]] = {4: IPv4Address("239.192.0.1"), 6: IPv6Address("ff18::1:1")}
@@ -509,14 +509,14 @@ class Burden(Frozen):
 class Groups(Frozen):
     """Frames from the first port of a trial to multicast groups (RFC 3918), or to all stations (RFC 2889 5.10).
 
-    Ports that should receive them count them; those that should not are watched, which is no part of the counts.
+    Ports that should receive them count them; the others watch for them, and what they see stays out of the counts.
     Times are from the beginning of the transmission.
     """
 
     groups: int = Field(ge=0, le=MOST_GROUPS)
     """0: to all stations."""
     members: int = Field(ge=1)
-    """So many of the other ports join the groups, the first ones."""
+    """The number of other ports, from the first on, that join the groups."""
     older: bool = False
     """IGMPv2 or MLDv1 in place of IGMPv3 or MLDv2."""
     send_s: float = 0.0
@@ -553,7 +553,7 @@ def group_mac(group: str) -> str:
 
 PRIORITIES: Final = 8
 QUANTUM_BITS: Final = 512
-"""A pause quantum is so many bit times of the link."""
+"""The bit times of the link in a pause quantum."""
 MOST_QUANTA: Final = 65_535
 MAC_CONTROL: Final = 0x8808
 PAUSE_OPCODE, PFC_OPCODE = 0x0001, 0x0101
@@ -595,7 +595,7 @@ class PauseTrain(Frozen):
 
 
 class Pausing(Frozen):
-    """Pause frames that the receiving port of the first way sends, beside the load in the other direction."""
+    """Pause frames that the receiving port of the first way sends, in addition to the load in the other direction."""
 
     trains: tuple[PauseTrain, ...]
     load_begins_s: float = 0.0

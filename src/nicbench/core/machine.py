@@ -128,7 +128,7 @@ class PowerSource(Frozen):
 
 
 class PowerOver(Frozen):
-    """What one source read over one window; ``watts`` is None where it said nothing that can be used, and ``why``."""
+    """What one source read over one window; ``watts`` is ``None`` where it said nothing usable, and ``why``."""
 
     source: PowerSource
     at_s: float

@@ -218,7 +218,7 @@ class Outcome(StrEnum):
 
 
 class TunedSetting(Frozen):
-    """One setting in one place. A value that is not known is None."""
+    """One setting in one place. A value that is not known is ``None``."""
 
     configuration: str = DEFAULT
     run: int = 1

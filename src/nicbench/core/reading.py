@@ -13,7 +13,7 @@ from nicbench.core.base import Frozen
 class Counts(Frozen):
     """Frames of one trial, in one stream or summed over streams. Each frame has one fate (protocol, "Meanings").
 
-    A count is None where the tester does not know it: it cannot tell such frames from others.
+    A count is ``None`` where the tester does not know it: it cannot tell such frames from others.
     """
 
     intended: int
@@ -62,7 +62,7 @@ class Counts(Frozen):
 
     @classmethod
     def sum_of(cls, parts: Iterable[Counts]) -> Counts:
-        """Sums counts field by field; a field is None where one part is unknown, and zero for an empty iterable."""
+        """Sums counts field by field; a field is ``None`` where one part is unknown, and zero for an empty iterable."""
         rows = list(parts)
         return cls(**{name: sum_of_known(getattr(row, name) for row in rows) for name in cls.model_fields})
 

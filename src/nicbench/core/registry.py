@@ -34,7 +34,7 @@ def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
 
 
 def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
-    """Returns the plug-in of this kind, None where there is none. Only files that name the kind are imported first."""
+    """Returns the plug-in of this kind or None. Files that name the kind are imported first, and others only then."""
     places = _places(package, tuple(importlib.import_module(package).__path__))
     named = places.get(kind.replace("-", "_"))
     for place in places.values() if named is None else (named,):

@@ -35,7 +35,7 @@ class PrintedValue(Frozen):
 class Erratum(Frozen):
     """A printed value that is implausible. ``computed`` is what would be consistent; ``place`` is line:column.
 
-    ``computed`` is None where no consistent value can be computed: a negative latency is simply impossible. A value
+    ``computed`` is ``None`` where no consistent value can be computed: a negative latency is simply impossible. A value
     that ``stands`` is possible by itself but contradicts other tables of its source: it is listed and marked, and used
     as printed.
     """
@@ -60,7 +60,7 @@ class ImportedRow(Frozen):
 
 
 class ImportedFile(Frozen):
-    """One of the source files of an import, kept in the run folder as it was given."""
+    """One of the source files of an import, kept unchanged in the run folder."""
 
     file: str
     sha256: str
@@ -74,7 +74,7 @@ class ImportCheck(Frozen):
 
 
 class ImportOrigin(Frozen):
-    """The origin of an imported run: source and file. ``file`` lies in the run folder as it was given, ``raw/NAME``."""
+    """The origin of an imported run: source and file. ``file`` lies unchanged in the run folder, as ``raw/NAME``."""
 
     statement: str = NOT_MEASURED
     source: str | None
@@ -153,9 +153,9 @@ class Bounded(Frozen):
     ``lower`` is the highest load up to which every trial passed, ``upper`` the lowest load from which on none did;
     ``upper`` is ``None`` where the DUT passed the maximum load (then it has *at least* ``value``), ``lower`` and
     ``value`` are ``None`` where nothing passed (``reason_null`` says so). Where trials of the same load disagreed,
-    ``some`` is the highest load that passed at all, and ``half`` the load that half of the trials passed; both are None
-    where every trial up to ``value`` passed and none above it. A bare value, without bounds and limit, was measured by
-    others, and its source does not state its precision.
+    ``some`` is the highest load that passed at all, and ``half`` the load that half of the trials passed; both are
+    ``None`` where every trial up to ``value`` passed and none above it. A bare value, without bounds and limit, was
+    measured by others, and its source does not state its precision.
     """
 
     value: float | None
@@ -212,7 +212,7 @@ class Bounded(Frozen):
 class FoundInterval(Frozen):
     """A bootstrap interval over all runs, outliers included.
 
-    ``notes`` say why there is no interval, or what makes it less reliable.
+    ``notes`` say why the interval is missing, or what makes it less reliable.
     """
 
     lower: float | None = None
@@ -232,7 +232,7 @@ class OutlierRun(Frozen):
 
 
 class RunStatistics(Frozen):
-    """Statistics of the ``n`` runs that have the value. What cannot be said of so few runs is None.
+    """Statistics of the ``n`` runs that have the value. Statistics that need more runs are ``None``.
 
     ``sample_standard_deviation`` divides by n - 1 (the runs are a sample), ``population_standard_deviation`` by n (the
     runs are the whole population); ``coefficient_of_variation`` is the former over the absolute mean.

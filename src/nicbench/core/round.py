@@ -103,7 +103,7 @@ class FrameTimes(Frozen):
 
 
 class FrameInterval(Frozen):
-    """Figures of one interval, in nanoseconds since the first frame was due; ``dropped`` is None without a limit."""
+    """Figures of an interval, in nanoseconds since the first frame was due; ``dropped`` is ``None`` without a limit."""
 
     from_ns: int
     interval_ns: int
@@ -149,7 +149,7 @@ class EndpointFacts(Frozen):
 
     Speeds are in bits per second. ``machine`` names the computer: two endpoints in namespaces of one machine share its
     CPUs. ``card`` tells ports of one adapter from those of another (the PCI device without its function); None where
-    there is no card. ``bond_links`` is the number of links of the endpoint's bond, where nicbench made one.
+    there is not a card. ``bond_links`` is the number of links of the endpoint's bond, where nicbench made one.
     """
 
     name: str
@@ -258,7 +258,7 @@ class Job(Frozen):
 
     ``client`` and ``server`` are names of endpoints (ports); a ``memory`` workload has no server. ``port`` is the first
     TCP or UDP port that the job may use, of ``ports_per_job`` (workloads/base.py). ``role`` says whether the job is
-    measured as the load, is a probe beside the load, or only keeps the memory busy.
+    measured as the load, is a probe next to the load, or only keeps the memory busy.
     """
 
     workload: str
@@ -438,7 +438,7 @@ class Figures(Frozen):
 
 
 class JobOutcome(Frozen):
-    """The outcome of a job: its figures, or why there are none. Files are paths in the run folder."""
+    """The outcome of a job: its figures, or why it has no figures. Files are paths in the run folder."""
 
     figures: Figures | None = None
     failure: str | None = None
@@ -485,7 +485,7 @@ class MachineCpu(Frozen):
     """How busy a machine was during a round, as shares 0..1 of all its CPUs; None is unknown.
 
     ``minimum`` and ``maximum`` are over the monitor's intervals, ``busiest_core`` is the mean of the busiest CPU.
-    ``own``, ``kernel``, ``nicbench``, ``strangers`` and ``idle`` are told apart by processes (docs/verdicts.md).
+    ``own``, ``kernel``, ``nicbench``, ``strangers`` and ``idle`` are distinguished by processes (docs/verdicts.md).
     """
 
     machine: str

@@ -80,7 +80,7 @@ class CaptureSizes:
 
 
 def read_sizes(path: Path) -> CaptureSizes:
-    """The sizes of the capture at ``path``; OSError where it cannot be read, WrongCaptureError where it is none."""
+    """The sizes of the capture at ``path``; OSError where it cannot be read, WrongCaptureError for any other file."""
     with path.open("rb") as stream:
         content = stream.read(LARGEST_FILE_BYTES + 1)
     if len(content) > LARGEST_FILE_BYTES:
@@ -89,7 +89,7 @@ def read_sizes(path: Path) -> CaptureSizes:
 
 
 def sizes_of_capture(content: bytes) -> CaptureSizes:
-    """The sizes of the frames of a file; WrongCaptureError where it is no capture of whole Ethernet frames."""
+    """The sizes of the frames of a file; WrongCaptureError where it is not a capture of whole Ethernet frames."""
     order = _PCAP.get(content[:4])
     if order is None and struct.pack(">I", _SECTION) != content[:4]:
         raise WrongCaptureError("is neither pcap nor pcapng")
@@ -436,7 +436,7 @@ class Traffic(Frames):
         return tuple(dict.fromkeys(stream.pcap for stream in self.port_streams() if stream.pcap is not None))
 
     def sizes_of_capture(self, frames: Frames) -> CaptureSizes | None:
-        """Returns the sizes of the capture that is sent; None where there is none, or it was not read yet."""
+        """Returns the sizes of the capture that is sent; None without a capture, and before it was read."""
         return None if frames.pcap is None else self._captures.get(frames.pcap)
 
     def size_of(self, stream: StreamSpec) -> Size | None:

@@ -117,7 +117,7 @@ class TrialRequest(Frozen):
     adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)
     """Whether the method corrects for what others took of the DUT's core."""
     sent_share: float = Field(default=1.0, gt=0.0, le=1.0, exclude_if=lambda share: share == 1.0)
-    """The share of any load that the tester is known to send: what it falls short by is no disturbance."""
+    """The share of any load that the tester is known to send: the rest does not count as a disturbance."""
 
     @property
     def sent_frames_per_s(self) -> float | None:
@@ -126,7 +126,7 @@ class TrialRequest(Frozen):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it offers the traffic as it is: one load of all its streams, and nothing in their place or beside."""
+        """Whether it offers unchanged traffic: one load of all its streams, with nothing in their place or added."""
         others = (self.phases, self.streams, self.ways)
         instead = (self.macs, self.replay, self.groups, self.codepoint, self.pausing)
         return not any(others) and all(each is None for each in instead)
@@ -178,7 +178,7 @@ class Looks(Frozen):
     """Samples of the speed of one core over a trial, in slots of equal length; ``stats/cpu.py`` decodes them.
 
     ``begins_ns`` counts from the moment when the first frame was due. ``shares`` has a byte for each slot, zlib in
-    base64: the core's speed in hundredths of its best, rounded down, and 0 where there is no sample.
+    base64: the core's speed in hundredths of its best, rounded down, and 0 without a sample.
     """
 
     begins_ns: int
@@ -353,8 +353,8 @@ class Reading(Frozen):
     """What the tester read in one trial, before the verdict. ``counts`` sums all streams and ports.
 
     ``transmit_ns`` ends when the last frame had left its port, as far as ports report it; ``sending_ns`` ends when the
-    last frame was handed over; by then ``sent_while_sending`` frames had left. Both are None in journals from before
-    they were measured.
+    last frame was handed over; by then ``sent_while_sending`` frames had left. Both are ``None`` in journals from
+    before they were measured.
     """
 
     transmit_ns: int
@@ -366,10 +366,12 @@ class Reading(Frozen):
     """What came back of every stream's flows before the trial, when the DUT was taught them last."""
     counts: Counts
     uncounted: Uncounted | None = Field(default=None, exclude_if=lambda frames: frames is None)
-    """What was sent beside the streams; None where every frame is of a stream."""
+    """The frames that were sent in addition to the streams; None where every frame belongs to a stream."""
     streams: tuple[StreamReading, ...]
     beside: tuple[StreamReading, ...] = Field(default=(), exclude_if=lambda streams: not streams)
-    """Streams that are no load and in no count: reports of membership, and copies at ports that should get none."""
+    """Streams that are not load, and that no count includes: reports of membership, and copies at ports that should get
+    none.
+    """
     ports: tuple[PortReading, ...]
     latency: Latency | None
     health: Health
@@ -422,7 +424,7 @@ class Trial(Sample):
 
     @property
     def sent_frames_per_s(self) -> float | None:
-        """The load as it was sent: the one asked for, by what was offered of it in the time that this took."""
+        """The load that was sent: the requested load, by the share of it that was offered in the time taken."""
         asked, counts = self.request.load_frames_per_s, self.reading.counts
         if asked is None or not counts.intended:
             return None

@@ -209,7 +209,7 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def format_digits(number: float, digits: int = 3, sign: str = "") -> str:
-    """Formats with at most so many significant digits, never as a power of ten: "0.0000795", "12.5", "1230".
+    """Formats with a maximum number of significant digits, never as a power of ten: "0.0000795", "12.5", "1230".
 
     With "+" as the ``sign`` a positive number has one, too.
     """
@@ -474,7 +474,7 @@ class Quantity:
     """What is compared. ``name`` is such as "sum of frame rates"; ``unit`` such as "frames/s", or "".
 
     ``comparative`` describes the better one: "faster" (then "1.24 times faster"); without it the sentence only says
-    which is higher. ``higher_is_better`` is None where neither is better.
+    which is higher. ``higher_is_better`` is ``None`` where neither is better.
     """
 
     name: str

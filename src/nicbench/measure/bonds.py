@@ -47,7 +47,7 @@ _HEADERS_BYTES: Final = 28
 
 @dataclass(frozen=True, slots=True)
 class WantedConnections:
-    """The connections of a job: from ``client`` (any of its ports where ``client_ports`` is None) to ``server``."""
+    """The connections of a job: from ``client`` (any of its ports where ``client_ports`` is ``None``) to ``server``."""
 
     job: int
     client: str
@@ -257,7 +257,7 @@ class BondWatch:
             one.midst = midst
 
     async def _look(self, *, connections: bool = True) -> list[Moment | None]:
-        """Reads every bond as it is now."""
+        """Reads the present state of every bond."""
         wanted = self._wanted if connections else ()
         return await asyncio.gather(*(one.read(wanted, connections=connections) for one in self.bonded))
 

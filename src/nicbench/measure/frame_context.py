@@ -48,7 +48,7 @@ _OF_A_PORT: Final = frozenset({"line_rate_frames_per_s", "ceiling_frames_per_s"}
 def add_basis(result: Result, ways: Ways) -> Result:
     """A result of one port's rate says which port that is, and gives the sum of all ports beside each rate.
 
-    A method that has summed over the ports by itself said so in ``scope``, and is left as it is.
+    A method that has summed over the ports by itself said so in ``scope``, and its results stay unchanged.
     """
     if result.scope != PER_PORT:
         return result

@@ -218,7 +218,7 @@ async def _free_space(host: Host, directory: str) -> tuple[str, int]:
 
 
 async def file_system_at(host: Host, directory: str) -> str | None:
-    """Its type and source, "nfs4 server:/stor/d1"; None where that cannot be told."""
+    """Its type and source, "nfs4 server:/stor/d1"; None where the mount is not known."""
     command = ("df", "--output=fstype,source", "--", directory)
     try:
         done = await host.run(command, check=False, timeout_s=_ANSWER_S)

@@ -30,11 +30,11 @@ from nicbench.measure.surroundings import TrialSetup
 
 
 _AT_ONCE_S: Final = 0.02
-"""So long the first learning frames behind a trial are waited for; of most DUTs they come back at once."""
+"""The time that the first learning frames behind a trial are waited for; most DUTs return them at once."""
 _STUCK_S: Final = 0.5
-"""So long a DUT may need, behind a trial that was too much for it, before it forwards again."""
+"""The time that a DUT may need, behind a trial that was too much for it, before it forwards again."""
 _LONGER: Final = 2.0
-"""Where frames came back only after a wait, it is so many times as long from then on: the next ones may take longer."""
+"""The factor by which waits grow once frames came back only after a wait: the next ones may take longer."""
 _LEAST_LONGER_DRAIN_S: Final = 0.5
 
 
@@ -76,11 +76,11 @@ class Patience:
 _UNTAUGHT: Final = (*OF_THE_TESTER, Purpose.CONNECTIONS)
 """Trials before which no flows are taught: they have none, or are to see how the DUT takes new ones."""
 UNTIL_FRAMES_COME_BACK_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
+"""The times that learning frames are waited for, one after the other: a link needs seconds to come up."""
 _FORGETS: Final = {Reason.LINK_CHANGED, Reason.PEER_FAILED, Reason.UNLEARNT}
 """After such a trial nobody knows which flows the DUT still has."""
 _STANDS_S: Final = 1.0
-"""So long it stands that frames came back on every way, where nothing was done but a trial."""
+"""The time for which the proof holds that frames came back on every way, if nothing but a trial was done."""
 _LEARN_AGAIN_S: Final = 30.0
 """Learning frames go out again after so long, whatever passes: tables of addresses age on ways that carry no load."""
 

@@ -55,7 +55,7 @@ from nicbench.workloads.base import Watch
 
 
 class ServingDut(Protocol):
-    """A DUT with servers of its own beside those of the tools: see ``duts.base.EndpointDut``."""
+    """A DUT with servers of its own in addition to those of the tools: see ``duts.base.EndpointDut``."""
 
     @property
     def survives_restart(self) -> bool:
@@ -85,9 +85,9 @@ class Player(ABC):
 
     @abstractmethod
     async def prepare(self, preparation: Preparation) -> None:
-        """Makes what is not there yet of it; what was made by an earlier call is left as it is.
+        """Makes the missing part of it; what an earlier call made stays unchanged.
 
-        NotReadyError where there is no such directory or too little room, HostError where a job fails.
+        NotReadyError where the directory is missing or has too little room, HostError where a job fails.
         """
 
     @abstractmethod
@@ -132,8 +132,8 @@ class Player(ABC):
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         """A file of ours in a folder of this endpoint's host, and its path; it is gone when the run is.
 
-        ``filled``: with so many random bytes, to be read; else empty, with room for so many. NotReadyError where there
-        is no such folder or too little space.
+        ``filled``: with that many random bytes, to be read; else empty, with room for them. NotReadyError where the
+        folder is missing or has too little space.
         """
 
     @abstractmethod
@@ -321,7 +321,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
 class RoundRepeats(RepeatRule[Round]):
     """Of invalid rounds the one in which the fewest jobs failed is used, and of these the least disturbed one.
 
-    A round in which a tool failed is no worse a measurement of the others: its figures stand, and the result says
+    A round in which a tool failed measures the others as well as any: its figures stand, and the result says
     which is missing.
     """
 
@@ -417,7 +417,7 @@ class _Watch:
         self._since = time.process_time(), time.monotonic()
 
     async def end(self) -> None:
-        """Again is no harm; where nothing began there is nothing to end."""
+        """A second call changes nothing, nor does one before the beginning."""
         if self._since is None:
             return
         (own_s, began), self._since = self._since, None

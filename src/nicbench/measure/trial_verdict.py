@@ -204,9 +204,9 @@ class Evidence(Frozen):
         """The evidence in a reading.
 
         ``dut_cpus`` are the cores on which the DUT works in the kernel. A core that the tester's worker shares, or on
-        which a DUT in user space polls, must not be among them: their own work would count as foreign.
-        Where the DUT is reset its links may go down, and what could not be sent then is no fault of the tester's.
-        Nor is it a disturbance that a tester falls short as it always does, by all but ``sent_share``.
+        which a DUT in user space polls, must not be among them: their own work would count as foreign. Where the DUT is
+        reset its links may go down, and frames that could not be sent then do not count against the tester. Nor is it a
+        disturbance that a tester falls short as it always does, by all but ``sent_share``.
         """
         health = reading.health
         usually_unsent = math.ceil((1.0 - sent_share) * (1.0 + AGREEMENT) * reading.counts.intended)

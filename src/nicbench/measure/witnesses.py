@@ -26,7 +26,7 @@ _SLACK_BYTES: Final = 1024 * 1024
 _SEND_BUFFER_BYTES: Final = 4 * 1024 * 1024
 """What a sender's socket may hold at the end (tcp_wmem), for tools that only count what was sent."""
 _MOST_BEYOND: Final = 1.1
-"""So many times what payload and headers make: the traffic of others."""
+"""The factor above what payload and headers make from which others must have sent traffic."""
 _MOST_BEYOND_UNTOLD: Final = 1.5
 """The same where a tool does not tell its retransmissions, or leaves out how much passed in its first seconds."""
 _HEADER_BYTES: Final = 94
