@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 from nicbench.core.quantity import FramesPerSecond
 
 # Fields of headers in a bench file: a fixed value, or a different one in each flow.
@@ -526,7 +526,7 @@ class Groups(Frozen):
     """When the ports leave; without it behind the last frame."""
     unicast: float = Field(default=0.0, ge=0.0, lt=1.0, exclude_if=lambda share: not share)
     """The share of the load that goes to single stations, one at the port of each member in turn."""
-    burden: Burden | None = Field(default=None, exclude_if=lambda burden: burden is None)
+    burden: Burden | None = optional(None)
     """Frames of the last ports to each other, from the beginning to the end."""
 
     def reports(self, ip: int) -> int:

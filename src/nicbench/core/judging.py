@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 from nicbench.core.plan import ThresholdRow
 
 # The rules by which samples are judged and repeated: thresholds that make a sample invalid, and limits on repeats.
@@ -259,7 +259,7 @@ class Verdict(Frozen):
     """The verdict on a sample: valid without findings, or ``adjusted``, where the findings enter the computation."""
 
     findings: tuple[Finding, ...] = ()
-    adjusted: bool = Field(default=False, exclude_if=lambda adjusted: not adjusted)
+    adjusted: bool = optional(False)
     """A search allows for what was found: its trials count at what was sent, and under the conditions of the run."""
 
     @property
@@ -301,7 +301,7 @@ class Sample(Frozen):
     """Whether the sample belongs to a warm-up run: nothing is concluded from it."""
     verdict: Verdict
     at_s: float | None = None
-    took_s: float | None = Field(default=None, exclude_if=lambda known: known is None)
+    took_s: float | None = optional(None)
     """The time from its request to its verdict, everything around it included; None in older journals."""
 
     @classmethod

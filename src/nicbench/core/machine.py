@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 from nicbench.core.headers import FlowRule
 from nicbench.core.quantity import Seconds
 
@@ -255,7 +255,7 @@ class MonitorPlan(Frozen):
     version: str | None = None
     missing: dict[str, str] = Field(default_factory=dict)
     """Sources that this host lacks, each with the reason."""
-    recorder: str | None = Field(default=None, exclude_if=lambda recorder: recorder is None)
+    recorder: str | None = optional(None)
     """For imported results, the program that recorded them, with its version; None for nicbench's own monitor."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StringConstraints
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 from nicbench.core.machine import Hypervisor, MonitorPlan
 from nicbench.core.turn import DEFAULT, ONCE, Runs
 
@@ -232,7 +232,7 @@ class TunedSetting(Frozen):
     options: dict[str, Any]
     outcome: Outcome
     reason: str | None = None
-    commands: tuple[str, ...] = Field(default=(), exclude_if=lambda commands: commands == ())
+    commands: tuple[str, ...] = optional(())
     """The commands that made the setting, where they say more than its values."""
     before: Values | None = None
     """Everything that was read before the change, not only the requested keys."""

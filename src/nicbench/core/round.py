@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from nicbench.core.base import Choice, Frozen
+from nicbench.core.base import Choice, Frozen, optional
 from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
 from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
 from nicbench.core.judging import Sample
@@ -161,8 +161,8 @@ class EndpointFacts(Frozen):
     link_bits_per_s: float | None = None
     card: str | None = None
     numa_node: int | None = None
-    bond_links: int | None = Field(default=None, exclude_if=lambda links: links is None)
-    bucket_bytes: int | None = Field(default=None, exclude_if=lambda size: size is None)
+    bond_links: int | None = optional(None)
+    bucket_bytes: int | None = optional(None)
     """What a token bucket on the link lets pass at once, where nicbench holds the link to its rate by one."""
 
 
@@ -208,10 +208,6 @@ nicbench); TCP connections by the clock.
 Basis = Literal["one way", "half round trip", "round trip"]
 
 
-def _is_unknown(value: object) -> bool:
-    return value is None
-
-
 class Placement(Frozen):
     """Where the processes of one side run: CPUs and memory node; None leaves the choice to the kernel."""
 
@@ -247,9 +243,9 @@ class JobSpec(Frozen):
     """The path of a file on the sender; None: the source is memory."""
     sink_file: str | None = None
     """The path of a file on the receiver; None: the sink is memory."""
-    frames: FramesSpec | None = Field(default=None, exclude_if=lambda asked: asked is None)
+    frames: FramesSpec | None = optional(None)
     """The parameters of the operation ``frames``."""
-    connections: ConnectionsSpec | None = Field(default=None, exclude_if=lambda asked: asked is None)
+    connections: ConnectionsSpec | None = optional(None)
     """The parameters of the operation ``connections``."""
 
 
@@ -271,9 +267,9 @@ class Job(Frozen):
     """The options of the workload, as given in the bench file."""
     client_placement: Placement = Placement()
     server_placement: Placement = Placement()
-    label: str | None = Field(default=None, exclude_if=lambda label: label is None)
+    label: str | None = optional(None)
     """The job's label among others of the same client ("instance 3")."""
-    begins_after_s: float = Field(default=0.0, exclude_if=lambda after: after == 0.0)
+    begins_after_s: float = optional(0.0)
     """The time from the beginning of the round's clients until this one begins."""
 
 
@@ -301,13 +297,13 @@ class RoundRequest(Frozen):
     """The expected duration of the round."""
     timeout_s: float = 30.0
     warm_up: bool = False
-    before: tuple[HostCommand | RestartServers, ...] = Field(default=(), exclude_if=lambda commands: commands == ())
+    before: tuple[HostCommand | RestartServers, ...] = optional(())
     """The actions before the jobs, one after another, while the machines are not monitored yet."""
-    pause_s: float = Field(default=0.0, exclude_if=lambda pause: pause == 0.0)
+    pause_s: float = optional(0.0)
     """The pause between the actions before the jobs and the jobs."""
-    failure: LinkFailure | None = Field(default=None, exclude_if=lambda failure: failure is None)
+    failure: LinkFailure | None = optional(None)
     """A link to take down on purpose during the round."""
-    looks_at_senders: bool = Field(default=False, exclude_if=lambda looks: not looks)
+    looks_at_senders: bool = optional(False)
     """Whether the connections of clients are looked at while they run (``Round.senders``)."""
 
 
@@ -361,7 +357,7 @@ class StreamFigures(Frozen):
     sent_bits_per_s: float | None = None
     received_bits_per_s: float | None = None
     retransmissions: int | None = None
-    round_trip: RoundTrip | None = Field(default=None, exclude_if=_is_unknown)
+    round_trip: RoundTrip | None = optional(None)
 
 
 class Flow(Frozen):
@@ -418,21 +414,21 @@ class Figures(Frozen):
     latency: RequestLatency | None = None
     memory_bytes_per_s: float | None = None
     """The memory bandwidth of a memory workload (STREAM's triad)."""
-    frames: FrameFigures | None = Field(default=None, exclude_if=lambda found: found is None)
-    connections: ConnectionFigures | None = Field(default=None, exclude_if=_is_unknown)
+    frames: FrameFigures | None = optional(None)
+    connections: ConnectionFigures | None = optional(None)
     client_cpu_share: float | None = None
     """The CPU use reported by the tool, as a share of one CPU: 1.0 is one CPU busy all the time."""
     server_cpu_share: float | None = None
-    client_machine_cpu_share: float | None = Field(default=None, exclude_if=_is_unknown)
+    client_machine_cpu_share: float | None = optional(None)
     """The share 0..1 of all CPUs of the client's machine that was busy, with whatever, by the tool's own look."""
-    server_machine_cpu_share: float | None = Field(default=None, exclude_if=_is_unknown)
-    client_service_demand_ns_per_byte: float | None = Field(default=None, exclude_if=_is_unknown)
+    server_machine_cpu_share: float | None = optional(None)
+    client_service_demand_ns_per_byte: float | None = optional(None)
     """The busy time of all CPUs of the client's machine over the bytes moved, as the tool reported it."""
-    server_service_demand_ns_per_byte: float | None = Field(default=None, exclude_if=_is_unknown)
+    server_service_demand_ns_per_byte: float | None = optional(None)
     congestion_control: str | None = None
     """The congestion control that the tool read back from the connection."""
     mss_bytes: int | None = None
-    path_mtu_bytes: int | None = Field(default=None, exclude_if=_is_unknown)
+    path_mtu_bytes: int | None = optional(None)
     """The path MTU that the sender's kernel had found for the first connection."""
     notes: tuple[str, ...] = ()
 
@@ -445,16 +441,16 @@ class JobOutcome(Frozen):
     """The failure in words, with exit status and the tool's last words; None where there are figures."""
     repeatable: bool = True
     """Whether a repeat might help; false where the tool is missing or cannot do what was asked."""
-    ends_run: bool = Field(default=False, exclude_if=lambda ends: not ends)
+    ends_run: bool = optional(False)
     """Whether every later round would fail in the same way: the disk is full, or the directory is gone."""
     version: str | None = None
     server_version: str | None = None
     client_command: tuple[str, ...] = ()
     server_command: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: notes == ())
+    notes: tuple[str, ...] = optional(())
     """Which of the files that the job left on its host could not be kept, and why."""
-    file_system: str | None = Field(default=None, exclude_if=lambda name: name is None)
+    file_system: str | None = optional(None)
     """The file system of the directory of a job of frames, as its client has it mounted: type and source."""
     server_ran_on: RanOn | None = None
     """Where the server process ran, read while it worked; None where no placement was requested."""
@@ -502,20 +498,20 @@ class MachineCpu(Frozen):
     """The share of all CPUs that the monitor itself used."""
     controller: float | None = None
     """The share of all CPUs that nicbench's other processes used."""
-    counted_s: float | None = Field(default=None, exclude_if=_is_unknown)
+    counted_s: float | None = optional(None)
     """The time over which processes were counted, a little longer than the clients ran."""
-    own: float | None = Field(default=None, exclude_if=_is_unknown)
+    own: float | None = optional(None)
     """The share that the programs of the test used: clients, servers, and what these started."""
-    kernel: float | None = Field(default=None, exclude_if=_is_unknown)
+    kernel: float | None = optional(None)
     """The share of interrupts and of the kernel's threads, which work for the test."""
-    nicbench: float | None = Field(default=None, exclude_if=_is_unknown)
+    nicbench: float | None = optional(None)
     """The share of nicbench itself: controller, monitor, and what carries commands to the machine."""
-    strangers: float | None = Field(default=None, exclude_if=_is_unknown)
+    strangers: float | None = optional(None)
     """The share of all other programs."""
-    idle: float | None = Field(default=None, exclude_if=_is_unknown)
-    pressure: float | None = Field(default=None, exclude_if=_is_unknown)
+    idle: float | None = optional(None)
+    pressure: float | None = optional(None)
     """The share of the round's time in which some task was ready and waited for a CPU (/proc/pressure)."""
-    processes: tuple[ProcessShare, ...] = Field(default=(), exclude_if=lambda rows: rows == ())
+    processes: tuple[ProcessShare, ...] = optional(())
     """The ten greatest shares, the greatest first."""
 
     @property
@@ -543,13 +539,13 @@ class Round(Sample):
     """By endpoint, what its interface counted over the round (bytes, packets, drops; PFC and ECN where available)."""
     bonds: tuple[BondObservation, ...] = ()
     """Every bond under an interface of the test: which connection used which port."""
-    environments: tuple[ToolEnvironment, ...] = Field(default=(), exclude_if=lambda known: known == ())
+    environments: tuple[ToolEnvironment, ...] = optional(())
     """The environments of its tools, by tool and host."""
-    failure: LinkFailureOutcome | None = Field(default=None, exclude_if=lambda failure: failure is None)
+    failure: LinkFailureOutcome | None = optional(None)
     """The outcome of the link failure that the test asked for."""
-    changes: PathChanges | None = Field(default=None, exclude_if=lambda seen: seen is None)
+    changes: PathChanges | None = optional(None)
     """What others changed on the path meanwhile; None where nobody watched."""
-    senders: tuple[SenderTrace, ...] = Field(default=(), exclude_if=lambda traces: traces == ())
+    senders: tuple[SenderTrace, ...] = optional(())
     """The connections of clients over time, where the request asked for them."""
 
     @property

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.frame_size import Mix, Size
 from nicbench.core.headers import Codepoint, Groups, Pausing
@@ -98,23 +98,23 @@ class TrialRequest(Frozen):
     """The exact number of frames of each load (``core/pattern.py``); the transmission ends with the last of them."""
     phases: tuple[Phase, ...] = ()
     """Consecutive loads in one transmission; ``load_frames_per_s`` is the first one's, ``duration_s`` the sum."""
-    streams: tuple[StreamLoad, ...] = Field(default=(), exclude_if=lambda loads: not loads)
+    streams: tuple[StreamLoad, ...] = optional(())
     """Loads of single streams, the others send nothing; ``load_frames_per_s`` is their sum. Empty: as in traffic."""
-    macs: MacTable | None = Field(default=None, exclude_if=lambda macs: macs is None)
+    macs: MacTable | None = optional(None)
     """MAC addresses to learn and to find again in place of the traffic's streams; the load is that of the latter."""
-    replay: Replay | None = Field(default=None, exclude_if=lambda replay: replay is None)
+    replay: Replay | None = optional(None)
     """Captures in place of the traffic's streams; ``duration_s`` is the most that they may take."""
-    groups: Groups | None = Field(default=None, exclude_if=lambda groups: groups is None)
+    groups: Groups | None = optional(None)
     """Groups, or all stations, to which the first port sends the load in place of the traffic's streams."""
-    codepoint: Codepoint | None = Field(default=None, exclude_if=lambda codepoint: codepoint is None)
+    codepoint: Codepoint | None = optional(None)
     """The ECN codepoint of every frame in place of the traffic's; traffic classes are then counted as they arrive."""
-    pausing: Pausing | None = Field(default=None, exclude_if=lambda pausing: pausing is None)
+    pausing: Pausing | None = optional(None)
     """Pause frames of the port that receives the load, and which of the DUT's are counted at the one that sends."""
-    ways: tuple[WayLoad, ...] = Field(default=(), exclude_if=lambda ways: not ways)
+    ways: tuple[WayLoad, ...] = optional(())
     """Loads of single ways, the others send nothing; ``load_frames_per_s`` is that of the busiest port."""
     interruption: Interruption | None = None
     """A command to run on the DUT during the transmission."""
-    adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)
+    adjusts: bool = optional(False)
     """Whether the method corrects for what others took of the DUT's core."""
     sent_share: float = Field(default=1.0, gt=0.0, le=1.0, exclude_if=lambda share: share == 1.0)
     """The share of any load that the tester is known to send: the rest does not count as a disturbance."""
@@ -250,7 +250,7 @@ class Health(Frozen):
     """How often a transmit queue was full, as the generator reports it: frames were then sent late."""
     overtime_ns: int | None = None
     """How much longer than requested the generator took to send; negative where it took less."""
-    time_uncertainty_ns: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    time_uncertainty_ns: int | None = optional(None)
     """How exactly that is known."""
 
     @property
@@ -292,7 +292,7 @@ class StreamReading(Frozen):
     """The number of the phase, from 1, where the transmission has several: each phase is a stream of its own."""
     groups: tuple[FlowGroup, ...] = ()
     flows: Flows | None = None
-    traffic_classes: TrafficClasses | None = Field(default=None, exclude_if=lambda classes: classes is None)
+    traffic_classes: TrafficClasses | None = optional(None)
     """None where they were not asked for."""
 
 
@@ -303,7 +303,7 @@ class PortReading(Frozen):
     arrived: int | None = None
     """Every frame that came by the end of the drain: each is in one count of a stream or of the port."""
     foreign: int | None = None
-    misdirected: int | None = Field(default=None, exclude_if=lambda count: count is None)
+    misdirected: int | None = optional(None)
     """Frames of streams that do not end here; None where they are among the foreign ones."""
     stale: int | None = None
     corrupted_unattributed: int | None = None
@@ -326,7 +326,7 @@ class LossPlace(Frozen):
     frames: int
     stage: int = 0
     unsent: bool = False
-    by_tester: bool = Field(default=False, exclude_if=lambda is_set: not is_set)
+    by_tester: bool = optional(False)
 
 
 class LossBeside(Frozen):
@@ -360,15 +360,15 @@ class Reading(Frozen):
     transmit_ns: int
     sending_ns: int | None = None
     sent_while_sending: int | None = None
-    drain_s: float | None = Field(default=None, exclude_if=lambda drain_s: drain_s is None)
+    drain_s: float | None = optional(None)
     """The time that frames had to arrive after the transmission, where it was longer than what was asked for."""
-    learning: tuple[LearntFlows, ...] = Field(default=(), exclude_if=lambda learnt: not learnt)
+    learning: tuple[LearntFlows, ...] = optional(())
     """What came back of every stream's flows before the trial, when the DUT was taught them last."""
     counts: Counts
-    uncounted: Uncounted | None = Field(default=None, exclude_if=lambda frames: frames is None)
+    uncounted: Uncounted | None = optional(None)
     """The frames that were sent in addition to the streams; None where every frame belongs to a stream."""
     streams: tuple[StreamReading, ...]
-    beside: tuple[StreamReading, ...] = Field(default=(), exclude_if=lambda streams: not streams)
+    beside: tuple[StreamReading, ...] = optional(())
     """Streams that are not load, and that no count includes: reports of membership, and copies at ports that should get
     none.
     """
@@ -387,16 +387,16 @@ class Reading(Frozen):
     """The share of the trial's time in which a DUT that is nicbench's own process was ready to run but did not run."""
     dut_queues: tuple[tuple[int, ...], ...] = ()
     """Frames that the DUT received, by port and queue; empty where it has one queue, or counts none."""
-    queues: QueueReading | None = Field(default=None, exclude_if=lambda queues: queues is None)
+    queues: QueueReading | None = optional(None)
     """What receive queues and cores got; None where no method asked for it."""
     interrupted: InterruptionTimes | None = None
     machine: MachineHealth | None = None
     """The hardware health of the hosts; None where it was not read."""
-    clocks: ClockMapping | None = Field(default=None, exclude_if=lambda mapping: mapping is None)
+    clocks: ClockMapping | None = optional(None)
     """Of a tester on two machines: how their clocks were mapped; None where they have one, or it was not possible."""
-    changes: PathChanges | None = Field(default=None, exclude_if=lambda seen: seen is None)
+    changes: PathChanges | None = optional(None)
     """What others changed on the path meanwhile; None where nobody watched."""
-    power: tuple[PowerOver, ...] = Field(default=(), exclude_if=lambda power: not power)
+    power: tuple[PowerOver, ...] = optional(())
     """What each meter said of the time in which frames passed; empty where no method asked for it."""
 
     @property

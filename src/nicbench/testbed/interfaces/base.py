@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, StringConstraints, model_validator
 
-from nicbench.core.base import Distinct, Frozen
+from nicbench.core.base import Distinct, Frozen, optional
 from nicbench.core.bond import HASHED_MODES
 from nicbench.core.traffic import KernelDriver, Name
 from nicbench.hosts.base import Host
@@ -227,13 +227,13 @@ class Port(Frozen):
     """A PCI address, of a tester's port or of a DUT that is a DPDK program."""
     vdev: str | None = None
     """A DPDK virtual device in DPDK's words, for example `net_null0` (tester only)."""
-    bond: BondOptions | None = Field(default=None, exclude_if=lambda bond: bond is None)
+    bond: BondOptions | None = optional(None)
     """nicbench makes a bond of interfaces of the host (workloads only)."""
-    virtual_function: VirtualFunctionOptions | None = Field(default=None, exclude_if=lambda made: made is None)
+    virtual_function: VirtualFunctionOptions | None = optional(None)
     """nicbench makes the port as a virtual function of an adapter."""
-    bind: Literal["vfio-pci"] | None = Field(default=None, exclude_if=lambda bind: bind is None)
+    bind: Literal["vfio-pci"] | None = optional(None)
     """nicbench binds the card of `device`, `address` or `virtual_function` to vfio-pci for DPDK, and gives it back."""
-    mac: Mac | None = Field(default=None, exclude_if=lambda mac: mac is None)
+    mac: Mac | None = optional(None)
     """The MAC address that frames to a port given by `address` must carry; without it as the kernel says."""
     driver: KernelDriver | None = None
     """How the tester uses a kernel interface; without it as the tester's `driver`."""
@@ -242,7 +242,7 @@ class Port(Frozen):
     nicbench sets the address and removes it afterwards; without one the interface must have it. Without `ip` the
     interface's own address is used.
     """
-    rdma: Literal["rxe"] | None = Field(default=None, exclude_if=lambda rdma: rdma is None)
+    rdma: Literal["rxe"] | None = optional(None)
     """nicbench makes soft RoCE over the interface, and removes it (workloads only)."""
     devargs: str = ""
     """Further arguments of the DPDK driver."""

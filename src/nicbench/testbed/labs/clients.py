@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 from nicbench.core.bond import HASHED_MODES
 from nicbench.core.described import Unit
 from nicbench.core.errors import HostError, NotReadyError
@@ -202,13 +202,13 @@ class ClientsOptions(Frozen):
     """Rate of each link in bits of Ethernet frames without FCS, held by a token bucket (tbf) at both ends. Without it
     the links are as fast as the machine.
     """
-    queue: ActiveQueue | None = Field(default=None, exclude_if=lambda queue: queue is None)
+    queue: ActiveQueue | None = optional(None)
     """The queue at both ends of each link, which needs a `rate`: it marks or drops before it is full (CoDel, RED).
     Without it up to 1 MiB waits, and what comes on top is dropped.
     """
     mtu: Annotated[int, Unit.BYTES] = Field(default=1500, ge=576, le=9000)
     """MTU of each link, in bytes."""
-    bond: LabBond | None = Field(default=None, exclude_if=lambda bond: bond is None)
+    bond: LabBond | None = optional(None)
     """Each port of the server is a bond of several links. `rate` is the rate of each of these links."""
     reached_by: ReachedBy = "namespace"
     """How commands get into the namespaces: directly (`namespace`), by an sshd in each (`ssh`), or by podman
