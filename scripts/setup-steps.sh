@@ -112,6 +112,7 @@ install_packages() {
     find_python >/dev/null || wanted="$wanted
 python3
 python3-venv"
+    [ -n "$wanted" ] || return 0
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         fail "this is not Debian, so its packages cannot be installed for you" \
             "install what corresponds to: $(echo $wanted), then call again with NICBENCH_SKIP_PACKAGES=1"
@@ -166,6 +167,7 @@ make_environment() {
     if ! stamped .venv/lock-stamp "$lock" || ! .venv/bin/python -c '' 2>/dev/null; then
         python=$(find_python) || fail "no Python 3.11 or newer with venv was found" "apt-get install python3 python3-venv"
         say "making the Python environment .venv from requirements.lock ($("$python" --version))"
+        [ ! -L .venv ] || rm .venv # it leads to the environment of another clone, which is not cleared
         "$python" -m venv --clear .venv
         install_with_pip --require-hashes --requirement requirements.lock
         printf '%s\n' "$lock" >.venv/lock-stamp

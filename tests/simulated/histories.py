@@ -294,8 +294,9 @@ def _latency(received: int, least_ns: int, queued_ns: int) -> Latency | None:
         return None
     steps = [least_ns + 1000 + round(queued_ns * part / 20) for part in range(21)]
     histogram = HdrHistogram(1, 2**40, 3)
-    for value in steps:
-        histogram.record_value(value, max(1, received // 21))
+    for number, value in enumerate(steps):
+        if frames := (received + 20 - number) // 21:
+            histogram.record_value(value, frames)
     ordered = {f"{share:g}": steps[min(20, int(share / 100.0 * 21))] for share in (50.0, 90.0, 99.0, 99.9, 99.99)}
     return Latency(
         source="software",

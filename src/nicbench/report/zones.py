@@ -82,21 +82,20 @@ def passing_clause(rate: Bounded, goal: Goal, what: str, write: Writer, unit: st
     number = f"{number_cell(rate, write)}{GAP}{unit}"
     least = "at least " if rate.at_least else ""
     passes = f"the line rate{what}, {number}," if rate.is_line_rate else f"{least}{number}{what}"
-    whole_clause = f"passes {passes} {goal.clause}"
-    if begins:
-        whole_clause = f"{goal.clause[:1].upper()}{goal.clause[1:]} it passes {passes}"
-    return f"{whole_clause}{_bounds_clause(rate, write, unit)} ({goal.name}){_queue_clause(rate.queue, write, unit)}"
+    meets = goal.clause if rate.queue is None else f"{goal.clause} and without a growing queue"
+    whole_clause = f"{meets[:1].upper()}{meets[1:]} it passes {passes}" if begins else f"passes {passes} {meets}"
+    queue = _queue_clause(rate.queue, goal, write, unit)
+    return f"{whole_clause}{_bounds_clause(rate, write, unit)} ({goal.name}){queue}"
 
 
 def _bounds_clause(rate: Bounded, write: Writer, unit: str) -> str:
     """Returns what else trials showed: where no load passed, and what happened in between."""
-    sustained = " and without a growing queue" if rate.queue is not None else ""
     if not rate.is_zone:
         if rate.upper is None:
-            return sustained
+            return ""
         if rate.value != rate.lower:
             return f", interval {interval(rate, write)}{GAP}{unit}"
-        return f"{sustained}, and no load from {write.up(rate.upper)}{GAP}{unit} on"
+        return f", and no load from {write.up(rate.upper)}{GAP}{unit} on"
     told = [f"every trial up to {write.down(rate.lower or 0.0)}{GAP}{unit}"]
     if rate.upper is not None:
         told.append(f"none above {write.up(rate.upper)}{GAP}{unit}")
@@ -105,15 +104,16 @@ def _bounds_clause(rate: Bounded, write: Writer, unit: str) -> str:
     if rate.shared_core:
         told.append("by what other programs leave of the CPU")
     half = f"; half of the trials passed at {write(rate.half)}{GAP}{unit}" if rate.half is not None else ""
-    return f"{sustained}: {', '.join(told)}{half}"
+    return f": {', '.join(told)}{half}"
 
 
-def _queue_clause(queue: Queue | None, write: Writer, unit: str) -> str:
+def _queue_clause(queue: Queue | None, goal: Goal, write: Writer, unit: str) -> str:
     if queue is None:
         return ""
     burst = f"{write.down(queue.burst_frames_per_s)}{GAP}{unit}"
     lasted = format_duration_s(queue.trial_s).replace(" ", GAP)
-    return f"; a queue of {whole(queue.frames)} frames let {burst} through {lasted} without loss"
+    lost = goal.clause if goal.loss_ratio else "without loss"
+    return f"; a queue of {whole(queue.frames)} frames let {burst} through {lasted} {lost}"
 
 
 def _floor_clause(rate: Bounded, floor: LossFloor, goal: Goal, what: str, write: Writer, unit: str) -> str:
