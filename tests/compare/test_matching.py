@@ -8,8 +8,7 @@ from nicbench.compare.entry import Entry
 from nicbench.compare.matching import match_points
 from nicbench.compare.merged_summary import divide_by_ports, merge_summaries, plan_of_all, unify_scopes
 from nicbench.compare.naming import name_entries
-from nicbench.core.imported import ImportedRow
-from nicbench.core.result import Bounded, Spread
+from nicbench.core.result import Bounded, ImportedRow, Spread
 
 from ._entries import OPTIONS, entry, plan, published, rate, result
 

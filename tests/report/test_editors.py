@@ -34,8 +34,7 @@ from nicbench.report.editors.tables import (
 from nicbench.report.editors.words import rate_decimals, share_text
 from nicbench.report.gather import gather
 from nicbench.report.numbers import UNKNOWN
-from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import RATE, FilmRun, trusted_number
+from nicbench.stats.frames import RATE, FilmRun, Target, trusted_number
 from nicbench.store import RunFolder
 
 from . import _editors

@@ -20,7 +20,7 @@ from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import studies
 from nicbench.report.statistics.cells import within
 from nicbench.report.statistics.view import StatisticsView, statistics_view
-from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.intervals import IntervalSpec
 
 from . import _editors
 

@@ -13,9 +13,9 @@ from nicbench.bench_file.models import BenchFile, TestSpec
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, quote
 from nicbench.bench_file.reader import Node, read
 from nicbench.bench_file.sections import Step
-from nicbench.core.capture import CaptureSizes, WrongCaptureError, read_sizes
 from nicbench.core.errors import BenchFileError
 from nicbench.core.frame_size import CAPTURE
+from nicbench.core.traffic import CaptureSizes, WrongCaptureError, read_sizes
 from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host
 

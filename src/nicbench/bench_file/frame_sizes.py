@@ -12,7 +12,7 @@ from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.core.errors import nearest_name
 from nicbench.core.frame_size import CAPTURE, IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep, WeightedSize
-from nicbench.core.headers.tunnels import Tunnel, inner_version, tunnel_bytes, tunnel_words
+from nicbench.core.headers import Tunnel, inner_version, tunnel_bytes, tunnel_words
 from nicbench.core.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
 
 FCS_BYTES: Final = 4

@@ -14,7 +14,7 @@ from nicbench.bench_file.sections import Reading, Step
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.hosts.options import Card, VmOptions
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.interfaces.base import Port
 
 # The key ``on``: it names the host of the bench file on which a lab, a namespace or a container is made.
 

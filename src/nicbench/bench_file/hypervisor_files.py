@@ -9,7 +9,7 @@ from typing import Final
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Problem, WrongBenchFileError
 from nicbench.bench_file.reader import Node
-from nicbench.core.hypervisor import Hypervisor, HypervisorFiles, HypervisorTable
+from nicbench.core.machine import Hypervisor, HypervisorFiles, HypervisorTable
 from nicbench.system.hypervisor.esxi import read_esxcli
 from nicbench.system.hypervisor.libvirt import read_domain
 

@@ -10,8 +10,8 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Problem, quote
 from nicbench.bench_file.reader import Node
 from nicbench.hosts.specs import spec_of
-from nicbench.testbed.interfaces.dpdk_devices import addresses_of_vdev, interfaces_of_vdev, pci_address
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.interfaces.cards import addresses_of_vdev, interfaces_of_vdev, pci_address
 
 # What nicbench makes for ports: namespaces (``create``), addresses (``ip`` with a prefix length), bonds, RDMA.
 

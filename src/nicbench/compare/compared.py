@@ -10,10 +10,9 @@ from typing import Final
 
 from nicbench.compare.claims import Basis, SideClaim, claim_of
 from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
-from nicbench.stats.bootstrap import IntervalSpec
-from nicbench.stats.compare import Comparison, compare, compare_pairs, correct_by_holm
-from nicbench.stats.numerals import decimals_above_one, figures, probability
-from nicbench.stats.rank_tests import fewest_runs
+from nicbench.core.units import decimals_above_one, figures, probability
+from nicbench.stats.compare import Comparison, compare, compare_pairs, correct_by_holm, fewest_runs
+from nicbench.stats.intervals import IntervalSpec
 from nicbench.stats.wording import arithmetic, could_show, explain_no_claim, sentence
 
 MOST_SIDES: Final = 5

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from nicbench.core.imported import ImportOrigin
 from nicbench.core.plan import Plan
-from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.result import ImportOrigin, Result, ResultVerdict
 from nicbench.core.turn import DEFAULT
 
 

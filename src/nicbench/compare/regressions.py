@@ -18,8 +18,8 @@ from nicbench.compare.points import (
     quantity_of,
 )
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
+from nicbench.core.units import figures, probability
 from nicbench.methods.base import main_values
-from nicbench.stats.numerals import figures, probability
 from nicbench.stats.sample import Span, span_of
 
 FEWEST_RUNS: Final = 4
@@ -161,8 +161,8 @@ def _judge_by_runs(
         return None
     # Imported here: they are slow to load, and not needed for single runs.
     from nicbench.compare.claims import Basis, claim_of, median_span
-    from nicbench.stats.bootstrap import IntervalSpec
     from nicbench.stats.compare import ClaimOutcome, compare
+    from nicbench.stats.intervals import IntervalSpec
 
     found = compare(("this", new), ("before", old), IntervalSpec(seed=_SEED))
     effect, test = found.effect, found.test

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.imported import Erratum
 from nicbench.core.reading import PortFigures
+from nicbench.core.result import Erratum
 
 FORMAT = "1.3"
 """Of the document. A new key makes it 1.1; a key that is gone, or means something else, 2.0."""

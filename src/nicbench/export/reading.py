@@ -9,8 +9,17 @@ from pydantic import BaseModel
 
 from nicbench.compare.merged_summary import unfinished_summary
 from nicbench.core.events import ResultReady, RunStarted
-from nicbench.core.imported import ImportedRow
-from nicbench.core.result import Bounded, Result, ResultVerdict, RunStatistics, Spread, Summary, Value, name_of_test
+from nicbench.core.result import (
+    Bounded,
+    ImportedRow,
+    Result,
+    ResultVerdict,
+    RunStatistics,
+    Spread,
+    Summary,
+    Value,
+    name_of_test,
+)
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue, RunOfExport
 from nicbench.export.tables import unit_of
 from nicbench.export.text import storable, storable_deeply

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
-from nicbench.core.imported import Erratum
+from nicbench.core.result import Erratum
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
 from nicbench.store.files import json_text
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import UsageError
-from nicbench.core.imported import ImportCheck
-from nicbench.core.result import Result
+from nicbench.core.result import ImportCheck, Result
 from nicbench.importing.cells import MOST_ROWS, Cell, Sheet, decode, read_bytes
 from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.formats.base import Format

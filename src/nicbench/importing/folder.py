@@ -10,10 +10,9 @@ from typing import Any
 
 from nicbench import __version__
 from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
-from nicbench.core.imported import NOT_MEASURED, ImportedFile, ImportOrigin
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find_one
-from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.result import NOT_MEASURED, ImportedFile, ImportOrigin, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.importing.files import GivenFile
 from nicbench.importing.monitored import Monitored, plans, rows, words

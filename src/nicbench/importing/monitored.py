@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nicbench.core.errors import UsageError
-from nicbench.core.monitor import MonitorPlan
+from nicbench.core.machine import MonitorPlan
 from nicbench.importing.cells import decode, read_bytes
 from nicbench.importing.files import GivenFile
 from nicbench.importing.nmon import ENDING, Recording, read_nmon

@@ -18,7 +18,7 @@ from nicbench.importing.digits import restore_digits
 from nicbench.importing.plausible import EXACT, Comparison, Finding
 from nicbench.importing.rows import Figure
 from nicbench.importing.wholes import Part, Whole, find_wholes, range_of
-from nicbench.stats.ranges import Range, find_deviation_range, find_median_range, find_sum_range
+from nicbench.stats.sample import Range, find_deviation_range, find_median_range, find_sum_range
 
 Divisor = Literal["n", "n - 1"]
 _DIVISORS: Final[tuple[Divisor, ...]] = ("n", "n - 1")

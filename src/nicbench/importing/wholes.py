@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nicbench.core.table import ImportStatistics
 from nicbench.importing.across_rows import Group, PlausibleRow
 from nicbench.importing.rows import Figure
-from nicbench.stats.ranges import Range
+from nicbench.stats.sample import Range
 
 
 @dataclass(frozen=True, slots=True)

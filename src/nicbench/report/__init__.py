@@ -3,7 +3,7 @@ report never touches a host.
 
 Is one document of typed blocks (``report/document/blocks.py``). ``report/gather.py`` reads the run folder into a
 ``Report``; ``report/sections`` has a function for each section, from what is known to blocks;
-``report/layouts/NAME.py`` puts sections in order, so a layout is that file and a name in ``core/report_options.py``.
+``report/layouts/NAME.py`` puts sections in order, so a layout is that file and a name in ``core/plan.py``.
 ``report/html.py``, ``report/pdf`` and ``report/markdown.py`` write the same document; ``document/paper.py`` takes out
 what only a screen needs. Sections make text by ``document/inlines.py``, which makes steering characters in the text
 of others visible, and tables by ``document/tables.py``; their headings begin at level 2. ``document/finishing.py``
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 
 __all__ = ["Format", "build", "build_formats"]
 

@@ -9,9 +9,9 @@ from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Final
 
-from nicbench.core.forms import SCALES, Form
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spread, Value, number_of
 from nicbench.core.table import Aspect, Column
+from nicbench.core.units import SCALES, Form
 from nicbench.report.numbers import (
     UNKNOWN,
     Writer,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nicbench.core.round import CpuUser, MachineCpu, Round
-from nicbench.stats.cpu_users import greatest
+from nicbench.stats.cpu import greatest
 
 USERS: Final[Mapping[CpuUser, str]] = MappingProxyType(
     {"own": "the test", "kernel": "the kernel", "nicbench": "nicbench", "stranger": "a stranger"}

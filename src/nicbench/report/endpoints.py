@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.plan import Plan
+from nicbench.core.round import EndpointFacts
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.numbers import UNKNOWN
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find_one
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.core.turn import combination_name, combinations
+from nicbench.core.units import SCALES, suitable_form
 from nicbench.methods.base import Method
 from nicbench.report.cells import factor_of, number_in, texts
 

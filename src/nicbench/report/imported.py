@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nicbench.core.imported import ImportOrigin
 from nicbench.core.registry import find
-from nicbench.core.result import Result, Summary
+from nicbench.core.result import ImportOrigin, Result, Summary
 from nicbench.methods.base import Method
 from nicbench.report.numbers import trim, whole
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.result import Bounded, Result, Spread, Value
 from nicbench.core.table import Column, ResultTable
+from nicbench.core.units import SCALES, suitable_form
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.section import LOAD, load_words
 

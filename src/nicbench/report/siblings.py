@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from nicbench.core.forms import Form
 from nicbench.core.result import Result
 from nicbench.core.table import Column, ResultTable
+from nicbench.core.units import Form
 
 Among = Callable[[Column], Sequence[Result]]
 """The results whose values decide how many decimals a column has."""

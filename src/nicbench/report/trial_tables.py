@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nicbench.core.frame_size import label_of
+from nicbench.core.judging import Reason
 from nicbench.core.reading import Flows, HealthEvent, HealthLevel, Intervals, Measure, Reordering
 from nicbench.core.result import Result, title_of_test
-from nicbench.core.trial import LossBeside, LossPlace, Purpose, Reading, Trial
-from nicbench.core.verdict import Reason
+from nicbench.core.trial import OF_THE_TESTER, LossBeside, LossPlace, Purpose, Reading, Trial
 from nicbench.report.document.blocks import Drawing
 from nicbench.report.numbers import mpps
 from nicbench.stats.ports import find_telling_trial
@@ -178,9 +178,6 @@ def _sum_over_time(parts: list[Intervals]) -> Over100Ms | None:
     )
 
 
-_OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """A column: a place, the counters that cover it, and the frames lost there in all trials of the table."""
@@ -227,7 +224,7 @@ def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
     lossy = [
         trial
         for trial in trials
-        if trial.request.purpose not in (*_OF_THE_TESTER, Purpose.MEMBERSHIP)
+        if trial.request.purpose not in (*OF_THE_TESTER, Purpose.MEMBERSHIP)
         and trial.reading.unexplained is not None
         and (trial.reading.counts.lost > 0 or trial.reading.ledger_faults)
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nicbench.core.monitor import MonitorCost, MonitorPlan
+from nicbench.core.machine import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.report.moved import METRICS as MOVED
 from nicbench.report.moved import MovedData, moved_data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
-from nicbench.core.tuning import Outcome, TunedSetting, Values
+from nicbench.core.plan import Outcome, TunedSetting, Values
 from nicbench.core.turn import DEFAULT
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError

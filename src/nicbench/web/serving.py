@@ -21,8 +21,8 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from nicbench.core.controller import is_loopback
 from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.machine import is_loopback
 from nicbench.lake.place import Lake
 from nicbench.store import reading
 from nicbench.store.index import IndexedRuns, newest_known

@@ -20,8 +20,8 @@ from nicbench.compare.importance import NOT_RECORDED, shorten_apart
 from nicbench.compare.regressions import MOST_RUNS, Check, Outcome, Row, check_regressions
 from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
+from nicbench.core.units import figures, round_up
 from nicbench.lake.place import Lake, find_lake
-from nicbench.stats.numerals import figures, round_up
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
 from nicbench.store.listing import open_run, path_of

@@ -14,7 +14,7 @@ from typing import Final
 
 from nicbench.compare.history.figures import Figure
 from nicbench.compare.regressions import FEWEST_RUNS, MOST_RUNS, Judgement, Outcome, judge
-from nicbench.stats.changes import split_at_changes
+from nicbench.stats.drift import split_at_changes
 
 TOLERANCE_RATIO: Final = 0.01
 """Smaller changes are not claimed where nothing else is asked for."""

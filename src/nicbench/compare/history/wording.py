@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from nicbench.compare.history.figures import Figure, Measure, Told
 from nicbench.compare.history.selection import text_of
-from nicbench.core.forms import SCALES, default_form, suitable_form
 from nicbench.core.result import LimitedBy
 from nicbench.core.turn import DEFAULT
-from nicbench.stats.numerals import figures, round_up
+from nicbench.core.units import SCALES, default_form, figures, round_up, suitable_form
 
 
 def figure_in_words(told: Told, figure: Figure) -> str:

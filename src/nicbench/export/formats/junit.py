@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
+from nicbench.core.judging import Finding
 from nicbench.core.plan import ThresholdRow
 from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
-from nicbench.core.verdict import Finding
 from nicbench.export.document import ExportDocument, ExportedResult
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource

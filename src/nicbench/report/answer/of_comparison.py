@@ -13,13 +13,13 @@ from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
 from nicbench.core.result import PASSES_NOTHING, Result, ResultVerdict, Spread, number_of
 from nicbench.core.table import Goal
+from nicbench.core.units import decimals_above_one
 from nicbench.report.answer.sentences import and_list, state_rows
 from nicbench.report.comparison import Comparison
 from nicbench.report.numbers import significant, speak_number
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
-from nicbench.stats.numerals import decimals_above_one
 from nicbench.stats.sample import Span
 
 _SPOKEN_OUT: Final = 2

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nicbench.core.judging import Reason
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Result
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import format_ratio
-from nicbench.core.verdict import Reason
 from nicbench.methods.base import Method
 from nicbench.report.answer.sentences import subject_in
 from nicbench.report.numbers import whole

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Spread, Value, number_of
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
+from nicbench.core.units import SCALES, suitable_form
 from nicbench.report.cells import texts, writer
 from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell

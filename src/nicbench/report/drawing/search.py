@@ -13,10 +13,10 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.result import Bounded, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.core.trial import Trial
+from nicbench.core.units import SCALES, suitable_form
 from nicbench.report.cells import factor_of, number_in, text_of, with_unit
 from nicbench.report.drawing.charts import DASHES, Format, finish_chart
 from nicbench.report.drawing.svg import MUTED, SERIES, inline

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicbench.compare.compared import PointComparison
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.statistics.view import StatisticsView
-from nicbench.stats.frames_runs import RUNS
+from nicbench.stats.frames import RUNS
 
 
 def compared_sentences(study: Study, statistics: StatisticsView) -> tuple[str, ...]:

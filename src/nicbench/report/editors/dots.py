@@ -13,7 +13,7 @@ from nicbench.report.drawing.charts import finish_chart
 from nicbench.report.drawing.run_columns import FORM, draw_parts, stride_of, ticks_of_runs
 from nicbench.report.drawing.svg import INK, SERIES, svg
 from nicbench.report.editors.study import OneWay, Study
-from nicbench.stats.frames_runs import RATE, trusted_number
+from nicbench.stats.frames import RATE, trusted_number
 
 _HEADROOM: Final = 1.08
 

@@ -17,7 +17,7 @@ from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finish
 from nicbench.report.drawing.svg import INK, SERIES, inline
 from nicbench.report.editors.study import OneWay
 from nicbench.report.editors.words import plain_rate, rate_decimals, rate_text, share_text
-from nicbench.stats.frames_runs import RATE, FilmRun, TriedPoint, trusted_number
+from nicbench.stats.frames import RATE, FilmRun, TriedPoint, trusted_number
 
 _APART: Final = 9
 """Horizontal distance in pixels between configurations at one number of instances."""

@@ -15,8 +15,20 @@ from nicbench.core.result import Result, name_of_test
 from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method, tables_of
 from nicbench.report.numbers import UNKNOWN
-from nicbench.stats.frames import FiguresOverRuns, SustainedInstances, Target, find_sustained
-from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, SUMMARY, FilmRun, TriedPoint, group_by_point
+from nicbench.stats.frames import (
+    INSTANCES,
+    RATE,
+    RUNS,
+    SUM,
+    SUMMARY,
+    FiguresOverRuns,
+    FilmRun,
+    SustainedInstances,
+    Target,
+    TriedPoint,
+    find_sustained,
+    group_by_point,
+)
 
 _ORDER: Final = ("read", "write")
 _DOING: Final = {"read": "Reading", "write": "Writing"}

@@ -15,8 +15,7 @@ from nicbench.report.cells import fill_digits, printed_digits
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import held_text, rate_decimals, rate_text, share_text
 from nicbench.report.numbers import UNKNOWN, mebibytes, megabytes, whole
-from nicbench.stats.frames import RunFigures
-from nicbench.stats.frames_runs import RATE, SUM, FilmRun, TriedPoint, trusted_number
+from nicbench.stats.frames import RATE, SUM, FilmRun, RunFigures, TriedPoint, trusted_number
 
 MOST_COLUMNS: Final = 26
 """Maximum number of columns in one table of numbers; with more, each configuration has a table of its own."""

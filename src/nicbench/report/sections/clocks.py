@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from nicbench.core.clocks.clock_mapping import ClockMapping
+from nicbench.core.clocks import ClockMapping
 from nicbench.core.units import format_digits
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
 from nicbench.report.document.inlines import inlines

@@ -8,10 +8,9 @@ from typing import Final
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
-from nicbench.core.units import format_digits
+from nicbench.core.units import figures, format_alike, format_digits
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
-from nicbench.stats.numerals import figures, format_alike
 
 _MOST_DECIMALS: Final = 6
 

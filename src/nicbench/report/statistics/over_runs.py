@@ -10,7 +10,7 @@ from nicbench.compare.points import PointValues
 from nicbench.core.result import RunStatistics
 from nicbench.core.turn import DEFAULT
 from nicbench.report.numbers import UNKNOWN
-from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.intervals import IntervalSpec
 from nicbench.stats.runs import describe_runs
 
 FEWEST_RUNS: Final = 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from nicbench.core.events import Event, RunFinished, RunStarted
-from nicbench.core.report_options import ReportWishes
+from nicbench.core.plan import ReportWishes
 
 # Points in time as people read them.
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.plan import Plan, PlannedTest, ReportWishes
 from nicbench.core.registry import find
-from nicbench.core.report_options import ReportWishes
 from nicbench.methods.base import Method
 from nicbench.report import disclosure
 from nicbench.report.answer.sentences import subject_of

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 from pydantic import Field, StringConstraints
 
 from nicbench.core.errors import UnknownFactError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.hosts.asking import output_of, values_of
 from nicbench.system.adapters.rdma import parse_rdma_links
 from nicbench.system.inventory.base import NOT_UNDERSTOOD

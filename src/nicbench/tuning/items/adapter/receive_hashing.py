@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool_queues import parse_hash_fields, parse_receive_hashing
 from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.errors import HostError, UnknownFactError
-from nicbench.core.tuning import Values
+from nicbench.core.machine import parse_cpu_list
+from nicbench.core.plan import Values
 from nicbench.hosts.asking import text_of, values_of
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts

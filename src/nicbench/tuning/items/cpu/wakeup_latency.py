@@ -11,7 +11,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.system.adapters.device_firmware import forms_of, parse_mlxconfig
 from nicbench.tuning.items._adapter import address_of, answer_of
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Place

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 _FAMILY = "inet"

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from nicbench.core.errors import UnknownFactError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.hosts.asking import values_of
 from nicbench.tuning.items._adapter import device_of
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.plan import Values
 from nicbench.core.quantity import Bytes
-from nicbench.core.tuning import Values
 from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
 
 _KIB = 1024

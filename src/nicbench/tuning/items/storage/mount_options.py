@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import Field, field_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
 from nicbench.tuning.items.storage._mounts import mounts_of
 

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
 
 _FOLDER = "/proc/fs/nfsd"
