@@ -9,7 +9,7 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.bench_file.reader import WrongBenchFileError
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 
 _FILE = """nicbench: 1
 title: a run

@@ -10,10 +10,10 @@ from nicbench.bench_file.examples import example
 from nicbench.bench_file.load import parse
 from nicbench.cli.commands.demo import known_device, with_device
 from nicbench.cli.first_screen import WIDTH, known_words, screen
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 
 
 def result(configuration: str, frame_bytes: int, **values: Value) -> Result:

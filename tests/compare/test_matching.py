@@ -6,8 +6,7 @@ import pytest
 
 from nicbench.compare.entries import Entry, name_entries
 from nicbench.compare.matching import divide_by_ports, match_points, merge_summaries, plan_of_all, unify_scopes
-from nicbench.core.imported import ImportedRow
-from nicbench.core.result import Bounded, Spread
+from nicbench.core.result import Bounded, ImportedRow, Spread
 
 from ._entries import OPTIONS, entry, plan, published, rate, result
 

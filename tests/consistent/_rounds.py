@@ -18,12 +18,13 @@ import pytest
 import nicbench.run as running
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.bond import LinkFailureOutcome
-from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.round import (
     CpuUser,
+    EndpointFacts,
     Figures,
     Flow,
+    FrameFigures,
+    FrameTimes,
     Job,
     JobOutcome,
     MachineCpu,
@@ -32,7 +33,7 @@ from nicbench.core.round import (
     RoundRequest,
 )
 from nicbench.hosts.fake import FakeHost
-from nicbench.measure.player import FakePlayer
+from nicbench.measure.rounds import FakePlayer
 from nicbench.monitor.base import FakeMonitors
 from nicbench.stages import plan, rigs
 from nicbench.stats.latency import histogram_of

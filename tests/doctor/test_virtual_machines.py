@@ -12,8 +12,7 @@ from nicbench.doctor.checks.virtual_machines import (
     judge_memory,
 )
 from nicbench.system.inventory.meminfo import parse_meminfo
-from nicbench.testbed.vm.emulator import Emulator
-from nicbench.testbed.vm.kernel import Kernel
+from nicbench.testbed.vm.programs import Emulator, Kernel
 
 QEMU = Path("/usr/bin/qemu-system-x86_64")
 

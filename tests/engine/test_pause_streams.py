@@ -7,13 +7,12 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACContro
 from scapy.layers.l2 import Ether
 
 from nicbench.core.errors import UsageError
-from nicbench.core.headers.pause import Codepoint, PauseTrain, Pausing, pause_frame, pause_seconds
+from nicbench.core.headers import Codepoint, PauseTrain, Pausing, pause_frame, pause_seconds
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Purpose, TrialRequest
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_pause import is_beside, pause_requests, with_codepoint
-from nicbench.testbed.testers._engine_streams import stream_requests
-from nicbench.testbed.testers._engine_transmissions import transmission_s
+from nicbench.testbed.testers._engine_streams import is_beside, pause_requests, stream_requests, with_codepoint
+from nicbench.testbed.testers._packet_engine import transmission_s
 
 MAC = "02:00:00:00:00:09"
 WAY = Addressing(0, 1, "02:00:00:00:00:01", MAC, 4, "198.18.0.2", "198.19.0.2")

@@ -17,9 +17,8 @@ import pytest_asyncio
 from nicbench.hosts import close_connections
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.ssh import SshHost
-from nicbench.testbed.interfaces.base import Making
+from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.namespaces import make_namespaces, move_interfaces
-from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.guards import folder_of
 from nicbench.tuning.items.adapter.mtu import Mtu
 from nicbench.tuning.items.adapter.transmit_queue import TransmitQueue

@@ -14,10 +14,8 @@ from nicbench.importing.cells import read_sheet
 from nicbench.importing.columns import ImportOptions, choose_rows, parse_unit, plain
 from nicbench.importing.formats.base import Format
 from nicbench.importing.results import ImportedResults, import_results
-from nicbench.methods._frame_tables import IMPORTS
-from nicbench.methods.frames import Frames
-from nicbench.stats.frames import Target, find_sustained, summarise_run_figures
-from nicbench.stats.frames_runs import RATE, SUM, runs_of
+from nicbench.methods.frames import IMPORTS, Frames
+from nicbench.stats.frames import RATE, SUM, Target, find_sustained, runs_of, summarise_run_figures
 
 TARGET = Target()
 FPS = parse_unit("fps")

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.power import PowerFacts, PowerPart, PowerSource
+from nicbench.core.machine import PowerFacts, PowerPart, PowerSource
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.units import l2_bits_per_s
 from nicbench.measure.power.simulated import SimulatedMeter
-from nicbench.methods.energy.power import Power
+from nicbench.methods.power import Power
 from nicbench.report.tables import sections
 from nicbench.stats.power import rows_of
-from nicbench.testbed.simulated_power import SimulatedPower
+from nicbench.testbed.labs.base import SimulatedPower
 
 from .known import KnownContext, reading_of, run
 

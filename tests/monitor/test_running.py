@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from nicbench.core.errors import EngineError
 from nicbench.core.events import Bus, Event, Note
-from nicbench.core.monitor import MonitorPlan
+from nicbench.core.machine import MonitorPlan
 from nicbench.core.reading import ChangeKind
 from nicbench.monitor.client import MonitorClient
 from nicbench.monitor.running import CpuWatch, RunningMonitors, _WatchedMachine

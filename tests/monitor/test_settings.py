@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.bench_file.load import parse
 from nicbench.core.errors import BenchFileError
-from nicbench.core.monitor import MonitorSettings
+from nicbench.core.machine import MonitorSettings
 
 BENCH = """
 nicbench: 1

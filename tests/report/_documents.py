@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import html
 from nicbench.report.document.blocks import Block, Document
 from nicbench.report.document.finishing import finish_document

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nicbench.core.clocks.clock_mapping import ClockMapping, PtpState
+from nicbench.core.clocks import ClockMapping, PtpState
 from nicbench.core.plan import Plan
 from nicbench.core.trial import Purpose, Trial
 from nicbench.report.html import fragment

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nicbench.core.judging import Verdict
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, MachineCpu, ProcessShare, Round, RoundRequest
-from nicbench.core.verdict import Verdict
 from nicbench.report.document.blocks import Table, plain
 from nicbench.report.sections.watched import cpu_user_parts
 from nicbench.report.watched import list_cpu_users

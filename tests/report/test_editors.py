@@ -32,8 +32,7 @@ from nicbench.report.sections.editors import (
     sum_tables,
     sustained_rows,
 )
-from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import RATE, FilmRun, trusted_number
+from nicbench.stats.frames import RATE, FilmRun, Target, trusted_number
 from nicbench.store import RunFolder
 
 from . import _editors

@@ -10,10 +10,19 @@ from rich.console import Console
 
 from nicbench import report
 from nicbench.cli.summary_table import headline, print_summary
-from nicbench.core.frames import FrameFigures, FramesSpec, FrameTimes
+from nicbench.core.judging import Verdict
 from nicbench.core.result import Result
-from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.round import (
+    Figures,
+    FrameFigures,
+    FramesSpec,
+    FrameTimes,
+    Job,
+    JobOutcome,
+    JobSpec,
+    Round,
+    RoundRequest,
+)
 from nicbench.report.answer.of_run import sentences, study_in_brief
 from nicbench.report.document.blocks import plain
 from nicbench.report.editors import Study, directory_rows, kind_of, studies

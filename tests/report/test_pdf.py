@@ -13,7 +13,7 @@ import pypdf
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import layouts, pdf
 from nicbench.report.document.blocks import Block, Code, Document, FoldedBlocks, Row, Table, Text, plain
 from nicbench.report.document.making import NOTHING, cell, head, heading, heads, link, name, paragraph, table

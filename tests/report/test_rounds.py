@@ -12,15 +12,13 @@ import pytest
 
 from nicbench import report
 from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, PortBytes
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.events import Bus, RunFinished, RunStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Summary
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, RoundRequest
+from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, RoundRequest
 from nicbench.hosts.fake import FakeHost
-from nicbench.measure.player import FakePlayer
-from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
 from nicbench.monitor.base import FakeMonitors

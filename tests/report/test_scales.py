@@ -6,9 +6,9 @@ from typing import get_args
 
 import pytest
 
-from nicbench.core.forms import SCALES
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.table import Column, Form, ResultTable
+from nicbench.core.table import Column, ResultTable
+from nicbench.core.units import SCALES, Form
 from nicbench.report.cells import text_of
 from nicbench.report.document.blocks import plain
 from nicbench.report.numbers import significant

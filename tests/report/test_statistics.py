@@ -19,7 +19,7 @@ from nicbench.importing.reference.data_sets import data_set, results_of
 from nicbench.report.editors import compared_sentences, studies
 from nicbench.report.sections.statistics import within
 from nicbench.report.statistics import StatisticsView, statistics_view
-from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.intervals import IntervalSpec
 
 from . import _editors
 

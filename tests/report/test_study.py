@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nicbench import report
-from nicbench.core.report_options import ReportWishes
+from nicbench.core.plan import ReportWishes
 from nicbench.core.result import ResultVerdict
 from nicbench.report import html
 from nicbench.report.document.making import heading

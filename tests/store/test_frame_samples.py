@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench.core.errors import HostError
-from nicbench.core.frames import FramesSpec
+from nicbench.core.judging import Verdict
 from nicbench.core.result import Summary
-from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.round import FramesSpec, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.engine.binaries import find_binary
 from nicbench.store import RunFolder
 from nicbench.store.frame_samples import check_samples, write

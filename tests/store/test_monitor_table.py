@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench.core.errors import HostError
-from nicbench.core.monitor import MonitorCost
+from nicbench.core.machine import MonitorCost
 from nicbench.core.redaction import Redactor
 from nicbench.store import monitor_samples
 from nicbench.store.monitor_samples import MonitorLog

@@ -6,9 +6,8 @@ import io
 
 import pyarrow.parquet as pq
 
-from nicbench.core.frames import FrameFigures, FrameTimes
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.judging import Verdict
+from nicbench.core.round import Figures, Flow, FrameFigures, FrameTimes, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.stats.latency import histogram_of
 from nicbench.store.record_tables import rounds_parquet
 

@@ -10,7 +10,7 @@ import pytest
 
 from nicbench.core import registry
 from nicbench.core.errors import HostError, NotReadyError, UsageError
-from nicbench.core.tuning import Outcome, Values
+from nicbench.core.plan import Outcome, Values
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost

@@ -14,7 +14,7 @@ from tests.web._folders import make_run, started
 
 from nicbench.core.errors import InterruptedRunError
 from nicbench.core.events import Bus, Event, Note, RunFinished
-from nicbench.core.monitor import MonitorPlan
+from nicbench.core.machine import MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.core.result import ResultVerdict
 from nicbench.store.folder import RunFolder

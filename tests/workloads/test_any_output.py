@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.frames import FramesSpec
-from nicbench.core.round import Job, JobSpec
+from nicbench.core.round import FramesSpec, Job, JobSpec
 from nicbench.workloads.base import Output, Workload, WorkloadError
 from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.play import kinds

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nicbench.core.frames import FramesSpec
-from nicbench.core.round import JobSpec
+from nicbench.core.round import FramesSpec, JobSpec
 from nicbench.workloads.base import End, Output, WorkloadError
 from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.tools.nicbench_frames import NicbenchFrames

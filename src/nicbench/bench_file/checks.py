@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from nicbench.bench_file.frame_sizes import check_frame_sizes, sizes_of
 from nicbench.bench_file.models import BenchFile
-from nicbench.bench_file.reader import Node, Position, Problem, quote, suggest
+from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Reading, Step
 from nicbench.bench_file.traffic_checks import check_pattern, check_time_stamps, check_traffic
 from nicbench.bench_file.wiring import check_endpoints, check_frame_kinds, check_wiring
 from nicbench.core.base import why_of
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import Position, Problem, UsageError, quote, suggest
 from nicbench.core.frame_size import STREAMS, Mix
 from nicbench.core.registry import find
 from nicbench.core.round import JobSpec

@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile, Choice, TestSpec
-from nicbench.bench_file.reader import Node, Position, Problem, WrongBenchFileError, quote, read, suggest
+from nicbench.bench_file.reader import Node, WrongBenchFileError, read
 from nicbench.bench_file.sections import Step
-from nicbench.core.capture import CaptureSizes, WrongCaptureError, read_sizes
-from nicbench.core.errors import BenchFileError, nearest_name
+from nicbench.core.errors import BenchFileError, Position, Problem, nearest_name, quote, suggest
 from nicbench.core.frame_size import CAPTURE, IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep, WeightedSize
-from nicbench.core.headers.tunnels import Tunnel, inner_version, tunnel_bytes, tunnel_words
-from nicbench.core.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
+from nicbench.core.headers import Tunnel, inner_version, tunnel_bytes, tunnel_words
+from nicbench.core.traffic import (
+    ETHERNET_HEADER_BYTES,
+    CaptureSizes,
+    Frames,
+    StreamSpec,
+    Traffic,
+    WrongCaptureError,
+    read_sizes,
+)
 from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host
 

@@ -15,21 +15,12 @@ from nicbench.bench_file.frame_sizes import Extremes, read_captures
 from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
 from nicbench.bench_file.overlays import axes_of, merge_configurations
 from nicbench.bench_file.port_checks import ON, resolve_on
-from nicbench.bench_file.reader import (
-    LARGEST_FILE_BYTES,
-    Node,
-    Problem,
-    WrongBenchFileError,
-    merge_problems,
-    quote,
-    read,
-    suggest,
-)
+from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, WrongBenchFileError, merge_problems, read
 from nicbench.bench_file.sections import Reading, Step
 from nicbench.bench_file.wiring import clients_of_ports, count_ports
 from nicbench.core.base import why_of
-from nicbench.core.errors import UsageError
-from nicbench.core.hypervisor import Hypervisor, HypervisorFiles, HypervisorTable
+from nicbench.core.errors import Problem, UsageError, quote, suggest
+from nicbench.core.machine import Hypervisor, HypervisorFiles, HypervisorTable
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method

@@ -23,9 +23,10 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.bench_file.reader import Node, Problem, quote, suggest
+from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Reading
 from nicbench.core.base import Frozen
+from nicbench.core.errors import Problem, quote, suggest
 from nicbench.core.plan import Difference
 from nicbench.core.traffic import Name
 from nicbench.core.turn import DEFAULT, combination_name, combinations

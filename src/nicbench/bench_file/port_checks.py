@@ -10,14 +10,15 @@ from ipaddress import IPv4Network
 from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile, Choice
-from nicbench.bench_file.reader import Node, Problem, quote, suggest
+from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Reading, Step
+from nicbench.core.errors import Problem, quote, suggest
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.hosts.options import Card, VmOptions
 from nicbench.hosts.specs import spec_of
-from nicbench.testbed.interfaces.dpdk_devices import addresses_of_vdev, interfaces_of_vdev, pci_address
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.interfaces.cards import addresses_of_vdev, interfaces_of_vdev, pci_address
 
 # What nicbench makes for ports: namespaces (``create``), addresses (``ip`` with a prefix length), bonds, RDMA.
 

@@ -15,10 +15,10 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from nicbench.bench_file.reader import Node, Problem, quote, suggest
+from nicbench.bench_file.reader import Node
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.described import Unit
-from nicbench.core.errors import nearest_name
+from nicbench.core.errors import Problem, nearest_name, quote, suggest
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s, format_rate

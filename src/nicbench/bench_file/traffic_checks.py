@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.bench_file.reader import Node, Position, Problem, quote, suggest
+from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Step
 from nicbench.bench_file.wiring import check_wiring, is_testers
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import Position, Problem, UsageError, quote, suggest
 from nicbench.core.frame_size import IMIX, STREAMS
-from nicbench.core.headers.tunnels import OverIp, inner_version
+from nicbench.core.headers import OverIp, inner_version
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import Ability, StreamSpec, Traffic
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import FrameMethod, Method
 from nicbench.testbed.duts.base import Dut, FrameDut
-from nicbench.testbed.interfaces.options import Port
-from nicbench.testbed.wired import make_testbed_of_own_ports
+from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.real_hosts import make_testbed_of_own_ports
 
 _NEEDS = {
     "vlan": ("a tag", "`vlan: 100`"),

@@ -15,7 +15,8 @@ from nicbench.bench_file.port_checks import (
     check_made_ports,
     check_virtual_functions,
 )
-from nicbench.bench_file.reader import Node, Problem, quote, suggest
+from nicbench.bench_file.reader import Node
+from nicbench.core.errors import Problem, quote, suggest
 from nicbench.core.registry import find
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import Method

@@ -41,9 +41,8 @@ from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.core.units import format_bits_per_s
-from nicbench.stats.activity import Activity, Ended
+from nicbench.stats.activity import Activity, Ended, TimeLeft
 from nicbench.stats.rounds import moved_bits_per_s, what_of
-from nicbench.stats.time_left import TimeLeft
 
 ABOUT: Final = "about"
 """How an estimate is qualified: trials that are repeated, and what happens around them, take longer than foretold."""

@@ -27,8 +27,8 @@ from nicbench.core.redaction import Redactor
 from nicbench.core.result import ResultVerdict, Summary
 from nicbench.stages.time_plan import ends, list_planned
 from nicbench.stages.turns import summarise
+from nicbench.stats.activity import TimeLeft
 from nicbench.stats.intervals import Agreement
-from nicbench.stats.time_left import TimeLeft
 from nicbench.store import manifest
 from nicbench.store.confined import Fence, run_confined
 from nicbench.store.files import ERROR

@@ -15,12 +15,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.cli.fitting import ShownColumn, escape_texts, print_fitted, print_imported_table, print_studies
-from nicbench.core.forms import uncapitalise
-from nicbench.core.imported import NOT_MEASURED
 from nicbench.core.reading import PortFigures
-from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.core.result import NOT_MEASURED, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
-from nicbench.core.units import format_rate, format_ratio
+from nicbench.core.units import format_rate, format_ratio, uncapitalise
 from nicbench.report.answer.of_run import brief
 from nicbench.report.answer.of_run import briefs as studies_in_brief
 from nicbench.report.answer.sentences import brief as session_in_brief

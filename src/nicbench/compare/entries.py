@@ -22,9 +22,8 @@ from nicbench.compare.run_differences import (
     shorten,
 )
 from nicbench.core.errors import UsageError, suggest
-from nicbench.core.imported import ImportOrigin
 from nicbench.core.plan import Plan
-from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.core.result import ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.importing.reference.data_sets import as_run, data_set
 from nicbench.store.folder import RunFolder

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from nicbench.core.forms import SCALES, Form, suitable_form, uncapitalise
 from nicbench.core.registry import find, find_one
 from nicbench.core.result import Result, ResultVerdict, Value, counted_number, name_of_test
 from nicbench.core.table import Column
+from nicbench.core.units import SCALES, Form, Quantity, suitable_form, uncapitalise
 from nicbench.methods.base import Method, main_values
-from nicbench.stats.numerals import Quantity
 from nicbench.stats.sample import known_numbers
 
 _NOT_OF_A_POINT: Final = frozenset({"run"})

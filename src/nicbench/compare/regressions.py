@@ -22,8 +22,8 @@ from nicbench.compare.points import (
 from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary, Value
 from nicbench.core.turn import DEFAULT
+from nicbench.core.units import figures, probability
 from nicbench.methods.base import main_values
-from nicbench.stats.numerals import figures, probability
 from nicbench.stats.sample import Span, span_of
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import INVENTORY, machines_of
@@ -301,8 +301,8 @@ def _judge_by_runs(
         return None
     # Imported here: they are slow to load, and not needed for single runs.
     from nicbench.compare.claims import Basis, claim_of, median_span
-    from nicbench.stats.bootstrap import IntervalSpec
     from nicbench.stats.compare import ClaimOutcome, compare
+    from nicbench.stats.intervals import IntervalSpec
 
     found = compare(("this", new), ("before", old), IntervalSpec(seed=_SEED))
     effect, test = found.effect, found.test

@@ -11,7 +11,7 @@ from nicbench.doctor.base import Check, Examination, missing
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.testbed import l3fwd_build as l3fwd
+from nicbench.testbed.duts import l3fwd
 
 
 async def diagnose_this_machine() -> tuple[Check, ...]:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.imported import Erratum
 from nicbench.core.reading import PortFigures
+from nicbench.core.result import Erratum
 from nicbench.store.files import json_text
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")

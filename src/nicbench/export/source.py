@@ -10,9 +10,18 @@ from pydantic import BaseModel
 
 from nicbench.compare.matching import unfinished_summary
 from nicbench.core.events import ResultReady, RunStarted
-from nicbench.core.imported import ImportedRow
 from nicbench.core.plan import Plan
-from nicbench.core.result import Bounded, Result, ResultVerdict, RunStatistics, Spread, Summary, Value, name_of_test
+from nicbench.core.result import (
+    Bounded,
+    ImportedRow,
+    Result,
+    ResultVerdict,
+    RunStatistics,
+    Spread,
+    Summary,
+    Value,
+    name_of_test,
+)
 from nicbench.export.document import (
     ExportDocument,
     ExportedResult,

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nicbench.core.imported import Erratum
+from nicbench.core.result import Erratum
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
 from nicbench.store import parquet, record_tables
 from nicbench.store.files import damaged_error, json_text

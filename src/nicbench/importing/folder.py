@@ -13,11 +13,10 @@ from typing import Any, Final
 from nicbench import __version__
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
-from nicbench.core.imported import NOT_MEASURED, ImportCheck, ImportedFile, ImportOrigin
-from nicbench.core.monitor import MonitorPlan
+from nicbench.core.machine import MonitorPlan
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find_one
-from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.core.result import NOT_MEASURED, ImportCheck, ImportedFile, ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.importing.cells import MOST_ROWS, Cell, Sheet, decode, read_bytes
 from nicbench.importing.columns import ImportOptions, choose_rows

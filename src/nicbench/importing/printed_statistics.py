@@ -15,7 +15,7 @@ from typing import Final, Literal
 from nicbench.core.table import ImportStatistics, ImportTable
 from nicbench.importing.plausible import EXACT, Comparison, Finding, Group, PlausibleRow
 from nicbench.importing.rows import Figure
-from nicbench.stats.ranges import Range, find_deviation_range, find_median_range, find_sum_range
+from nicbench.stats.sample import Range, find_deviation_range, find_median_range, find_sum_range
 
 _FEWEST: Final = 6
 """Figures of a group that show how many digits it has; of fewer, the last printed one is the last."""

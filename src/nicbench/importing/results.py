@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nicbench.core.errors import Problem, UsageError, WrongFileError
-from nicbench.core.imported import Erratum, ImportCheck, ImportedRow
 from nicbench.core.registry import find
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Bounded, Erratum, ImportCheck, ImportedRow, Result, ResultVerdict
 from nicbench.core.table import ImportTable
 from nicbench.core.units import l2_bits_per_s
 from nicbench.importing.cells import Sheet

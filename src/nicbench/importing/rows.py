@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from nicbench.core.errors import Problem, quote
-from nicbench.core.imported import PrintedValue
+from nicbench.core.result import PrintedValue
 from nicbench.core.table import ImportTable, Quantity
 from nicbench.core.units import FRAME_OVERHEAD_BYTES, format_digits
 from nicbench.importing.cells import Cell, Sheet

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-from nicbench.core.monitor import MonitorPlan
+from nicbench.core.machine import MonitorPlan
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows, PathChanges
 from nicbench.core.round import MachineCpu

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nicbench.core.cpus import cpu_list
+from nicbench.core.machine import cpu_list
 from nicbench.hosts.base import Host
 from nicbench.testbed.labs.base import Testbed, TestHost
 

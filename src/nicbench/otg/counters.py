@@ -14,7 +14,7 @@ from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, 
 from nicbench.core.units import FRAME_OVERHEAD_BYTES
 from nicbench.engine.generator import FlowColumns, FlowLatency, FlowState, FlowTally, PortCounts
 from nicbench.engine.reading import require_consistent
-from nicbench.methods.served.transmission import Transmission
+from nicbench.methods.served import Transmission
 from nicbench.otg.flows import Flow
 from nicbench.stats.latency import add_percentiles, merge
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import Note, ResultReady, TrialFinished
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.trial import Purpose, Reading, Trial
 from nicbench.core.turn import DEFAULT
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.engine.generator import ColumnTally, FlowColumns, FlowState, FlowTally, Generator, PortCounts, Tally
 from nicbench.measure.surroundings import Look
 from nicbench.measure.trial_verdict import Evidence, judge

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 
 __all__ = ["Format", "build", "build_formats"]
 

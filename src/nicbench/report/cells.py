@@ -13,10 +13,9 @@ from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Final
 
-from nicbench.core.forms import SCALES, Form
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue, Result, Spread, Value, number_of
 from nicbench.core.table import Aspect, Column, Goal
-from nicbench.core.units import format_digits, format_duration_s
+from nicbench.core.units import SCALES, Form, format_digits, format_duration_s
 from nicbench.report.numbers import (
     THIN_SPACE,
     UNKNOWN,

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Difference, Plan
 from nicbench.core.registry import find_one
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.core.turn import RunCounts, Turn, combination_name, combinations
+from nicbench.core.units import SCALES, suitable_form
 from nicbench.methods.base import Method
 from nicbench.report.cells import factor_of, number_in, texts
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant

@@ -19,8 +19,21 @@ from nicbench.core.units import and_list
 from nicbench.methods.base import Method, tables_of
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics import StatisticsView
-from nicbench.stats.frames import FiguresOverRuns, HeldInstances, SustainedInstances, Target, find_sustained
-from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, SUMMARY, FilmRun, TriedPoint, group_by_point
+from nicbench.stats.frames import (
+    INSTANCES,
+    RATE,
+    RUNS,
+    SUM,
+    SUMMARY,
+    FiguresOverRuns,
+    FilmRun,
+    HeldInstances,
+    SustainedInstances,
+    Target,
+    TriedPoint,
+    find_sustained,
+    group_by_point,
+)
 
 _ORDER: Final = ("read", "write")
 _DOING: Final = {"read": "Reading", "write": "Writing"}

@@ -11,11 +11,17 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nicbench.core.described import NOTHING, DescribedPlugin, OneLine, Shape, Unit, shape_of, words_of
-from nicbench.core.forms import uncapitalise
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find, find_one
 from nicbench.core.traffic import Traffic
-from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s, format_rate, format_ratio
+from nicbench.core.units import (
+    format_bits_per_s,
+    format_digits,
+    format_duration_s,
+    format_rate,
+    format_ratio,
+    uncapitalise,
+)
 from nicbench.report.numbers import UNKNOWN, whole
 
 _HIDDEN = ("--runs", "--output", "-o")  # where a run was put says nothing of what was measured

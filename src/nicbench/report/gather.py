@@ -22,8 +22,7 @@ from nicbench.core.events import (
     TrialFinished,
     Waiting,
 )
-from nicbench.core.plan import Plan
-from nicbench.core.report_options import DEFAULT_WISHES
+from nicbench.core.plan import DEFAULT_WISHES, Plan
 from nicbench.core.result import Result, Summary
 from nicbench.core.round import Round
 from nicbench.core.trial import Purpose, Trial

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from nicbench.core.events import Event, RunFinished, RunStarted
-from nicbench.core.imported import ImportOrigin
+from nicbench.core.plan import ReportWishes
 from nicbench.core.registry import find
-from nicbench.core.report_options import ReportWishes
-from nicbench.core.result import Result, Summary
+from nicbench.core.result import ImportOrigin, Result, Summary
 from nicbench.methods.base import Method
 from nicbench.report.numbers import trim, whole
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from nicbench.core.bond import Bond
 from nicbench.core.events import CeilingFound, ConfigurationSet, Note, TesterLatencyFound
-from nicbench.core.plan import Plan
+from nicbench.core.plan import DEFAULT_WISHES, Plan, ReportWishes
 from nicbench.core.reading import Capture
-from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Purpose, Trial
 from nicbench.report.bonds import FailedLink

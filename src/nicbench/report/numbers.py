@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from types import MappingProxyType
 
-from nicbench.core.forms import SCALES, Form
+from nicbench.core import units as numerals
 from nicbench.core.result import Bounded
-from nicbench.core.units import format_digits, format_ratio
-from nicbench.stats import numerals
+from nicbench.core.units import SCALES, Form, format_digits, format_ratio
 
 _EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero

@@ -9,12 +9,11 @@ from itertools import groupby, takewhile
 from string import Formatter
 from typing import Any, Final
 
-from nicbench.core.forms import Form
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
-from nicbench.core.units import format_digits
+from nicbench.core.units import Form, format_digits
 from nicbench.report.cells import factor_of, known_within, number_in, text_of, texts, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.timing import Timing

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.plan import Plan, PlannedTest, ReportWishes
 from nicbench.core.registry import find
-from nicbench.core.report_options import ReportWishes
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import and_list
 from nicbench.methods.base import Method

@@ -9,14 +9,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.frame_size import label_of
+from nicbench.core.judging import Reason
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Value, name_of_test
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
-from nicbench.core.verdict import Reason
+from nicbench.core.units import SCALES, suitable_form
 from nicbench.methods.base import Method, tables_of
 from nicbench.report.cells import number_in, text_of, texts, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN

@@ -12,11 +12,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nicbench.core.monitor import MonitorCost, MonitorPlan
+from nicbench.core.machine import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.core.round import CpuUser, MachineCpu, Round
-from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, utilisation
-from nicbench.stats.cpu_users import greatest
+from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, greatest, utilisation
 from nicbench.store import monitor_samples
 
 _MOST: Final = 6

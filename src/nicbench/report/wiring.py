@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any
 
 from nicbench.core.bond import Bond
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.pattern import Pattern, Way, ways_of
 from nicbench.core.plan import Plan
+from nicbench.core.round import EndpointFacts
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.answer.sentences import dut_name, is_of_session
 from nicbench.report.numbers import UNKNOWN

@@ -13,10 +13,9 @@ from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.vm import VmHost
 from nicbench.testbed.interfaces.base import Making
 from nicbench.testbed.interfaces.bond import make_bonds
-from nicbench.testbed.interfaces.dpdk_devices import bind_cards
+from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions
+from nicbench.testbed.interfaces.host_interfaces import make_rdma_devices
 from nicbench.testbed.interfaces.namespaces import assign_addresses, make_namespaces, move_interfaces
-from nicbench.testbed.interfaces.rdma import make_rdma_devices
-from nicbench.testbed.interfaces.virtual_function import make_virtual_functions
 from nicbench.testbed.vm.booting import boot
 from nicbench.tuning.changes import Changes
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import NicbenchError, NothingMeasuredError, ToolsFailedError
+from nicbench.core.judging import Sample
 from nicbench.core.result import Bounded, Result, ResultVerdict, Value, number_of
 from nicbench.core.round import Round
-from nicbench.core.verdict import Sample
 from nicbench.methods.base import main_values
 
 _OPTIONS = "compare each test's options with the ports of the bench file (both are in plan.json)"

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.controller import Controller
 from nicbench.core.errors import NotReadyError
-from nicbench.core.power import PowerFacts
+from nicbench.core.machine import Controller, PowerFacts
 from nicbench.core.trial import Trial
 from nicbench.measure.power.meter import LiveMeter, Meter, MeteredMachine
 from nicbench.measure.power.simulated import SimulatedMeter

@@ -22,9 +22,8 @@ from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.vm import VmHost
-from nicbench.testbed.interfaces.options import Port
-from nicbench.testbed.vm.emulator import find_emulator
-from nicbench.testbed.vm.kernel import find_kernel, own_kernel
+from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.vm.programs import find_emulator, find_kernel, own_kernel
 from nicbench.tuning.lock import holder_words
 from nicbench.tuning.record import RUNTIME_FOLDER, has_records
 from nicbench.workloads.base import Workload

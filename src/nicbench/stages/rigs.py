@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from nicbench.bench_file.frame_sizes import settle_captures, smallest_frame_bytes
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.clocks.clock import ClockOffset
-from nicbench.core.cpus import NumaNode
+from nicbench.core.clocks import ClockOffset
 from nicbench.core.errors import NotReadyError
 from nicbench.core.events import Bus, Note, StageStarted, TestStarted
 from nicbench.core.judging import Thresholds
+from nicbench.core.machine import NumaNode
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Result
 from nicbench.core.turn import Turn
@@ -29,12 +29,12 @@ from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.ledger.reader import LedgerReader
-from nicbench.measure.port_bytes import interfaces_of
 from nicbench.measure.queues.reader import QueueReader
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
+from nicbench.measure.witnesses import interfaces_of
 from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
@@ -43,7 +43,7 @@ from nicbench.stages.power import find_meter
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
 from nicbench.stages.tester_driver import settle_driver
-from nicbench.stats.time_left import duration_s
+from nicbench.stats.activity import duration_s
 from nicbench.store.folder import RunFolder
 from nicbench.store.stop_request import end_where_asked
 from nicbench.testbed.duts.base import Addressing, Dut, EndpointDut, FrameDut

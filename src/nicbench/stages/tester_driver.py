@@ -25,10 +25,10 @@ from nicbench.stages.hosts import machine_of_lab
 from nicbench.store.folder import RunFolder
 from nicbench.system.xdp.abilities import abilities_of
 from nicbench.system.xdp.tester import BY_THE_KERNEL, IN_A_LAB, LAB_DEVICE, interface_lacks, kernel_lacks
+from nicbench.testbed.interfaces.base import Port
 from nicbench.testbed.interfaces.host_interfaces import check_interface, interfaces_of
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.real_hosts import TESTER
 from nicbench.testbed.testers.packets import ALWAYS
-from nicbench.testbed.wired import TESTER
 
 XDP: Final = "xdp"
 _LAST: Final = "net_af_packet"

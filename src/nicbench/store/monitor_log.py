@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from nicbench.core.monitor import MonitorCost
+from nicbench.core.machine import MonitorCost
 
 Row = tuple[int, str, float, int, int, str | None, str, str, str, int | None]
 """Session, host, seconds since the session began, time, interval (both ns), trial, metric, of what, kind, value."""

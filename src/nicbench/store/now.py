@@ -17,7 +17,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Event, RoundBegun, RunFinished, StageStarted, TestStarted, TrialStarted
-from nicbench.stats.time_left import Estimate
+from nicbench.stats.activity import Estimate
 from nicbench.store import reading
 from nicbench.store.files import json_text
 

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nicbench.core.frames import FrameFigures
-from nicbench.core.round import Flow, Job, JobOutcome, Round
+from nicbench.core.round import Flow, FrameFigures, Job, JobOutcome, Round
 from nicbench.core.trial import Trial
 from nicbench.stats.latency import percentiles_ns
 from nicbench.store.files import json_text

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.errors import NotReadyError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.hosts.owner import Owner, start_ticks
 from nicbench.tuning.runtime_folder import PRIVATE_FILE, make_run_folder, refuse_state, refuse_strangers
 from nicbench.tuning.undo.base import AnyUndo

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.core.base import Frozen
-from nicbench.core.controller import Controller
 from nicbench.core.errors import UsageError
+from nicbench.core.machine import Controller
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost

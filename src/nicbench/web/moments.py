@@ -37,7 +37,7 @@ from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.core.units import format_bits_per_s
-from nicbench.stats.latency_bins import bin_counts
+from nicbench.stats.latency import bin_counts
 from nicbench.stats.rounds import moved_bits_per_s, words_of
 from nicbench.store.histograms import decode
 

@@ -27,8 +27,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from nicbench.core.controller import is_loopback
 from nicbench.core.errors import BusyError, HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.machine import is_loopback
 from nicbench.core.redaction import make_visible
 from nicbench.core.registry import find
 from nicbench.lake.place import Lake

@@ -9,8 +9,8 @@ import signal
 from collections.abc import Mapping
 from typing import Final
 
-from nicbench.core.cpus import RanOn
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.machine import RanOn
 from nicbench.core.round import Figures, Job, JobOutcome, Placement, RoundRequest
 from nicbench.hosts.asking import read_placement
 from nicbench.hosts.base import Host

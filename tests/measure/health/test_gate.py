@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.reading import HealthEvent, MachineHealth, Measure
-from nicbench.core.verdict import Reason
 from nicbench.hosts.asking import split_sections
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.headers.fields import Fields, Sweep
-from nicbench.core.queues import ReceiveHash
+from nicbench.core.headers import Fields, Sweep
+from nicbench.core.machine import ReceiveHash
 from nicbench.core.reading import Counts
 from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.core.trial import StreamReading
 from nicbench.measure.queues.expectation import NotExpectedError, expected_frames, queues_of_flows
 from nicbench.measure.queues.reader import hash_of
+from nicbench.testbed.addressing import flow_headers
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.flow_headers import flow_headers
 
 # Microsoft, "Verifying the RSS Hash Calculation".
 KEY = (

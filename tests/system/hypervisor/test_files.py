@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.bench_file.reader import WrongBenchFileError
-from nicbench.core.hypervisor import HypervisorTable
+from nicbench.core.machine import HypervisorTable
 from nicbench.system.hypervisor.esxi import read_esxcli
 from nicbench.system.hypervisor.libvirt import read_domain
 

@@ -20,8 +20,8 @@ import pytest
 from tests.system.redfish._bmc import PASSWORD, USER, Bmc, resources, serving
 
 from nicbench.compare.run_differences import importance_of, is_identity
+from nicbench.core.plan import Outcome
 from nicbench.core.redaction import Redactor
-from nicbench.core.tuning import Outcome
 from nicbench.hosts.fake import FakeHost
 from nicbench.report.system_table import system_table
 from nicbench.system.inventory.collect import REASONS, collect_host

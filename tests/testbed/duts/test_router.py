@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import NotReadyError
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts.router import Router, RouterOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed

@@ -12,10 +12,9 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure.host_readings import parse_counters
 from nicbench.system.adapters.rdma import gid_index_of, gid_of, parse_rdma_links
-from nicbench.testbed.interfaces import rdma
-from nicbench.testbed.interfaces.base import Making
-from nicbench.testbed.interfaces.options import Port
-from nicbench.testbed.interfaces.rdma import GIDS_SCRIPT, make_rdma_devices
+from nicbench.testbed.interfaces import host_interfaces as rdma
+from nicbench.testbed.interfaces.base import Making, Port
+from nicbench.testbed.interfaces.host_interfaces import GIDS_SCRIPT, make_rdma_devices
 from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.delete_rdma_link import DeleteRdmaLink

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.labs.base import Endpoint
 from nicbench.testbed.shares.base import Share
-from nicbench.testbed.shares.sftp import Sftp
+from nicbench.testbed.shares.protocols import Sftp
 
 FOUND = {"socat": "/usr/bin/socat", "sftp-server": "/usr/lib/openssh/sftp-server"}
 

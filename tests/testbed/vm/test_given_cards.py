@@ -11,7 +11,7 @@ from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.options import VmOptions
-from nicbench.testbed.vm.placing import give_cards
+from nicbench.testbed.vm.command import give_cards
 from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.restore_driver import RestoreDriver

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.errors import NotReadyError
+from nicbench.core.plan import Outcome, TunedSetting
 from nicbench.core.registry import find
-from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.items.adapter.receive_hashing import arguments_of, weighted_table
 from nicbench.tuning.items.base import Item

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.tuning import Outcome, TunedSetting
+from nicbench.core.plan import Outcome, TunedSetting
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.tuning.items.base import CannotSetError

@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.headers.flow_rules import FlowRule
-from nicbench.core.queues import ReceiveHash
+from nicbench.core.headers import FlowRule
+from nicbench.core.machine import ReceiveHash
+from nicbench.core.plan import Outcome
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec
-from nicbench.core.tuning import Outcome
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.queues.expectation import queues_of_flows
 from nicbench.system.adapters.flow_rules import parse_flow_rules

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.errors import NotReadyError
+from nicbench.core.plan import Outcome, TunedSetting
 from nicbench.core.registry import find
-from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.tuning.items.base import CannotSetError, Item

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.tuning import Outcome
+from nicbench.core.plan import Outcome
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import tune
 

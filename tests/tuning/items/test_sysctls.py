@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.tuning import Outcome
+from nicbench.core.plan import Outcome
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.kernel.sysctls import SysctlOptions, Sysctls, path_of

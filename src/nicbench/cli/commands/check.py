@@ -27,8 +27,8 @@ from nicbench.compare.regressions import (
 )
 from nicbench.compare.run_differences import NOT_RECORDED, Difference, find_differences, shorten_apart
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
+from nicbench.core.units import figures, round_up
 from nicbench.lake.place import Lake, find_lake
-from nicbench.stats.numerals import figures, round_up
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
 from nicbench.store.listing import open_run, path_of

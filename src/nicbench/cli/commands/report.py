@@ -11,7 +11,7 @@ import typer
 from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunReference, RunsFolder, kinds
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.core.errors import HostError, NicbenchError
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import Format
 from nicbench.store.folder import RunFolder, refuse_damaged
 from nicbench.store.listing import open_run

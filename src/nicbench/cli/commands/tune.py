@@ -12,7 +12,7 @@ from nicbench.cli.options import BenchPath, Json
 from nicbench.cli.output import print_json, results, say
 from nicbench.cli.plan_table import print_tuning, tuning_document
 from nicbench.core.errors import NotReadyError
-from nicbench.core.tuning import Outcome
+from nicbench.core.plan import Outcome
 
 if TYPE_CHECKING:
     from nicbench.stages.presence import Presence

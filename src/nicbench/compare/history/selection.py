@@ -15,10 +15,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure, Told
 from nicbench.core.errors import UsageError
-from nicbench.core.forms import SCALES, default_form, suitable_form
 from nicbench.core.result import LimitedBy
 from nicbench.core.turn import DEFAULT
-from nicbench.stats.numerals import figures, round_up
+from nicbench.core.units import SCALES, default_form, figures, round_up, suitable_form
 from nicbench.stats.sample import MOST
 from nicbench.store.headline import RunHeadline, clean
 

@@ -21,7 +21,7 @@ from nicbench.compare.regressions import (
 )
 from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import NicbenchError
-from nicbench.stats.changes import split_at_changes
+from nicbench.stats.drift import split_at_changes
 from nicbench.store.folder import RunFolder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.core.cpus import cpu_list
+from nicbench.core.machine import cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.hosts.base import Host
 from nicbench.testbed.cores import CoreMap, make_core_map

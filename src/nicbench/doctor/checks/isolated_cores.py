@@ -5,7 +5,7 @@ Source: Documentation/admin-guide/kernel-parameters.txt (isolcpus, nohz_full, rc
 
 from __future__ import annotations
 
-from nicbench.core.cpus import cpu_list, parse_cpu_list
+from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._files import measuring_cpus
 from nicbench.hosts.base import Host

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.hosts.base import Host
-from nicbench.testbed import l3fwd_build as l3fwd
+from nicbench.testbed.duts import l3fwd
 
 
 class UserSpaceDuts(Examination):

@@ -9,8 +9,7 @@ from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.hosts.base import Host
 from nicbench.hosts.options import VmOptions
 from nicbench.system.inventory.meminfo import parse_meminfo
-from nicbench.testbed.vm.emulator import Emulator, find_emulator, kvm_works
-from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, find_kernel
+from nicbench.testbed.vm.programs import FETCH_COMMAND, Emulator, Kernel, find_emulator, find_kernel, kvm_works
 
 _KVM = "/dev/kvm"
 _ORDINARY_GUEST_BYTES = int(VmOptions().memory)

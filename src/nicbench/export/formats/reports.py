@@ -14,11 +14,11 @@ from markupsafe import Markup
 from nicbench.compare.history.figures import Figure, FigureReader, Measure, median_figure
 from nicbench.compare.history.selection import figure_in_words, measure_in_words
 from nicbench.core.errors import UsageError
+from nicbench.core.judging import Finding
 from nicbench.core.plan import ThresholdRow
 from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
-from nicbench.core.verdict import Finding
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue, replace_controls
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource

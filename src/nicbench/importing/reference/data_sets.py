@@ -16,10 +16,9 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError, suggest
-from nicbench.core.imported import Erratum
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
-from nicbench.core.result import Summary
+from nicbench.core.result import Erratum, Summary
 from nicbench.importing.cells import Sheet, decode, read_sheet
 from nicbench.importing.columns import AssignedColumn, ImportOptions, choose_rows, parse_link, parse_unit
 from nicbench.importing.folder import GivenFile, plan_of, provenance, summary_of

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.power import PowerOver, PowerPart, PowerSource
+from nicbench.core.machine import PowerOver, PowerPart, PowerSource
 from nicbench.core.units import format_digits
 
 LARGEST_WATTS: Final = 1e6

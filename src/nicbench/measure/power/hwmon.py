@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from nicbench.core.power import PowerPart
+from nicbench.core.machine import PowerPart
 from nicbench.measure.health.base import number_of, paths_and_values
 from nicbench.measure.power.base import Sensed, is_plausible
 

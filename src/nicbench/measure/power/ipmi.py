@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nicbench.core.power import PowerPart
+from nicbench.core.machine import PowerPart
 from nicbench.measure.power.base import Sensed, is_plausible
 
 SCRIPT: Final = "timeout 10 ipmitool dcmi power reading"

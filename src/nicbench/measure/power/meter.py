@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.controller import Controller
 from nicbench.core.errors import NicbenchError
-from nicbench.core.power import PowerFacts, PowerOver, PowerPart, PowerSource
+from nicbench.core.machine import Controller, PowerFacts, PowerOver, PowerPart, PowerSource
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host

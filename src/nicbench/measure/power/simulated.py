@@ -7,12 +7,12 @@ import random
 from typing import Final
 
 from nicbench.core.frame_size import mean_bytes
-from nicbench.core.power import PowerFacts, PowerOver, PowerPart
+from nicbench.core.machine import PowerFacts, PowerOver, PowerPart
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.core.units import l2_bits_per_s
 from nicbench.measure.power.base import Look, Sensed, over_window
 from nicbench.measure.power.meter import Meter, window_s
-from nicbench.testbed.simulated_power import SimulatedPower
+from nicbench.testbed.labs.base import SimulatedPower
 from nicbench.testbed.testers.base import During
 
 MACHINE: Final = "tester and DUT"

@@ -6,14 +6,14 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from nicbench.core.headers.flow_rules import FlowRule
+from nicbench.core.headers import FlowRule
+from nicbench.core.machine import ReceiveHash
 from nicbench.core.pattern import way_of_stream
-from nicbench.core.queues import ReceiveHash
 from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.core.trial import StreamReading
-from nicbench.stats.toeplitz import Toeplitz, queue_of
+from nicbench.stats.queues import Toeplitz, queue_of
+from nicbench.testbed.addressing import FlowHeaders, UnknownHeadersError, flow_headers
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.flow_headers import FlowHeaders, UnknownHeadersError, flow_headers
 
 TOEPLITZ: Final = "toeplitz"
 ADDRESSES, ADDRESSES_AND_PORTS = "sd", "sdfn"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.machine import CoreFrames, PortQueues, QueueReading, QueueSide, ReceiveHash
 from nicbench.core.pattern import way_of_stream
-from nicbench.core.queues import CoreFrames, PortQueues, QueueReading, QueueSide, ReceiveHash
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Reading, StreamReading
 from nicbench.hosts.asking import join_scripts, split_sections

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nicbench.core.forms import SCALES, suitable_form
+from nicbench.core.judging import Reason
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spread, Value, number_of
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
-from nicbench.core.units import and_list, format_ratio
-from nicbench.core.verdict import Reason
+from nicbench.core.units import SCALES, and_list, format_ratio, suitable_form
 from nicbench.methods.base import Method
 from nicbench.report.cells import GAP, failing_clause, number_cell, passing_clause, texts, why_nothing_passes, writer
 from nicbench.report.numbers import UNKNOWN, basis_words, whole

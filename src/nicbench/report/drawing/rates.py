@@ -12,10 +12,10 @@ from typing import Any, Final
 import altair as alt
 from markupsafe import escape
 
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.result import Bounded, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.core.trial import Trial
+from nicbench.core.units import SCALES, suitable_form
 from nicbench.report.cells import factor_of, number_in, text_of, with_unit
 from nicbench.report.document.blocks import Panel
 from nicbench.report.document.finishing import drawing

@@ -15,7 +15,7 @@ from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finish
 from nicbench.report.drawing.svg import GRID, INK, SERIES, inline, svg
 from nicbench.report.editors import OneWay, Study, plain_rate, rate_decimals, rate_text, share_text
 from nicbench.report.statistics import OverRuns, TestStatistics
-from nicbench.stats.frames_runs import RATE, FilmRun, TriedPoint, trusted_number
+from nicbench.stats.frames import RATE, FilmRun, TriedPoint, trusted_number
 
 FORM: Final = Format(width=292, height=150, font=11, columns=4)
 """Width and height fit a narrow phone screen; on a wide page several charts stand in a row."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Protocol, cast
 
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import html
 from nicbench.report.document.blocks import Block, Document, Inlines, plain
 from nicbench.report.document.finishing import finish_document, palette

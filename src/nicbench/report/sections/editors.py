@@ -55,8 +55,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, mebibytes, megabytes, share, whole
 from nicbench.report.sections.opening import foreign
 from nicbench.report.study import place_of_study
-from nicbench.stats.frames import RunFigures
-from nicbench.stats.frames_runs import RATE, SUM, FilmRun, TriedPoint, trusted_number
+from nicbench.stats.frames import RATE, SUM, FilmRun, RunFigures, TriedPoint, trusted_number
 
 MOST_COLUMNS: Final = 26
 """Maximum number of columns in one table of numbers; with more, each configuration has a table of its own."""

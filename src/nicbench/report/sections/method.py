@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from nicbench.core.clocks.clock_mapping import ClockMapping
+from nicbench.core.clocks import ClockMapping
 from nicbench.core.judging import OF_ROUNDS, REPEATS_OF_ROUNDS, REPEATS_OF_TRIALS
 from nicbench.core.units import format_digits, format_duration_s
 from nicbench.report import facts as facts_of_plan

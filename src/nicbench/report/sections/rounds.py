@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from nicbench.core.frames import FrameFigures, FramesSpec
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
+from nicbench.core.round import Figures, Flow, FrameFigures, FramesSpec, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.report.bonds import BondRow, bond_row
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Listing, Row
@@ -37,7 +36,7 @@ from nicbench.report.document.making import (
 )
 from nicbench.report.numbers import UNKNOWN, megabytes, microseconds, milliseconds, significant, whole
 from nicbench.stats.latency import percentiles_ns
-from nicbench.stats.link_failures import failure_note
+from nicbench.stats.links import failure_note
 from nicbench.stats.rounds import pairs_of, what_of
 
 _TASKS = {"read": "frames read", "write": "frames written", "prepare": "frames written, to be read later"}

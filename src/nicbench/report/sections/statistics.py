@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.compare.claims import Basis, PointComparison
-from nicbench.core.units import format_digits
+from nicbench.core.units import figures, format_alike, format_digits
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Panel
 from nicbench.report.document.finishing import drawing
 from nicbench.report.document.making import (
@@ -34,7 +34,6 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, whole
 from nicbench.report.sections.opening import foreign
 from nicbench.report.statistics import OverRuns, StatisticsView, TestStatistics
-from nicbench.stats.numerals import figures, format_alike
 
 _MOST_DECIMALS: Final = 6
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nicbench.core.frame_size import label_of
+from nicbench.core.judging import Reason
 from nicbench.core.reading import Capture, Counts, Flows, HealthEvent, HealthLevel, Intervals, Measure, Reordering
 from nicbench.core.result import Result, title_of_test
 from nicbench.core.trial import LossBeside, LossPlace, Purpose, Reading, Trial
-from nicbench.core.verdict import Reason
 from nicbench.report import facts
 from nicbench.report.document.blocks import Block, Cell, Drawing, FoldedBlocks, Group, Note
 from nicbench.report.document.making import (

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.headers.flow_rules import FlowRule
+from nicbench.core.headers import FlowRule
 from nicbench.system.adapters._rows import rows_of
 
 # rxclass.c of ethtool: rxclass_print_nfc_spec_ext, rxclass_print_ipv4_rule and its neighbours.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from nicbench.core.hypervisor import HypervisorTable
+from nicbench.core.machine import HypervisorTable
 
 _RULER = re.compile(r"^\s*-{2,}(\s+-{2,})*\s*$")
 _SAVE = "save the output of esxcli as it is printed, without --formatter: esxcli network nic list > FILE"

@@ -10,7 +10,7 @@ from typing import NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers.expat import ExpatError, ParserCreate
 
-from nicbench.core.hypervisor import HypervisorTable
+from nicbench.core.machine import HypervisorTable
 
 _DEEPEST = 64
 _BYTES = {"b": 1, "bytes": 1, "k": 2**10, "kib": 2**10, "m": 2**20, "mib": 2**20, "g": 2**30, "gib": 2**30,

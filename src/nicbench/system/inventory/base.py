@@ -23,9 +23,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from nicbench.core.controller import Controller
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import NicbenchError, UnknownFactError
+from nicbench.core.machine import Controller
 from nicbench.hosts.base import Host
 
 UNKNOWN = (UnknownFactError, NicbenchError)

@@ -19,7 +19,7 @@ from typing import Final
 
 import httpx
 
-from nicbench.core.controller import Controller
+from nicbench.core.machine import Controller
 from nicbench.system.redfish.answers import RedfishError
 from nicbench.system.redfish.credentials import forms_of, without
 

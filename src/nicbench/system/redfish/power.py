@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nicbench.core.controller import Controller
+from nicbench.core.machine import Controller
 from nicbench.system.redfish.answers import RedfishError, json_object, link_of, parse_members, parse_service, part_of
 from nicbench.system.redfish.bios import PATIENCE_S, ROOT, choose_system
 

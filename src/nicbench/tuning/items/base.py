@@ -41,7 +41,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from nicbench.core.base import Frozen
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.setting import CannotSetError, Place, Setting
 from nicbench.tuning.undo.restore_setting import RestoreSetting

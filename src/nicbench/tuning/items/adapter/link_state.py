@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from nicbench.core.errors import HostError
+from nicbench.core.plan import Values
 from nicbench.core.quantity import BitsPerSecond, Seconds
-from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_link import parse_fec, parse_link_settings
 from nicbench.tuning.items._adapter import answer_of, carrier, device_of, wait_for_link
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.system.adapters.pci import parse_register, read_request_bytes, set_read_request
 from nicbench.tuning.items._adapter import address_of, answer_of, run_setter
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.system.adapters.traffic_control import parse_trust
 from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.items._adapter import device_of
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 
 class VirtualFunctionOptions(DeviceOptions):

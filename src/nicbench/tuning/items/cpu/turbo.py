@@ -5,7 +5,7 @@ Source: Documentation/admin-guide/pm/intel_pstate.rst (no_turbo), cpufreq.rst (b
 
 from __future__ import annotations
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.items._files import FilesItem, SwitchOptions
 from nicbench.tuning.items.base import Phase
 

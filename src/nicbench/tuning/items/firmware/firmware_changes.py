@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items._adapter import address_of, run_setter
 from nicbench.tuning.items.base import Phase, Place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.items.base import Phase
 from nicbench.tuning.items.firmware._firmware import FirmwareItem, FirmwareOptions
 

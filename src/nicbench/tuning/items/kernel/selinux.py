@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Literal
 
 from nicbench.core.base import Frozen
-from nicbench.core.tuning import Values
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.core.plan import Values
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _PATH = "/sys/fs/selinux/enforce"
 _OFF = "disabled"

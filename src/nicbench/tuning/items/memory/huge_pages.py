@@ -8,9 +8,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.plan import Values
 from nicbench.core.quantity import Bytes
-from nicbench.core.tuning import Values
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _KIB = 1024
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from nicbench.core.base import Frozen
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.items._files import FilesItem
 from nicbench.tuning.items.base import Phase
 
