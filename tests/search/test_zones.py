@@ -50,6 +50,7 @@ def test_of_an_even_trial_they_raise_the_load_that_failed() -> None:
 def test_losses_that_may_be_the_testers_decide_nothing_and_none_at_all_still_pass() -> None:
     assert decide(trial(100_000, 500, may_fail=False), NDR, LIMITS).decision is Decision.OPEN
     assert decide(trial(100_000, may_fail=False), NDR, LIMITS).decision is Decision.PASS
+    assert decide(trial(100_000, may_pass=False), NDR, LIMITS).decision is Decision.OPEN
 
 
 def test_frames_that_a_queue_held_back_are_no_pass() -> None:
