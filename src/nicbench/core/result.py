@@ -164,6 +164,8 @@ class Bounded(Frozen):
     limited_by: LimitedBy | None = None
     n: int | None = None
     reason_null: str | None = None
+    passes_nothing: bool = optional(False)
+    """Whether no frame came back at any load that was tried: the value counts as 0 wherever runs are compared."""
     some: float | None = optional(None)
     half: float | None = optional(None)
     shared_core: bool = optional(False)
@@ -192,11 +194,6 @@ class Bounded(Frozen):
     def is_line_rate(self) -> bool:
         """Whether the DUT passed the line rate."""
         return self.at_least and self.limited_by is LimitedBy.LINE_RATE
-
-    @property
-    def passes_nothing(self) -> bool:
-        """Whether no frame came back at any load that was tried."""
-        return self.value is None and (self.reason_null or "").startswith(PASSES_NOTHING)
 
     @property
     def is_only_below(self) -> bool:

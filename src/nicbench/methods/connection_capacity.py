@@ -184,5 +184,5 @@ def _bounded(passed: int, failed: int | None) -> Bounded:
         return Bounded(value=passed, lower=passed, limited_by=LimitedBy.MAXIMUM_LOAD)
     if passed == 0:
         reason = f"{PASSES_NOTHING}: frames were lost of {failed} connections already"
-        return Bounded(value=None, upper=failed, limited_by=LimitedBy.DUT, reason_null=reason)
+        return Bounded(value=None, upper=failed, limited_by=LimitedBy.DUT, reason_null=reason, passes_nothing=True)
     return Bounded(value=passed, lower=passed, upper=failed, limited_by=LimitedBy.DUT)

@@ -427,6 +427,7 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits, ended: End
         limited_by=None if disturbed else _find_limit(zones, limits),
         n=len(samples),
         reason_null=_explain_none(samples, zones, goal, limits) if zones.every is None else None,
+        passes_nothing=zones.every is None and brings_nothing_back(samples),
         some=_find_some(zones),
         half=find_half(zones) if zones.every else None,
         shared_core=_is_core_shared(zones),
@@ -574,13 +575,18 @@ def _find_limit(zones: Zones, limits: Limits) -> LimitedBy | None:
     return limits.maximum_limited_by if near else LimitedBy.TESTER
 
 
+def brings_nothing_back(samples: Sequence[Sample]) -> bool:
+    """Whether trials were made and no frame came back in any of them."""
+    return bool(samples) and all(one.counts.received == 0 for one in samples)
+
+
 def _explain_none(samples: Sequence[Sample], zones: Zones, goal: Goal, limits: Limits) -> str:
     """Returns the reason why there is no load that every trial passed."""
     if not samples:
         return "no trial was made"
     lowest = min(one.sent_frames_per_s for one in samples)
     tried = f"at {lowest:.0f} frames/s, the lowest load tried"
-    if all(one.counts.received == 0 for one in samples):
+    if brings_nothing_back(samples):
         return f"{PASSES_NOTHING}: no frame came back {tried}"
     if zones.lowest_fail is None:
         return "no trial decides: the tester was disturbed in each of them"

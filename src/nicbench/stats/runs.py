@@ -186,7 +186,12 @@ def _summarise_value(
         return None
     uppers = [value.upper for value in bounded if value.upper is not None]
     reasons = dict.fromkeys(value.reason_null for value in bounded if value.reason_null)
-    return Bounded(value=None, upper=max(uppers, default=None), reason_null="; ".join(reasons) or None)
+    return Bounded(
+        value=None,
+        upper=max(uppers, default=None),
+        reason_null="; ".join(reasons) or None,
+        passes_nothing=all(value.passes_nothing for value in bounded),
+    )
 
 
 def _mean_of_runs(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:

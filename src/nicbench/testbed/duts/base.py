@@ -26,6 +26,7 @@ To add one:
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -119,6 +120,23 @@ class Dut(DescribedPlugin, ABC):
         return {}
 
 
+PortQueues = tuple[tuple[int, ...], ...]
+"""Frames by port and queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class DutLook:
+    """What the DUT says of itself; ``at_ns`` is when it said how long its threads waited (monotonic)."""
+
+    waited_ns: int | None
+    at_ns: int
+    overruns: Mapping[int, int]
+    drops: Mapping[str, int]
+    left: Mapping[str, int]
+    queues: PortQueues
+    work: DutWork | None
+
+
 class FrameDut(Dut):
     """A DUT that is measured by the frames it forwards."""
 
@@ -130,7 +148,7 @@ class FrameDut(Dut):
         """Its queues at each port, by its options alone; rings in memory are made to match. Touches nothing."""
         return Queues()
 
-    async def queue_frames(self) -> tuple[tuple[int, ...], ...]:
+    async def queue_frames(self) -> PortQueues:
         """Cumulative frames that it received, by port and queue; empty where it has one queue, or counts none."""
         return ()
 
@@ -204,6 +222,18 @@ class FrameDut(Dut):
     async def waiting_ns(self) -> int | None:
         """Cumulative time that its threads waited for a CPU; None where it is not a process of ours."""
         return None
+
+    async def look(self, *, with_work: bool) -> DutLook:
+        """Asks for all that may rise, one question after the other: it may be a process that answers in turn."""
+        return DutLook(
+            waited_ns=await self.waiting_ns(),
+            at_ns=time.monotonic_ns(),
+            overruns=await self.overruns(),
+            drops=await self.drops(),
+            left=await self.left_to_kernel(),
+            queues=await self.queue_frames(),
+            work=await self.work() if with_work else None,
+        )
 
     async def failure(self) -> str | None:
         """How a DUT that is a process of ours ended, with its last output; None while it runs."""
