@@ -95,7 +95,7 @@ def add_ports(result: Result, ways: Ways, trials: Sequence[Trial]) -> Result:
 
 
 def add_near_limits(result: Result) -> Result:
-    """The result with what is to be said of it; it says "none" where nothing is."""
+    """Returns the result with its values near the tester's limits, or with an empty tuple."""
     return result.replace(near_tester_limit=tuple(_near_limits(result)))
 
 

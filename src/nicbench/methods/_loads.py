@@ -63,7 +63,7 @@ def _refusal(why: str, accepted: str) -> PydanticCustomError:
 Duration = Annotated[Seconds, AfterValidator(_sensible_duration)]
 Pause = Annotated[Seconds, AfterValidator(_sensible_pause)]
 Validation = Annotated[Seconds, AfterValidator(_sensible_pause)]
-"""The duration of a validation trial; zero is no validation trial."""
+"""The duration of a validation trial; zero for no validation trial."""
 
 
 class TrialTimes(Frozen):

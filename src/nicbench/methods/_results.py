@@ -24,7 +24,7 @@ PER_PORT = "per port"
 async def measure_sizes(
     context: Context, written: Iterable[int | str], at: Callable[[Context, Size], Awaitable[Result]]
 ) -> tuple[Result, ...]:
-    """Calls ``at`` for each frame size of a test's options, and publishes each result as soon as it is known."""
+    """Calls ``at`` for each frame size of a test's options, and publishes each result at once."""
     results = []
     for size in context.sizes(written):
         result = await at(context, size)
@@ -81,7 +81,7 @@ class RepeatedTrials:
         return ResultVerdict.DISTURBED if any(self.disturbed) else ResultVerdict.VALID
 
     def disturbances(self, reason_null: str | None) -> tuple[str, ...]:
-        """Returns what disturbed the trials; where there are no trials, the reason for that."""
+        """Returns what disturbed the trials; without trials, the reason for that."""
         if not self.trials:
             return (reason_null,) if reason_null else ()
         pairs = zip(self.trials, self.disturbed, strict=True)

@@ -55,7 +55,7 @@ from nicbench.stats.limits import describe_share
 
 
 _BORNE = ("_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s")
-"""Ends of the names of rates that runs of formats 1.5 and 1.6 have beside estimated ones."""
+"""Ends of the names of rates that runs of formats 1.5 and 1.6 have in addition to estimated ones."""
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
 FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
@@ -189,7 +189,7 @@ _TAKEN_NAMES: Final = frozenset({"line_rate", "ceiling", "known_rate"})
 
 
 def how_it_searches(kind: str) -> str | None:
-    """Returns how a search chooses its loads: the first sentence of its module; None where there is none of this kind.
+    """Returns how a search chooses its loads: the first sentence of its module; None without a search of this kind.
 
     It begins with a small letter, as it stands behind a colon.
     """
@@ -204,7 +204,7 @@ def how_it_searches(kind: str) -> str | None:
 class SearchChoice(Frozen):
     """The choice of a search, its goals (loss ratios), its precision, and the maximum number of trials per frame size.
 
-    Further options of the search stand beside these keys, and are read by the search's own ``Options``.
+    Further options of the search stand next to these keys, and are read by the search's own ``Options``.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -230,8 +230,8 @@ class SearchChoice(Frozen):
     known to be slow, or that a flood of frames stops for good. A device that passes it does at least that.
     """
     validation: Validation = FULL_TRIAL_S
-    """Duration of the trial that the answer must pass in the end, where the others are shorter; `0 s` is none. In a
-    lab made on the spot there is none.
+    """Duration of the trial that the answer must pass in the end, where the others are shorter; `0 s` for no such
+    trial. A lab made on the spot has none.
     """
 
     @model_validator(mode="before")
@@ -260,7 +260,7 @@ class SearchChoice(Frozen):
     @field_validator("goals", mode="after")
     @classmethod
     def _names_differ(cls, goals: dict[str, float]) -> dict[str, float]:
-        """Values of results are named after goals in small letters, beside values of other names."""
+        """Values of results are named after goals in small letters, next to values of other names."""
         known: dict[str, str] = {}
         for name in goals:
             other = known.setdefault(name.lower(), name)
@@ -281,7 +281,7 @@ class SearchChoice(Frozen):
         return kind(kind.Options.model_validate(self.model_extra or {}))
 
     def time_s(self, times: TrialTimes, sizes: int) -> float | None:
-        """Returns the time for so many frame sizes together; ``None`` where there is no limit."""
+        """Returns the time for a number of frame sizes together; None without a limit."""
         if self.time is not None or self.kind != "guided":
             return self.time
         of_trial_s = times.estimate_s(1) + BESIDE_S
@@ -294,7 +294,7 @@ class SearchChoice(Frozen):
 
 
 WITHIN_RATIO: Final = 0.005
-"""An interval agrees that contains the known rate, and whose ends are no farther from it than this share of it."""
+"""An interval agrees that contains the known rate, and whose ends are at most this share of it away."""
 SELF_CHECK: Final = ("self_check", "Known rate")
 """The value and the subject of the note below a table of rates."""
 
@@ -619,7 +619,7 @@ class Throughput(FrameMethod):
         )
 
     def _known_rate(self, context: Context, size: Size, outcomes: Mapping[str, Outcome]) -> Values:
-        """Returns the known rate beside the goal without loss, which is what the rate of a DUT is known for."""
+        """Returns the known rate for the goal without loss, which is what the rate of a DUT is known for."""
         name = next((name for name, ratio in self.options.search.goals.items() if ratio == 0.0), None)
         return {} if name is None else known_rate_values(context, size, outcomes[name], self.options.trial.duration)
 

@@ -33,7 +33,7 @@ CLEARLY = 1.0
 STEPS = 50
 LONGEST_STEP = 3.0
 ONSETS = 400
-"""So many loads are tried as the one where a linear loss begins."""
+"""The number of loads that are tried as the one where a linear loss begins."""
 
 
 class _Counts(NamedTuple):

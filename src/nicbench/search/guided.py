@@ -18,7 +18,7 @@ from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample
 
 FLOOD_S = 0.3
 BELOW, ABOVE = 0.25, 0.7
-"""How far beside the guess the next loads lie, in precisions: a pass and a failure there are less than one apart."""
+"""The distance of the next loads from the guess, in precisions: a pass and a failure there are less than one apart."""
 WIDE = 4.0
 """Above this ratio of ends the middle is geometric, because precision is relative."""
 NEARLY = 4.0
@@ -28,12 +28,12 @@ ALIKE = 0.6
 
 
 class Guided(DrivenSearch):
-    """A flood first, then loads beside the rate that came back."""
+    """A flood first, then loads close to the rate that came back."""
 
     kind = "guided"
 
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
-        """Runs the search as the base does; the flood is no longer than a trial."""
+        """Runs the search as the base does; the flood is at most as long as a trial."""
         self.flood_s = min(FLOOD_S, limits.trial_duration_s)
         return super().run(measure, goals, limits)
 
@@ -59,7 +59,7 @@ def _guess(zones: Zones, samples: Sequence[Sample], limits: Limits) -> float | N
 
 
 def _above(zones: Zones, lower: float | None, samples: Sequence[Sample], limits: Limits) -> float:
-    """Returns a load above every trial that decides: the highest, or beside what came back of an open one."""
+    """Returns a load above every trial that decides: the highest, or close to what came back of an open one."""
     guess = _guess(zones, samples, limits)
     if guess is None or guess < (lower or 0.0):
         return limits.maximum_load_frames_per_s
@@ -93,7 +93,7 @@ def _of_the_dut(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def _is_alike(lower: Sample, upper: Sample) -> bool:
-    """Returns whether the losses at the lower of two loads are no rarer than at the upper."""
+    """Returns whether the losses at the lower of two loads are at least as frequent as at the upper."""
     few = min(lower.counts.failed, upper.counts.failed) < 5
     return not few and lower.counts.loss_ratio >= ALIKE * upper.counts.loss_ratio
 
