@@ -53,23 +53,21 @@ build_engine() {
     [ -x engine/target/release/nicbench-packets ] || say "building the engine, which takes a minute or two the first time"
     (cd engine && cargo build --release --locked --quiet 2>&1) >&2 ||
         fail "the engine does not build" "read the compiler's message above; a missing library is named by pkg-config"
-    build_static nicbench-monitor
-    build_static nicbench-frames
-    build_static nicbench-agent
-    build_static nicbench-connections
+    build_static nicbench-monitor nicbench-frames nicbench-agent nicbench-connections
     build_programs
 }
 
-# These go to other hosts, so that they are linked statically. Naming the target keeps these flags from what runs while building.
+# These go to other hosts, so that they are linked statically. Naming the target keeps these flags from what runs while
+# building; one call links several at once.
 build_static() {
-    local program=$1 target
+    local target
     target=$(cd engine && rustc -vV | sed -n 's/^host: //p')
     (
         cd engine
         export RUSTFLAGS="-C target-feature=+crt-static"
-        cargo build --release --locked --quiet --package "$program" --target "$target" 2>&1
-    ) >&2 || fail "$program does not build" "read the compiler's message above; it needs libc.a of the package libc6-dev"
-    install -m 755 "engine/target/$target/release/$program" engine/target/release/
+        cargo build --release --locked --quiet --target "$target" "${@/#/--package=}" 2>&1
+    ) >&2 || fail "$* do not build" "read the compiler's message above; they need libc.a of the package libc6-dev"
+    install -m 755 "${@/#/engine/target/$target/release/}" engine/target/release/
 }
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
