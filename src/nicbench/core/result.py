@@ -13,9 +13,9 @@ from typing import Any, Final
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen, optional
-from nicbench.core.identities import contradiction_in_values
 from nicbench.core.judging import SampleKind, kind_of
 from nicbench.core.reading import PortFigures
+from nicbench.core.trial import contradiction_in_values
 from nicbench.core.turn import DEFAULT, RunCounts
 
 # The origin of imported results and the values that their source printed: kept in summary.json beside the values.

@@ -173,7 +173,7 @@ class TrialRepeats(RepeatRule[Trial]):
         return worst, health.total_gap_ns, health.longest_gap_ns or 0
 
     def useless(self, sample: Trial) -> str | None:
-        """Why its losses are not the DUT's: a link, a path that broke or was changed, or too short a drain cost some."""
+        """Why its losses are not the DUT's: a link, a broken or changed path, or too short a drain took frames."""
         never_told = (Reason.LINK_CHANGED, Reason.LATE, Reason.PEER_FAILED, Reason.CHANGED)
         told = (one.text for one in sample.verdict.findings if one.reason in never_told)
         return next(told, None)
