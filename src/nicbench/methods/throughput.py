@@ -1,15 +1,7 @@
-"""Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
-
-Steps, for each frame size: a search looks, between a minimum load and the line rate, for the highest load that meets
-each goal; every load is one judged trial, and one of full length confirms the answer (section 24). Where a rate comes
-near what the tester sends, its ceiling is measured without a DUT. Verified: each frame is recognised by its signature,
-its payload compared; losses that the tester may have caused are not charged to the DUT.
-"""
+"""Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR)."""
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -189,16 +181,9 @@ _TAKEN_NAMES: Final = frozenset({"line_rate", "ceiling", "known_rate"})
 
 
 def how_it_searches(kind: str) -> str | None:
-    """Returns how a search chooses its loads: the first sentence of its module; None without a search of this kind.
-
-    It begins with a small letter, as it stands behind a colon.
-    """
+    """Returns how a search chooses its loads, in words behind a colon; None without a search of this kind."""
     search = find("nicbench.search", Search).get(kind)
-    if search is None:
-        return None
-    said = " ".join((sys.modules[search.__module__].__doc__ or "").replace("``", "").split("\n\n")[0].split())
-    first = re.split(r"(?<=[a-z)])\. ", said)[0].rstrip(".")
-    return f"{first[:1].lower()}{first[1:]}." if not first[:2].isupper() else f"{first}."
+    return None if search is None else search.how
 
 
 class SearchChoice(Frozen):
@@ -386,7 +371,14 @@ _NDR_SHARE = ImportColumn(
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
 
 
-_CONFIRMED = ", and one of full length confirms the answer (section 24)"
+_STEPS = """
+Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
+Steps, for each frame size: a search looks, between a minimum load and the line rate, for the highest load that meets
+each goal; every load is one judged trial, and {confirmed}. Where a rate comes near what the tester sends, its ceiling
+is measured without a DUT. Verified: each frame is recognised by its signature, its payload compared; losses that the
+tester may have caused are not charged to the DUT.
+"""
+_BY_FULL_LENGTH = "one of full length confirms the answer (section 24)"
 
 
 class Throughput(FrameMethod):
@@ -396,6 +388,7 @@ class Throughput(FrameMethod):
     takes_broadcasts: ClassVar[bool] = True
     needs_ceiling: ClassVar[bool] = False
     question: ClassVar[str] = "How many frames a second does {subject} pass without loss, by frame size?"
+    steps: ClassVar[str] = _STEPS
 
     class Options(Frozen):
         """Options of the bench file."""
@@ -455,19 +448,18 @@ class Throughput(FrameMethod):
     @classmethod
     def procedure(cls, options: Mapping[str, Any] | None = None) -> str:
         """Returns the steps, with what this search looks for and the trial that confirms its answer, if any."""
-        text = super().procedure(options)
+        text, confirmed = super().procedure(options), _BY_FULL_LENGTH
         search, times = ((options or {}).get(part) for part in ("search", "trial"))
-        if not isinstance(search, Mapping) or not isinstance(times, Mapping):
-            return text
-        kind = search.get("kind")
-        if isinstance(kind, str) and (how := how_it_searches(kind)) is not None:
-            text = f"{text} The search is {kind}: {how}"
-        trial_s, validation_s = times.get("duration"), search.get("validation")
-        if not isinstance(trial_s, int | float) or not isinstance(validation_s, int | float):
-            return text
-        longer = f", and one of {validation_s:g} s confirms the answer (section 24)"
-        none = f", and no trial longer than {trial_s:g} s confirms the answer"
-        return text.replace(_CONFIRMED, longer if validation_s > trial_s else none)
+        if isinstance(search, Mapping) and isinstance(times, Mapping):
+            kind = search.get("kind")
+            if isinstance(kind, str) and (how := how_it_searches(kind)) is not None:
+                text = f"{text} The search is {kind}: {how}"
+            trial_s, validation_s = times.get("duration"), search.get("validation")
+            if isinstance(trial_s, int | float) and isinstance(validation_s, int | float):
+                longer = f"one of {validation_s:g} s confirms the answer (section 24)"
+                none = f"no trial longer than {trial_s:g} s confirms the answer"
+                confirmed = longer if validation_s > trial_s else none
+        return text.format(confirmed=confirmed)
 
     @classmethod
     def imports(cls) -> ImportTable | None:

@@ -202,6 +202,8 @@ class Search(DescribedPlugin, ABC):
     """A way of choosing loads, found by its ``kind``."""
 
     kind: ClassVar[str]
+    how: ClassVar[str]
+    """How it chooses its loads, in words behind a colon."""
     Options: ClassVar[type[SearchOptions]] = SearchOptions
 
     def __init__(self, options: SearchOptions | None = None) -> None:

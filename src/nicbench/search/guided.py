@@ -183,6 +183,7 @@ class Guided(DrivenSearch):
     """A flood first, then loads close to the rate that came back."""
 
     kind = "guided"
+    how = "every trial guides, and only a full and even one decides: the default search."
 
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
         """Runs the search as the base does; the flood is at most as long as a trial."""
