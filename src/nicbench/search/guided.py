@@ -93,12 +93,6 @@ def _nearest(samples: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.load_frames_per_s <= highest]
 
 
-def grows_with_load(samples: Sequence[Sample], limits: Limits) -> bool:
-    """Returns whether these trials show that higher loads lose more."""
-    lossy = [sample.load_frames_per_s for sample in samples if sample.counts.failed]
-    return bool(lossy) and _fit_line(_count(samples, statistics.median(lossy), limits)) is not None
-
-
 def _count(samples: Sequence[Sample], scale: float, limits: Limits) -> _Counts:
     import numpy as np
 
