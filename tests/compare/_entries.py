@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.compare.entry import Entry
+from nicbench.compare.entries import Entry
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, ImportOrigin, LimitedBy, Result, ResultVerdict, Value
 

@@ -9,7 +9,7 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.bench_file.load import parse
-from nicbench.bench_file.problems import WrongBenchFileError
+from nicbench.bench_file.reader import WrongBenchFileError
 from nicbench.core.errors import UsageError
 from nicbench.first_steps.wishes import Device, End, Frames, Streams
 from nicbench.first_steps.writing import text_of, write

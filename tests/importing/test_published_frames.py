@@ -11,10 +11,9 @@ from nicbench.core.errors import WrongFileError
 from nicbench.core.registry import find
 from nicbench.core.result import ResultVerdict
 from nicbench.importing.cells import read_sheet
-from nicbench.importing.columns import ImportOptions, choose_rows, plain
+from nicbench.importing.columns import ImportOptions, choose_rows, parse_unit, plain
 from nicbench.importing.formats.base import Format
 from nicbench.importing.results import ImportedResults, import_results
-from nicbench.importing.units import parse_unit
 from nicbench.methods.frames import IMPORTS, Frames
 from nicbench.stats.frames import RATE, SUM, Target, find_sustained, runs_of, summarise_run_figures
 

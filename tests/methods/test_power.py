@@ -107,7 +107,7 @@ async def test_the_report_answers_by_the_widest_meter_at_the_highest_load() -> N
         "which 12.0\u00a0J/Gb are above idle"
     )
     assert ("Machines", "tester and DUT are one machine: every figure is what both draw") in [
-        tuple(note.split(": ", 1)) for note in section.notes
+        (note.about, note.text) for note in section.notes
     ]
 
 

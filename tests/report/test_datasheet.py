@@ -11,8 +11,8 @@ import pytest
 
 from nicbench import report
 from nicbench.core.plan import Layout, Plan
-from nicbench.report.datasheet.cards import settings, setup
 from nicbench.report.gather import gather
+from nicbench.report.layouts.datasheet import settings, setup
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
 

@@ -243,7 +243,7 @@ def test_with_a_bond_it_is_said_who_shared_a_port(tmp_path: Path) -> None:
     view = gather(RunFolder.open(folder))
     combined, _, clients = view.sections
     assert any(
-        "c0a and c0b shared eth2 (25 Gb/s): 48 Mb/s and 48 Mb/s; c1a and c1b shared eth3" in one
+        "c0a and c0b shared eth2 (25 Gb/s): 48 Mb/s and 48 Mb/s; c1a and c1b shared eth3" in one.text
         for one in combined.notes
     )
     heads = [column.head for column in clients.table.columns]

@@ -11,15 +11,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.cli.output import FORMAT
-from nicbench.compare.entry import Entry
-from nicbench.compare.importance import NOT_RECORDED
+from nicbench.compare.entries import Entry, Setting, Settings
 from nicbench.compare.matching import MatchedEntries
 from nicbench.compare.objections import Objection
-from nicbench.compare.settings import Setting, Settings
+from nicbench.compare.run_differences import NOT_RECORDED
 from nicbench.core.result import Value
-from nicbench.report.answer.of_entries import FEW
-from nicbench.report.beside.page import Page
-from nicbench.report.beside.values import ValueCell, ValueTable
+from nicbench.report.answer.of_comparison import FEW
+from nicbench.report.entries import Page
+from nicbench.report.entry_values import ValueCell, ValueTable
 from nicbench.store.headline import clean
 
 # A comparison for programs: entries, what speaks against comparing them, what differs, every main value.

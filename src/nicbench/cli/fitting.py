@@ -17,9 +17,8 @@ from rich.markup import escape, render
 from rich.table import Table
 
 from nicbench.core.result import Result
-from nicbench.report.answer.of_studies import answers
-from nicbench.report.editors.study import OneWay, Study
-from nicbench.report.editors.words import rate_decimals, rate_text
+from nicbench.report.answer.of_run import answers
+from nicbench.report.editors import OneWay, Study, rate_decimals, rate_text
 from nicbench.report.imported import value_name
 from nicbench.stats.frames import FiguresOverRuns
 

@@ -18,11 +18,9 @@ from nicbench.core.errors import UsageError
 from nicbench.core.result import Summary
 from nicbench.core.units import parse_ratio
 from nicbench.importing.cells import DELIMITERS
-from nicbench.importing.files import GivenFile
-from nicbench.importing.folder import write_run
-from nicbench.importing.monitored import Monitored, words
+from nicbench.importing.columns import FORMS, THOUSANDS, Link, Unit, parse_link, parse_unit
+from nicbench.importing.folder import GivenFile, Monitored, words, write_run
 from nicbench.importing.results import ImportedResults
-from nicbench.importing.units import FORMS, THOUSANDS, Link, Unit, parse_link, parse_unit
 
 
 def print_import(console: Console, summary: Summary, found: ImportedResults) -> None:

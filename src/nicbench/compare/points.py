@@ -132,7 +132,7 @@ class MainValue:
         return replace(self, quantity=replace(self.quantity, unit=SCALES[form].unit), form=form)
 
     def number_of(self, result: Result) -> float | None:
-        """Returns the number in the unit of ``quantity``: 0 if the DUT passes nothing, None if there is no number."""
+        """Returns the number in the unit of ``quantity``: 0 if the DUT passes nothing, None without a number."""
         number = comparable_number(self.value_in(result))
         return None if number is None else number / self.factor
 

@@ -230,6 +230,11 @@ def format_ratio(ratio: float, digits: int = 3) -> str:
     return f"{text} %"
 
 
+def and_list(parts: Sequence[str]) -> str:
+    """Returns the parts as a list in a sentence: "a, b and c"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
 def _decimals(value: float, most: int = 4) -> int:
     if value <= 0.0:
         return 1

@@ -9,8 +9,7 @@ from typing import Final
 from nicbench.core.errors import Problem, UsageError, WrongFileError
 from nicbench.importing.cells import decode, read_bytes, read_sheet
 from nicbench.importing.columns import ImportOptions
-from nicbench.importing.results import import_results, importable, method_of
-from nicbench.importing.suggesting import likely_method
+from nicbench.importing.results import import_results, importable, likely_method, method_of
 
 _MOST_TRIES: Final = 3
 _GUESSED: Final = ("--column", "--configuration", "--ignore")

@@ -13,8 +13,7 @@ from ruamel.yaml import YAML
 
 from nicbench.bench_file.load import parse_tree
 from nicbench.bench_file.overlays import apply_overlay
-from nicbench.bench_file.problems import WrongBenchFileError
-from nicbench.bench_file.reader import Node, read
+from nicbench.bench_file.reader import Node, WrongBenchFileError, read
 from nicbench.core.errors import UsageError
 from nicbench.fleet.model import BENCH, Cell, Fleet
 from nicbench.stages.time_plan import list_planned

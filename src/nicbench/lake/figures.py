@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nicbench.compare.history.figures import Figure, Measure, Told, figure_of
-from nicbench.compare.history.run_settings import RunSettings, settings_from
+from nicbench.compare.history.figures import Figure, Measure, RunSettings, Told, figure_of, settings_from
 from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, SETTINGS, Lake, Month
 

@@ -36,8 +36,9 @@ from nicbench.measure.round_watches import FailureWatch, SenderWatch
 from nicbench.measure.rounds import Player, ServingDut
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.base import CannotSetError, Place
+from nicbench.tuning.items.base import Place
 from nicbench.tuning.items.cpu.irq_affinity import IrqAffinity, IrqAffinityOptions
+from nicbench.tuning.setting import CannotSetError
 from nicbench.workloads.base import End, Watch, last_words
 from nicbench.workloads.play import kinds, play
 from nicbench.workloads.processes import RawFolder

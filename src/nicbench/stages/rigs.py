@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
-from nicbench.bench_file.captures import settle_captures
-from nicbench.bench_file.frame_sizes import smallest_frame_bytes
+from nicbench.bench_file.frame_sizes import settle_captures, smallest_frame_bytes
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.clocks import ClockOffset
 from nicbench.core.errors import NotReadyError

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.wiring import measured_host
 from nicbench.core.clocks import ClockOffset, clock_warnings
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.wiring import measured_host
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
 from nicbench.core.plan import Outcome, PlannedSetting, TunedSetting, TuningDocument
@@ -22,9 +22,8 @@ from nicbench.stages.hosts import machine_of_lab, makes_ports, starts_hosts
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.labs.base import EndpointLab, Lab, TestHost
 from nicbench.testbed.real_hosts import make_endpoint_testbed, make_testbed_of_own_ports, make_wired_testbed
-from nicbench.tuning.items.base import CannotSetError
 from nicbench.tuning.requests import ALL, Part, PlacedRequest, place_requests
-from nicbench.tuning.setting import values_in_words
+from nicbench.tuning.setting import CannotSetError, values_in_words
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import find_strayed, look_again, place_words, preview, refuse_failed, tune
 from nicbench.tuning.undo.restore_setting import RestoreSetting

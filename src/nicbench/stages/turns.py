@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from nicbench import __version__
 from nicbench.bench_file.models import BenchFile
-from nicbench.compare.merged_summary import summarise_points
+from nicbench.compare.matching import summarise_points
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Bus, Event, IntervalsChecked, RunStarted, TurnFinished, TurnStarted
 from nicbench.core.result import ResultVerdict, Summary

@@ -8,9 +8,8 @@ from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.plan import Outcome, TunedSetting, Values
 from nicbench.core.turn import DEFAULT
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.base import CannotSetError
 from nicbench.tuning.requests import PlacedRequest
-from nicbench.tuning.setting import values_in_words
+from nicbench.tuning.setting import CannotSetError, values_in_words
 
 
 async def preview(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -> TunedSetting:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.bench_file.problems import WrongBenchFileError
+from nicbench.bench_file.reader import WrongBenchFileError
 from nicbench.core.machine import HypervisorTable
 from nicbench.system.hypervisor.esxi import read_esxcli
 from nicbench.system.hypervisor.libvirt import read_domain

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 from tests.system.redfish._bmc import PASSWORD, USER, Bmc, resources, serving
 
-from nicbench.compare.importance import importance_of, is_identity
+from nicbench.compare.run_differences import importance_of, is_identity
 from nicbench.core.plan import Outcome
 from nicbench.core.redaction import Redactor
 from nicbench.hosts.fake import FakeHost

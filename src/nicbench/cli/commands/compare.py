@@ -62,8 +62,8 @@ def _compare(
     """Compare runs or published results side by side."""
     # Imported here: these take a second to load, and no other command needs them.
     from nicbench.cli.comparison import document, print_comparison
-    from nicbench.report.beside.layout import document as page_document
-    from nicbench.report.beside.making import compare
+    from nicbench.report.comparison_page import compare
+    from nicbench.report.comparison_page import document as page_document
     from nicbench.report.formats import write
 
     stem, wanted = _place(out, formats)
@@ -87,7 +87,7 @@ def _compare(
 
 def _find_tagged(runs_folder: Path, lake: Lake | None, word: str) -> list[Path]:
     """Returns the runs with the tag, oldest first, or the one of this id that the lake knows."""
-    from nicbench.compare.opening import MOST
+    from nicbench.compare.entries import MOST
 
     found = in_lake(word, runs_folder, lake)
     return [Path(found)] if found != word else tagged_runs(word, runs_folder, lake, MOST + 1)

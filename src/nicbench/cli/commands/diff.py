@@ -13,8 +13,7 @@ from rich.console import Console
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.compare.importance import NOT_RECORDED, shorten_apart
-from nicbench.compare.run_differences import Difference, Differences, find_differences
+from nicbench.compare.run_differences import NOT_RECORDED, Difference, Differences, find_differences, shorten_apart
 from nicbench.core.errors import UsageError
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
@@ -139,7 +138,7 @@ def _print_kind(console: Console, rows: Sequence[Difference], *, every: bool) ->
     in_both = [row for row in rows if NOT_RECORDED not in row.values]
     shown = rows if every or len(rows) <= _MOST_OF_KIND else (in_both or rows)[:_MOST_OF_KIND]
     for row in shown:
-        path = f"  {row.path}{f' ({_list_words(row.places)})' if row.places else ''}"
+        path = f"  {row.path}{f' ({_and_list(row.places)})' if row.places else ''}"
         texts = shorten_apart(row.values, row.path, _LONGEST if every else _VALUE)
         if max(map(len, texts)) > _VALUE:
             _line(console, f"{path}\n    A: {texts[0]}\n    B: {texts[1]}")
@@ -164,5 +163,5 @@ def _line(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _list_words(places: Iterable[str]) -> str:
+def _and_list(places: Iterable[str]) -> str:
     return ", ".join(places)

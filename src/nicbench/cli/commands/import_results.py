@@ -13,14 +13,21 @@ from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, choice
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.importing.cells import DELIMITERS, decode, read_bytes, read_sheet
-from nicbench.importing.columns import ImportOptions
-from nicbench.importing.files import Dialect, given_files, import_files
-from nicbench.importing.folder import name_of, provenance, summary_of
+from nicbench.importing.columns import THOUSANDS, ImportOptions
+from nicbench.importing.folder import (
+    FORMAT,
+    METHOD,
+    Dialect,
+    given_files,
+    import_files,
+    is_recording,
+    name_of,
+    provenance,
+    read_monitored,
+    summary_of,
+)
 from nicbench.importing.formats.base import Format
-from nicbench.importing.monitored import FORMAT, METHOD, is_recording, read_monitored
-from nicbench.importing.results import ImportedResults, importable, method_of
-from nicbench.importing.suggesting import likely_method
-from nicbench.importing.units import THOUSANDS
+from nicbench.importing.results import ImportedResults, importable, likely_method, method_of
 from nicbench.methods.base import Method
 
 

@@ -43,7 +43,7 @@ def resume(
 ) -> None:
     """Continue an interrupted run where it stopped."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
-    from nicbench.bench_file.hypervisor_files import keep_hypervisors
+    from nicbench.bench_file.load import keep_hypervisors
     from nicbench.cli.running import conclude, conduct, run_it, served
 
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage

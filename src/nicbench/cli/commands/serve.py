@@ -64,7 +64,7 @@ def _serve(
 ) -> None:
     """Let programs such as snappi send traffic through the Open Traffic Generator API."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
-    from nicbench.bench_file.served import has_tests
+    from nicbench.bench_file.load import has_tests
 
     bench_file = load(bench, serves=True)
     try:

@@ -51,7 +51,7 @@ def _web(
         raise UsageError("there is no such folder", place=str(runs), next_step=step)
     place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
     if beside is not None:
-        from nicbench.web.beside import step_aside
+        from nicbench.web.live import step_aside
 
         step_aside(runs / beside)
         serve(runs, runs_under, place, partial(print, flush=True), until_eof=True)

@@ -41,7 +41,8 @@ from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.adapter.qdisc import Qdisc, QdiscOptions
-from nicbench.tuning.items.base import CannotSetError, Place
+from nicbench.tuning.items.base import Place
+from nicbench.tuning.setting import CannotSetError
 
 KERNEL_LIMIT_FRAMES: Final = 1000
 """netem's queue limit where tc names none."""

@@ -27,7 +27,8 @@ from nicbench.tuning.changes import Changes
 from nicbench.tuning.drivers import bound_driver, driver_override, folder_of, interface_of, set_driver
 from nicbench.tuning.items.adapter.virtual_functions import VirtualFunctionOptions as CountOptions
 from nicbench.tuning.items.adapter.virtual_functions import VirtualFunctions
-from nicbench.tuning.items.base import CannotSetError, Place
+from nicbench.tuning.items.base import Place
+from nicbench.tuning.setting import CannotSetError
 from nicbench.tuning.undo.restore_driver import RestoreDriver
 from nicbench.tuning.undo.restore_setting import RestoreSetting
 from nicbench.tuning.undo.set_link_down import SetLinkDown

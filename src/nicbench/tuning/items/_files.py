@@ -8,8 +8,8 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.plan import Values
 from nicbench.hosts.asking import values_of
-from nicbench.tuning.items.base import CannotSetError, Item, Place
-from nicbench.tuning.setting import plain_value, same_value
+from nicbench.tuning.items.base import Item, Place
+from nicbench.tuning.setting import CannotSetError, plain_value, same_value
 
 
 class FilesItem(Item):

@@ -11,7 +11,8 @@ from pydantic import Field
 from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool_queues import parse_coalescing
 from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _ADAPTIVE = MappingProxyType({"adaptive_rx": "rx", "adaptive_tx": "tx"})
 Count = Annotated[int, Field(ge=0, lt=2**32)]

@@ -9,7 +9,8 @@ from pydantic import Field, StringConstraints
 from nicbench.core.plan import Values
 from nicbench.system.adapters.device_firmware import parse_parameters
 from nicbench.tuning.items._adapter import address_of, answer_of, run_setter
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool_link import parse_pause
 from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _LINK_TIMEOUT_S = 30.0
 

@@ -14,7 +14,8 @@ from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool_queues import parse_features, parse_limits
 from nicbench.system.adapters.flow_rules import PlacedRule, parse_flow_rules
 from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _NTUPLE = "ntuple-filters"
 _RULES, _SWITCH = "rules", "ntuple"

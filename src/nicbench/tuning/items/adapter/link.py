@@ -9,7 +9,8 @@ from nicbench.core.plan import Values
 from nicbench.core.quantity import BitsPerSecond, Seconds
 from nicbench.system.adapters.ethtool_link import parse_fec, parse_link_settings
 from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _WORDS = {"none": "Off", "off": "Off", "auto": "Auto", "rs": "RS", "baser": "BaseR", "llrs": "LLRS"}
 _ADVERTISED = "advertised_modes"

@@ -10,7 +10,8 @@ from pydantic import Field, StringConstraints
 from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool_queues import parse_features
 from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 

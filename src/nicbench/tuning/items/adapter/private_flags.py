@@ -9,7 +9,8 @@ from pydantic import Field, StringConstraints
 from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool_queues import parse_private_flags
 from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 Flag = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_ .-]*$", max_length=64)]
 _LINK_TIMEOUT_S = 30.0

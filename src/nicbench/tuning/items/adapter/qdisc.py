@@ -9,7 +9,8 @@ from pydantic import Field, StringConstraints
 from nicbench.core.plan import Values
 from nicbench.system.adapters.traffic_control import parse_qdiscs
 from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/%-]*$", max_length=64)]
 _HANDLE = "6e62:"  # in hex; so that the undo knows its own

@@ -19,8 +19,8 @@ from nicbench.hosts.asking import output_of, values_of
 from nicbench.system.adapters.rdma import parse_rdma_links
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.tuning.items._adapter import address_of, device_of
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
-from nicbench.tuning.setting import plain_value
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError, plain_value
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=64)]
 _APPLY: Final = "apply"

@@ -10,7 +10,8 @@ from pydantic import Field, StringConstraints, model_validator
 from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool_queues import parse_hash_fields, parse_receive_hashing
 from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 Weight = Annotated[int, Field(ge=0, le=2**16)]
 FlowType = Literal["tcp4", "udp4", "ah4", "esp4", "sctp4", "tcp6", "udp6", "ah6", "esp6", "sctp6"]

@@ -7,7 +7,8 @@ from pydantic import Field
 from nicbench.core.plan import Values
 from nicbench.system.adapters.links import parse_links
 from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 
 class TransmitQueueOptions(DeviceOptions):

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from nicbench.core.plan import Values
 from nicbench.tuning.items._adapter import device_of
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 
 class VirtualFunctionOptions(DeviceOptions):

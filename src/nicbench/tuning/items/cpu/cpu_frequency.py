@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 from nicbench.core.base import Frozen
 from nicbench.core.plan import Values
 from nicbench.tuning.items._files import FilesItem
-from nicbench.tuning.items.base import CannotSetError, Phase
+from nicbench.tuning.items.base import Phase
+from nicbench.tuning.setting import CannotSetError
 
 _GOVERNOR = "scaling_governor"
 _PREFERENCE = "energy_performance_preference"

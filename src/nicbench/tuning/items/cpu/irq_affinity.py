@@ -13,7 +13,8 @@ from nicbench.hosts.asking import text_of, values_of
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts
 from nicbench.tuning.items._adapter import answer_of, assign_in_turn, device_of
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _ONLINE = "/sys/devices/system/cpu/online"
 _KNOWN = {"local": "cpus_local", "far": "cpus_far", "spread": "cpus_online"}

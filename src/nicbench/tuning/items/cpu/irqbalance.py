@@ -12,7 +12,8 @@ from nicbench.core.errors import HostError
 from nicbench.core.plan import Values
 from nicbench.hosts.owner import start_ticks_of_stat
 from nicbench.tuning.items._files import SwitchOptions
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _RUNNING, _PAUSED = "running", "paused"
 _TRIES, _STEP_S = 100, 0.02

@@ -12,8 +12,8 @@ from nicbench.core.machine import parse_cpu_list
 from nicbench.core.plan import Values
 from nicbench.hosts.asking import values_of
 from nicbench.tuning.items._adapter import assign_in_turn, device_of
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
-from nicbench.tuning.setting import cpu_mask, same_value
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError, cpu_mask, same_value
 
 _QUEUE = re.compile(r"/queues/([rt]x-(\d+)/\w+)$")
 _NONE = "none"

@@ -13,7 +13,8 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
 from nicbench.core.plan import Values
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _DEVICE = "/dev/cpu_dma_latency"
 _HELD = "held"

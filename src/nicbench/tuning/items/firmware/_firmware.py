@@ -9,7 +9,8 @@ from pydantic import Field, StringConstraints
 from nicbench.core.plan import Values
 from nicbench.system.adapters.device_firmware import forms_of, parse_mlxconfig
 from nicbench.tuning.items._adapter import address_of, answer_of
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Place
+from nicbench.tuning.setting import CannotSetError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=64)]
 AFTER_RESET = ", after the next reset"

@@ -12,7 +12,8 @@ from pydantic import Field, StringConstraints
 
 from nicbench.core.plan import Values
 from nicbench.system.redfish.bios import bios_settings
-from nicbench.tuning.items.base import CannotSetError, ExpectedOptions, Item, Phase, Place
+from nicbench.tuning.items.base import ExpectedOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[!-~]+$", max_length=128)]
 

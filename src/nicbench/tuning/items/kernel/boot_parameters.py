@@ -10,7 +10,8 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from nicbench.core.plan import Values
-from nicbench.tuning.items.base import CannotSetError, ExpectedOptions, Item, Phase, Place
+from nicbench.tuning.items.base import ExpectedOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$", max_length=100)]
 

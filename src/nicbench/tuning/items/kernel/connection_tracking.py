@@ -11,7 +11,8 @@ import json
 from typing import Any
 
 from nicbench.core.plan import Values
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _FAMILY = "inet"
 _PREFIX = "nicbench_notrack_"

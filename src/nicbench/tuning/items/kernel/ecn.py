@@ -14,7 +14,8 @@ from nicbench.core.errors import UnknownFactError
 from nicbench.core.plan import Values
 from nicbench.hosts.asking import values_of
 from nicbench.tuning.items._adapter import device_of
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _FILE = re.compile(r"/ecn/(roce_[nr]p/enable/([0-7]))$")
 Priority = Annotated[int, Field(ge=0, le=7)]

@@ -9,7 +9,8 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
 from nicbench.core.plan import Values
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _HEADERS_BYTES = {4: 20 + 8, 6: 40 + 8}  # IP and ICMP
 

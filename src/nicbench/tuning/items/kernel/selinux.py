@@ -9,7 +9,8 @@ from typing import Literal
 
 from nicbench.core.base import Frozen
 from nicbench.core.plan import Values
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _PATH = "/sys/fs/selinux/enforce"
 _OFF = "disabled"

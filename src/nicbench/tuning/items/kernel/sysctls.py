@@ -16,8 +16,8 @@ from nicbench.core.plan import Values
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
-from nicbench.tuning.setting import same_value
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError, same_value
 
 _NETWORK = "/proc/sys/net/"
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_:@-]+([./][A-Za-z0-9_:@-]+)*$", max_length=200)]

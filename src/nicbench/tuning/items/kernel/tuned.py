@@ -12,7 +12,8 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.errors import NicbenchError
 from nicbench.core.plan import Values
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _TIMEOUT_S = 120.0
 _ACTIVE = re.compile(r"^Current active profile:[ \t]*(\S[^\n]*)$", re.MULTILINE)

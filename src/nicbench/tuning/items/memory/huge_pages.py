@@ -10,7 +10,8 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.plan import Values
 from nicbench.core.quantity import Bytes
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _KIB = 1024
 

@@ -20,9 +20,10 @@ from nicbench.core.plan import Values
 from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
 from nicbench.tuning.items.storage._block_devices import loop_devices_of, signatures_of, users_of
 from nicbench.tuning.items.storage._mounts import mounts_of
+from nicbench.tuning.setting import CannotSetError
 from nicbench.tuning.undo.remove_file_system import Part, RemoveFileSystem
 
 _FORMATTING_S: Final = 1800.0

@@ -12,8 +12,9 @@ from pydantic import Field, field_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.plan import Values
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
 from nicbench.tuning.items.storage._mounts import mounts_of
+from nicbench.tuning.setting import CannotSetError
 
 _GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "access time": ("relatime", "noatime", "strictatime"),

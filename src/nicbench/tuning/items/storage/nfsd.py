@@ -13,7 +13,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.plan import Values
-from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
+from nicbench.tuning.items.base import Item, Phase, Place
+from nicbench.tuning.setting import CannotSetError
 
 _FOLDER = "/proc/fs/nfsd"
 _THREADS = "threads"
