@@ -23,7 +23,7 @@ from nicbench.doctor.checks.packages import Package, parse_installed_packages, p
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.cores import PhysicalCores, core_map
-from nicbench.tuning.huge_pages import HugePages
+from nicbench.tuning.preparation import HugePages
 
 CLANG = Package("clang", "runtime", "compiles XDP programs")
 ETHTOOL = Package("ethtool", "runtime", "reads queues")

@@ -29,7 +29,7 @@ from nicbench.monitor.client import MonitorClient
 from nicbench.store import manifest
 from nicbench.tuning import drivers
 from nicbench.tuning.restore import restore
-from nicbench.tuning.undo import _processes
+from nicbench.tuning.undo import processes
 
 GOOD: Final = "2026-01-02T000000Z-good"
 BAD: Final = "2026-01-01T000000Z-bad"
@@ -113,7 +113,7 @@ def records(content: bytes) -> None:
     said = None
     with (
         mock.patch.object(drivers, "_STEP_S", 0.0),  # a card that never comes is waited for all the same
-        mock.patch.object(_processes, "_END_STEP_S", 0.0),
+        mock.patch.object(processes, "_END_STEP_S", 0.0),
         contextlib.suppress(NicbenchError),
     ):
         said = asyncio.run(restore("run", runtime, lambda _: host))

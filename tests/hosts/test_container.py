@@ -26,7 +26,7 @@ from nicbench.system.inventory.collect import collect_host
 from nicbench.system.inventory.facts.machine.container import parse_bounds
 from nicbench.testbed.labs.base import TestHost
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.requests import Part, TuningRequest, place_requests
+from nicbench.tuning.tune import Part, TuningRequest, place_requests
 
 LIMITS = "Max processes             96365                96365                processes\n"
 LIMITS += "Max open files            1024                 20000                files\n"

@@ -21,11 +21,11 @@ from nicbench.testbed.interfaces.base import Making
 from nicbench.testbed.interfaces.namespaces import make_namespaces, move_interfaces
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.guards import folder_of
-from nicbench.tuning.items.adapter.mtu import Mtu
-from nicbench.tuning.items.adapter.transmit_queue import TransmitQueue
-from nicbench.tuning.items.base import Place
-from nicbench.tuning.items.kernel.sysctls import Sysctls
+from nicbench.tuning.items.kernel import Sysctls
+from nicbench.tuning.items.link import Mtu
+from nicbench.tuning.items.queues import TransmitQueue
 from nicbench.tuning.restore import restore
+from nicbench.tuning.setting import Place
 from nicbench.tuning.stack import UndoStack
 
 from .ending import machine_of, silence, until

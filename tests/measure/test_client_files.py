@@ -21,7 +21,7 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.client_files import LeftFiles
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 from nicbench.workloads.base import Command, End, LeftFile, Output, Workload
 from nicbench.workloads.play import play
 from nicbench.workloads.processes import RawFolder

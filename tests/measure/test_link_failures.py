@@ -17,7 +17,7 @@ from nicbench.stats.link_failures import failure_note
 from nicbench.testbed.labs.base import BondMember, Endpoint
 from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.set_link_up import SetLinkUp
+from nicbench.tuning.undo.network import SetLinkUp
 
 LINE = "ESTAB 0 0 198.18.0.1:5201 198.18.0.10:40000\n\t cubic rto:204 bytes_sent:{sent} bytes_received:{received}\n"
 

@@ -18,7 +18,7 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import boot_id
 from nicbench.stages import machine as sharing
 from nicbench.stages.machine import Claim, claims, hold_machines
-from nicbench.tuning.queue import Place
+from nicbench.tuning.lock import Place
 
 BENCH = """\
 nicbench: 1

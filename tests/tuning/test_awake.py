@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nicbench.hosts.fake import FakeHost
-from nicbench.tuning.cpu_time import keep_awake
+from nicbench.tuning.preparation import keep_awake
 from nicbench.tuning.stack import UndoStack
 
 CPU_0 = "/sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us"

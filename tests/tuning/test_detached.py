@@ -13,9 +13,8 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.tuning.detached import end_server, is_alive, is_mounted, start_command
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.end_server import EndServer
-from nicbench.tuning.undo.remove_path import RemovePath
-from nicbench.tuning.undo.unmount import Unmount
+from nicbench.tuning.undo.files import RemovePath, Unmount
+from nicbench.tuning.undo.processes import EndServer
 
 
 async def start(folder: Path, *command: str) -> str:

@@ -9,13 +9,12 @@ from nicbench.hosts.base import Presence
 from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
 from nicbench.tuning.guards import Step, script
-from nicbench.tuning.items.cpu.irqbalance import Irqbalance
+from nicbench.tuning.items.steering import Irqbalance
 from nicbench.tuning.undo.base import Undo
-from nicbench.tuning.undo.delete_link import DeleteLink
-from nicbench.tuning.undo.end_server import EndServer
-from nicbench.tuning.undo.restore_file import RestoreFile
+from nicbench.tuning.undo.files import RestoreFile, Unmount
+from nicbench.tuning.undo.network import DeleteLink
+from nicbench.tuning.undo.processes import EndServer
 from nicbench.tuning.undo.restore_setting import RestoreSetting
-from nicbench.tuning.undo.unmount import Unmount
 
 CONTROLLER = Presence(pid=100, start_ticks=815, boot_id="boot")
 

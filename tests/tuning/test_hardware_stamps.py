@@ -10,7 +10,7 @@ from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.system.adapters.hardware_stamps import StampSetting, parse_stamp_setting
-from nicbench.tuning.hardware_stamps import stamp_all_frames
+from nicbench.tuning.preparation import stamp_all_frames
 from nicbench.tuning.stack import UndoStack
 
 READ = ("hwstamp_ctl", "-i", "p0")

@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.fake import FakeHost
-from nicbench.tuning.huge_pages import HugePages, huge_pages_of_meminfo, raise_huge_pages
+from nicbench.tuning.preparation import HugePages, huge_pages_of_meminfo, raise_huge_pages
 from nicbench.tuning.stack import UndoStack
 
 PAGES = "/proc/sys/vm/nr_hugepages"

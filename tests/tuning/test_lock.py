@@ -14,8 +14,8 @@ from nicbench.hosts.owner import this_process
 from nicbench.tuning.lock import LOCK_NAME, HostLock
 from nicbench.tuning.record import Entry, Record, record_path, save_record
 from nicbench.tuning.undo.base import Undo
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
-from nicbench.tuning.undo.restore_file import RestoreFile
+from nicbench.tuning.undo.files import RestoreFile
+from nicbench.tuning.undo.processes import DeleteNamespace
 
 PAGES = "/proc/sys/vm/nr_hugepages"
 

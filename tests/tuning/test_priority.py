@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.hosts.fake import FakeHost
-from nicbench.tuning.cpu_time import prefer_softirq_work
+from nicbench.tuning.preparation import prefer_softirq_work
 from nicbench.tuning.stack import UndoStack
 
 STAT = "22 (ksoftirqd/1) S 2 0 0 0 -1 69238848 0 0 0 0 5 7 0 0 20 {nice} 1 0 17 0 0 0"

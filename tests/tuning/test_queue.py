@@ -16,8 +16,7 @@ import pytest
 from nicbench.core.errors import BusyError
 from nicbench.core.events import Bus, Event, Waiting
 from nicbench.stages import machine
-from nicbench.tuning.lock import HostLock, tell_idle
-from nicbench.tuning.queue import Place, is_waited_for
+from nicbench.tuning.lock import HostLock, Place, is_waited_for, tell_idle
 
 
 def test_who_comes_later_is_told_his_place_and_who_is_before_him(tmp_path: Path) -> None:
@@ -39,7 +38,7 @@ def test_who_comes_later_is_told_his_place_and_who_is_before_him(tmp_path: Path)
 def test_a_dead_one_loses_his_place(tmp_path: Path) -> None:
     script = (
         "import pathlib, sys, time\n"
-        "from nicbench.tuning.queue import Place\n"
+        "from nicbench.tuning.lock import Place\n"
         "place = Place('dead', pathlib.Path(sys.argv[1]))\n"
         "print('waits', flush=True)\n"
         "time.sleep(600)\n"

@@ -17,7 +17,7 @@ from nicbench.hosts.owner import Owner, start_ticks, start_ticks_of_stat, this_p
 from nicbench.tuning.guards import folder_of
 from nicbench.tuning.record import RECORD_NAME, Entry, Record, record_path, save_record
 from nicbench.tuning.restore import find_kept_runs, find_unrestored_runs, restore, restore_stale
-from nicbench.tuning.undo.restore_file import RestoreFile
+from nicbench.tuning.undo.files import RestoreFile
 
 PAGES = "/proc/sys/vm/nr_hugepages"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"

@@ -20,7 +20,7 @@ from nicbench.tuning.record import Entry, Record, record_path, save_record
 from nicbench.tuning.restore import restore, restore_stale
 from nicbench.tuning.runtime_folder import LEASES, QUEUE
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.restore_file import RestoreFile
+from nicbench.tuning.undo.files import RestoreFile
 
 PAGES = "/proc/sys/vm/nr_hugepages"
 NOBODY = 65534

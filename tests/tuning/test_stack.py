@@ -12,10 +12,9 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.record import load_record, record_path
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_link import DeleteLink
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
-from nicbench.tuning.undo.restore_file import RestoreFile
+from nicbench.tuning.undo.files import RestoreFile
+from nicbench.tuning.undo.network import DeleteIpObject, DeleteLink
+from nicbench.tuning.undo.processes import DeleteNamespace
 
 FORWARD = "/proc/sys/net/ipv4/ip_forward"
 PAGES = "/proc/sys/vm/nr_hugepages"

@@ -36,7 +36,7 @@ from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import Lab
 from nicbench.testbed.testers.base import TesterKind
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.requests import ALL, PROFILES, TuningRequest, requests_of
+from nicbench.tuning.tune import ALL, PROFILES, TuningRequest, requests_of
 
 KEY: Final = "tuning"
 PROFILE: Final = "profile"

@@ -15,7 +15,7 @@ from nicbench.hosts.base import Host
 from nicbench.store.files import storage_error
 from nicbench.store.folder import FRAMES
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 from nicbench.workloads.base import Keeper, LeftFile, StoredFile
 from nicbench.workloads.processes import safe_name
 

@@ -14,7 +14,7 @@ from nicbench.core.round import OwnFolder
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 _SLOWEST_BYTES_PER_S: Final = 10e6
 """Of a drive that is filled."""

@@ -38,8 +38,8 @@ from nicbench.measure.player import Player, ServingDut
 from nicbench.measure.sender_watch import SenderWatch
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.base import CannotSetError, Place
-from nicbench.tuning.items.cpu.irq_affinity import IrqAffinity, IrqAffinityOptions
+from nicbench.tuning.items.steering import IrqAffinity, IrqAffinityOptions
+from nicbench.tuning.setting import CannotSetError, Place
 from nicbench.workloads.base import End, Watch, last_words
 from nicbench.workloads.play import kinds, play
 from nicbench.workloads.processes import RawFolder

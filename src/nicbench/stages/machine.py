@@ -25,8 +25,7 @@ from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.owner import boot_id
 from nicbench.store.folder import RunFolder
 from nicbench.tuning.lease import HostLease, ports_command
-from nicbench.tuning.lock import HostLock
-from nicbench.tuning.queue import Place
+from nicbench.tuning.lock import HostLock, Place
 from nicbench.tuning.restore import restore_stale
 from nicbench.tuning.stack import UndoStack
 

@@ -22,7 +22,7 @@ from nicbench.testbed.endpoints import make_endpoint_testbed
 from nicbench.testbed.labs.base import EndpointLab, EndpointTestbed, FrameLab, Testbed
 from nicbench.testbed.wired import TESTER, make_testbed_of_own_ports, make_wired_testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.huge_pages import raise_huge_pages
+from nicbench.tuning.preparation import raise_huge_pages
 
 
 def touches_machine(bench: BenchFile) -> bool:

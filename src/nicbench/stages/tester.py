@@ -24,9 +24,9 @@ from nicbench.system.xdp.tester import card_stamp_lack, xdp_lacks
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.hardware_stamps import stamp_all_frames
-from nicbench.tuning.undo.end_promiscuity import EndPromiscuity
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.preparation import stamp_all_frames
+from nicbench.tuning.undo.files import RemovePath
+from nicbench.tuning.undo.network import EndPromiscuity
 from nicbench.tuning.xdp import expect_program
 
 

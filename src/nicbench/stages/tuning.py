@@ -23,11 +23,20 @@ from nicbench.store.folder import RunFolder
 from nicbench.testbed.endpoints import make_endpoint_testbed
 from nicbench.testbed.labs.base import EndpointLab, Lab, TestHost
 from nicbench.testbed.wired import make_testbed_of_own_ports, make_wired_testbed
-from nicbench.tuning.items.base import CannotSetError
-from nicbench.tuning.requests import ALL, Part, PlacedRequest, place_requests
-from nicbench.tuning.setting import values_in_words
+from nicbench.tuning.setting import CannotSetError, values_in_words
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import find_strayed, look_again, place_words, preview, refuse_failed, tune
+from nicbench.tuning.tune import (
+    ALL,
+    Part,
+    PlacedRequest,
+    find_strayed,
+    look_again,
+    place_requests,
+    place_words,
+    preview,
+    refuse_failed,
+    tune,
+)
 from nicbench.tuning.undo.restore_setting import RestoreSetting
 
 TUNING = "tuning.json"

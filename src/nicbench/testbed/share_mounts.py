@@ -18,8 +18,7 @@ from nicbench.system.inventory.meminfo import parse_meminfo
 from nicbench.testbed.shares.base import Command, FileSystem, Program, Share
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.detached import is_mounted
-from nicbench.tuning.undo.remove_path import RemovePath
-from nicbench.tuning.undo.unmount import Unmount
+from nicbench.tuning.undo.files import RemovePath, Unmount
 from nicbench.workloads.base import last_words
 
 _WHERE = 'for each; do command -v "$each" && exit; done; exit 1'

@@ -21,9 +21,9 @@ from nicbench.tuning.record import (
     load_record,
     record_path,
     save_record,
+    undo_entries,
 )
 from nicbench.tuning.runtime_folder import LEASES, QUEUE, refuse_strangers
-from nicbench.tuning.undoing import undo_entries
 
 MakeHost = Callable[[dict[str, Any]], Host]
 

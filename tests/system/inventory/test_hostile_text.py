@@ -32,7 +32,7 @@ from nicbench.measure.ledger.base import Side
 from nicbench.measure.ledger.base import View as LedgerView
 from nicbench.system.inventory.base import NOT_UNDERSTOOD, UNKNOWN
 from nicbench.system.inventory.collect import plain_data
-from nicbench.tuning.items.base import CannotSetError
+from nicbench.tuning.setting import CannotSetError
 
 TESTS = Path(__file__).parents[2]
 
@@ -187,17 +187,17 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("testbed.duts.vpp:parse_interfaces", "testbed/duts/golden/vpp_show_interface*.txt"),
     ("testbed.duts.vpp:parse_errors", "testbed/duts/golden/vpp_show_errors*.txt"),
     ("testbed.duts.vpp:parse_runtime", "testbed/duts/golden/vpp_show_runtime*.txt"),
-    ("tuning.huge_pages:huge_pages_of_meminfo", "system/inventory/golden/meminfo*.txt"),
-    ("tuning.items.storage._mounts:mounts_of", "tuning/golden/mountinfo.txt"),
-    ("tuning.items.kernel.boot_parameters:parameters_of", "system/inventory/golden/cmdline*.txt"),
+    ("tuning.preparation:huge_pages_of_meminfo", "system/inventory/golden/meminfo*.txt"),
+    ("tuning.items.storage:mounts_of", "tuning/golden/mountinfo.txt"),
+    ("tuning.items.kernel:parameters_of", "system/inventory/golden/cmdline*.txt"),
     (
-        "tuning.items.kernel.connection_tracking:values_of_ruleset",
+        "tuning.items.kernel:values_of_ruleset",
         "system/inventory/golden/nft_ruleset*.json",
         "filter",
     ),
-    ("tuning.items.cpu.irqbalance:state_of_stat", "system/inventory/golden/stat*.txt"),
-    ("tuning.items.storage.nfsd:versions_of", "tuning/golden/nfsd_versions.txt"),
-    ("tuning.items.kernel.tuned:profile_of", "tuning/golden/tuned*.txt"),
+    ("tuning.items.steering:state_of_stat", "system/inventory/golden/stat*.txt"),
+    ("tuning.items.storage:versions_of", "tuning/golden/nfsd_versions.txt"),
+    ("tuning.items.kernel:profile_of", "tuning/golden/tuned*.txt"),
     ("hosts.owner:start_ticks_of_stat", "system/inventory/golden/stat*.txt"),
 )
 

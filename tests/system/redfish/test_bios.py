@@ -28,10 +28,9 @@ from nicbench.system.inventory.collect import REASONS, collect_host
 from nicbench.system.redfish.answers import RedfishError, group_of
 from nicbench.system.redfish.bios import bios_settings
 from nicbench.system.redfish.client import LARGEST_ANSWER_BYTES
-from nicbench.tuning.items.base import Place
-from nicbench.tuning.items.firmware.bios_settings import BiosSettings, BiosSettingsOptions
-from nicbench.tuning.requests import PlacedRequest, TuningRequest
-from nicbench.tuning.tune import preview
+from nicbench.tuning.items.adapter import BiosSettings, BiosSettingsOptions
+from nicbench.tuning.setting import Place
+from nicbench.tuning.tune import PlacedRequest, TuningRequest, preview
 
 BIOS = "/redfish/v1/Systems/System.Embedded.1/Bios"
 SYSTEMS = "/redfish/v1/Systems"

@@ -18,8 +18,7 @@ from nicbench.testbed.interfaces.options import BondOptions, BondSettings, creat
 from nicbench.testbed.labs._clients import LabBond, members_of
 from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.delete_link import DeleteLink
-from nicbench.tuning.undo.release_port import ReleasePort
+from nicbench.tuning.undo.network import DeleteLink, ReleasePort
 
 PORTS = ("e0", "e1")
 PARTNER = "02:00:00:00:00:99"

@@ -17,8 +17,8 @@ from nicbench.testbed.interfaces.base import Making
 from nicbench.testbed.interfaces.options import Port
 from nicbench.testbed.interfaces.rdma import GIDS_SCRIPT, make_rdma_devices
 from nicbench.tuning.changes import NotedChanges
+from nicbench.tuning.undo.adapters import DeleteRdmaLink
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.delete_rdma_link import DeleteRdmaLink
 
 LISTED = ("sh", "-c", "command -v rdma >/dev/null && rdma -j link show || echo '[]'")
 ADD = "rdma link add rxe_r0 type rxe netdev r0"

@@ -17,10 +17,10 @@ from nicbench.testbed.interfaces.dpdk_devices import bind_cards
 from nicbench.testbed.interfaces.options import Port, VirtualFunctionOptions, set_command
 from nicbench.testbed.interfaces.virtual_function import make_virtual_functions
 from nicbench.tuning.changes import NotedChanges
+from nicbench.tuning.undo.adapters import RestoreDriver
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.restore_driver import RestoreDriver
+from nicbench.tuning.undo.network import SetLinkDown
 from nicbench.tuning.undo.restore_setting import RestoreSetting
-from nicbench.tuning.undo.set_link_down import SetLinkDown
 
 DEVICE = "/sys/class/net/e0/device"
 NUMBER, PROBING = f"{DEVICE}/sriov_numvfs", f"{DEVICE}/sriov_drivers_autoprobe"

@@ -18,7 +18,7 @@ from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.testbed.shares.base import Share
 from nicbench.testbed.shares.nfs import Nfs
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.stop_nfs_server import StopNfsServer
+from nicbench.tuning.undo.processes import StopNfsServer
 
 KERNEL = {"/proc/filesystems": "nodev\tnfsd\nnodev\tnfs\nnodev\tnfs4\n"}
 

@@ -20,9 +20,8 @@ from nicbench.measure.queues.expectation import queues_of_flows
 from nicbench.system.adapters.flow_rules import parse_flow_rules
 from nicbench.testbed.duts.base import Addressing
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import tune
+from nicbench.tuning.tune import Part, PlacedRequest, TuningRequest, place_requests, tune
 
 from ._card import golden
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.tuning.items.adapter.link import Link, LinkOptions
-from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
+from nicbench.tuning.items.link import Link, LinkOptions
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import tune
+from nicbench.tuning.tune import Part, PlacedRequest, TuningRequest, place_requests, tune
 
 from ._card import DEVICE, Card, refusing
 

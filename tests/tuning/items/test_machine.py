@@ -15,15 +15,13 @@ from nicbench.core.registry import find
 from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost, FakeProcess
-from nicbench.tuning.items.base import CannotSetError, Item
-from nicbench.tuning.items.cpu.irqbalance import state_of_stat
-from nicbench.tuning.items.kernel.boot_parameters import parameters_of
-from nicbench.tuning.items.kernel.connection_tracking import table_of, values_of_ruleset
-from nicbench.tuning.items.kernel.tuned import profile_of
-from nicbench.tuning.items.storage.mount_options import group_values
-from nicbench.tuning.requests import Part, TuningRequest, place_requests
+from nicbench.tuning.items.base import Item
+from nicbench.tuning.items.kernel import parameters_of, profile_of, table_of, values_of_ruleset
+from nicbench.tuning.items.steering import state_of_stat
+from nicbench.tuning.items.storage import group_values
+from nicbench.tuning.setting import CannotSetError
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import tune
+from nicbench.tuning.tune import Part, TuningRequest, place_requests, tune
 
 CPU = "/sys/devices/system/cpu"
 THP = "/sys/kernel/mm/transparent_hugepage"

@@ -11,10 +11,9 @@ from nicbench.core.errors import NotReadyError
 from nicbench.core.tuning import Outcome
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.tuning.items.kernel.sysctls import SysctlOptions, Sysctls, path_of
-from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
+from nicbench.tuning.items.kernel import SysctlOptions, Sysctls, path_of
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import tune
+from nicbench.tuning.tune import Part, PlacedRequest, TuningRequest, place_requests, tune
 
 RMEM = "/proc/sys/net/ipv4/tcp_rmem"
 SWAPPINESS = "/proc/sys/vm/swappiness"

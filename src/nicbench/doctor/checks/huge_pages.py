@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.hosts.base import Host
-from nicbench.tuning.huge_pages import HugePages, huge_pages_of_meminfo
+from nicbench.tuning.preparation import HugePages, huge_pages_of_meminfo
 
 
 class HugePagesCheck(Examination):

@@ -18,8 +18,8 @@ from nicbench.hosts.base import Host
 from nicbench.testbed.duts._packet_filter import set_up_table
 from nicbench.testbed.interfaces.active_queue import ActiveQueue
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.adapter.qdisc import Qdisc, QdiscOptions
-from nicbench.tuning.items.base import CannotSetError, Place
+from nicbench.tuning.items.queues import Qdisc, QdiscOptions
+from nicbench.tuning.setting import CannotSetError, Place
 
 TABLE: Final = "nicbench_bridge"
 _FAMILY: Final = "bridge"

@@ -30,7 +30,7 @@ from nicbench.testbed.duts._ports import DutDevices, dut_devices, require_host
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
+from nicbench.tuning.undo.network import DeleteIpObject
 
 _PREFIX_LENGTH = {4: 24, 6: 64}
 _A_DAY_MS = "86400000"

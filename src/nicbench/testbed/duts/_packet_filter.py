@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_nft_table import DeleteNftTable
+from nicbench.tuning.undo.network import DeleteNftTable
 
 
 async def set_up_table(

@@ -22,9 +22,8 @@ from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
 from nicbench.testbed.duts._ports import require_host
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_link import DeleteLink
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
+from nicbench.tuning.undo.network import DeleteIpObject, DeleteLink
+from nicbench.tuning.undo.processes import DeleteNamespace
 
 MIDDLE: Final = ("nicbench-mid0", "nicbench-mid1")
 MIDDLE_ADDRESSES: Final = ("169.254.91.1", "169.254.91.2")

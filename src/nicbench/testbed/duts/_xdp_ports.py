@@ -22,7 +22,7 @@ from nicbench.testbed.duts.base import FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.stop_polling_threads import StopPollingThreads
+from nicbench.tuning.undo.network import StopPollingThreads
 
 _PASSING = "pass"
 _COUNTS_MAP = "frame_counts"

@@ -21,7 +21,7 @@ from nicbench.testbed.duts._ports import dut_devices, require_host
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_link import DeleteLink
+from nicbench.tuning.undo.network import DeleteLink
 
 _LIMIT: Final = Path(__file__).with_name("_bridge_limit.py")
 

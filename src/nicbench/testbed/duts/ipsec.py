@@ -17,7 +17,7 @@ from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.duts._tandem import MIDDLE, MIDDLE_ADDRESSES, TandemDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
+from nicbench.tuning.undo.network import DeleteIpObject
 
 _SPIS: Final = ("0x5191", "0x5192")
 _IF_IDS: Final = ("5191", "5192")

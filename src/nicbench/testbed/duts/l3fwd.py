@@ -39,7 +39,7 @@ from nicbench.testbed.duts._testpmd_output import version
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.labs.base import Queues, Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 Entry = tuple[int, int, int]
 """Port, queue and core of an entry of l3fwd's ``--config``; cores are counted from 0."""

@@ -22,8 +22,7 @@ from nicbench.testbed.duts._forwarding import ForwardingDut, neighbour_of
 from nicbench.testbed.duts._ports import require_host
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_link import DeleteLink
+from nicbench.tuning.undo.network import DeleteIpObject, DeleteLink
 
 DEVICE: Final = "nicbench-tun"
 # The neighbour behind a tunnel that carries Ethernet: link-local addresses, which nobody else routes to.

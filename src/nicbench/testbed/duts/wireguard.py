@@ -18,7 +18,7 @@ from nicbench.testbed.duts._process import DutProcess, require_program
 from nicbench.testbed.duts._tandem import MIDDLE_ADDRESSES, TandemDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 _PORT: Final = "51820"
 _PROGRAM: Final = "wireguard-go"

@@ -19,7 +19,7 @@ from nicbench.testbed.interfaces.host_interfaces import check_free, check_interf
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.drivers import bound_driver, driver_override, folder_of, set_driver
-from nicbench.tuning.undo.restore_driver import RestoreDriver
+from nicbench.tuning.undo.adapters import RestoreDriver
 
 # DPDK guides/nics: af_packet, af_xdp, pcap_ring and tap. `iface` of tap and of virtio_user is the name of an interface
 # that the driver makes.

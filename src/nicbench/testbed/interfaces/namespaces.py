@@ -25,9 +25,7 @@ from nicbench.testbed.interfaces.host_interfaces import (
     require_no_owner,
 )
 from nicbench.testbed.interfaces.veth import make_namespace
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.return_link import ReturnLink
-from nicbench.tuning.undo.set_link_down import SetLinkDown
+from nicbench.tuning.undo.network import DeleteIpObject, ReturnLink, SetLinkDown
 
 
 async def make_namespaces(making: Making) -> None:

@@ -17,7 +17,7 @@ from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.system.adapters.rdma import GIDS_SCRIPT, gid_index_of, gid_of, is_soft, parse_rdma_links
 from nicbench.testbed.interfaces.base import Making, place_of
 from nicbench.testbed.interfaces.options import Port
-from nicbench.tuning.undo.delete_rdma_link import DeleteRdmaLink
+from nicbench.tuning.undo.adapters import DeleteRdmaLink
 
 _LIST_COMMAND: Final = ("sh", "-c", "command -v rdma >/dev/null && rdma -j link show || echo '[]'")
 

@@ -13,7 +13,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.setting import cpu_mask, same_value
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
+from nicbench.tuning.undo.processes import DeleteNamespace
 
 # In this order: existing devices, then the defaults of new ones. Nothing may send by itself, and only a DUT forwards;
 # new namespaces inherit IPv4 settings from the first one, where a container tool may have switched forwarding on.

@@ -22,11 +22,11 @@ from nicbench.testbed.interfaces.options import (
     set_command,
 )
 from nicbench.tuning.drivers import interface_of
-from nicbench.tuning.items.adapter.virtual_functions import VirtualFunctionOptions as CountOptions
-from nicbench.tuning.items.adapter.virtual_functions import VirtualFunctions
-from nicbench.tuning.items.base import CannotSetError, Place
+from nicbench.tuning.items.adapter import VirtualFunctionOptions as CountOptions
+from nicbench.tuning.items.adapter import VirtualFunctions
+from nicbench.tuning.setting import CannotSetError, Place
+from nicbench.tuning.undo.network import SetLinkDown
 from nicbench.tuning.undo.restore_setting import RestoreSetting
-from nicbench.tuning.undo.set_link_down import SetLinkDown
 
 Wanted = Mapping[str, tuple[VirtualFunctionOptions, str]]
 """The functions of one adapter by the port's name, each with the place of an error."""

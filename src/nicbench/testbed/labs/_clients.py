@@ -21,7 +21,7 @@ from nicbench.hosts.options import ContainerOptions, SshOptions
 from nicbench.testbed.interfaces.options import BondSettings, HashPolicy, require_links
 from nicbench.tuning.bpf import deploy_program, with_program
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 
 class LabBond(BondSettings):

@@ -24,7 +24,7 @@ from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace
 from nicbench.testbed.labs.base import DutPort, FrameLab, Testbed, TesterPort, machine_words
 from nicbench.tuning import bpf
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.cpu_time import keep_awake, prefer_softirq_work
+from nicbench.tuning.preparation import keep_awake, prefer_softirq_work
 from nicbench.tuning.xdp import program_in_place
 
 _SINK = "sink"

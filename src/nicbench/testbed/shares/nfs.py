@@ -19,7 +19,7 @@ from nicbench.hosts.base import Host
 from nicbench.testbed.shares.base import Command, FileSystem, Program, Server, Share, ShareKind, in_brackets
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.detached import STOP_NFS_SERVER
-from nicbench.tuning.undo.stop_nfs_server import StopNfsServer
+from nicbench.tuning.undo.processes import StopNfsServer
 
 _PORT: Final = 2049
 _STATE: Final = "/var/lib/nfs"

@@ -11,7 +11,7 @@ from nicbench.core.errors import EngineError, HostError, NicbenchError, NotReady
 from nicbench.engine.trex import TrexClient, TrexError
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed.testers.base import TesterFacts
-from nicbench.tuning.undo.free_trex_ports import FreeTrexPorts
+from nicbench.tuning.undo.adapters import FreeTrexPorts
 
 _SMALLEST_FRAME_BYTES, _LARGEST_FRAME_BYTES = 64, 9216
 _GIVE_BACK_S: Final = 20.0

@@ -24,8 +24,8 @@ from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, base_archive, find
 from nicbench.testbed.vm.placing import give_cards, place, raise_pages
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.detached import start_command
-from nicbench.tuning.undo.end_server import EndServer
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
+from nicbench.tuning.undo.processes import EndServer
 
 READY_S: Final = 180.0
 _AGENT: Final = "nicbench-agent"

@@ -20,7 +20,7 @@ from nicbench.system.adapters.links import parse_links, virtual_functions
 from nicbench.testbed.interfaces.dpdk_devices import bind_to_vfio, check_address, require_isolated
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.drivers import folder_of
-from nicbench.tuning.undo.restore_function_mac import RestoreFunctionMac
+from nicbench.tuning.undo.adapters import RestoreFunctionMac
 
 _ANSWER_S: Final = 30.0
 _LONGEST_LINE: Final = 1 << 20

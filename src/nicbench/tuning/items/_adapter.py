@@ -16,7 +16,8 @@ from nicbench.hosts.asking import output_of
 from nicbench.system.adapters.ethtool_link import parse_driver
 from nicbench.system.adapters.ethtool_queues import parse_limits
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.tuning.items.base import CannotSetError, Item, Place
+from nicbench.tuning.items.base import Item
+from nicbench.tuning.setting import CannotSetError, Place
 
 Answer = TypeVar("Answer")
 PCI_ADDRESS = re.compile(r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")

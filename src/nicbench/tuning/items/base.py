@@ -29,7 +29,7 @@ undoing (also after kill -9), dry run and ``tuning.json`` are done for it.
    changed: no ``write``; the report says whether it is as asked.
 7. Write ``tests/tuning/items/test_NAME.py`` with ``FakeHost``: applied, verified, undone; what the kernel rounds; a
    value somebody changed since; what cannot be. Add its options to ``docs/tuning.md``; a test compares. An item of a
-   profile is named in ``tuning/requests.py``, with the reason.
+   profile is named in ``tuning/tune.py``, with the reason.
 """
 
 from __future__ import annotations
@@ -41,22 +41,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from nicbench.core.base import Frozen
+from nicbench.core.errors import UnknownFactError
 from nicbench.core.tuning import Values
+from nicbench.hosts.asking import values_of
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.setting import CannotSetError, Place, Setting
+from nicbench.tuning.setting import CannotSetError, Place, Setting, plain_value, same_value
 from nicbench.tuning.undo.restore_setting import RestoreSetting
-
-__all__ = [
-    "CannotSetError",
-    "Device",
-    "DeviceOptions",
-    "ExpectedOptions",
-    "Item",
-    "NoOptions",
-    "Phase",
-    "Place",
-    "Scope",
-]
 
 Scope = Literal["machine", "namespace", "device"]
 
@@ -134,3 +124,46 @@ class Item(Setting):
         """Writes, undo first. Only an item whose undo is another one (a process that is held) does this differently."""
         undo = RestoreSetting.of(self, place.device, before, asked)
         await changes.make(place.host, undo, lambda: self.write(place, asked))
+
+
+# Settings that are files under /sys or /proc, one value each: read with patterns, written one by one.
+
+
+class FilesItem(Item):
+    """Keys are paths below ``folder``; the values are text, of ``always [madvise] never`` the selected word."""
+
+    folder: ClassVar[str]
+    patterns: ClassVar[tuple[str, ...]]
+    missing: ClassVar[str]
+    """What is said of a machine where none of the files is there."""
+
+    async def read(self, place: Place) -> Values:
+        try:
+            found = await values_of(place.host, tuple(self.folder + pattern for pattern in self.patterns))
+        except UnknownFactError as error:
+            raise CannotSetError(self.missing) from error
+        return {path.removeprefix(self.folder): plain_value(text) for path, text in found.items()}
+
+    async def write(self, place: Place, values: Values) -> None:
+        for key, value in values.items():
+            await place.host.write_file(self.folder + key, str(value))
+
+    def is_same(self, key: str, one: object, other: object) -> bool:
+        return same_value(self.folder + key, str(one), str(other))
+
+
+class SwitchOptions(Frozen):
+    """``ITEM: false`` or ``ITEM: true``."""
+
+    on: bool
+
+
+class SwitchItem(FilesItem):
+    """A few files that are all set to one value where a thing is on, and to another where it is off."""
+
+    on: ClassVar[str] = "1"
+    off: ClassVar[str] = "0"
+
+    def target_values(self, now: Values) -> Values:
+        value = self.on if getattr(self.options, "on", False) else self.off
+        return dict.fromkeys(now, value)
