@@ -11,7 +11,7 @@ from nicbench.doctor.base import State
 from nicbench.doctor.checks import dpdk_drivers, hardware_clocks, links, nearness, slots
 from nicbench.doctor.checks._interfaces import Interface
 from nicbench.hosts.fake import FakeHost
-from nicbench.system.adapters.ethtool_link import parse_link_settings, parse_time_stamping
+from nicbench.system.adapters.ethtool import parse_link_settings, parse_time_stamping
 from nicbench.system.adapters.pci import parse_pci
 
 GOLDEN = Path(__file__).parents[1] / "system" / "adapters" / "golden"

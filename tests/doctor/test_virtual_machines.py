@@ -11,7 +11,7 @@ from nicbench.doctor.checks.virtual_machines import (
     judge_kvm,
     judge_memory,
 )
-from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.vm.emulator import Emulator
 from nicbench.testbed.vm.kernel import Kernel
 

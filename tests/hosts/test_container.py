@@ -23,7 +23,7 @@ from nicbench.hosts.owner import MARK as OWNER_MARK
 from nicbench.hosts.owner import boot_id, owner_mark, this_process
 from nicbench.monitor.placing import machines
 from nicbench.system.inventory.collect import collect_host
-from nicbench.system.inventory.facts.machine.container import parse_bounds
+from nicbench.system.inventory.facts.machine import parse_bounds
 from nicbench.testbed.labs.base import TestHost
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.tune import Part, TuningRequest, place_requests

@@ -9,7 +9,7 @@ import pytest
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
-from nicbench.system.adapters.hardware_stamps import StampSetting, parse_stamp_setting
+from nicbench.system.adapters.ethtool import StampSetting, parse_stamp_setting
 from nicbench.tuning.preparation import stamp_all_frames
 from nicbench.tuning.stack import UndoStack
 

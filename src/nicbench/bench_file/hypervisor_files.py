@@ -10,8 +10,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Problem, WrongBenchFileError
 from nicbench.bench_file.reader import Node
 from nicbench.core.hypervisor import Hypervisor, HypervisorFiles, HypervisorTable
-from nicbench.system.hypervisor.esxi import read_esxcli
-from nicbench.system.hypervisor.libvirt import read_domain
+from nicbench.system.hypervisor import read_domain, read_esxcli
 
 KEY: Final = "hypervisor"
 _LARGEST_BYTES: Final = 2**20

@@ -24,7 +24,7 @@ Base = TypeVar("Base")
 
 
 def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
-    """Returns the concrete subclasses of ``base`` in the modules of ``package``, by ``kind``, sorted by file name."""
+    """Returns the concrete subclasses of ``base`` in the modules of ``package`` by ``kind``, sorted by it."""
     folders = tuple(importlib.import_module(package).__path__)
     return dict(_find_all(package, base, folders))  # type: ignore[arg-type]  # a class can be hashed
 
@@ -57,7 +57,7 @@ def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[
                     module, f"its kind {kind!r} is already taken by {other}", "give it a kind of its own"
                 )
             found[kind] = offered
-    return found
+    return dict(sorted(found.items(), key=lambda pair: pair[0].replace("-", "_")))
 
 
 @functools.cache

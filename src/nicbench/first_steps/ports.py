@@ -9,7 +9,7 @@ from typing import Any, Final
 from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.system.adapters.ethtool_link import parse_driver, parse_link_settings
+from nicbench.system.adapters.ethtool import parse_driver, parse_link_settings
 from nicbench.system.adapters.links import parse_neighbours
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.testbed.interfaces.host_interfaces import Interfaces, check_free, interfaces_of

@@ -14,7 +14,7 @@ from typing import Final
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NAMESPACE_FOLDER, NetnsHost
-from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.shares.base import Command, FileSystem, Program, Share
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.detached import is_mounted

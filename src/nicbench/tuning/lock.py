@@ -347,10 +347,9 @@ def _busy_error(descriptor: int, path: Path) -> BusyError:
     return busy_error([here], str(path), step)
 
 
-# DOC queue: The queue for this machine: who came first gets it first. A place is a file whose lock its process holds.
-#
-# The files are numbered in ``queue`` under /run/nicbench. A place is lost with its process, however that ends, for the
-# kernel gives the lock free; nothing has to be renewed.
+# The queue for this machine: who came first gets it first. A place is a file whose lock its process holds.  The files
+# are numbered in ``queue`` under /run/nicbench. A place is lost with its process, however that ends, for the kernel
+# gives the lock free; nothing has to be renewed.
 
 
 class Place:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import nice_of_stat, start_ticks_of_stat
-from nicbench.system.adapters.hardware_stamps import ALL_FRAMES, StampSetting
+from nicbench.system.adapters.ethtool import ALL_FRAMES, StampSetting
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.adapters import RestoreHardwareStamps, read_stamp_setting, write_stamp_setting
 from nicbench.tuning.undo.processes import RestoreNice
 
-# DOC huge_pages: Huge pages: raised by what a run lacks, and put back after it.
+# Huge pages: raised by what a run lacks, and put back after it.
 
 _NUMBER_PATH = "/proc/sys/vm/nr_hugepages"
 _LINE = re.compile(r"^(\w+):\s+(\d+)", re.MULTILINE)
@@ -70,9 +70,8 @@ async def raise_huge_pages(
     return before
 
 
-# DOC cpu_time: The CPUs of a DUT work for it alone: they do not sleep, and the kernel's packet work goes before other programs.
-#
-# A CPU that sleeps is slow to wake up, and a hypervisor gives its physical core away.
+# The CPUs of a DUT work for it alone: they do not sleep, and the kernel's packet work goes before other programs.  A
+# CPU that sleeps is slow to wake up, and a hypervisor gives its physical core away.
 
 # CPUs that measure do not sleep. One that sleeps is slow to wake up, and a hypervisor gives its physical core away.
 #
@@ -133,7 +132,7 @@ async def prefer_softirq_work(changes: Changes, host: Host, cpus: tuple[int, ...
     return raised
 
 
-# DOC hardware_stamps: Has a card stamp every frame that it receives, through the undo stack.
+# Has a card stamp every frame that it receives, through the undo stack.
 
 
 async def stamp_all_frames(changes: Changes, host: Host, device: str) -> None:

@@ -137,7 +137,7 @@ def has_records(runtime: Path = RUNTIME_FOLDER) -> bool:
     return next(runtime.glob(f"*/{record_path(runtime, 'x').name}"), None) is not None
 
 
-# DOC undoing: Undoing the changes of a run: in reverse order, each once, whatever happens to the others.
+# Undoing the changes of a run: in reverse order, each once, whatever happens to the others.
 
 MakeHost = Callable[[dict[str, Any]], Host]
 

@@ -19,9 +19,8 @@ from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.setting import CannotSetError, Place, values_in_words
 
-# DOC requests: What the section ``tuning`` of a bench file asks for, and at which places of a testbed. Touches no host.
-#
-# A named profile is what a machine is commonly set to for one aim; what it lacks is skipped, with the reason.
+# What the section ``tuning`` of a bench file asks for, and at which places of a testbed. Touches no host.  A named
+# profile is what a machine is commonly set to for one aim; what it lacks is skipped, with the reason.
 
 ALL: Final = "all"
 """The key of the bench file for every host of the test; the others are ``tester``, ``dut`` and names of hosts."""

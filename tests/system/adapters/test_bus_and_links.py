@@ -6,19 +6,33 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.system.adapters.device_firmware import forms_of, parse_info, parse_mlxconfig, parse_parameters, pending
 from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts, queue_of
-from nicbench.system.adapters.links import aggregates, parse_links, parse_neighbours, virtual_functions, xdp_program
+from nicbench.system.adapters.links import (
+    aggregates,
+    parse_classes,
+    parse_dscp,
+    parse_links,
+    parse_neighbours,
+    parse_pfc,
+    parse_qdiscs,
+    parse_trust,
+    virtual_functions,
+    xdp_program,
+)
 from nicbench.system.adapters.pci import (
     bandwidth_bits_per_s,
+    forms_of,
+    parse_info,
+    parse_mlxconfig,
     parse_names,
+    parse_parameters,
     parse_pci,
     parse_pci_express,
     parse_register,
+    pending,
     read_request_bytes,
     set_read_request,
 )
-from nicbench.system.adapters.traffic_control import parse_classes, parse_dscp, parse_pfc, parse_qdiscs, parse_trust
 
 GOLDEN = Path(__file__).parent / "golden"
 

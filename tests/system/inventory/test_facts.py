@@ -10,21 +10,20 @@ import pytest
 from nicbench.hosts.asking import paths_and_values
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
-from nicbench.system.inventory.facts.interface.flow_steering import parse_steering
-from nicbench.system.inventory.facts.interface.interfaces import parse_link
-from nicbench.system.inventory.facts.interface.packet_steering import parse_masks
-from nicbench.system.inventory.facts.kernel.frequency import parse_policies
-from nicbench.system.inventory.facts.kernel.huge_pages import selected_word
-from nicbench.system.inventory.facts.kernel.irqbalance import is_running
-from nicbench.system.inventory.facts.kernel.kernel import parse_command_line
-from nicbench.system.inventory.facts.kernel.mitigations import parse_vulnerabilities
-from nicbench.system.inventory.facts.kernel.operating_system import parse_os_release
-from nicbench.system.inventory.facts.kernel.software import parse_packages, parse_version
-from nicbench.system.inventory.facts.kernel.sysctls import parse_settings
-from nicbench.system.inventory.facts.machine.cpu import parse_lscpu
-from nicbench.system.inventory.facts.machine.hypervisor import Hypervisor, parse_virtualization
-from nicbench.system.inventory.facts.machine.numa import parse_nodes
-from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.system.inventory.base import parse_meminfo
+from nicbench.system.inventory.facts.interface import parse_link
+from nicbench.system.inventory.facts.kernel import (
+    is_running,
+    parse_command_line,
+    parse_os_release,
+    parse_packages,
+    parse_settings,
+    parse_version,
+)
+from nicbench.system.inventory.facts.machine import Hypervisor, parse_virtualization
+from nicbench.system.inventory.facts.memory import parse_nodes, selected_word
+from nicbench.system.inventory.facts.processor import parse_lscpu, parse_policies, parse_vulnerabilities
+from nicbench.system.inventory.facts.queues import parse_masks, parse_steering
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -11,24 +11,31 @@ from nicbench.hosts.asking import paths_and_values
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.system.inventory.collect import collect_host
-from nicbench.system.inventory.facts.kernel.firewall import parse_ruleset
-from nicbench.system.inventory.facts.kernel.idle_states import parse_idle_states
-from nicbench.system.inventory.facts.kernel.interrupt_defaults import parse_mask
-from nicbench.system.inventory.facts.kernel.iommu import parse_iommu
-from nicbench.system.inventory.facts.kernel.last_updates import parse_last_update
-from nicbench.system.inventory.facts.kernel.power_policy import parse_power_policy
-from nicbench.system.inventory.facts.kernel.security_modules import parse_security
-from nicbench.system.inventory.facts.kernel.software import parse_tools
-from nicbench.system.inventory.facts.kernel.tuned import parse_tuned
-from nicbench.system.inventory.facts.machine.cpu import parse_lscpu, parse_microcode
-from nicbench.system.inventory.facts.machine.drives import merge_drives, parse_lsblk, parse_nvme_list
-from nicbench.system.inventory.facts.machine.fans import parse_fans, parse_hwmon_fans
-from nicbench.system.inventory.facts.machine.firmware import parse_identity
-from nicbench.system.inventory.facts.machine.memory_modules import parse_memory
-from nicbench.system.inventory.facts.machine.numa import parse_nodes
-from nicbench.system.inventory.facts.machine.power_supplies import parse_supplies, parse_supply_states
-from nicbench.system.inventory.facts.machine.smt import parse_smt
-from nicbench.system.inventory.facts.machine.storage_controllers import parse_controllers
+from nicbench.system.inventory.facts.kernel import (
+    parse_iommu,
+    parse_last_update,
+    parse_mask,
+    parse_ruleset,
+    parse_security,
+    parse_tools,
+    parse_tuned,
+)
+from nicbench.system.inventory.facts.machine import (
+    parse_fans,
+    parse_hwmon_fans,
+    parse_identity,
+    parse_supplies,
+    parse_supply_states,
+)
+from nicbench.system.inventory.facts.memory import parse_memory, parse_nodes
+from nicbench.system.inventory.facts.processor import (
+    parse_idle_states,
+    parse_lscpu,
+    parse_microcode,
+    parse_power_policy,
+    parse_smt,
+)
+from nicbench.system.inventory.facts.storage import merge_drives, parse_controllers, parse_lsblk, parse_nvme_list
 
 GOLDEN = Path(__file__).parent / "golden"
 

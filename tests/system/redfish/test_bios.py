@@ -26,8 +26,8 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.report.system_table import system_table
 from nicbench.system.inventory.collect import REASONS, collect_host
 from nicbench.system.redfish.answers import RedfishError, group_of
-from nicbench.system.redfish.bios import bios_settings
 from nicbench.system.redfish.client import LARGEST_ANSWER_BYTES
+from nicbench.system.redfish.readings import bios_settings
 from nicbench.tuning.items.adapter import BiosSettings, BiosSettingsOptions
 from nicbench.tuning.setting import Place
 from nicbench.tuning.tune import PlacedRequest, TuningRequest, preview

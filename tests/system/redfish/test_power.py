@@ -7,7 +7,7 @@ import json
 import pytest
 
 from nicbench.system.redfish.answers import RedfishError
-from nicbench.system.redfish.power import PowerOfSystem, parse_chassis, parse_chassis_of_system
+from nicbench.system.redfish.readings import PowerOfSystem, parse_chassis, parse_chassis_of_system
 
 from ._bmc import GOLDEN, Bmc, resources, serving
 

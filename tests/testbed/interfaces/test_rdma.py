@@ -11,7 +11,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure.host_readings import parse_counters
-from nicbench.system.adapters.rdma import gid_index_of, gid_of, parse_rdma_links
+from nicbench.system.adapters.links import gid_index_of, gid_of, parse_rdma_links
 from nicbench.testbed.interfaces import rdma
 from nicbench.testbed.interfaces.base import Making
 from nicbench.testbed.interfaces.options import Port

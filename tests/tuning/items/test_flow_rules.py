@@ -17,7 +17,7 @@ from nicbench.core.traffic import StreamSpec
 from nicbench.core.tuning import Outcome
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.queues.expectation import queues_of_flows
-from nicbench.system.adapters.flow_rules import parse_flow_rules
+from nicbench.system.adapters.ethtool import parse_flow_rules
 from nicbench.testbed.duts.base import Addressing
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.stack import UndoStack

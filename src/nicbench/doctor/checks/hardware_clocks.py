@@ -11,7 +11,7 @@ from typing import Any
 from nicbench.doctor.base import Check, Examination, ok
 from nicbench.doctor.checks._interfaces import select_measurable
 from nicbench.hosts.base import Host
-from nicbench.system.adapters.ethtool_link import parse_time_stamping
+from nicbench.system.adapters.ethtool import parse_time_stamping
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 
 _NAME = "hardware clock"

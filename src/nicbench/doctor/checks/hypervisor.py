@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.hosts.base import Host
-from nicbench.system.virtual_machine import is_virtual_machine
+from nicbench.system.hypervisor import is_virtual_machine
 
 _STEAL = 7  # proc(5), /proc/stat: user nice system idle iowait irq softirq steal
 # Above this share, trials on this machine are often disturbed.

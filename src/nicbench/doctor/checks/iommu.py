@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._files import values
 from nicbench.hosts.base import Host
-from nicbench.system.virtual_machine import is_virtual_machine
+from nicbench.system.hypervisor import is_virtual_machine
 
 _TYPES = "/sys/kernel/iommu_groups/*/type"
 _ADAPTERS = "grep -ls '^0x02' /sys/bus/pci/devices/*/class"  # PCI base class 02h: network controllers

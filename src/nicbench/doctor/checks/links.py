@@ -12,7 +12,7 @@ from typing import Any
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._interfaces import select_measurable
 from nicbench.hosts.base import Host
-from nicbench.system.adapters.ethtool_link import parse_link_settings
+from nicbench.system.adapters.ethtool import parse_link_settings
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 
 _NAME = "link"
@@ -36,7 +36,7 @@ class Links(Examination):
 
 
 def judge(device: str, settings: Mapping[str, Any]) -> Check:
-    """``settings`` as ``nicbench.system.adapters.ethtool_link`` tells them."""
+    """``settings`` as ``nicbench.system.adapters.ethtool`` tells them."""
     name = f"{_NAME} of {device}"
     if settings["link"] is False:
         why = f" ({settings['why_no_link']})" if settings["why_no_link"] else ""

@@ -8,7 +8,7 @@ from nicbench.core.errors import NotReadyError
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.hosts.base import Host
 from nicbench.hosts.options import VmOptions
-from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.vm.emulator import Emulator, find_emulator, kvm_works
 from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, find_kernel
 

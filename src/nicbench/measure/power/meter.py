@@ -23,7 +23,7 @@ from nicbench.hosts.base import Host
 from nicbench.measure.power import hwmon, ipmi, rapl
 from nicbench.measure.power.base import Look, Sensed, is_plausible, over_window
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.system.redfish.power import PowerOfSystem
+from nicbench.system.redfish.readings import PowerOfSystem
 from nicbench.testbed.testers.base import During
 
 EDGE_SHARE: Final = 0.05

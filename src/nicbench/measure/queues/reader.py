@@ -21,9 +21,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.measure.queues.counters import QUEUE_COUNTERS, parse_network_softirqs, parse_queues, parse_softnet
 from nicbench.measure.queues.expectation import NotExpectedError, expected_frames
-from nicbench.system.adapters.ethtool_link import parse_driver
-from nicbench.system.adapters.ethtool_queues import parse_hash_fields, parse_receive_hashing
-from nicbench.system.adapters.flow_rules import parse_flow_rules
+from nicbench.system.adapters.ethtool import parse_driver, parse_flow_rules, parse_hash_fields, parse_receive_hashing
 from nicbench.system.xdp.asking import parse_received, queues_command
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed

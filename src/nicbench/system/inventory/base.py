@@ -10,7 +10,7 @@ To add one:
    otherwise has a ``Label``, what is read best in one line ``OneLine``, what only some machines have
    ``NotEverywhere``. The report needs no more. ``subjects`` are the lines that it brings to the table of machines,
    each with its label, its place among the others and a function that tells it from the facts
-   (``system/inventory/subjects.py`` has what these share).
+   (``system/inventory/base.py`` has what these share).
 3. Put recorded outputs into ``tests/system/inventory/golden``, and a line for the parser into
    ``test_hostile_text.py``.
 
@@ -20,12 +20,15 @@ Options are declared in the same way: a quantity of ``core/quantity.py`` knows i
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from nicbench.core.controller import Controller
-from nicbench.core.described import DescribedPlugin
+from nicbench.core.described import DescribedPlugin, Facts
 from nicbench.core.errors import NicbenchError, UnknownFactError
+from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 
 UNKNOWN = (UnknownFactError, NicbenchError)
@@ -55,3 +58,115 @@ class Fact(DescribedPlugin, ABC):
 
         ``devices`` are the kernel interfaces of the test on this host.
         """
+
+
+# What the subjects of facts share: parts of facts, and texts joined; what is not known is left out. Pure.
+
+
+def part_of(facts: Facts, name: str) -> Mapping[str, Any]:
+    """A part that has parts itself, or nothing where it is of another form."""
+    found = facts.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def join_texts(*parts: object, by: str = ", ") -> str | None:
+    """The known parts as one text; None where none is known."""
+    return by.join(str(part) for part in parts if part not in (None, "", [])) or None
+
+
+def join_list(values: Any) -> str | None:
+    """The items of a list as one text; None where there are none."""
+    return ", ".join(map(str, values)) if isinstance(values, list) and values else None
+
+
+def count_words(part: Mapping[str, Any]) -> str:
+    """How many there are, before their name; nothing of one."""
+    return f"{part['count']} \u00d7 " if part.get("count", 1) > 1 else ""
+
+
+# ``/proc/meminfo`` (proc_meminfo(5)), which several facts read.  Pure: text in, numbers out.
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """Names and values: bytes where the kernel prints kB, plain counts elsewhere."""
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, colon, rest = line.partition(":")
+        words = rest.split()
+        if colon and words and words[0].isdigit():
+            found[name] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+    return found
+
+
+# Facts that each test interface has: asked for side by side, and null, with its reason, for one that does not say.
+
+REASONS = "reasons_null"
+
+
+async def ask_interfaces(devices: tuple[str, ...], ask: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
+    """The answer of each interface, and under ``reasons_null`` why some have none.
+
+    UnknownFactError, with the reason, where there is no interface, or none of them answers.
+    """
+    if not devices:
+        raise UnknownFactError("this host has no kernel interface in the test")
+    found: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+
+    async def one(device: str) -> tuple[Any, str | None]:
+        try:
+            return await ask(device), None
+        except UNKNOWN as error:
+            return None, (str(error).splitlines() or ["no reason given"])[0]
+        except NOT_UNDERSTOOD as error:
+            return None, f"not understood: {type(error).__name__}: {error}"
+
+    for device, (answer, reason) in zip(devices, await asyncio.gather(*map(one, devices)), strict=True):
+        found[device] = answer
+        if reason is not None:
+            reasons[device] = reason
+    if len(reasons) == len(devices):
+        raise UnknownFactError("; ".join(dict.fromkeys(reasons.values())))
+    return {**found, REASONS: reasons} if reasons else found
+
+
+class EthtoolFact(Fact):
+    """What ``ethtool`` prints of an interface with ``options``; where it has a JSON of it, that first (``as_json``)."""
+
+    options: ClassVar[tuple[str, ...]]
+    as_json: ClassVar[bool] = False
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
+        async def ask(device: str) -> Any:
+            return self.parse(await self._text(host, device))
+
+        return await ask_interfaces(devices, ask)
+
+    @abstractmethod
+    def parse(self, text: str) -> Any:
+        """Pure: what it prints as plain data."""
+
+    async def _text(self, host: Host, device: str) -> str:
+        if self.as_json:
+            try:
+                return await output_of(host, "ethtool", "--json", *self.options, device)
+            except UnknownFactError:
+                pass  # an older one prints text only; where the driver does not answer, the text says why
+        return await output_of(host, "ethtool", *self.options, device)
+
+
+# Parts of a machine that are alike, told once.
+
+
+def group_alike(parts: Iterable[dict[str, Any]], each: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Alike parts as one with a ``count``; ``each`` names the fields that tell them apart, and the lists of those."""
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for part in parts:
+        alike = {name: value for name, value in part.items() if name not in each}
+        key = tuple(alike.items())
+        group = groups.setdefault(key, {"count": 0, **alike, **{plural: [] for plural in each.values()}})
+        group["count"] += 1
+        for name, plural in each.items():
+            if part.get(name) is not None:
+                group[plural].append(part[name])
+    return list(groups.values())

@@ -14,7 +14,7 @@ from typing import Final
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.system.adapters.rdma import GIDS_SCRIPT, gid_index_of, gid_of, is_soft, parse_rdma_links
+from nicbench.system.adapters.links import GIDS_SCRIPT, gid_index_of, gid_of, is_soft, parse_rdma_links
 from nicbench.testbed.interfaces.base import Making, place_of
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.undo.adapters import DeleteRdmaLink

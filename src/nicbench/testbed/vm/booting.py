@@ -17,7 +17,7 @@ from nicbench.hosts.asking import clock_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.vm import CHANNEL, KNOWN_BY, LOG, VmHost, last_words
 from nicbench.hosts.options import VmOptions
-from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.vm.command import Guest, Wire, macs_of, qemu_arguments, wires_of
 from nicbench.testbed.vm.emulator import Emulator, accelerator_for, find_emulator
 from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, base_archive, find_kernel, own_archive, own_kernel, unpack

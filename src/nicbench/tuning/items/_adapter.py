@@ -13,8 +13,7 @@ from typing import ClassVar, Literal, TypeVar
 from nicbench.core.errors import HostError, UnknownFactError
 from nicbench.core.tuning import Values
 from nicbench.hosts.asking import output_of
-from nicbench.system.adapters.ethtool_link import parse_driver
-from nicbench.system.adapters.ethtool_queues import parse_limits
+from nicbench.system.adapters.ethtool import parse_driver, parse_limits
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.setting import CannotSetError, Place

@@ -12,12 +12,18 @@ from pydantic import Field, StringConstraints
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.tuning import Values
 from nicbench.hosts.asking import output_of, values_of
-from nicbench.system.adapters.device_firmware import forms_of, parse_mlxconfig, parse_parameters
-from nicbench.system.adapters.ethtool_queues import parse_private_flags
-from nicbench.system.adapters.pci import parse_register, read_request_bytes, set_read_request
-from nicbench.system.adapters.rdma import parse_rdma_links
+from nicbench.system.adapters.ethtool import parse_private_flags
+from nicbench.system.adapters.links import parse_rdma_links
+from nicbench.system.adapters.pci import (
+    forms_of,
+    parse_mlxconfig,
+    parse_parameters,
+    parse_register,
+    read_request_bytes,
+    set_read_request,
+)
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.system.redfish.bios import bios_settings
+from nicbench.system.redfish.readings import bios_settings
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items._adapter import address_of, answer_of, carrier, device_of, run_setter, wait_for_link
 from nicbench.tuning.items.base import DeviceOptions, ExpectedOptions, Item, Phase

@@ -12,9 +12,8 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
 from nicbench.core.quantity import BitsPerSecond, Seconds
 from nicbench.core.tuning import Values
-from nicbench.system.adapters.ethtool_link import parse_energy, parse_fec, parse_link_settings, parse_pause
-from nicbench.system.adapters.links import parse_links
-from nicbench.system.adapters.traffic_control import PRIORITIES, parse_pfc, parse_trust
+from nicbench.system.adapters.ethtool import parse_energy, parse_fec, parse_link_settings, parse_pause
+from nicbench.system.adapters.links import PRIORITIES, parse_links, parse_pfc, parse_trust
 from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place

@@ -1,4 +1,4 @@
-"""Settings of the queues of an interface: how many, how long, when they interrupt, and what is done for many frames at once."""
+"""Settings of the queues of an interface: their number and length, interrupts, offloads and queueing disciplines."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from nicbench.core.tuning import Values
-from nicbench.system.adapters.ethtool_queues import parse_coalescing, parse_features
-from nicbench.system.adapters.links import parse_links
-from nicbench.system.adapters.traffic_control import parse_qdiscs
+from nicbench.system.adapters.ethtool import parse_coalescing, parse_features
+from nicbench.system.adapters.links import parse_links, parse_qdiscs
 from nicbench.tuning.items._adapter import Amount, LimitsItem, answer_of, device_of, run_setter
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place

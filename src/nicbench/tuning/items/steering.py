@@ -16,13 +16,14 @@ from nicbench.core.tuning import Values
 from nicbench.hosts.asking import text_of, values_of
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.hosts.owner import start_ticks_of_stat
-from nicbench.system.adapters.ethtool_queues import (
+from nicbench.system.adapters.ethtool import (
+    PlacedRule,
     parse_features,
+    parse_flow_rules,
     parse_hash_fields,
     parse_limits,
     parse_receive_hashing,
 )
-from nicbench.system.adapters.flow_rules import PlacedRule, parse_flow_rules
 from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts
 from nicbench.tuning.items._adapter import answer_of, assign_in_turn, device_of, run_setter
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase, SwitchOptions

@@ -1,4 +1,4 @@
-"""Gives network adapters back what they had: drivers, time stamps, MAC addresses, RDMA devices, the ports of a TRex server."""
+"""Gives network adapters back what they had: driver, time stamps, MAC address, RDMA devices, ports of a TRex server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.engine.trex import TrexClient, TrexError
 from nicbench.hosts.base import Host
-from nicbench.system.adapters.hardware_stamps import ALL_FRAMES, StampSetting, parse_stamp_setting
+from nicbench.system.adapters.ethtool import ALL_FRAMES, StampSetting, parse_stamp_setting
 from nicbench.system.adapters.links import parse_links, virtual_functions
 from nicbench.tuning.drivers import bound_driver, folder_of, interface_of, set_driver
 from nicbench.tuning.undo.base import Undo

@@ -1,4 +1,4 @@
-"""Ends what was started: processes, servers in the background, namespaces with what runs in them; restores priorities."""
+"""Ends what was started: processes, servers in the background, namespaces with all that runs in them."""
 
 from __future__ import annotations
 

@@ -1,17 +1,49 @@
-"""Memory modules: how many of which maker and part, how large, rated and running speed, and the slots they are in."""
+"""Facts of memory: its size, its modules, its pages, and its NUMA nodes."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, TypedDict
+from shlex import quote
+from typing import Annotated, Any, TypedDict
 
-from nicbench.core.described import Facts, Subject, Write
+from nicbench.core.described import Facts, Label, NotEverywhere, OneLine, Subject, Write
 from nicbench.core.errors import UnknownFactError
-from nicbench.hosts.asking import output_of
+from nicbench.hosts.asking import output_of, text_of, values_of
 from nicbench.hosts.base import Host
-from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts.machine._groups import group_alike
-from nicbench.system.inventory.subjects import join_texts, part_of
+from nicbench.system.inventory.base import Fact, group_alike, join_texts, parse_meminfo, part_of
+
+_WANTED = {"MemTotal": "total_bytes", "MemAvailable": "available_bytes", "SwapTotal": "swap_bytes"}
+
+
+class _Memory(TypedDict):
+    """Of the whole machine."""
+
+    total_bytes: int | None
+    available_bytes: int | None
+    swap_bytes: int | None
+
+
+def _tell_memory(facts: Facts, write: Write) -> str | None:
+    modules, memory = part_of(facts, "memory_modules"), part_of(facts, "memory")
+    total = modules.get("total_bytes") or memory.get("total_bytes")
+    return write("_bytes", total) if total else None
+
+
+class Memory(Fact):
+    """Main memory and swap.
+
+    From ``/proc/meminfo``.
+    """
+
+    kind = "memory"
+    shape = _Memory
+    of_machine = True
+    subjects = (Subject("Memory", 180, _tell_memory),)
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, int | None]:
+        found = parse_meminfo(await text_of(host, "/proc/meminfo"))
+        return {name: found.get(field) for field, name in _WANTED.items()}
+
 
 _HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]+, DMI type (\d+),")
 Structure = dict[str, str]
@@ -96,7 +128,10 @@ def _tell_modules(facts: Facts, write: Write) -> str | None:
 
 
 class MemoryModules(Fact):
-    """From ``dmidecode -t memory``, which needs root."""
+    """Memory modules: how many of which maker and part, how large, rated and running speed, and the slots they are in.
+
+    From ``dmidecode -t memory``, which needs root.
+    """
 
     kind = "memory_modules"
     shape = _Modules
@@ -161,3 +196,106 @@ def _bytes(value: str | None) -> int | None:
 def _transfers(value: str | None) -> int | None:
     found = _SPEED.fullmatch(value or "")
     return int(found[1]) or None if found else None
+
+
+_NODE = re.compile(r"/node(\d+)/cpulist$")
+_DISTANCE = re.compile(r"/node(\d+)/distance$")
+_DEVICE = re.compile(r"/net/([^/]+)/device/numa_node$")
+
+
+class _Nodes(TypedDict):
+    """CPUs and interfaces by node."""
+
+    cpus_by_node: Annotated[dict[str, str], Label("NUMA", alone=True), OneLine("node {name}: CPUs {value}", "; ")]
+    distances_by_node: dict[str, str]
+    node_by_interface: Annotated[dict[str, Annotated[int | None, NotEverywhere]], OneLine()]
+
+
+def _tell_numa(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "numa")
+    nodes = part_of(found, "cpus_by_node")
+    distances = part_of(found, "distances_by_node")
+    if not nodes:
+        return None
+    told = "; ".join(f"node {node}: CPUs {cpus}" for node, cpus in nodes.items())
+    return join_texts(told, f"distances {' / '.join(distances.values())}" if distances else None, by="; ")
+
+
+class Numa(Fact):
+    """NUMA nodes with their CPUs and distances, and the node of each test interface.
+
+    From ``/sys/devices/system/node`` and ``/sys/class/net/DEVICE/device/numa_node``.
+    """
+
+    kind = "numa"
+    shape = _Nodes
+    subjects = (Subject("NUMA", 150, _tell_numa),)
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
+        paths = ["/sys/devices/system/node/node*/cpulist", "/sys/devices/system/node/node*/distance"]
+        paths += [f"/sys/class/net/{quote(device)}/device/numa_node" for device in devices]
+        return parse_nodes(await values_of(host, paths), devices)
+
+
+def parse_nodes(values: dict[str, str], devices: tuple[str, ...]) -> dict[str, Any]:
+    """CPUs by node; an interface without a node of its own (a virtual one, or -1) has null."""
+    cpus = {found[1]: value for path, value in values.items() if (found := _NODE.search(path))}
+    nodes = {found[1]: int(value) for path, value in values.items() if (found := _DEVICE.search(path))}
+    distances = {found[1]: value for path, value in values.items() if (found := _DISTANCE.search(path))}
+    return {
+        "cpus_by_node": cpus,
+        # From each node to every node; 10 is its own (ACPI, System Locality Information Table).
+        "distances_by_node": distances if len(distances) > 1 else {},
+        "node_by_interface": {name: nodes[name] if nodes.get(name, -1) >= 0 else None for name in devices},
+    }
+
+
+_TRANSPARENT = "/sys/kernel/mm/transparent_hugepage/enabled"
+
+
+class _HugePages(TypedDict):
+    """Of the default size; transparent ones as the kernel gives them."""
+
+    pages: int | None
+    free_pages: int | None
+    page_bytes: Annotated[int | None, Label("Page size")]
+    transparent: str | None
+
+
+def _tell_huge_pages(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "huge_pages")
+    if found.get("pages") is None:
+        return None
+    size = write("_bytes", found.get("page_bytes"))
+    return join_texts(f"{found['pages']} of {size}", f"transparent: {found.get('transparent')}")
+
+
+class HugePages(Fact):
+    """Huge pages: how many there are, of which size, and whether the kernel makes transparent ones.
+
+    From ``/proc/meminfo`` and ``/sys/kernel/mm/transparent_hugepage``.
+    """
+
+    kind = "huge_pages"
+    shape = _HugePages
+    of_machine = True
+    subjects = (Subject("Huge pages", 200, _tell_huge_pages),)
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
+        found = parse_meminfo(await text_of(host, "/proc/meminfo"))
+        try:
+            transparent = selected_word(await text_of(host, _TRANSPARENT))
+        except UnknownFactError:
+            transparent = None
+        return {
+            "pages": found.get("HugePages_Total"),
+            "free_pages": found.get("HugePages_Free"),
+            "page_bytes": found.get("Hugepagesize"),
+            "transparent": transparent,
+        }
+
+
+def selected_word(text: str) -> str | None:
+    """The word in brackets of ``always [madvise] never``."""
+    found = re.search(r"\[(\w+)\]", text)
+    return found[1] if found else None
