@@ -10,7 +10,7 @@ import pytest
 
 from nicbench.bench_file import examples
 from nicbench.core.errors import NotReadyError, UsageError
-from nicbench.stages import flood
+from nicbench.stages import tester
 
 
 def test_without_root_it_names_the_demo_that_needs_none(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_without_a_name_the_known_device_gets_a_tenth_of_what_a_flood_showed(
 
     run_is(finished_run)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(flood, "flood", come_back)
+    monkeypatch.setattr(tester, "flood", come_back)
     ended = nicbench("demo", "--runs", "mine")
     assert ended.status == 0
     assert "a flood came back at 61.23 kpps: the known device passes 6.100 kpps" in ended.stderr

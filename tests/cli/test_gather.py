@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.web._history import make_history
 
-from nicbench.store.tags import add_tag
+from nicbench.store.marks import add_tag
 
 
 @pytest.fixture

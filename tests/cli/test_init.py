@@ -9,8 +9,7 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.cli import choosing_ports, questions
-from nicbench.first_steps.cabling import Cabling
-from nicbench.first_steps.ports import FoundPort
+from nicbench.first_steps.ports import Cabling, FoundPort
 
 PORTS = (
     FoundPort("eth0", driver="igb", is_up=True, has_link=True, never="carries the default route of this machine"),

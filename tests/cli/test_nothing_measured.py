@@ -19,7 +19,7 @@ from nicbench.core.round import Figures, Job, JobOutcome
 from nicbench.methods.base import main_values
 from nicbench.methods.impairments import Impairments
 from nicbench.methods.stream import Stream
-from nicbench.stages.nothing_measured import find_nothing_measured
+from nicbench.stages.turns import find_nothing_measured
 
 BENCH = """\
 nicbench: 1

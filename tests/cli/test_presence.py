@@ -12,7 +12,7 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.core.errors import NotReadyError
-from nicbench.stages.presence import look_for_named, require_named
+from nicbench.stages.hosts import look_for_named, require_named
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STREAMS = """\
@@ -122,7 +122,7 @@ def test_a_tool_of_a_test_that_is_not_installed_is_named_with_its_package(
     lab = "nicbench: 1\ntitle: t\nlab: {kind: clients, ports: 1}\ndut: {kind: server}\n"
     Path("lab.yaml").write_text(f"{lab}tests: [{{name: a, method: stream, at_once: [port], workload: nuttcp}}]\n")
     assert "checked on this machine: program nuttcp" in nicbench("validate", "lab.yaml").stdout
-    monkeypatch.setattr("nicbench.stages.presence.shutil.which", lambda program: None)
+    monkeypatch.setattr("nicbench.stages.hosts.shutil.which", lambda program: None)
     ended = nicbench("run", "--dry-run", "lab.yaml")
     assert ended.status == 3
     assert "test a: there is no program nuttcp; install it: apt-get install nuttcp" in ended.stdout

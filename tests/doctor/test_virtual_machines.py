@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nicbench.doctor.base import State
-from nicbench.doctor.checks.virtual_machines import (
-    judge_emulator,
-    judge_kernel,
-    judge_kvm,
-    judge_memory,
-)
+from nicbench.doctor.checks.software import judge_emulator, judge_kernel, judge_kvm, judge_memory
 from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.vm.emulator import Emulator
 from nicbench.testbed.vm.kernel import Kernel

@@ -8,12 +8,12 @@ import pytest
 from tests.engine.test_examples import Played
 
 from nicbench.core.errors import EngineError
-from nicbench.engine import conversation
-from nicbench.engine.conversation import Conversation
+from nicbench.engine import client
+from nicbench.engine.client import Conversation
 
 
 async def test_a_request_that_no_line_holds_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "LINE_LIMIT_BYTES", 3 << 20)
+    monkeypatch.setattr(client, "LINE_LIMIT_BYTES", 3 << 20)
     engine = Played([])
     asks = Conversation(engine, "tester", lambda _: None)
     flows: list[dict[str, Any]] = [{"name": "f", "filler": {"kind": "hex", "hex": "00" * (2 << 20)}}]

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.first_steps.cabling import Cabling, pair_up
-from nicbench.first_steps.ports import FoundPort, free_ports, look_at_ports
+from nicbench.first_steps.ports import Cabling, FoundPort, free_ports, look_at_ports, pair_up
 from nicbench.hosts.fake import FakeHost
 
 UP = ["BROADCAST", "MULTICAST", "UP", "LOWER_UP"]

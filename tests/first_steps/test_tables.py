@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.errors import UsageError
-from nicbench.first_steps.tables import how_to_import
+from nicbench.first_steps.writing import how_to_import
 
 ROOT = Path(__file__).resolve().parents[2]
 

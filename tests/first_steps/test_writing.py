@@ -11,8 +11,7 @@ from nicbench.bench_file import load
 from nicbench.bench_file.load import parse
 from nicbench.bench_file.problems import WrongBenchFileError
 from nicbench.core.errors import UsageError
-from nicbench.first_steps.wishes import Device, End, Frames, Streams
-from nicbench.first_steps.writing import text_of, write
+from nicbench.first_steps.writing import Device, End, Frames, Streams, text_of, write
 
 PORTS = ("enp1s0f0", "enp1s0f1")
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")

@@ -12,8 +12,7 @@ from nicbench.bench_file import WrongBenchFileError, parse
 from nicbench.bench_file.reader import Node, read
 from nicbench.core.errors import Position, UsageError
 from nicbench.fleet import read_fleet
-from nicbench.fleet.benches import bind_tree, check_cell, tree_of, write_tree
-from nicbench.fleet.model import Fleet
+from nicbench.fleet.model import Fleet, bind_tree, check_cell, tree_of, write_tree
 
 BENCH = """\
 nicbench: 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.first_steps.cabling import Neighbour, read_name, write_name
-from nicbench.first_steps.ports import FoundPort
-from nicbench.fleet.features import features_of
+from nicbench.first_steps.ports import FoundPort, Neighbour, read_name, write_name
+from nicbench.fleet.jobs import features_of
 
 FACTS = {
     "kernel": {"release": "6.12.8-amd64"},

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicbench.core.errors import HostError, UsageError
-from nicbench.fleet.machines import Machine, Roles, bind, bind_given, constraint_of
+from nicbench.fleet.slurm import Machine, Roles, bind, bind_given, constraint_of
 
 ROLES: Roles = {"tester": frozenset({"role=tester"}), "dut": frozenset({"role=dut", "card=cx6"})}
 

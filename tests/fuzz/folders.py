@@ -25,7 +25,7 @@ from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading, require_consistent
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import boot_id
-from nicbench.monitor.client import MonitorClient
+from nicbench.monitor.running import MonitorClient
 from nicbench.store import manifest
 from nicbench.tuning import drivers
 from nicbench.tuning.restore import restore

@@ -38,10 +38,10 @@ from nicbench.otg import changes
 from nicbench.otg.configuration import read_configuration
 from nicbench.otg.model import check_message, parse_message
 from nicbench.otg.refusals import OtgError, Problems
-from nicbench.stages.presence import Presence
+from nicbench.stages.hosts import Presence
 from nicbench.system.inventory.collect import plain_data
 from nicbench.workloads.base import Output, WorkloadError
-from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import find_implausible
 
 LINK_BITS_PER_S: Final = 1e9
 MOST_OF_ONE_LIST: Final = 60_000

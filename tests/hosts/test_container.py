@@ -21,7 +21,7 @@ from nicbench.hosts.kinds.netns import NetnsHost, outermost
 from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.owner import MARK as OWNER_MARK
 from nicbench.hosts.owner import boot_id, owner_mark, this_process
-from nicbench.monitor.placing import machines
+from nicbench.monitor.base import machines
 from nicbench.system.inventory.collect import collect_host
 from nicbench.system.inventory.facts.machine import parse_bounds
 from nicbench.testbed.labs.base import TestHost

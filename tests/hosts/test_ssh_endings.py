@@ -20,8 +20,7 @@ from nicbench.core.errors import HostError
 from nicbench.hosts import close_connections
 from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.owner import start_ticks
-from nicbench.hosts.ssh_lease import LeasedConnection
-from nicbench.hosts.ssh_pool import machine
+from nicbench.hosts.ssh_lease import LeasedConnection, machine
 
 from .sshd_server import Server
 

@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.core.errors import NotReadyError
 from nicbench.engine.binaries import deploy_file, find_binary
-from nicbench.monitor.client import NAME, MonitorClient
+from nicbench.monitor.running import NAME, MonitorClient
 
 from .sshd_server import Server
 

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 from tests.web._history import make_collapse
 
 from nicbench.compare.history.figure_index import FigureIndex
-from nicbench.lake.figures import LakeFigures
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import Lake
+from nicbench.lake.searching import LakeFigures
 from nicbench.store.index import list_indexed_runs
 
 

@@ -20,14 +20,13 @@ from tests.web._history import make_collapse, make_history
 
 from nicbench.cli.options import describe_results
 from nicbench.core.errors import BusyError, HostError, UsageError
-from nicbench.lake import place, writing
-from nicbench.lake.figures import LakeFigures
+from nicbench.lake import place, tables
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import FIGURES, FILE, HEADLINE, TRIALS, Lake, Month, find_lake
-from nicbench.lake.searching import find_in_lake, find_run
+from nicbench.lake.searching import LakeFigures, find_in_lake, find_run
 from nicbench.store import manifest
 from nicbench.store.index import Search, list_indexed_runs
-from nicbench.store.tags import add_tag
+from nicbench.store.marks import add_tag
 
 # Kills itself at a moment of a file's writing: the third word is its number, the fourth the moment.
 KILLED = """
@@ -85,8 +84,8 @@ def test_a_lake_says_of_each_run_what_its_folder_says(runs: Path, tmp_path: Path
 def test_in_however_many_steps_and_in_whatever_order_the_bytes_are_the_same(
     runs: Path, tmp_path: Path, draw: random.Random, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "_ROWS", dict.fromkeys((HEADLINE, FIGURES, "settings"), 4))
-    monkeypatch.setattr(writing, "_ROWS_OF_SAMPLES", 5)
+    monkeypatch.setattr(tables, "_ROWS", dict.fromkeys((HEADLINE, FIGURES, "settings"), 4))
+    monkeypatch.setattr(tables, "_ROWS_OF_SAMPLES", 5)
     gather([runs], tmp_path / "one")
     folders = sorted(path for path in runs.iterdir() if path.is_dir())
     draw.shuffle(folders)

@@ -7,13 +7,13 @@ import random
 import pytest
 from tests.web._history import make_history
 
-from nicbench.lake import writing
+from nicbench.lake import tables
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import Lake
 from nicbench.lake.searching import find_in_lake, find_together
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import Search, find_runs, list_indexed_runs
-from nicbench.store.tags import add_tag
+from nicbench.store.listing import RunHeadline
+from nicbench.store.marks import add_tag
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[RunHeadline, ..
     for path in sorted((folder / "runs").iterdir())[::7]:
         add_tag(path, "Nightly")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "_ROWS", dict.fromkeys(("headline", "figures", "settings"), 4))
+        patch.setattr(tables, "_ROWS", dict.fromkeys(("headline", "figures", "settings"), 4))
         gather([folder / "runs"], folder / "lake")
     return list_indexed_runs(folder / "runs", lambda _: None).runs, Lake.open(folder / "lake")
 

@@ -9,7 +9,7 @@ import pytest
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.monitor.placing import WatchedNetwork, machines, measuring_cpus, place
+from nicbench.monitor.base import WatchedNetwork, machines, measuring_cpus, place
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.labs.base import Testbed, TestHost
 

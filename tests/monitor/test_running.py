@@ -9,8 +9,7 @@ from nicbench.core.errors import EngineError
 from nicbench.core.events import Bus, Event, Note
 from nicbench.core.monitor import MonitorPlan
 from nicbench.core.reading import ChangeKind
-from nicbench.monitor.client import MonitorClient
-from nicbench.monitor.running import CpuWatch, RunningMonitors, _WatchedMachine
+from nicbench.monitor.running import CpuWatch, MonitorClient, RunningMonitors, _WatchedMachine
 from nicbench.store import monitor_samples
 from nicbench.store.monitor_samples import MonitorLog
 

@@ -6,7 +6,7 @@ import math
 
 from nicbench.stats.latency import histogram_of
 from nicbench.stats.latency_bins import bin_counts
-from nicbench.store.histograms import decode
+from nicbench.store.samples import decode
 
 
 def test_frames_are_counted_in_the_bin_of_their_latency() -> None:

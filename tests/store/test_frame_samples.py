@@ -20,7 +20,7 @@ from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.engine.binaries import find_binary
 from nicbench.store import RunFolder
-from nicbench.store.frame_samples import check_samples, write
+from nicbench.store.samples import check_samples, write
 
 NUMBERS = (
     *("position", "frame", "bytes", "turn_ns", "begun_ns", "open_ns", "io_ns", "sync_ns", "close_ns"),

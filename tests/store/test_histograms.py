@@ -9,7 +9,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.errors import HostError
-from nicbench.store.histograms import decode
+from nicbench.store.samples import decode
 
 
 def test_the_compressed_encoding_is_read(histogram: HdrHistogram) -> None:

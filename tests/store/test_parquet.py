@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench.core.errors import HostError
-from nicbench.store import Journal, parquet
-from nicbench.store.parquet import OF_FRAMES, OF_SAMPLES
-from nicbench.store.reading import parse_json
-from nicbench.store.record_tables import TRIAL_SCHEMA
+from nicbench.store import Journal, tables
+from nicbench.store.files import parse_json
+from nicbench.store.tables import OF_FRAMES, OF_SAMPLES, TRIAL_SCHEMA
 
 GOLDEN = Path(__file__).parent / "golden" / "1.6"
 
@@ -24,10 +23,10 @@ def test_more_rows_than_a_run_has_are_refused_by_what_the_file_says_of_them(tmp_
     pq.write_table(pa.table({"id": pa.repeat("t0001", rows), "note": pa.repeat("x" * 1000, rows)}), path)
     assert path.stat().st_size < 100_000
     with pytest.raises(HostError, match="it has more than 250000 rows"):
-        parquet.read(path)
+        tables.read(path)
     with pytest.raises(HostError, match="is damaged"):
-        parquet.read_trials(path)
-    assert parquet.read(path, ["id"], bounds=OF_FRAMES).num_rows == rows
+        tables.read_trials(path)
+    assert tables.read(path, ["id"], bounds=OF_FRAMES).num_rows == rows
 
 
 @pytest.mark.parametrize(
@@ -43,22 +42,22 @@ def test_counts_of_a_trial_that_contradict_themselves_are_refused(
 ) -> None:
     path = tmp_path / "trials.parquet"
     shutil.copy(GOLDEN / path.name, path)
-    table = parquet.read_trials(path)
+    table = tables.read_trials(path)
     column = table.column_names.index(name)
     wrong = pa.array([value, *table.column(name).to_pylist()[1:]], pa.int64())
     pq.write_table(table.set_column(column, table.schema.field(name), wrong), path)
     with pytest.raises(HostError, match=said):
-        parquet.read_trials(path)
+        tables.read_trials(path)
 
 
 def test_what_is_not_known_of_a_trial_is_no_contradiction(tmp_path: Path) -> None:
     path = tmp_path / "trials.parquet"
-    table = parquet.read(GOLDEN / path.name)
+    table = tables.read(GOLDEN / path.name)
     unknown = {name: pa.nulls(table.num_rows, pa.int64()) for name in ("received", "lost")}
     for name, column in unknown.items():
         table = table.set_column(table.column_names.index(name), TRIAL_SCHEMA.field(name), column)
     pq.write_table(table, path)
-    assert parquet.read_trials(path).num_rows == table.num_rows
+    assert tables.read_trials(path).num_rows == table.num_rows
 
 
 def test_text_of_more_parts_than_a_run_has_is_not_parsed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.stats.latency import histogram_of
-from nicbench.store.record_tables import rounds_parquet
+from nicbench.store.tables import rounds_parquet
 
 
 def a_round(*outcomes: JobOutcome) -> Round:

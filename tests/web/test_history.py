@@ -33,8 +33,8 @@ from nicbench.compare.history.figures import Figure, Measure, Told
 from nicbench.compare.history.run_settings import RunSettings
 from nicbench.compare.history.selection import Entry
 from nicbench.core.result import ResultVerdict
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import list_indexed_runs
+from nicbench.store.listing import RunHeadline
 from nicbench.web.history import Known
 
 THROUGHPUT = "test=throughput&value=ndr_frames_per_s"

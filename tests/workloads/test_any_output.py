@@ -14,8 +14,8 @@ from nicbench.core.connections import ConnectionsSpec
 from nicbench.core.frames import FramesSpec
 from nicbench.core.round import Job, JobSpec
 from nicbench.workloads.base import Output, Workload, WorkloadError
-from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.play import kinds
+from nicbench.workloads.tool_output import find_implausible
 
 from .goldens import GOLDEN, job
 

@@ -11,7 +11,7 @@ from nicbench.core.connections import Broken, ConnectionsSpec, ConnectionsTarget
 from nicbench.core.round import JobSpec
 from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
-from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import find_implausible
 from nicbench.workloads.tools.nicbench_connections import NicbenchConnections
 
 from .goldens import golden, job

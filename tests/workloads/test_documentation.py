@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.shipped import shipped
-from nicbench.doctor.checks.packages import parse_packages
+from nicbench.doctor.checks.software import parse_packages
 from nicbench.workloads.play import kinds
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/workloads.md").read_text()

@@ -9,7 +9,7 @@ import pytest
 from nicbench.core.frames import FramesSpec
 from nicbench.core.round import JobSpec
 from nicbench.workloads.base import End, Output, WorkloadError
-from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import find_implausible
 from nicbench.workloads.tools.nicbench_frames import NicbenchFrames
 
 from .goldens import golden, job

@@ -7,7 +7,7 @@ import pytest
 from nicbench.core.round import JobSpec
 from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
-from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import find_implausible
 from nicbench.workloads.tools.iperf import Iperf
 
 from .goldens import both_sides, golden, job

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nicbench.core.round import Figures, Flow, JobSpec, RequestLatency, StreamFigures
-from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import find_implausible
 
 from .goldens import job
 

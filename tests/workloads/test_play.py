@@ -16,9 +16,8 @@ from nicbench.core.round import Job, JobOutcome, JobSpec, Placement, RoundReques
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.workloads.base import End
-from nicbench.workloads.play import play
+from nicbench.workloads.play import RunningJob, play
 from nicbench.workloads.processes import LARGEST_FILE_BYTES, RawFolder, Running, safe_name
-from nicbench.workloads.running_job import RunningJob
 
 from .goldens import golden
 

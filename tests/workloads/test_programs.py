@@ -12,7 +12,7 @@ from nicbench.core.round import JobSpec, Placement, ToolEnvironment
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.workloads.programs import Programs, parse_environment, place
+from nicbench.workloads.processes import Programs, parse_environment, place
 from nicbench.workloads.tools.iperf3 import Iperf3
 
 ASK = JobSpec(duration_s=1)

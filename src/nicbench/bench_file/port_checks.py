@@ -9,7 +9,7 @@ from typing import Any, Final
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Problem, quote
 from nicbench.bench_file.reader import Node
-from nicbench.hosts.specs import spec_of
+from nicbench.hosts.options import spec_of
 from nicbench.testbed.interfaces.dpdk_devices import addresses_of_vdev, interfaces_of_vdev, pci_address
 from nicbench.testbed.interfaces.options import Port
 

@@ -12,8 +12,7 @@ from nicbench.cli.output import say
 from nicbench.cli.questions import ask_text, ask_yes, can_ask
 from nicbench.core.errors import NotReadyError, UsageError, suggest
 from nicbench.core.units import format_bits_per_s
-from nicbench.first_steps.cabling import Cabling, find_cabling
-from nicbench.first_steps.ports import FoundPort, free_ports, ports_of_this_machine
+from nicbench.first_steps.ports import Cabling, FoundPort, find_cabling, free_ports, ports_of_this_machine
 
 _PCI: Final = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _PCI_DEVICES: Final = Path("/sys/bus/pci/devices")

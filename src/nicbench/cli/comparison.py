@@ -20,7 +20,7 @@ from nicbench.core.result import Value
 from nicbench.report.answer.of_entries import FEW
 from nicbench.report.beside.page import Page
 from nicbench.report.beside.values import ValueCell, ValueTable
-from nicbench.store.headline import clean
+from nicbench.store.listing import clean
 
 # A comparison for programs: entries, what speaks against comparing them, what differs, every main value.
 

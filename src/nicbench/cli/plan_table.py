@@ -25,9 +25,8 @@ from nicbench.core.tuning import Outcome, PlannedSetting
 from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate
 from nicbench.report.facts import written_text
-from nicbench.stages.presence import Presence
-from nicbench.stages.tester import estimate_s, plan_calibration, turns_s
-from nicbench.stages.tester_driver import foretell_driver
+from nicbench.stages.hosts import Presence
+from nicbench.stages.tester import estimate_s, foretell_driver, plan_calibration, turns_s
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.setting import values_in_words
 

@@ -25,7 +25,7 @@ from nicbench.core.errors import (
 from nicbench.core.events import Bus, Event
 from nicbench.core.redaction import Redactor
 from nicbench.core.result import ResultVerdict, Summary
-from nicbench.stages.time_plan import ends, list_planned
+from nicbench.stages.plan import ends, list_planned
 from nicbench.stages.turns import summarise
 from nicbench.stats.intervals import Agreement
 from nicbench.stats.time_left import TimeLeft
@@ -33,7 +33,7 @@ from nicbench.store import manifest
 from nicbench.store.confined import Fence, run_confined
 from nicbench.store.files import ERROR
 from nicbench.store.folder import RunFolder
-from nicbench.store.now import NowFile
+from nicbench.store.marks import NowFile
 
 if TYPE_CHECKING:
     from nicbench.web.beside import LivePage

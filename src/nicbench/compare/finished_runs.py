@@ -12,7 +12,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import Result, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import INVENTORY, machines_of
+from nicbench.store.listing import INVENTORY, machines_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from nicbench.compare.entry import Entry
 from nicbench.compare.importance import last_name_of, shorten
 from nicbench.compare.settings import compare_settings
 from nicbench.core.turn import DEFAULT
-from nicbench.store.headline import clean
+from nicbench.store.listing import clean
 
 LONGEST: Final = 40
 """Maximum length in characters of a title that serves as a name."""

@@ -15,9 +15,8 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.importing.reference.data_sets import as_run, data_set
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import INVENTORY, clean, machines_of
-from nicbench.store.listing import headline, open_run, path_of
-from nicbench.store.tags import tags_of
+from nicbench.store.listing import INVENTORY, clean, headline, machines_of, open_run, path_of
+from nicbench.store.marks import tags_of
 
 REFERENCE: Final = "reference:"
 MOST: Final = 100

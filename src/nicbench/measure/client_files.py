@@ -20,7 +20,7 @@ from nicbench.workloads.base import Keeper, LeftFile, StoredFile
 from nicbench.workloads.processes import safe_name
 
 if TYPE_CHECKING:
-    from nicbench.store.frame_samples import Samples
+    from nicbench.store.samples import Samples
 
 # In memory, so that writing them is no load on a drive that is measured, and of several places the one with most room.
 _PLACE: Final = """
@@ -78,27 +78,27 @@ class LeftFiles(Keeper):
         return path
 
     async def take(self, host: Host, job: int, left: LeftFile, path: str) -> StoredFile:
-        from nicbench.store import frame_samples  # here: most rounds leave nothing, and loading it takes long
+        from nicbench.store import samples  # here: most rounds leave nothing, and loading it takes long
 
         copy = self._run_folder / _COPIES / f"{self._round.id}-{job}-{safe_name(left.name)}"
         try:
             here = Path(path) if host.shares_files else await _fetch(host, path, copy)
-            samples = await asyncio.to_thread(frame_samples.check_samples, here)
+            taken = await asyncio.to_thread(samples.check_samples, here)
         except NicbenchError as error:
             step = f"; next: {error.next_step}" if error.next_step else ""
             return StoredFile(notes=(f"its {left.what} are lost: {path} on {host.name}: {error.message}{step}",))
         except OSError as error:  # of the copy
             raise storage_error(error, copy) from error
-        self._round.samples[job] = samples
-        notes = (f"the last of its {left.what} was cut short, and left out",) if samples.cut_bytes else ()
+        self._round.samples[job] = taken
+        notes = (f"the last of its {left.what} was cut short, and left out",) if taken.cut_bytes else ()
         return StoredFile(files=(_samples_path(self._round.id),), notes=notes)
 
     async def keep(self, one: Round) -> None:
         """Writes what ``take`` took into the run folder, before the round is journaled, and removes what was left."""
         if self._round.samples:
-            from nicbench.store import frame_samples  # as above
+            from nicbench.store import samples  # as above
 
-            await asyncio.to_thread(frame_samples.write, self._run_folder, one, self._round.samples)
+            await asyncio.to_thread(samples.write, self._run_folder, one, self._round.samples)
         await asyncio.to_thread(shutil.rmtree, self._run_folder / _COPIES, ignore_errors=True)
         await asyncio.gather(*(_remove(host, path) for path, host in self._round.folders.items()))
 

@@ -42,8 +42,7 @@ from nicbench.tuning.items.steering import IrqAffinity, IrqAffinityOptions
 from nicbench.tuning.setting import CannotSetError, Place
 from nicbench.workloads.base import End, Watch, last_words
 from nicbench.workloads.play import kinds, play
-from nicbench.workloads.processes import RawFolder
-from nicbench.workloads.programs import Programs
+from nicbench.workloads.processes import Programs, RawFolder
 
 _STEP: Final = (
     "run it there by hand; what it leaves in the background keeps its output open, unless that is redirected "

@@ -12,7 +12,7 @@ from nicbench.hosts.base import Host
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.power.meter import Meter
-from nicbench.measure.queues.reader import QueueReader
+from nicbench.measure.queues import QueueReader
 from nicbench.monitor.base import Monitors
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.testers.base import Tester

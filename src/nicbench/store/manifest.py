@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError
 from nicbench.core.redaction import visible_name
-from nicbench.store import reading
+from nicbench.store import files
 from nicbench.store.files import ERROR, damaged_error, json_text, storage_error, write_atomically
 
 NAME = "MANIFEST.json"
@@ -69,8 +69,8 @@ def read(folder: Path) -> Manifest | None:
     """
     path = folder / NAME
     try:
-        content = reading.parse_json(path)
-        text = reading.read_bytes(path)
+        content = files.parse_json(path)
+        text = files.read_bytes(path)
     except FileNotFoundError:
         return None
     written = content.get("format") if isinstance(content, dict) else None
@@ -105,7 +105,7 @@ def departures(
     """
     manifest = read(folder)
     entries = dict(_entries(folder))
-    found = {name: f"is {words}" for name, mode in entries.items() if (words := reading.describe_strange(mode))}
+    found = {name: f"is {words}" for name, mode in entries.items() if (words := files.describe_strange(mode))}
     if manifest is not None:
         present = {name for name, mode in entries.items() if stat.S_ISREG(mode) and _is_measured(name)}
         for name, checksum in manifest.sha256.items():
@@ -173,7 +173,7 @@ def _unlike(path: Path, checksum: str, most_bytes: int) -> str | None:
 
 def _checksum(path: Path) -> str:
     try:
-        with reading.open_file(path) as stream:
+        with files.open_file(path) as stream:
             found = hashlib.sha256()
             while block := stream.read(_BLOCK_BYTES):
                 found.update(block)

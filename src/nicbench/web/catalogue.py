@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nicbench.core.errors import NicbenchError, UsageError
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import IndexedRuns, Search, find_runs, moment, searched_text
+from nicbench.store.listing import RunHeadline
 
 Peek = Callable[[int], tuple[tuple[RunHeadline, ...], int]]
 """Returns so many of the newest runs as they were known last, and how many there were."""

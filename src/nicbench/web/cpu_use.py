@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
 from nicbench.stats.cpu import BUSY, CpuStates, add_times
-from nicbench.store.monitor_log import LogParser, Row
+from nicbench.store.monitor_samples import LogParser, Row
 from nicbench.web.tail import Tail
 
 _LOG: Final = "monitor.ndjson"

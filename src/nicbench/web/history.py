@@ -18,11 +18,11 @@ from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
 from nicbench.compare.importance import last_name_of
 from nicbench.core.errors import BusyError, NicbenchError, UsageError
 from nicbench.lake.place import Lake
-from nicbench.store.headline import RunHeadline
+from nicbench.store.listing import RunHeadline
 from nicbench.web.catalogue import Catalogue, Wish, wish_of
 
 if TYPE_CHECKING:
-    from nicbench.lake.figures import LakeFigures
+    from nicbench.lake.searching import LakeFigures
 
 _PATIENCE_S: Final = 0.3
 """How long an answer waits for runs that are being read, before it is given without them."""
@@ -134,7 +134,7 @@ def uncollected() -> Iterator[None]:
 def _gathered(lake: Lake | None) -> LakeFigures | None:
     if lake is None:
         return None
-    from nicbench.lake.figures import LakeFigures  # imported here: pages without a lake load none of it
+    from nicbench.lake.searching import LakeFigures  # imported here: pages without a lake load none of it
 
     return LakeFigures(lake)
 

@@ -25,7 +25,7 @@ from nicbench.compare.history.selection import (
     values_of,
 )
 from nicbench.core.errors import BusyError
-from nicbench.store.headline import clean
+from nicbench.store.listing import clean
 from nicbench.web.history import Asked, History, Progress, Selected
 
 MOST_SERIES: Final = 6

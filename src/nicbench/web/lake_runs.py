@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from nicbench.lake.place import HEADLINE, Lake
 from nicbench.lake.searching import Found, find_together
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import IndexedRuns, Search
+from nicbench.store.listing import RunHeadline
 from nicbench.web.catalogue import ReadRuns
 
 MOST: Final = 100_000

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 from nicbench.core.controller import is_loopback
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.lake.place import Lake
-from nicbench.store import reading
+from nicbench.store import files
 from nicbench.store.index import IndexedRuns, newest_known
 from nicbench.web.app import make_app
 from nicbench.web.catalogue import Catalogue
@@ -88,7 +88,7 @@ def read_password(path: Path) -> str:
     """Reads a password from a file that only its owner may read. UsageError where it is none."""
     step = f"write one line to it, and `chmod 600 {path}`"
     try:
-        with reading.open_file(path) as stream:
+        with files.open_file(path) as stream:
             mode = os.fstat(stream.fileno()).st_mode
             text = stream.read(1000).decode("utf-8", errors="replace").strip()
     except FileNotFoundError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import NicbenchError
-from nicbench.store import reading
+from nicbench.store import files
 
 _MOST_BYTES: Final = 4 * 2**20
 """How much is read at one time, so that the first trials of a long run are shown before its last are read."""
@@ -24,7 +24,7 @@ class Tail:
     def read(self) -> tuple[list[bytes], bool]:
         """Returns whole lines that are new, and whether they begin the file anew. Empty where it cannot be read."""
         try:
-            stream = reading.open_file(self._path)
+            stream = files.open_file(self._path)
         except (OSError, NicbenchError):
             return [], False
         with stream:
@@ -38,7 +38,7 @@ class Tail:
             read = stream.read(_MOST_BYTES)
             end = read.rfind(b"\n")
             if end < 0 and len(read) == _MOST_BYTES:  # one line that is longer than all this: up to the limit of a line
-                read += stream.readline(reading.LONGEST_LINE_BYTES)
+                read += stream.readline(files.LONGEST_LINE_BYTES)
                 end = read.rfind(b"\n")
             whole = read[: end + 1]
         self._offset += len(whole)

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
-from nicbench.store import manifest, reading
+from nicbench.store import files, manifest
 from nicbench.store.files import JOURNAL
-from nicbench.store.now import Now, read_now
-from nicbench.store.stop_request import is_asked_to_stop
+from nicbench.store.marks import Now, is_asked_to_stop, read_now
 from nicbench.web.answers import json_line
 from nicbench.web.controller import find_writer
 from nicbench.web.cpu_use import CpuUse
@@ -178,7 +177,7 @@ class WatchedRuns:
 def title_of(folder: Path) -> str:
     """Returns the title for the head of the page; the folder's name where the journal does not begin with one."""
     try:
-        with reading.open_file(folder / JOURNAL) as stream:
+        with files.open_file(folder / JOURNAL) as stream:
             first = item_of(stream.readline(1_000_000))
     except (OSError, NicbenchError):
         return folder.name

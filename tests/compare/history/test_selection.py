@@ -11,7 +11,7 @@ from nicbench.compare.history.against import MOST_WORDS, axis_of, divided_by
 from nicbench.compare.history.figures import Figure, Measure, Told
 from nicbench.compare.history.selection import ANY, Entry, choose, divide, parameters_of
 from nicbench.core.errors import UsageError
-from nicbench.store.headline import RunHeadline
+from nicbench.store.listing import RunHeadline
 
 NDR = Told("ndr_frames_per_s", "NDR", "Mpps", True, True)
 

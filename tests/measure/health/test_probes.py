@@ -8,16 +8,8 @@ import pytest
 
 from nicbench.core.reading import Measure
 from nicbench.measure.health.base import Counter, Energy, HealthView, Level, Probe, Speed
-from nicbench.measure.health.probes.card_temperature import CardTemperature
-from nicbench.measure.health.probes.carrier import Carrier
-from nicbench.measure.health.probes.fec import Fec
-from nicbench.measure.health.probes.module import Module
-from nicbench.measure.health.probes.pcie_errors import PcieErrors
-from nicbench.measure.health.probes.pcie_link import PcieLink
-from nicbench.measure.health.probes.phy import Phy
-from nicbench.measure.health.probes.power import Power
-from nicbench.measure.health.probes.processor_temperature import ProcessorTemperature
-from nicbench.measure.health.probes.throttling import Throttling
+from nicbench.measure.health.probes.adapters import CardTemperature, Carrier, Fec, Module, PcieErrors, PcieLink, Phy
+from nicbench.measure.health.probes.processors import Power, ProcessorTemperature, Throttling
 
 GOLDEN = Path(__file__).parent / "golden"
 VIEW = HealthView("DUT", ("ens1f0np0",), {"ens1f0np0": "mlx5_core"})

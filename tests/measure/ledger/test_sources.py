@@ -9,13 +9,18 @@ import pytest
 
 from nicbench.measure.ledger.base import Count, Side, Stage, View
 from nicbench.measure.ledger.losses import account
-from nicbench.measure.ledger.sources.conntrack import Conntrack
 from nicbench.measure.ledger.sources.drivers import Drivers
-from nicbench.measure.ledger.sources.ip_layer import IpLayer, snmp_ipv6, snmp_table
-from nicbench.measure.ledger.sources.links import Links
-from nicbench.measure.ledger.sources.nftables import Nftables
-from nicbench.measure.ledger.sources.qdisc import Qdisc
-from nicbench.measure.ledger.sources.softnet import Softnet, softnet_drops
+from nicbench.measure.ledger.sources.kernel import (
+    Conntrack,
+    IpLayer,
+    Links,
+    Nftables,
+    Qdisc,
+    Softnet,
+    snmp_ipv6,
+    snmp_table,
+    softnet_drops,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 VETH = {"t0": "veth", "d0": "veth"}

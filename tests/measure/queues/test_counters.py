@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.measure.queues.counters import parse_network_softirqs, parse_queues, parse_softnet
-from nicbench.measure.queues.reader import look_of
+from nicbench.measure.queues import look_of, parse_network_softirqs, parse_queues, parse_softnet
 
 STATISTICS = {
     "igb": "     rx_packets: 30\n     rx_queue_0_packets: 10\n     rx_queue_0_bytes: 6\n     rx_queue_1_packets: 20\n",

@@ -9,8 +9,7 @@ from nicbench.core.queues import ReceiveHash
 from nicbench.core.reading import Counts
 from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.core.trial import StreamReading
-from nicbench.measure.queues.expectation import NotExpectedError, expected_frames, queues_of_flows
-from nicbench.measure.queues.reader import hash_of
+from nicbench.measure.queues import NotExpectedError, expected_frames, hash_of, queues_of_flows
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.flow_headers import flow_headers
 

@@ -15,7 +15,7 @@ import pytest
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.doctor.base import State
-from nicbench.doctor.checks.user_space_duts import judge_l3fwd, judge_testpmd
+from nicbench.doctor.checks.software import judge_l3fwd, judge_testpmd
 from nicbench.doctor.diagnose import build_on_this_machine
 from nicbench.engine.binaries import deploy_file
 from nicbench.hosts.base import Completed

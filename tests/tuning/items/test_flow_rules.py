@@ -16,7 +16,7 @@ from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec
 from nicbench.core.tuning import Outcome
 from nicbench.hosts.fake import FakeHost
-from nicbench.measure.queues.expectation import queues_of_flows
+from nicbench.measure.queues import queues_of_flows
 from nicbench.system.adapters.ethtool import parse_flow_rules
 from nicbench.testbed.duts.base import Addressing
 from nicbench.tuning.items.base import Item

@@ -23,8 +23,7 @@ from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError,
 from nicbench.lake.place import Lake, find_lake
 from nicbench.stats.numerals import figures, round_up
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import clean
-from nicbench.store.listing import open_run, path_of
+from nicbench.store.listing import clean, open_run, path_of
 
 _MOST_DIFFERENCES: Final = 12
 _LONGEST_VALUE: Final = 60

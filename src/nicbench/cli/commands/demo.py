@@ -106,7 +106,7 @@ def _with_known_rate(bench: BenchFile, wait_s: float) -> BenchFile:
     from nicbench.cli.first_screen import KNOWN
     from nicbench.core.events import Bus
     from nicbench.core.units import format_rate
-    from nicbench.stages.flood import flood
+    from nicbench.stages.tester import flood
 
     (forwarding,) = (each for each in bench.configurations if each.configuration != KNOWN)
     forwarded = run_to_the_end(flood(forwarding, Bus(), wait_s))

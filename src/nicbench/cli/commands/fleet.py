@@ -15,8 +15,7 @@ from nicbench.core.errors import NicbenchError
 from nicbench.core.units import format_duration_s
 
 if TYPE_CHECKING:
-    from nicbench.fleet.folder import Manifest
-    from nicbench.fleet.status import TaskState
+    from nicbench.fleet.folder import Manifest, TaskState
 
 _FleetOrFolder = Annotated[
     Path,
@@ -59,8 +58,8 @@ def register(app: typer.Typer) -> None:
 def _submit(fleet: _FleetOrFolder, into: _Into = Path("fleets"), dry_run: _DryRun = False, json: Json = False) -> None:
     """Check every run of a fleet file, and have Slurm start them."""
     from nicbench.fleet import FleetFolder, read_fleet, slurm
-    from nicbench.fleet.status import states_of
-    from nicbench.fleet.submit import make_fleet, plan_fleet, submit
+    from nicbench.fleet.folder import states_of
+    from nicbench.fleet.jobs import make_fleet, plan_fleet, submit
 
     if fleet.is_dir():
         folder = FleetFolder.open(fleet)
@@ -100,7 +99,7 @@ def _show_plan(manifest: Manifest, *, as_json: bool) -> None:
 def _status(folder: _Folder, json: Json = False) -> None:
     """Show how many runs are done, waiting, running or failed, and why."""
     from nicbench.fleet import FleetFolder
-    from nicbench.fleet.status import DONE, states_of
+    from nicbench.fleet.folder import DONE, states_of
 
     opened = FleetFolder.open(folder)
     found = states_of(opened)
@@ -157,7 +156,7 @@ def _gather(folders: _Folders, into: _Lake, json: Json = False) -> None:
 
 def _features(cables: _Cables = 0.0) -> None:
     """Print this machine's line for slurm.conf: its cards, drivers, speeds, kernel, and cables."""
-    from nicbench.fleet.features import collect_features
+    from nicbench.fleet.jobs import collect_features
 
     name = socket.gethostname().partition(".")[0]
     found = run_to_the_end(collect_features(name, cables))
@@ -167,7 +166,7 @@ def _features(cables: _Cables = 0.0) -> None:
 def _execute(folder: _Folder, number: _Number) -> None:
     """Make one run, on the machines of the Slurm job that calls this; the jobs of `submit` do."""
     from nicbench.fleet import FleetFolder
-    from nicbench.fleet.execute import prepare, publish_finished, try_again
+    from nicbench.fleet.jobs import prepare, publish_finished, try_again
 
     opened = FleetFolder.open(folder)
     try:

@@ -13,9 +13,7 @@ from nicbench.cli.choosing_ports import choose_two, require_usable
 from nicbench.cli.output import results, say
 from nicbench.cli.questions import ask_choice, ask_text, ask_yes, can_ask
 from nicbench.core.errors import UsageError
-from nicbench.first_steps.tables import how_to_import
-from nicbench.first_steps.wishes import Device, End, Frames, Streams, What
-from nicbench.first_steps.writing import write
+from nicbench.first_steps.writing import Device, End, Frames, Streams, What, how_to_import, write
 
 _DEVICES: Final = (
     (Device.SWITCH.value, "a switch or bridge, which forwards frames unchanged"),

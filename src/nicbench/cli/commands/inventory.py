@@ -14,7 +14,7 @@ from nicbench.bench_file import load
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import Json, Redact
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.stages.inventory import inventory_of
+from nicbench.stages.hosts import inventory_of
 
 
 def register(app: typer.Typer) -> None:

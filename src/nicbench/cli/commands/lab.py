@@ -142,10 +142,12 @@ def _require_lab(name: str | None) -> str:
 
 
 async def _keep(bench: BenchFile, name: str) -> Testbed | EndpointTestbed:
-    from nicbench.stages.hosts import describe_making  # imported here, as in _make_testbed
+    from nicbench.stages.hosts import (
+        describe_making,  # imported here, as in _make_testbed
+        require_named,
+    )
     from nicbench.stages.lab_shell import write_hosts
     from nicbench.stages.machine import claims, hold_machines
-    from nicbench.stages.presence import require_named
 
     await require_named(bench)
     changes, bus = UndoStack(name, None), Bus()

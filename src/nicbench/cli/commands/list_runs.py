@@ -14,8 +14,8 @@ from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunsFolder, run
 from nicbench.cli.output import FORMAT, results, say
 from nicbench.core.redaction import visible_in_json
 from nicbench.lake.place import find_lake
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import Search, find_runs, moment
+from nicbench.store.listing import RunHeadline
 
 _WIDE: Final = 120
 """The least width for a table of runs; on narrower terminals each run takes several lines."""

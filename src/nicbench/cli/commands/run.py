@@ -11,7 +11,7 @@ from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import DEFAULT_RUNS, BenchPath, Json, Live, NoProgress, NoReport, Redact, RunsFolder, Wait
 from nicbench.cli.output import results, say
 from nicbench.store.folder import RunFolder
-from nicbench.store.tags import add_tag, check_tag
+from nicbench.store.marks import add_tag, check_tag
 
 if TYPE_CHECKING:
     from nicbench.bench_file import BenchFile
@@ -75,7 +75,7 @@ def _show_plan(bench: BenchFile, *, as_json: bool) -> None:
     """Prints what a run would do and tune; exit status 3 where something that it names is absent."""
     from nicbench.cli.commands.tune import show_tuning  # imported here, as in run
     from nicbench.cli.plan_table import print_plan
-    from nicbench.stages.presence import look_for_named
+    from nicbench.stages.hosts import look_for_named
 
     presence = run_to_the_end(look_for_named(bench))
     if not as_json:

@@ -10,7 +10,7 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.store.listing import open_run
-from nicbench.store.tags import add_tag, remove_tag, tags_of
+from nicbench.store.marks import add_tag, remove_tag, tags_of
 
 
 def register(app: typer.Typer) -> None:

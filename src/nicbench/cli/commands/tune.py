@@ -15,7 +15,7 @@ from nicbench.core.errors import NotReadyError
 from nicbench.core.tuning import Outcome
 
 if TYPE_CHECKING:
-    from nicbench.stages.presence import Presence
+    from nicbench.stages.hosts import Presence
 
 
 def register(app: typer.Typer) -> None:

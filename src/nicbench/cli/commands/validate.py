@@ -60,7 +60,7 @@ def _validate_each(benches: list[Path]) -> None:
 
 
 def _show(bench_file: BenchFile, as_json: bool) -> None:
-    from nicbench.stages.presence import look_for_named  # imported here, as it loads the kinds of hosts
+    from nicbench.stages.hosts import look_for_named  # imported here, as it loads the kinds of hosts
 
     presence = run_to_the_end(look_for_named(bench_file))
     if as_json:

@@ -14,7 +14,7 @@ from nicbench.compare.importance import is_identity, is_volatile, shorten
 from nicbench.compare.run_differences import index_by_name, read_settings
 from nicbench.core.redaction import is_redacted
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import clean
+from nicbench.store.listing import clean
 
 FIRMWARE: Final = "firmware"
 """The name under which the firmware of all adapters under test stands among the settings of a run."""

@@ -16,7 +16,7 @@ from nicbench.compare.history.figures import Figure, Measure
 from nicbench.compare.history.run_settings import FIRMWARE
 from nicbench.core.errors import UsageError
 from nicbench.stats.sample import MOST
-from nicbench.store.headline import RunHeadline, clean
+from nicbench.store.listing import RunHeadline, clean
 
 RUN_KEYS: Final[Mapping[str, Callable[[RunHeadline], str]]] = {
     "title": lambda run: run.title or run.run_id,

@@ -10,8 +10,8 @@ from typing import Any
 
 from nicbench.core.errors import NicbenchError
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._interfaces import Interface, interfaces
-from nicbench.engine.attempt import refusal_of_ports
+from nicbench.doctor.checks._machine import Interface, interfaces
+from nicbench.engine.client import refusal_of_ports
 from nicbench.hosts.base import Host
 from nicbench.system.xdp.abilities import Abilities, Mode, abilities, count_queues
 from nicbench.system.xdp.asking import ask_flags, ask_flags_within, kernel_of

@@ -15,8 +15,7 @@ from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats._shared import place_of
 from nicbench.importing.formats.base import Format
 from nicbench.workloads.base import Output, WorkloadError
-from nicbench.workloads.plausible import find_implausible
-from nicbench.workloads.tool_output import Reading, json_object
+from nicbench.workloads.tool_output import Reading, find_implausible, json_object
 from nicbench.workloads.tools.iperf3 import Iperf3
 
 _HEADS: Final = ("tool", "mode", "direction", "port", "throughput [b/s]", "retransmissions", "datagrams lost [%]")

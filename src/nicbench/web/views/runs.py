@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from nicbench.store.headline import RunHeadline
+from nicbench.store.listing import RunHeadline
 from nicbench.web.answers import json_answer
 from nicbench.web.catalogue import MOST_ROWS, SORTS, Wish, state_of, wish_of
 from nicbench.web.downloads import csv_download, json_download
