@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from nicbench.cli.app import COMMANDS, make_app
-from nicbench.cli.command_line import rename_old
+from nicbench.cli.app import COMMANDS, make_app, rename_old
 
 
 def every_command() -> dict[str, Any]:

@@ -8,8 +8,7 @@ import pytest
 
 from nicbench.bench_file.examples import example
 from nicbench.bench_file.load import parse
-from nicbench.cli.commands.demo import known_device, with_device
-from nicbench.cli.first_screen import WIDTH, known_words, screen
+from nicbench.cli.commands.demo import WIDTH, known_device, known_words, screen, with_device
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest

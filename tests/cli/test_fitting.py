@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from nicbench.cli.fitting import ShownColumn, print_fitted
+from nicbench.cli.summary_table import ShownColumn, print_fitted
 
 HEADS = ("Frame", "Throughput", "Overload", "Afterwards", "Recovery time", "Minimum", "Maximum", "Resolution", "Lost")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nicbench.bench_file import parse
-from nicbench.cli.commands.resume import refuse_tampering
+from nicbench.cli.commands.run import refuse_tampering
 from nicbench.cli.main import main
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import RunFinished, TestStarted, TrialStarted

@@ -61,11 +61,6 @@ _Force = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("check")(_check)
-
-
 def _check(
     run: RunReference,
     against: _Against,
@@ -276,3 +271,6 @@ def _print(
             where = f" ({', '.join(setting.places)})" if setting.places else ""
             text = f"  {setting.path}{where}: {old} before, {new} now; {setting.why}"
             console.print(escape(clean(text)), soft_wrap=True)
+
+
+COMMANDS = {"check": _check}

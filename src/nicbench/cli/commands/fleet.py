@@ -43,18 +43,6 @@ _Lake = Annotated[str, typer.Option("--into", metavar="LAKE", help="A folder or 
 _MOST_SHOWN: Final = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    fleets = typer.Typer(help="Run many bench files on the machines of a Slurm cluster.", no_args_is_help=True)
-    fleets.command("submit")(_submit)
-    fleets.command("status")(_status)
-    fleets.command("cancel")(_cancel)
-    fleets.command("gather")(_gather)
-    fleets.command("features")(_features)
-    fleets.command("exec")(_execute)
-    app.add_typer(fleets, name="fleet")
-
-
 def _submit(fleet: _FleetOrFolder, into: _Into = Path("fleets"), dry_run: _DryRun = False, json: Json = False) -> None:
     """Check every run of a fleet file, and have Slurm start them."""
     from nicbench.fleet import FleetFolder, read_fleet, slurm
@@ -148,7 +136,7 @@ def _cancel(folder: _Folder) -> None:
 
 def _gather(folders: _Folders, into: _Lake, json: Json = False) -> None:
     """Append the finished runs of fleets to a lake, which list, check, compare and web can read."""
-    from nicbench.cli.commands.gather import gather
+    from nicbench.cli.commands.results import gather
     from nicbench.fleet import FleetFolder
 
     gather([FleetFolder.open(folder).runs for folder in folders], into, json)
@@ -187,11 +175,22 @@ def _execute(folder: _Folder, number: _Number) -> None:
 
 
 def _measure(work: Any) -> None:
-    from nicbench.cli.commands.resume import resume
-    from nicbench.cli.commands.run import run
+    from nicbench.cli.commands.run import resume, run
 
     if work.begun is not None:
         resume(str(work.begun))
     else:
         tags = [f"{axis}-{value}" for axis, value in work.task.values.items() if axis != "bench"]
         run(work.bench, runs_folder=work.folder, tag=tags)
+
+
+_fleets = typer.Typer(help="Run many bench files on the machines of a Slurm cluster.", no_args_is_help=True)
+_fleets.command("submit")(_submit)
+_fleets.command("status")(_status)
+_fleets.command("cancel")(_cancel)
+_fleets.command("gather")(_gather)
+_fleets.command("features")(_features)
+_fleets.command("exec")(_execute)
+
+
+COMMANDS = {"fleet": _fleets}

@@ -44,11 +44,6 @@ _Idle = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("serve")(_serve)
-
-
 def _serve(
     bench: BenchPath,
     runs_folder: RunsFolder = DEFAULT_RUNS,
@@ -84,3 +79,6 @@ def _serve(
         run_to_the_end(serve(bench_file, runs_folder, Serving(place, http_port, grpc_port, idle), say))
     except InterruptedRunError:
         return  # a signal is how it ends
+
+
+COMMANDS = {"serve": _serve}

@@ -27,11 +27,6 @@ _Names = Annotated[
 _Beside = Annotated[str | None, typer.Option("--beside", metavar="RUN", hidden=True)]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("web")(_web)
-
-
 def _web(
     runs: _Runs = DEFAULT_RUNS,
     host: _Host = "127.0.0.1",
@@ -59,3 +54,6 @@ def _web(
     opened = find_lake(runs, lake)
     told = f"the runs in {runs}" if opened is None else f"the runs in {runs}, and in the lake {opened.address}"
     serve(runs, runs_under, place, lambda at: say(f"{told}: {at}\nCtrl-C ends it"), lake=opened)
+
+
+COMMANDS = {"web": _web}
