@@ -70,7 +70,7 @@ def use_for(app: typer.Typer) -> None:
 
 
 def rename_old(command: str, words: Sequence[str]) -> list[str]:
-    """The arguments of a command with today's names of options; what follows ``--`` is left as it is."""
+    """Returns the arguments of a command with today's names of options; what follows ``--`` is unchanged."""
     name = "--out" if command in _WRITES_OUTPUT else "--runs"
     end = words.index("--") if "--" in words else len(words)
     renamed = [

@@ -40,11 +40,11 @@ WIDTH_OF_A_FILE = 160
 
 
 class ReaderGoneError(Exception):
-    """The reader of stdout closed the pipe (``| head -1``). It is no OSError, for which typer would exit with 1."""
+    """The reader of stdout closed the pipe (``| head -1``). It is not an OSError, for which typer would exit with 1."""
 
 
 class _Stream(ABC):
-    """A text stream that wraps ``inner``, which is None where the descriptor was closed from the start."""
+    """A text stream that wraps ``inner``, or None if the descriptor was closed from the start."""
 
     def __init__(self, inner: TextIO | None) -> None:
         self._inner = inner
@@ -165,7 +165,7 @@ def messages() -> Console:
 
 
 def say(text: str) -> None:
-    """Prints one message literally: brackets in it are no markup."""
+    """Prints one message literally, with brackets not taken for markup."""
     messages().print(text, markup=False)
 
 

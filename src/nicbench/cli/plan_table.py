@@ -123,7 +123,7 @@ def _print_presence(console: Console, presence: Presence) -> None:
 
 
 def _by_test(bench: BenchFile, told: Callable[[Any], tuple[str, ...]]) -> dict[str, dict[str, None]]:
-    """Returns what is told of the method of each test over all configurations, each once."""
+    """Returns the notes on the method of each test over all configurations, each once."""
     found: dict[str, dict[str, None]] = {}
     for test in (test for each in bench.configurations for test in each.tests):
         for text in told(test.build()):

@@ -2,7 +2,7 @@
 
 The view changes with the events of the run, and a trial is not disturbed by it: only within long ones the time left is
 looked at again, every few seconds, and drawn where it reads otherwise. Warnings and notes are printed above the view
-and stay; each thing is said once, and repetitions are counted.
+and stay; each is printed once, and repetitions are counted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from nicbench.stats.time_left import TimeLeft
 # Pure: ``view`` makes lines of what ``stats/activity.py`` says; ``progress.py`` shows them.
 
 WIDEST: Final = 100
-"""The view is no wider than this: longer lines are hard to read."""
+"""The greatest width of the view: longer lines are hard to read."""
 _NARROW: Final = 60
 _SHOWN_LAST: Final = 5
 _BAR: Final = {True: 8, False: 24}
@@ -237,7 +237,7 @@ def _columns(rows: list[tuple[str, ...]]) -> list[str]:
 ABOUT: Final = "about"
 """How an estimate is qualified: trials that are repeated, and what happens around them, take longer than foretold."""
 _LONG_S: Final = 10.0
-"""Within a trial or round that takes so long or longer the time left moves."""
+"""The shortest trial or round during which the time left is updated."""
 _LOOK_S: Final = 5.0
 _LONGEST_FAILURE: Final = 110
 """The most characters of a failure on a line; the report has all of it."""
@@ -276,7 +276,7 @@ def make_progress(
 
 
 class _Notes:
-    """Says warnings and errors, each once; how often they were repeated is said after the test."""
+    """Prints warnings and errors once each; the number of their repetitions follows after the test."""
 
     levels: frozenset[str] = frozenset({"warning", "error"})
 
@@ -311,7 +311,7 @@ class _Notes:
 
 
 class _Told(_Notes):
-    """Also says notes that are no warnings, and how many samples of a test were invalid, and why."""
+    """Also prints notes other than warnings, and how many samples of a test were invalid, and why."""
 
     levels = frozenset({"info", "warning", "error"})
 

@@ -70,8 +70,8 @@ def conduct(
 
     ``redact``: redact the run, as `redact` in the bench file does. ``resumed``: the folder existed before, and is kept
     in any case. ``wait_s``: how long to wait for machines that others use.
-    ``with_report``: write a report; without it an earlier one stays as it is. ``page``: the live page beside
-    the run, if any. ``show`` prints the results of a run that came to its end, where tables of all are not wanted.
+    ``with_report``: write a report; without it an earlier one is kept. ``page``: the live page of the run, if any.
+    ``show`` prints the results of a run that came to its end, where tables of all are not wanted.
     """
     if redact or bench.redact:
         folder.redact_with(Redactor.of_this_machine())

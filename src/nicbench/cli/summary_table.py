@@ -45,7 +45,7 @@ from nicbench.stats.frames import FiguresOverRuns
 
 _FRAME: Final = 3  # a border and a space on each side of a cell
 _FEW_ROWS: Final = 3
-"""So many rows stand beside each other where their columns do not fit: a line for each column, nothing left out."""
+"""The number of rows that are shown side by side, with a line for each column, if the columns do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def _met(over: FiguresOverRuns) -> str:
 
 MEDIANS = "; each number is the median of several runs, between the lowest and the highest"
 _MOST_LINES: Final = 6
-"""Of disturbances, and of ways between ports: a terminal is no report."""
+"""The number of disturbances and of ways between ports that are listed: the report has the others."""
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?: [kMG]?pps)?")
 _STYLES = {
     ResultVerdict.VALID: "green",
@@ -289,7 +289,7 @@ def _has_more(section: Section) -> bool:
 
 
 def _disturbances(results: Sequence[Result]) -> list[str]:
-    """What disturbed a round is said by every result that came of it, and here once. So are equal notes of goals."""
+    """Lists once what disturbed a round, though every result of that round has it; equal notes of goals likewise."""
     about: dict[str, list[str]] = {}
     for result in results:
         for disturbance in _group_goals(result):

@@ -36,7 +36,7 @@ class Check(Frozen):
 
 
 class Examination(ABC):
-    """Subclasses define ``kind`` and ``examine``. They run commands and read, and leave the machine as it is."""
+    """Subclasses define ``kind`` and ``examine``. They run commands and read, and change nothing."""
 
     kind: ClassVar[str]
 

@@ -57,7 +57,7 @@ def _parse_version(version: str) -> tuple[int, int] | None:
 
 
 def parse_message(line: str) -> dict[str, Any] | None:
-    """The object in a line of an engine; None where there is none, or it holds a number that cannot be."""
+    """Returns the object in a line of an engine; None for a line without one, or with an impossible number."""
     content = line.encode(errors="replace")
     try:
         message = from_json(content)
@@ -335,7 +335,7 @@ async def refusal_of_ports(
 ) -> str | None:
     """The engine's reason where it cannot open these ports (objects of the protocol) on the host; None where it can.
 
-    ``prefix`` is a command that runs another (``unshare --net ..``). NotReadyError where there is no engine.
+    ``prefix`` is a command that runs another (``unshare --net ..``). NotReadyError if the engine is not built.
     """
     binary = await deploy_binary(host, "nicbench-packets", engine_folder)
     client = EngineClient(await host.start([*prefix, binary]), f"nicbench-packets on {host.name}")

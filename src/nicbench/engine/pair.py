@@ -153,7 +153,7 @@ QUESTIONS: Final = 8
 LONGEST_COMPARED_S: Final = 1.0
 """In a longer transmission the fastest frames of both ways may be of times between which the clocks drifted."""
 FAST: Final = 3.0
-"""A comparison that took so many times as long as the fastest one waited for a processor."""
+"""A comparison whose duration exceeds that of the fastest one by this factor waited for a processor."""
 TEST_LINKS: Final = "test links"
 CONTROL_PATH: Final = "control path"
 PTP: Final = "ptp"

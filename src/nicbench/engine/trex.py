@@ -24,7 +24,7 @@ _END_TIMEOUT_S: Final = 10.0
 
 
 class TrexError(EngineError):
-    """The client refused or failed. ``details`` is what its process said beside the message."""
+    """The client refused or failed. ``details`` has what its process reported in addition to the message."""
 
     def __init__(self, kind: str, message: str, place: str, details: Mapping[str, Any]) -> None:
         super().__init__(message, kind=kind, place=place)

@@ -21,7 +21,9 @@ from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.testbed.interfaces.host_interfaces import Interfaces, check_free, interfaces_of
 
 _KINDS: Final = frozenset({None, "veth"})
-"""Of ``ip -d link``: cards have none, and a veth is the port of a lab; bridges, bonds and VLANs are no ports."""
+"""The kinds of ``ip -d link`` that are ports: cards (which have no kind), and veths of labs; bridges, bonds and VLANs
+are not.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class FoundPort:
     """A port of this machine.
 
     ``never`` says why no test may use it (it leads out of the machine), ``warning`` why one had better not (it serves
-    somebody). Speed in bits per second; what is not known is None.
+    somebody). Speed in bits per second; None means unknown.
     """
 
     name: str
@@ -54,7 +56,7 @@ async def ports_of_this_machine() -> tuple[FoundPort, ...]:
 
 
 async def look_at_ports(host: Host) -> tuple[FoundPort, ...]:
-    """Every port of the host. Changes nothing and needs no root; what a driver or a tool does not say is None."""
+    """Every port of the host. Changes nothing and works without root; None means that driver and tools do not tell."""
     found = await interfaces_of(host)
     names = [name for name, link in found.links.items() if _is_port(link)]
     neighbours = await _neighbours(host)
@@ -276,7 +278,9 @@ def _listen(sockets: Mapping[str, socket.socket], token: bytes, wait_s: float) -
 
 
 def _receive(sockets: Mapping[str, socket.socket], wait_s: float) -> Iterator[tuple[str, bytes]]:
-    """Every frame that arrives in that time, with its port; those that the kernel shows on their way out are none."""
+    """Yields every frame that arrives in that time, with its port; frames that the kernel shows on their way out are
+    skipped.
+    """
     end = time.monotonic() + wait_s
     names = {listener: device for device, listener in sockets.items()}
     while (left := end - time.monotonic()) > 0:

@@ -113,7 +113,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_/.][A-Za-z0-9_/.-]*")
 def write(wish: Frames | Streams, path: Path) -> str:
     """The text of the bench file, which is valid. UsageError where there is a file at ``path`` already.
 
-    WrongBenchFileError where an answer is no valid value, such as a folder that is no whole path.
+    WrongBenchFileError if an answer is not a valid value, such as a folder with a relative path.
     """
     if path.exists():
         step = "name another with --out, or remove this one"
@@ -379,7 +379,7 @@ class HowToImport:
 
 
 def how_to_import(path: Path) -> HowToImport:
-    """The options by which the table can be imported. UsageError where it is no table of any method's results."""
+    """The options by which the table can be imported. UsageError if no method has such a table of results."""
     sheet = read_sheet(decode(read_bytes(path), str(path), None), str(path))
     name = likely_method(sheet, importable())
     if name is None:

@@ -86,7 +86,7 @@ class FleetFolder:
 
     @classmethod
     def open(cls, path: Path) -> FleetFolder:
-        """Opens the folder of a fleet. UsageError where it is none."""
+        """Opens the folder of a fleet. UsageError if it is not one."""
         if not (path / MANIFEST).is_file():
             step = "give a folder that `nicbench fleet submit` made"
             raise UsageError(f"is not the folder of a fleet: it holds no {MANIFEST}", place=str(path), next_step=step)
@@ -178,7 +178,7 @@ class TaskState:
 
 
 def states_of(folder: FleetFolder) -> list[TaskState]:
-    """The state of every run. A finished run is told by its folder, whatever Slurm says."""
+    """Returns the state of every run. A finished run is recognised by its folder, whatever Slurm says."""
     manifest = folder.manifest
     known, has_accounting = slurm.states_of([array.name for array in manifest.arrays], manifest.made)
     found = []

@@ -30,7 +30,7 @@ from nicbench.store.folder import RunFolder, is_run_folder
 
 _SAFETY: Final = 1.5
 _BESIDE_S: Final = 120.0
-"""Besides its plan: setting machines up, undoing, and the report."""
+"""Time in addition to its plan: for setting machines up, undoing, and the report."""
 
 
 def plan_fleet(fleet: Fleet, machines: Sequence[Machine], largest_array: int) -> tuple[Manifest, dict[str, str]]:
@@ -183,7 +183,7 @@ def prepare(fleet: FleetFolder, number: int, environment: Mapping[str, str] = os
 
 
 def publish_finished(fleet: FleetFolder, number: int) -> Path | None:
-    """Moves a run that measured everything to the finished ones; None where there is none, or it is not finished."""
+    """Moves a run that measured everything to the finished ones; None if it does not exist or is not finished."""
     run = _begun(fleet.work(number))
     if run is None:
         return None
@@ -213,7 +213,7 @@ def _begun(folder: Path) -> Path | None:
 
 
 def _put_aside(folder: Path) -> None:
-    """Keeps what was measured on other machines, beside what is measured now."""
+    """Renames a run that was measured on other machines, so that it is kept."""
     if not folder.is_dir():
         return
     attempt = 1
@@ -231,8 +231,8 @@ _BRACKETS: Final = re.compile(r"\[([^\]]+)\]")
 async def collect_features(name: str, cables_s: float) -> list[str]:
     """The features of this machine, which others know as ``name``; changes nothing.
 
-    With ``cables_s`` every free port that is up sends test frames for so many seconds, and hears those of the ports of
-    other machines that do the same at that time. NotReadyError without the right to do so.
+    With ``cables_s`` every free port that is up sends test frames for that number of seconds, and hears those of the
+    ports of other machines that do the same at that time. NotReadyError without the right to do so.
     """
     ports = await ports_of_this_machine()
     facts = (await inventory_of(None, redact=False))[THIS_MACHINE]
@@ -279,7 +279,7 @@ def _kernels(facts: Mapping[str, Any]) -> list[str | None]:
 
 
 def _card(adapter: Mapping[str, Any]) -> str | None:
-    """The name of a card as it is called, which PCI's list has in brackets: ``MT27800 Family [ConnectX-5]``."""
+    """Returns the common name of a card, which PCI's list has in brackets: ``MT27800 Family [ConnectX-5]``."""
     model = adapter.get("model") or adapter.get("id")
     named = _BRACKETS.search(str(model or ""))
     return named[1] if named else model

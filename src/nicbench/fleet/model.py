@@ -37,7 +37,7 @@ _NEXT: Final = "docs/fleet.md has an example"
 
 
 class FleetFile(Frozen):
-    """A fleet file, as it is written."""
+    """A fleet file."""
 
     fleet: Literal[1]
     """The format of the file."""
@@ -183,7 +183,7 @@ def _check_values(
     given: Mapping[str, Iterable[str]],
     axes: Mapping[str, Sequence[str] | None],
 ) -> Iterator[Problem]:
-    """Yields axes that are not there and values that they do not have; an axis that is None may have any."""
+    """Yields axes that are not there and values that they do not have; an axis of None may have any."""
     for axis, values in given.items():
         known = axes.get(axis)
         if axis not in axes:
@@ -233,7 +233,7 @@ def tree_of(fleet: Fleet, cell: Cell) -> Node:
 def bind_tree(tree: Node, fleet: Fleet, addresses: Mapping[str, str | None], nodes: Mapping[str, str]) -> Node:
     """The bench file with its machines: hosts that are roles get an address, and what ``nodes`` change is merged in.
 
-    A host whose address is None is this machine. Options that a host has already (``user``, ``key``) stay.
+    A host with the address None stands for this machine. Options that a host has already (``user``, ``key``) stay.
     """
     for role, node in nodes.items():
         overlay = fleet.overlays_of_nodes(role).get(node)

@@ -112,7 +112,7 @@ def _assign(roles: Roles, machines: list[Machine]) -> dict[str, Machine] | None:
 
 
 def _by_counts(roles: Roles) -> str:
-    """So many machines of each kind: counts hold within brackets alone."""
+    """Asks for a number of machines of each kind; Slurm takes counts within brackets alone."""
     counts = Counter("&".join(sorted(features)) for features in roles.values() if features)
     return f"[{'&'.join(f'({features})*{count}' for features, count in counts.items())}]"
 
@@ -160,7 +160,7 @@ States = dict[tuple[str, int], JobState]
 
 
 def call(command: Sequence[str], given: str | None = None) -> str:
-    """Runs a command of Slurm and gives what it prints. NotReadyError where there is none, HostError where it fails."""
+    """Runs a command of Slurm and gives what it prints. NotReadyError if it is not installed, HostError if it fails."""
     try:
         done = subprocess.run(
             command,
@@ -269,7 +269,7 @@ def _recency(state: JobState) -> tuple[bool, int]:
 def parse_accounting(text: str) -> States:
     """What ``sacct -X -P`` says in the fields id, name, state, exit code and nodes; the last of a repeated run.
 
-    Runs that wait are told by the queue alone: accounting has them as one line, ``7_[3-9]``.
+    Waiting runs are listed singly by the queue alone: accounting has them as one line, ``7_[3-9]``.
     """
     found: States = {}
     for line in text.splitlines():
@@ -304,7 +304,7 @@ def submit_command(
 
 
 def _number_of(job: str) -> int | None:
-    """The number within its array: 7 of ``12_7``; None of what is no single run of an array."""
+    """Returns the number within its array: 7 of ``12_7``; None for anything but a single run of an array."""
     found = _NUMBER.fullmatch(job)
     return int(found[1]) if found else None
 

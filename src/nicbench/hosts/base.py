@@ -20,7 +20,7 @@ To add one:
    made there once, live, and given to whoever needs them. A wrapper says in ``machine`` which host is the whole
    machine, and in ``network`` where its interfaces are read and set: a container has few rights inside. Programs of a
    test run on the host itself; settings of the machine, the inventory and leases (``stages/machine.py``) go to
-   ``host.machine``, those of interfaces to ``host.network``.
+   ``host.machine``, commands about interfaces to ``host.network``.
 4. Write ``tests/hosts/test_NAME.py``: the same behaviour as ``local``, a timeout, a process whose controller dies.
 5. Write a docstring below each option, and add a section to ``docs/bench-file/hosts.md``; a test compares.
 """
@@ -181,7 +181,7 @@ class Host(ABC):
     stands_on: ClassVar[tuple[str, ...] | None] = None
     """Kinds of other wrappers (hosts with ``on`` in a bench file) that this wrapper may stand on.
 
-    Every wrapper may stand on a machine. None: this kind is no wrapper and stands on no other host.
+    Every wrapper may stand on a machine. None: this kind does not wrap another host.
     """
     name: str
     made_here: ClassVar[bool] = False

@@ -44,7 +44,7 @@ class Connection(Protocol):
         """Sends a signal to a command and the processes that it started."""
 
     def release(self, channel: Channel) -> None:
-        """Frees the place of a command whose output is no longer of interest."""
+        """Frees the place of a command whose output is not needed any more."""
 
     def failure(self) -> HostError:
         """Returns the error that says how the connection was lost."""
@@ -53,7 +53,8 @@ class Connection(Protocol):
 class Channel(ABC):
     """The bytes of one command as they arrive, within bounds, and its exit status.
 
-    ``stdout`` and the end of ``stderr`` hold what has not been taken yet; ``status`` is None until the command ended.
+    ``stdout`` and the end of ``stderr`` hold what has not been taken yet; ``status`` stays None until the command
+    ended.
     """
 
     def __init__(self) -> None:

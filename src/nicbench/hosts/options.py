@@ -125,10 +125,10 @@ class ContainerOptions(Frozen):
     """CPUs that the container may use, as `0-3,6`; without it all."""
     cpu_time: Annotated[float, Field(ge=0.01, le=8192)] | None = None
     """CPU time that its processes together may use, in CPUs: `1.5` is 1.5 s in each second (`--cpus` of the engine).
-    Without it there is no limit.
+    Without it the CPU time is unlimited.
     """
     memory: Annotated[Bytes, Field(ge=_SMALLEST_CONTAINER_BYTES)] | None = None
-    """Memory that it may use; without it there is no limit."""
+    """Memory that it may use; without it the memory is unlimited."""
     memory_node: Annotated[int, Field(ge=0, le=1023)] | None = None
     """The NUMA node of its memory; without it any."""
     folders: tuple[Annotated[str, AfterValidator(_check_folder)], ...] = ()
@@ -184,7 +184,7 @@ class SshOptions(Frozen):
     """The port of sshd; without it as ssh does."""
     key: str | None = None
     """The file of a private key. Without it: the keys of the agent, of `~/.ssh/config`, and the usual ones. It is
-    offered to jump hosts too, unless `~/.ssh/config` has one for them. There is no place for a password.
+    offered to jump hosts too, unless `~/.ssh/config` has one for them. Passwords are not supported.
     """
     known_hosts: str | None = None
     """The file of host keys. Without it as `~/.ssh/config` says, else `~/.ssh/known_hosts` and
@@ -197,7 +197,7 @@ class SshOptions(Frozen):
     connect_timeout: Seconds = Field(default=10.0, gt=0.0, le=300.0)
     """How long a connection may take to come about."""
     lease: Seconds = Field(default=10.0, ge=3.0, le=300.0)
-    """A host that hears nothing of nicbench for so long ends what nicbench started there. nicbench gives up a host
+    """A host that hears nothing of nicbench for this time ends what nicbench started there. nicbench gives up a host
     that is silent for so long.
     """
 

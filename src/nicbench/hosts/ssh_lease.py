@@ -120,7 +120,7 @@ def _signal_number(name: str) -> int:
 
 
 MISSING = "missing"
-"""The wrapper's answer, in place of a process id, that there is no such command."""
+"""The wrapper's answer, in place of a process id, if the command does not exist."""
 LACKING = "lacking"
 """The keeper's answer that programs which it needs are not there."""
 # sshd allows 10 sessions on a connection (MaxSessions). One is the keeper's, one is reserved for signals.
@@ -279,7 +279,7 @@ class LeasedConnection:
         return self.lost is None and self.commands < self._most
 
     async def start(self, command: Sequence[str], environment: Mapping[str, str] | None) -> tuple[SshChannel, int]:
-        """Starts a command; returns its channel and pid. NotReadyError where there is no such command; FullError."""
+        """Starts a command; returns its channel and pid. NotReadyError if the command does not exist; FullError."""
         if not self.has_room:
             raise FullError
         self.commands += 1
@@ -301,7 +301,7 @@ class LeasedConnection:
         return channel, int(words[0])
 
     def release(self, channel: Channel) -> None:
-        """Closes the channel of a command that has ended or is no longer of interest."""
+        """Closes the channel of a command that has ended or is not needed any more."""
         channel.close()
         self.commands -= 1
 

@@ -28,13 +28,13 @@ from nicbench.store.listing import INVENTORY, Tell, clean, headline, time_of_nam
 
 _OWN: Final[Mapping[str, str]] = {TRIALS: "trials.parquet", ROUNDS: "rounds.parquet"}
 _FIRST_EVENTS: Final = 8
-"""The machines of a run are told at its beginning."""
+"""The machines of a run stand in its first events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Tells whether a run was gathered as it is: ``tags`` is of its tags, ``digest`` of what was measured and of the
-    format of the rows. So a run that was gathered in an older format is gathered again.
+    """Shows whether the lake has a run unchanged: ``tags`` stands for its tags, ``digest`` for what was measured and
+    for the format of the rows. So a run that was gathered in an older format is gathered again.
     """
 
     digest: str
@@ -207,7 +207,7 @@ def _run_folders(runs: Iterable[Path]) -> Iterator[Path]:
 
 
 def _why_not(path: Path, stamp: Stamp | None, found: KnownRun | None, *, again: bool) -> str | None:
-    """Returns why a run is left out, empty where it is in the lake as it is; None where it is to be gathered."""
+    """Returns why a run is left out, empty if the lake has it unchanged; None if it is to be gathered."""
     if stamp is None:
         return "is not finished"
     if again:
@@ -224,7 +224,7 @@ def _why_not(path: Path, stamp: Stamp | None, found: KnownRun | None, *, again: 
 
 
 def _is_copy(there: Path, stamp: Stamp) -> bool:
-    """Whether a run that was gathered in an older format from another folder is the same, as it is now."""
+    """Whether a run that was gathered in an older format from another folder is unchanged."""
     try:
         now = stamp_of(there)
     except HostError:
@@ -244,7 +244,7 @@ def _write(lake: Lake, fresh: Iterable[RunRows]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A run of the lake, as it was gathered."""
+    """A run of the lake."""
 
     path: str
     stamp: Stamp

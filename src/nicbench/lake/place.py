@@ -80,15 +80,15 @@ def damaged_error(place: str, error: Exception) -> HostError:
 
 
 FOLDER: Final = "lake"
-"""The name of a lake beside the run folders, where it is found without being named."""
+"""The name of a lake in the folder of runs, where it is found without being named."""
 HEADLINE, SETTINGS, FIGURES, TRIALS, ROUNDS = "headline", "settings", "figures", "trials", "rounds"
 TABLES: Final = (ROUNDS, TRIALS, FIGURES, SETTINGS, HEADLINE)
 """In the order in which they are written: a run is in the lake when its headline is."""
 FILE: Final = "runs.parquet"
 MARK: Final = "lake.json"
 FORMAT: Final = "3.0"
-"""Lakes of older formats are read as they are. In format 1 a rate of which only an upper bound is known was no figure;
-format 3 may have a clock beside a rate, which is not read.
+"""Lakes of older formats are read without conversion. In format 1 a rate with an upper bound alone was not a figure;
+format 3 may have a clock with a rate, which is not read.
 """
 SIGNATURE: Final = b"nicbench.lake"
 """Key of the metadata of our Parquet files; its value is the format."""
@@ -128,7 +128,7 @@ class Lake:
     def open(cls, address: str | Path, *, create: bool = False) -> Lake:
         """Opens the lake at a path or an address such as ``s3://bucket/lake``; makes it where that is wanted.
 
-        UsageError where it is none, and where ``create`` would make it of somebody else's folder.
+        UsageError if it is not a lake, or ``create`` would make one of somebody else's folder.
         """
         lake = cls._at(str(address))
         mark = lake._read_mark()
@@ -181,7 +181,7 @@ class Lake:
     # Files.
 
     def parts(self, month: Month, table: str, dictionaries: tuple[str, ...] = ()) -> list[Part]:
-        """Opens the file of a month; empty where there is none. HostError where it is damaged, or not ours.
+        """Opens the file of a month; empty if it does not exist. HostError if it is damaged, or not ours.
 
         ``dictionaries`` are columns that are read as dictionaries of their texts.
         """
@@ -236,7 +236,7 @@ class Lake:
         return sorted(found)
 
     def stamp(self, month: Month, table: str) -> str:
-        """Returns what changes when the file of a month does; empty where there is none."""
+        """Returns what changes when the file of a month does; empty if it does not exist."""
         name = month.path(table)
         if self.local is not None:
             try:
@@ -383,15 +383,15 @@ class Lake:
 
 
 def _is_newer(mark: str) -> bool:
-    """Whether a lake has a later format than ours, or one that is no number."""
+    """Whether a lake has a later format than ours, or one that is not a number."""
     major = mark.partition(".")[0]
     return not major.isdecimal() or int(major) > int(FORMAT.partition(".")[0])
 
 
 def find_lake(runs: Path, named: str | None = None) -> Lake | None:
-    """Opens the lake that is named, else the one beside the runs (``runs/lake``); None where there is none.
+    """Opens the lake that is named, else the one in the folder of runs (``runs/lake``), or returns None.
 
-    UsageError where the one that is named is no lake.
+    UsageError if the one that is named is not a lake.
     """
     if named is not None:
         return Lake.open(named)

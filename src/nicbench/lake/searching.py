@@ -343,5 +343,5 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _settings(text: str) -> RunSettings:
-    """Reads settings; those that cannot be ours are none."""
+    """Reads settings; skips those that cannot be ours."""
     return settings_from(text) or RunSettings()

@@ -100,7 +100,7 @@ def parse_softnet(text: str) -> dict[int, int]:
 
 
 def parse_network_softirqs(text: str) -> dict[int, int]:
-    """Softirqs of received frames by CPU, the row ``NET_RX`` of ``/proc/softirqs``; empty where there is none."""
+    """Returns softirqs of received frames by CPU, the row ``NET_RX`` of ``/proc/softirqs``; empty without that row."""
     rows = [line.split() for line in text.splitlines() if line.strip()]
     row = next((row[1:] for row in rows if row[0] == "NET_RX:"), [])
     cpus = [int(found[1]) for word in (rows[0] if rows else ()) if (found := _CPU.match(word))]
@@ -119,7 +119,7 @@ class NotExpectedError(Exception):
 
 
 def require_known(known: ReceiveHash) -> None:
-    """Raises NotExpectedError where something of the hash is not known, or is none of those computed here."""
+    """Raises NotExpectedError if a part of the hash is unknown, or is not computed here."""
     if not known.table:
         raise NotExpectedError("the driver shows no indirection table (ethtool -x)")
     if known.function not in (None, TOEPLITZ):
@@ -136,7 +136,7 @@ def require_known(known: ReceiveHash) -> None:
 def expected_frames(
     known: ReceiveHash, traffic: Traffic, streams: Iterable[StreamReading], ways: Sequence[Addressing], queues: int
 ) -> tuple[int, ...]:
-    """Frames of these streams for each of so many queues; NotExpectedError where that cannot be computed.
+    """Returns the frames of these streams for each queue; NotExpectedError if they cannot be computed.
 
     A stream sends a frame of each of its flows in turn, from the first on.
     """
@@ -335,7 +335,9 @@ class QueueReader:
         self._sides = tuple(sides)
 
     async def around(self, trial: Callable[[], Awaitable[Reading]]) -> Reading:
-        """Makes the trial and adds what queues and cores got in it; what cannot be read is said, and fails nothing."""
+        """Makes the trial and adds what queues and cores got in it; what cannot be read is reported, and fails
+        nothing.
+        """
         try:
             before = await self._look()
         except NicbenchError as error:

@@ -1,4 +1,4 @@
-"""What a run sees of its monitors (``Monitors``): they are told when a sample begins and ends.
+"""What a run sees of its monitors (``Monitors``), which it informs when a sample begins and ends; and their placement.
 
 ``WatchedTester`` tells them of trials, off which they keep; ``FakeMonitors`` is a deterministic stand-in.
 """
@@ -23,7 +23,7 @@ from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
 
 class Monitors(ABC):
-    """All monitors of one turn of a run. What fails in them is told, and never ends a run."""
+    """All monitors of one turn of a run. Their failures are reported, and never end a run."""
 
     @abstractmethod
     async def begin_trial(self, number: int, duration_s: float | None) -> None:
@@ -60,7 +60,7 @@ class Monitors(ABC):
 
 
 class WatchedTester(Tester):
-    """A tester whose trials the monitors are told of: so they know which of their samples are of which trial."""
+    """A tester that announces its trials to the monitors, so that each of their samples has its trial."""
 
     def __init__(self, tester: Tester, monitors: Monitors) -> None:
         self._tester = tester

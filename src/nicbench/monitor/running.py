@@ -47,7 +47,7 @@ NAME = "nicbench-monitor"
 class MonitorClient:
     """Hands every event to ``log``, as the line that came, in the order in which events and replies came.
 
-    ``log`` is called by the loop and must not block for long. ``on_reply`` is told of each reply before whoever waits.
+    ``log`` is called by the loop and must not block for long. ``on_reply`` gets each reply before whoever waits for it.
     """
 
     def __init__(self, process: Process, log: Callable[[str], None], place: str) -> None:
@@ -120,7 +120,9 @@ class MonitorClient:
         return reply
 
     async def _read(self) -> None:
-        """Until the monitor ends. A line that is no message ends it, too: what follows could not be trusted."""
+        """Reads until the monitor ends. A line that is not a message ends it as well: what follows could not be
+        trusted.
+        """
         reason, line = "ended", None
         try:
             while (line := await self._process.read_line()) is not None:
@@ -154,7 +156,7 @@ class MonitorClient:
 
 
 def _message(line: str) -> dict[str, Any]:
-    """An empty one where the line is none."""
+    """Returns the message of a line, empty if it does not hold one."""
     return parse_message(line) or {}
 
 
@@ -174,7 +176,7 @@ class CpuWatch:
         self._own_ns = 0
 
     def heard(self, line: str) -> None:
-        """A line of the monitor; one that is no event of its kind says nothing here."""
+        """Handles a line of the monitor; events of other kinds are ignored."""
         if self._samples is None and not line.startswith('{"event":"series"'):
             return
         try:
@@ -231,7 +233,7 @@ class CpuWatch:
 _RENEW_S = 3.0
 """A third of the lease: two may be late."""
 _BESIDE_TRIAL_S = 60.0
-"""A pause may last so much longer than the trial that it is for: learning frames, counters, a slow host."""
+"""The time that a pause may exceed its trial: for learning frames, counters, a slow host."""
 
 
 @dataclass
@@ -249,7 +251,7 @@ class _WatchedMachine:
 
 
 class RunningMonitors(Monitors):
-    """See the module. A monitor that fails is told of once, and the run goes on without it."""
+    """See the module. A monitor that fails is reported once, and the run goes on without it."""
 
     def __init__(self, log: MonitorLog, bus: Bus) -> None:
         self._log = log
@@ -425,7 +427,7 @@ class RunningMonitors(Monitors):
         return [each for each in self._watched if not each.lost]
 
     async def _ask(self, each: _WatchedMachine, command: str, **fields: Any) -> dict[str, Any] | None:
-        """The reply; None where the monitor is lost, which is told."""
+        """Returns the reply; None, with a report of it, if the monitor is lost."""
         try:
             return await each.client.request(command, **fields)
         except NicbenchError as error:

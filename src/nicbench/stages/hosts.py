@@ -336,7 +336,7 @@ async def inventory_of(bench: BenchFile | None, *, redact: bool) -> dict[str, An
 
 
 async def _hosts(bench: BenchFile | None) -> list[tuple[Host, tuple[str, ...]]]:
-    """Each host and the interfaces to tell of: those of the test, or those of its cards."""
+    """Returns each host with the interfaces to report: the interfaces of the test, or all of its cards."""
     if bench is None or not bench.hosts:
         local = LocalHost(THIS_MACHINE)
         return [(local, await _interfaces(local))]

@@ -64,7 +64,8 @@ def claims(bench: BenchFile, make_host: Callable[[BenchFile, str], Host] | None 
 
 @asynccontextmanager
 async def hold_machines(run_id: str, wanted: tuple[Claim, ...], bus: Bus, wait_s: float = 0.0) -> AsyncIterator[None]:
-    """Holds this machine and every claim; waits so long for those that others hold, and holds nothing meanwhile.
+    """Holds this machine and every claim; waits up to ``wait_s`` for those that others hold, and holds nothing
+    meanwhile.
 
     Of the runs on this machine who came first gets its turn first. BusyError names the holder, or who comes before,
     once ``wait_s`` are over.
@@ -160,7 +161,7 @@ def _publish_once(error: BusyError, told: set[str], bus: Bus) -> None:
 async def hold_for_run(
     folder: RunFolder, bus: Bus, *, touched: bool, elsewhere: tuple[Claim, ...] = (), wait_s: float = 0.0
 ) -> AsyncIterator[UndoStack]:
-    """Holds this machine and what is claimed of others, and an undo stack; waits so long for those that hold them.
+    """Holds this machine, the claims on others, and an undo stack; waits up to ``wait_s`` for their present holders.
 
     ``touched`` is false where a run changes nothing (a simulated lab).
     """

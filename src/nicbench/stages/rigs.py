@@ -126,7 +126,7 @@ class Rig(ABC, Generic[ContextT]):
 
     @abstractmethod
     def disclosure(self) -> dict[str, Any]:
-        """What the plan says of this rig beside what it says of every run."""
+        """Returns what the plan discloses of this rig in addition to what it discloses of every run."""
 
     @abstractmethod
     async def make_maker(self, monitors: Monitors) -> None:
@@ -142,7 +142,7 @@ class Rig(ABC, Generic[ContextT]):
     async def measure(self) -> None:
         """Runs every test in order; a later one is given the results of those before it.
 
-        What the machines lack for any of them is said before the first begins.
+        If the machines lack something for any of them, that is reported before the first begins.
         """
         by_test: dict[str, tuple[Result, ...]] = {}
         tests = []
@@ -441,7 +441,7 @@ def _refuse_nothing(facts: PowerFacts, place: str) -> None:
 
 @asynccontextmanager
 async def run_monitors(setting: TurnSetting, rig: Rig[Any]) -> AsyncIterator[Monitors]:
-    """None runs where there are no hosts: nothing but arithmetic is measured. ``off`` leaves out the samples alone.
+    """A simulated testbed, which has no hosts, has no monitors. ``off`` leaves out the samples alone.
 
     They end before the testbed is taken down: they hold its namespaces open.
     """

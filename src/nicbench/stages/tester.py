@@ -73,7 +73,7 @@ def leaves_driver(bench: BenchFile) -> bool:
 
 
 def foretell_driver(whole: BenchFile) -> str | None:
-    """What can be said of the choice before a host is touched; None where there is none."""
+    """Returns what is known of the choice before a host is touched; None if nothing is left to choose."""
     open_ones = [each for each in whole.configurations if leaves_driver(each)]
     if not open_ones:
         return None
@@ -402,7 +402,7 @@ def estimate_s(bench: BenchFile) -> float:
 
 
 def turns_s(bench: BenchFile, turns: Iterable[Turn]) -> float:
-    """Upper estimate of so many turns of a bench file, seconds."""
+    """Returns an upper estimate for these turns of a bench file, in seconds."""
     return sum(estimate_s(bench.of_turn(turn)) for turn in turns)
 
 

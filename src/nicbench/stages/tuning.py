@@ -1,7 +1,7 @@
 """Between testbed and DUT: the hosts are tuned as the bench file says; tuning.json tells what came of each setting.
 
-What a run would tune can be told beforehand (``plan_settings``), as far as that changes nothing: a lab's own ports
-are not there yet.
+``plan_settings`` lists what a run would tune, as far as that can be found without a change: the ports of a lab do not
+exist yet.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def iterate_turns_left(bench: BenchFile, journal: Journal, bus: Bus) -> Iterator
 
 
 def _are_runs_enough(bench: BenchFile, journal: Journal, made: int, bus: Bus) -> bool:
-    """Whether so many runs of each configuration are; what was found is journaled, once."""
+    """Whether ``made`` runs of each configuration are enough; the finding is journaled once."""
     results = (result for result in journal.results() if (result.run or 1) <= bench.runs.warm_up + made)
     over = summarise_over_runs(results, bench.runs, main_values)
     reached = are_settled(over)
@@ -95,7 +95,7 @@ def _are_runs_enough(bench: BenchFile, journal: Journal, made: int, bus: Bus) ->
 
 @asynccontextmanager
 async def one_turn(turn: Turn, changes: UndoStack, bus: Bus) -> AsyncIterator[None]:
-    """However it ends, what it changed is undone before the next; of a run of one turn alone nothing is told."""
+    """However it ends, what it changed is undone before the next; a run of a single turn publishes no event of it."""
     named = {"configuration": turn.configuration, "run": turn.run}
     if turn.of > 1:
         bus.publish(TurnStarted(**named, number=turn.number, of=turn.of, warm_up=turn.warm_up, at_most=turn.at_most))

@@ -236,8 +236,9 @@ _GAP: Final = re.compile(r"[\s,:]*")
 _LINE: Final = re.compile(r"\bat line (\d+)")
 _ALIKE: Final = bytes.maketrans(b"123456789E", b"000000000e")
 _SIGNS_OF_ABSURD: Final = (b"NaN", b"Infinity", b"0e000", b"0e+000", b"0" * 31)
-"""After all digits are made alike: text that may be no number, one that the parser takes for infinity (1e999), or one
-that is too large. Searching for fixed bytes takes a tenth of the time of a pattern."""
+"""After all digits are made alike: text that may stand for NaN, for a number that the parser reads as infinity
+(1e999), or for one that is too large. Searching for fixed bytes takes a tenth of the time of a pattern.
+"""
 Steps = tuple[str | int, ...]
 """Keys and indices that lead to a value in JSON."""
 
@@ -296,7 +297,7 @@ def _past_gap(text: str, at: int) -> int:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Opens a file for reading. FileNotFoundError where it is missing, HostError where it is no regular file."""
+    """Opens a file for reading. FileNotFoundError if it is missing, HostError if it is not a regular file."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         _refuse_strange(path, path.lstat())  # before it is opened: opening some devices has an effect

@@ -92,7 +92,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Opens the folder of an existing run. UsageError where it is none."""
+        """Opens the folder of an existing run. UsageError if it is not a run folder."""
         look = "`nicbench list` shows the runs"
         if not path.exists():
             raise UsageError("there is no such folder", place=str(path), next_step=look)
@@ -264,7 +264,7 @@ def is_run_folder(path: Path) -> bool:
 
 
 def _refuse_ruin(path: Path) -> None:
-    """Raises HostError where a run folder has neither a bench file nor an import file, or it is no regular file."""
+    """Raises HostError unless the run folder has a bench file or an import file that is a regular file."""
     found = 0
     for name in _FIRST:
         with contextlib.suppress(FileNotFoundError):
@@ -290,7 +290,7 @@ def _is_there(path: Path) -> bool:
 _WRONG_FOLDER: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ELOOP, errno.ENAMETOOLONG}
 )
-"""Errors that only another folder helps against: there is no run yet that could go on."""
+"""Errors that only another folder avoids: the run does not exist yet, so it cannot be resumed."""
 
 
 def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:

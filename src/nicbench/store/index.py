@@ -159,7 +159,7 @@ class Search:
 
 
 def moment(text: str, option: str) -> str:
-    """Returns a time for ``Search``. UsageError where the text is none."""
+    """Returns a time for ``Search``. UsageError if the text is not a time."""
     if not (_TIME.fullmatch(text) and _exists(text)):
         raise UsageError(f"{text!r} is no date", place=option, next_step="write it like 2026, 2026-01 or 2026-01-31")
     return text
@@ -296,7 +296,7 @@ def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Ind
 def newest_known(parent: Path, most: int) -> tuple[tuple[RunHeadline, ...], int]:
     """Returns the newest runs as the index has them, and how many it knows; the folders themselves are not looked at.
 
-    Nothing where there is no index, or it cannot be used: reading the runs says why.
+    Nothing without a usable index: reading the runs tells why.
     """
     path, place = parent / NAME, str(parent / "-")[:-1]
     if path.is_symlink() or not path.is_file():
@@ -316,7 +316,7 @@ def newest_known(parent: Path, most: int) -> tuple[tuple[RunHeadline, ...], int]
 
 
 def _read(path: Path, tell: Tell) -> RunHeadline | None:
-    """Makes the headline from the folder itself; None where it is no run folder."""
+    """Makes the headline from the folder itself; None if it is not a run folder."""
     from nicbench.store.folder import is_run_folder  # imported here: most lists read no folder, and loading is slow
     from nicbench.store.listing import headline, unreadable
 
@@ -365,7 +365,7 @@ def _database(path: Path) -> OwnDatabase:
 
 
 def _load(path: Path) -> dict[str, tuple[str, str]]:
-    """Reads stamps and headline lines by folder name; empty where there is no index or it has an older version."""
+    """Reads stamps and headline lines by folder name; empty if the index is missing or of an older version."""
     if not path.exists() and not path.is_symlink():
         return {}
     if path.is_symlink() or not path.is_file():

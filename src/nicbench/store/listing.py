@@ -114,7 +114,7 @@ def clean(text: str) -> str:
 
 
 def time_of_name(run_id: str) -> str:
-    """Returns the time in the name of a run's folder, in UTC and sortable; empty where there is none."""
+    """Returns the time in the name of a run's folder, in UTC and sortable; empty if the name has none."""
     found = _NAME_TIME.match(run_id)
     return f"{found[1]}{found[2]}:{found[3]}:{found[4]}+00:00" if found else ""
 
@@ -122,7 +122,7 @@ def time_of_name(run_id: str) -> str:
 class RunHeadline(NamedTuple):
     """What a list shows of a run. ``started`` is wall time, a label; ``trouble`` says why a run cannot be read.
 
-    All text is clean, no text is empty, and unknown is None.
+    All text is clean, no text is empty, and None means unknown.
     """
 
     run_id: str
@@ -390,7 +390,7 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _in_utc(wall_time: str | None) -> str | None:
-    """Converts a wall time to UTC; None where it is no valid time."""
+    """Converts a wall time to UTC; None if it is not a valid time."""
     try:
         time = datetime.fromisoformat(wall_time or "")
     except ValueError:
@@ -405,7 +405,7 @@ def _in_utc(wall_time: str | None) -> str | None:
 
 
 def open_run(reference: str, output: Path, *, damaged: bool = False) -> RunFolder:
-    """Opens the run folder that ``reference`` names. UsageError where there is none, HostError where it is damaged.
+    """Opens the run folder that ``reference`` names. UsageError if it does not exist, HostError if it is damaged.
 
     With ``damaged`` a damaged folder is opened too; its reader then says what is wrong with it.
     """
@@ -416,7 +416,7 @@ def open_run(reference: str, output: Path, *, damaged: bool = False) -> RunFolde
 
 
 def path_of(reference: str, output: Path) -> Path:
-    """Returns the path of the named run. UsageError where ``latest`` is asked for and there are no runs."""
+    """Returns the path of the named run. UsageError if ``latest`` is asked for and the folder has no runs."""
     if reference == LATEST:
         run = latest_run(output)
         if run is None:

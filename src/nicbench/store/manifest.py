@@ -5,7 +5,7 @@ It leaves out itself, the reports (which can be made again), undo.json (the stat
 written when the run has ended; nothing is shown from it) and names that begin with a dot (files that a killed run was
 writing).
 
-A checksum detects damage. It is no signature: whoever can write the folder can write the manifest as well.
+A checksum detects damage. It is not a signature: whoever can write the folder can write the manifest as well.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def write(folder: Path) -> Manifest:
 
 
 def read(folder: Path) -> Manifest | None:
-    """Reads the manifest; None where the run is not finished. HostError where it is not byte for byte as it was
-    written, since no checksum tells a change of it.
+    """Reads the manifest; None where the run is not finished. HostError if it differs in any byte from what was
+    written, since it has no checksum itself.
     """
     path = folder / NAME
     try:
@@ -143,7 +143,7 @@ def _is_measured(name: str) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, int]]:
-    """Lists path and mode of every entry below a folder that is no folder itself; links are not followed."""
+    """Lists path and mode of every entry below a folder except folders; links are not followed."""
     open_folders = [(folder, "")]
     while open_folders:
         path, prefix = open_folders.pop()

@@ -84,7 +84,7 @@ def _change(folder: Path, change: Callable[[tuple[str, ...]], set[str]]) -> tupl
 
 
 def _read(path: Path) -> tuple[str, ...]:
-    """Reads tags; none where there is no file. ValueError for other content, OSError where it cannot be read."""
+    """Reads tags; none if the file does not exist. ValueError for other content, OSError if it cannot be read."""
     try:
         with files.open_file(path) as stream:
             content = stream.read(_MOST_BYTES + 1)

@@ -1,7 +1,7 @@
 """The samples of monitors: monitor.ndjson during a run, monitor.parquet at its end, also of other programs' recordings.
 
 Each line of monitor.ndjson holds ``began_ns``, the start of the run, with ``wall_ns``, the same as UNIX time; or a host
-and one of: ``event``, a line of its monitor as it was; ``trial``, the trial or round that begins or, null, ends;
+and one of: ``event``, an unchanged line of its monitor; ``trial``, the trial or round that begins or, null, ends;
 ``cost``; or for another machine ``ahead_ns``, by how much this machine's monotonic clock is ahead of its clock.
 
 monitor.parquet has one row for each value, for other programs. ``session`` is the start of the run, from 1 (a resumed
@@ -73,7 +73,7 @@ class LogParser:
     _hosts: dict[str, _Host] = field(default_factory=dict)
 
     def rows_of(self, text: bytes) -> Iterable[Row]:
-        """Takes a line, and returns its rows: none where it is no sample."""
+        """Takes a line, and returns its rows: none for a line without samples."""
         line = _object(text)
         if isinstance(line.get("began_ns"), int) and line["began_ns"] != self._began_ns:
             self._began_ns, self._hosts = line["began_ns"], {}

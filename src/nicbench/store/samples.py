@@ -158,7 +158,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """A checked file of records. Its last ``cut_bytes`` are no whole record, as after a kill."""
+    """A checked file of records. Its last ``cut_bytes`` are an incomplete record, as after a kill."""
 
     path: Path
     frames: int
@@ -167,7 +167,7 @@ class Samples:
 
 
 def check_samples(path: Path) -> Samples:
-    """Checks a file of records. HostError, with the file's name, where it is none or holds invalid records."""
+    """Checks a file of records. HostError, with the file's name, if it is not one or holds invalid records."""
     try:
         samples = _by_header(path)
         for number, records in enumerate(_pieces(samples)):

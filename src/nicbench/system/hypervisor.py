@@ -16,7 +16,7 @@ from nicbench.hosts.base import Host
 
 
 async def is_virtual_machine(host: Host) -> bool | None:
-    """As the flags of an x86 processor tell; those of others have none for it, so that systemd is asked.
+    """Reads the flags of an x86 processor; other processors have no such flag, so systemd is asked.
 
     None where neither says.
     """
@@ -48,7 +48,7 @@ _SAVE = "save it anew: virsh dumpxml GUEST > FILE"
 
 
 def read_domain(content: bytes) -> tuple[HypervisorTable, ...]:
-    """The tables of a domain: the guest as a whole, its pinned CPUs, its devices. ValueError where it is none."""
+    """Returns the tables of a domain: the guest, its pinned CPUs, its devices. ValueError if the text is not a domain."""
     root = _parse(content)
     if root.tag != "domain":
         raise ValueError(f"is the <{root.tag}> of libvirt and not a <domain>; {_SAVE}")
@@ -240,7 +240,7 @@ _MOST_ROWS = 1000
 
 
 def read_esxcli(content: bytes, title: str) -> HypervisorTable:
-    """The table of one output. ValueError where it is no output of esxcli, or one of a failed command."""
+    """Returns the table of one output. ValueError if it is not of esxcli, or of a command that failed."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

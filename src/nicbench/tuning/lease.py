@@ -200,7 +200,9 @@ _END_TIMEOUT_S = 10.0
 
 
 class HostLease:
-    """``ports`` as that machine knows them, None for the whole of it. ``lost`` is told where it ends too early."""
+    """``ports`` are the names that machine uses, None for the whole machine. ``lost`` is called if the lease ends
+    early.
+    """
 
     def __init__(
         self,

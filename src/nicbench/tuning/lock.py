@@ -1,6 +1,6 @@
 """The lock of this machine: one run at a time, because two would measure each other. `lease.py` has that of others.
 
-A lease says who holds a machine or ports of it, and whoever has to wait is told. Leases that others hold on this
+A lease names who holds a machine or ports of it, so that whoever waits can see it. Leases that others hold on this
 machine are files whose lock is taken (see ``lease.py``).
 """
 
@@ -40,7 +40,7 @@ from nicbench.tuning.runtime_folder import (
 
 
 class Lease(Frozen):
-    """Whose a lease is. ``silence_s``: so long after the controller was last heard of it ends by itself."""
+    """The owner of a lease. ``silence_s`` seconds after the last sign of life of the controller it ends by itself."""
 
     run_id: str
     user: str
@@ -51,7 +51,7 @@ class Lease(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A lease as it was found; None where what its file says is no lease.
+    """A lease that was found; None if its file does not hold a lease.
 
     ``age_s`` is by the clock of the machine that it is of; ``ports`` are empty where it is of the whole machine.
     """
@@ -327,7 +327,7 @@ def _holder_of(descriptor: int) -> Holder | None:
 
 
 def standing_of_holder(text: str | bytes, now_s: float) -> Standing | None:
-    """The content of a lock's file as it is told to others, None where nobody wrote a name."""
+    """Returns the owner that a lock's file names, in the words of messages; None if it names nobody."""
     try:
         holder = Holder.model_validate_json(text)
     except ValidationError:

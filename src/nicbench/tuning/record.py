@@ -70,7 +70,7 @@ def save_record(record: Record, path: Path, mode: int = PRIVATE_FILE) -> None:
 
 
 def load_record(path: Path) -> Record | None:
-    """The record, None where there is none.
+    """Returns the record, None if the file does not exist.
 
     NotReadyError where it cannot be read, or anybody but root and this user may have written it.
     """

@@ -74,7 +74,7 @@ def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
 
 
 def _is_to_stay(record: Record) -> bool:
-    """Whether it is a lab that was made to stay; without its namespaces, which end with a boot, it is none."""
+    """Whether the record is of a lab that was made to stay and whose namespaces still exist; they end with a boot."""
     return record.kept and record.owner.boot_id == boot_id()
 
 

@@ -36,7 +36,7 @@ WHY: Final = "others may have written it, and root would do what it says"
 def make_runtime_folder(folder: Path) -> None:
     """Makes /run/nicbench for its owner alone. PermissionError; NotReadyError where everybody may write to it.
 
-    One that an administrator gave to a group of all who measure stays as it is.
+    A folder that an administrator gave to a group of users keeps its modes.
     """
     _make(folder)
     state = folder.stat()

@@ -172,7 +172,7 @@ class UndoStack(Changes):
 
 
 async def _call_all(callbacks: list[Callable[[], Awaitable[None]]]) -> list[str]:
-    """The last first, each once; what fails is told, and keeps neither the others nor the undo from being done."""
+    """Ends the last first, each once; a failure is reported, and stops neither the others nor the undo."""
     troubles: list[str] = []
     while callbacks:
         try:

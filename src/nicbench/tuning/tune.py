@@ -54,7 +54,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRequest:
-    """A request at one place. ``place.device`` is None also where an item of a device finds none: it cannot be set."""
+    """A request at one place. ``place.device`` is also None if the host has no interface for an item of a device,
+    which then cannot be set.
+    """
 
     request: TuningRequest
     item: Item
@@ -88,7 +90,7 @@ def place_requests(requests: Iterable[TuningRequest], parts: Iterable[Part]) -> 
 
 
 def _requests_of_part(requests: Iterable[TuningRequest], part: Part) -> list[tuple[int, TuningRequest]]:
-    """The requests for this host, each numbered among those of its kind: what is nearest to it and written wins."""
+    """Returns the requests for this host, numbered by kind: of several, the one that is written nearest to it wins."""
     levels: Mapping[tuple[bool, bool], dict[str, list[TuningRequest]]] = {
         (written, own): {} for written in (False, True) for own in (False, True)
     }
@@ -268,7 +270,7 @@ async def look_again(
 
 
 def refuse_failed(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting]) -> None:
-    """NotReadyError where one of the rows failed; all of them are told at once."""
+    """Raises NotReadyError if rows failed, with all of them in one message."""
     failed = [(one, row) for one, row in zip(every, rows, strict=True) if row.outcome is Outcome.FAILED]
     if failed:
         said = "; ".join(f"{one}: {row.reason}" for one, row in failed)
@@ -281,7 +283,7 @@ def refuse_failed(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting]) 
 
 
 def find_strayed(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting], *, at_end: bool) -> list[str]:
-    """What is not as it was set, a sentence each: somebody else changes it too."""
+    """Returns a sentence for each setting that no longer has the value that was set, as another program changed it."""
     said = []
     for one, row in zip(every, rows, strict=True):
         now = row.at_end if at_end else row.during

@@ -84,7 +84,7 @@ def is_open(wanted: Listening, sockets: Sockets) -> bool:
 
 
 def inode_of(wanted: Listening, listeners: Mapping[Socket, str]) -> str | None:
-    """Returns the inode of the socket that listens there (see ``is_open``); None where there is none."""
+    """Returns the inode of the socket that listens there (see ``is_open``), or None."""
     return next((inode for one, inode in listeners.items() if _fits(wanted, one)), None)
 
 
@@ -179,7 +179,7 @@ def _leave(text: str) -> str:
 
 
 def safe_name(text: str) -> str:
-    """Makes a file name of plain characters, which leads to no other folder and is no option of a tool."""
+    """Makes a file name of plain characters, which cannot lead to another folder or be read as an option of a tool."""
     return _UNSAFE.sub("-", text).strip(".-")[:_LONGEST_NAME] or "unnamed"
 
 

@@ -23,7 +23,7 @@ _MOST_DIGITS = 30
 
 
 def json_object(text: str, tool: str) -> Mapping[str, Any]:
-    """Parses the one JSON object that a tool printed. WorkloadError where it is none, or holds NaN or infinity."""
+    """Parses the one JSON object that a tool printed. WorkloadError for other text, NaN or infinity."""
     try:
         content = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -114,7 +114,7 @@ def finite(value: float, what: str) -> float:
 
 
 def number_of(text: str, what: str) -> float:
-    """Parses a number that a tool printed. WorkloadError where it is none (``inf`` and ``nan`` count as none)."""
+    """Parses a number that a tool printed. WorkloadError for other text, which includes ``inf`` and ``nan``."""
     try:
         return finite(float(text), what)
     except ValueError:

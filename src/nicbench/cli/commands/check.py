@@ -28,7 +28,7 @@ from nicbench.store.listing import clean, open_run, path_of
 _MOST_DIFFERENCES: Final = 12
 _LONGEST_VALUE: Final = 60
 _WIDE: Final = 132
-"""So many characters a line has at least in which the table stands without breaking names apart."""
+"""The number of characters of a line from which on the table does not break names apart."""
 
 _Against = Annotated[
     str,
@@ -105,7 +105,7 @@ def _check(
 def _others(against: str, runs_folder: Path, folder: RunFolder, lake: Lake | None) -> list[FinishedRun]:
     """Opens the runs to compare with, oldest first.
 
-    UsageError where there is none, CannotTellError where none of them is complete.
+    UsageError if none is found, CannotTellError if all are incomplete.
     """
     if path_of(against, runs_folder).exists():
         other = open_run(against, runs_folder)
@@ -135,7 +135,7 @@ def _others(against: str, runs_folder: Path, folder: RunFolder, lake: Lake | Non
 
 
 def _open_complete(path: Path) -> FinishedRun | str:
-    """Opens a run as ``require_finished`` does; returns a sentence also for a damaged run, as it is one of many."""
+    """Opens a run as ``require_finished`` does; returns a sentence for a damaged run as well, which is one of many."""
     try:
         return require_finished(open_run(str(path), path.parent))
     except NicbenchError as error:

@@ -141,7 +141,7 @@ def pairs(option: str, written: Iterable[str]) -> dict[str, str]:
 
 
 def recordings(option: str, written: Iterable[str]) -> list[tuple[Path, str | None]]:
-    """Parses FILE or FILE=HOST. An existing file whose own name contains "=" is taken as it is."""
+    """Parses FILE or FILE=HOST. The name of an existing file may contain "=" itself."""
     found: list[tuple[Path, str | None]] = []
     for text in written:
         file, mark, host = text.rpartition("=")
@@ -311,7 +311,7 @@ def _method_of(name: str | None, tables: Sequence[Path]) -> type[Method] | None:
 
 
 def _method_step(path: Path) -> str:
-    """Names the method whose columns a table has, as far as it is a CSV that can be read; otherwise all of them."""
+    """Names the method whose columns a readable CSV has; otherwise all methods."""
     methods = importable()
     try:
         fitting = likely_method(read_sheet(decode(read_bytes(path), str(path), None), str(path)), methods)

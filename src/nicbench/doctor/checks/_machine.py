@@ -17,7 +17,7 @@ from nicbench.testbed.cores import make_core_map
 
 
 async def values(host: Host, *patterns: str) -> dict[str, str]:
-    """Path and value of each that can be read; none of them is no error here."""
+    """Returns path and value of each file that can be read, which may be none."""
     try:
         return await values_of(host, patterns)
     except UnknownFactError:
@@ -86,7 +86,7 @@ def default_routes(text: str) -> set[str]:
 
 
 def default_routes_6(text: str) -> set[str]:
-    """The same of ``/proc/net/ipv6_route``; the kernel's own refusal, on lo, is none."""
+    """Returns the interfaces of default routes in ``/proc/net/ipv6_route``, without the kernel's own refusal on lo."""
     rows = (row.split() for row in text.splitlines())
     return {row[9] for row in rows if len(row) > 9 and row[0] == "0" * 32 and row[1] == "00" and row[9] != "lo"}
 
@@ -95,7 +95,7 @@ Adapters = dict[str, dict[str, Any]]
 
 
 async def adapters(host: Host) -> Adapters:
-    """By their addresses, as ``nicbench.system.adapters.pci`` tells them; empty where there is no such bus."""
+    """Returns the adapters by address, as ``nicbench.system.adapters.pci`` parses them; empty without a PCI bus."""
     done = await host.run(("sh", "-c", f'grep -sH "" {" ".join(PATTERNS)}; true'), check=False)
     return parse_pci(done.stdout)
 

@@ -324,7 +324,7 @@ class Iommu(Examination):
 
 
 def judge_iommu(types: list[str], adapters: int, platform: Platform, *, virtual: bool) -> Check:
-    """``types`` is one for each group: DMA, DMA-FQ, identity; none of them, and there is no IOMMU at work."""
+    """``types`` has the type of each group: DMA, DMA-FQ, identity; it is empty if no IOMMU is at work."""
     name = "IOMMU"
     words = " ".join((*platform.to_start, *platform.to_pass_by))
     if not types and not adapters:

@@ -149,7 +149,7 @@ def judge_governor(found: Mapping[str, str]) -> Check:
 
 
 def judge_turbo(found: Mapping[str, str]) -> Check:
-    """Above the nominal clock there is no promise: heat and busy neighbours end it."""
+    """A clock above the nominal one is not guaranteed: heat and busy neighbours end it."""
     name = "turbo"
     switch = next((path for path in (_NO_TURBO, _BOOST) if path in found), None)
     if switch is None:
@@ -244,7 +244,7 @@ def judge_idle_states(found: Mapping[str, str]) -> Check:
 
 _NAME, _MEND = "noisy neighbours", "make install"
 _WARM_UP_S, _LOOK_S, _ANSWER_S = 0.3, 1.0, 5.0
-"""A core that was idle is slow at first; that is no neighbour."""
+"""A core that was idle is slow at first, which is not the effect of a neighbour."""
 _STEAL = 7  # proc(5), /proc/stat
 _MAY_TAKE = 0.01
 
@@ -297,7 +297,7 @@ async def look_at(host: Host, cpus: Sequence[int], duration_s: float) -> tuple[L
 
 
 def parse_looks(line: str) -> tuple[Looks, ...]:
-    """One answer of ``measure sharing``; HostError where it is none."""
+    """Parses one answer of ``measure sharing``; HostError if it is not understood."""
     try:
         return tuple(Looks(int(cpu["cpu"]), int(cpu["looks"]), int(cpu["slow"])) for cpu in json.loads(line)["cpus"])
     except (ValueError, LookupError, TypeError) as error:

@@ -12,9 +12,9 @@ from .library import RefusedError, Stream, load_api, make_stream, plain, python_
 from .watch import STEP_S, EventSocket, Watch
 
 _BEFORE_END_S = 0.05
-"""From so long before the end of a transmission its counters are read."""
+"""Time before the end of a transmission from which on its counters are read."""
 _QUIET_S = 0.05
-"""A port whose counter has not moved for so long has sent its last frame."""
+"""A port whose counter has not moved for this time has sent its last frame."""
 _EVENT_WITHIN_S = 3.0
 # TRex reports the utilisation of its cores over the last second.
 _CPU_WINDOW_S = 1.0
@@ -218,7 +218,7 @@ class Session:
         """Waits for the end, or stops, and for the last frames; gives the statistics, and whether it was stopped.
 
         With ``wait_on_traffic`` and ``stop`` the server ceases to count by groups. So ``later``, what they have after
-        the settle time, is read before, and is None where the transmission was stopped.
+        the settle time, is read before; after a stop it is None.
         """
         client, senders = self._client, _senders(streams)
         if stop or not self._has_ended(senders, _EVENT_WITHIN_S):

@@ -7,12 +7,12 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 STEP_S = 0.001
-"""So often the counters are read around the beginning and the end."""
+"""Interval in which the counters are read around the beginning and the end."""
 _SELDOM_S = 0.05
-"""So often they are read between, in case that the server does not answer at the end."""
+"""Interval in which they are read in between, in case the server does not answer at the end."""
 
 _KEPT = 10
-"""So many readings at the beginning and at the end: the server answers some of them late."""
+"""Number of readings that are kept at the beginning and at the end: the server answers some of them late."""
 
 Reading = List[float]
 """``[from_s, to_s, frames]``: when it was asked for, when it was there, and how many frames had been sent."""

@@ -135,7 +135,7 @@ def _end_of_folders(line: str) -> int:
 
 
 def number_of(texts: list[str]) -> float | None:
-    """The only line as a number; None where it is none, or none that a counter can have."""
+    """Returns the only line as a number; None if it is not a finite number."""
     try:
         number = float(texts[0]) if len(texts) == 1 else math.nan
     except ValueError:

@@ -21,7 +21,7 @@ LARGEST_WATTS: Final = 1e6
 class Sensed:
     """What a meter says at one moment: watts, or joules since some time that wrap at ``range_j``.
 
-    ``averaging_s`` is None where the meter does not tell over how long its reading averages.
+    An ``averaging_s`` of None means that the meter does not tell over how long its reading averages.
     """
 
     method: str
@@ -137,7 +137,7 @@ _PARTS: Final = {"package": PowerPart.PACKAGES, "dram": PowerPart.MEMORY, "psys"
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A domain that is not part of another of its kind; ``joules`` is None where the counter cannot be read."""
+    """A domain that is not part of another of its kind; ``joules`` of None means that the counter cannot be read."""
 
     part: PowerPart
     where: str

@@ -32,7 +32,8 @@ from nicbench.testbed.simulated_power import SimulatedPower
 from nicbench.testbed.testers.base import During
 
 EDGE_SHARE: Final = 0.05
-"""So much of a transmission is left out at each end, in which it may not have begun or have ended already ..."""
+"""The share of a transmission that is left out at each end, where it may not have begun or may have ended already ...
+"""
 LONGEST_EDGE_S: Final = 1.0
 """... but no more than this."""
 _SHORTEST_STEP_S, _LONGEST_STEP_S = 1.0, 20.0
@@ -51,7 +52,7 @@ _PARSERS: Final[dict[str, Callable[[str], tuple[Sensed, ...]]]] = {
 
 
 def window_s(duration_s: float) -> float:
-    """How much of a transmission of so long is read."""
+    """Returns how long a transmission of this duration is read."""
     return duration_s - 2.0 * _edge_s(duration_s)
 
 
@@ -60,17 +61,17 @@ def _edge_s(duration_s: float) -> float:
 
 
 class Meter(ABC):
-    """Reads all sources of all machines over a window: while nothing is sent, or beside a transmission."""
+    """Reads all sources of all machines over a window: while nothing is sent, or during a transmission."""
 
     facts: PowerFacts
 
     @abstractmethod
     async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
-        """What is drawn over so many seconds from now."""
+        """Returns what is drawn over this number of seconds from now."""
 
     @abstractmethod
-    def beside(self, number: int, request: TrialRequest) -> During | None:
-        """What is to run beside the transmission of a trial; None where its time is not that of a clock."""
+    def during(self, number: int, request: TrialRequest) -> During | None:
+        """Returns what is to run during the transmission of a trial; None if its time is not that of a clock."""
 
     @abstractmethod
     def of_trial(self, number: int, request: TrialRequest, reading: Reading) -> tuple[PowerOver, ...]:
@@ -200,11 +201,11 @@ class LiveMeter(Meter):
         return self.facts
 
     async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
-        """Reads every machine over so many seconds."""
+        """Reads every machine over this number of seconds."""
         found = await asyncio.gather(*(self._watch(reader, seconds) for reader in self._readers))
         return tuple(each for of_machine in found for each in of_machine)
 
-    def beside(self, number: int, request: TrialRequest) -> During:
+    def during(self, number: int, request: TrialRequest) -> During:
         """Reads in the midst of the transmission."""
         self._seen = ()
 
@@ -215,7 +216,7 @@ class LiveMeter(Meter):
         return during
 
     def of_trial(self, number: int, request: TrialRequest, reading: Reading) -> tuple[PowerOver, ...]:
-        """What ``beside`` has read."""
+        """Returns what was read during the last transmission."""
         return self._seen
 
     async def _watch(self, reader: _Reader, seconds: float) -> tuple[PowerOver, ...]:
@@ -249,10 +250,10 @@ class SimulatedMeter(Meter):
         self.facts = PowerFacts(sources=sources, is_one_machine=True)
 
     async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
-        """Draws for so long what the machine draws without frames; no real time passes."""
+        """Simulates what the machine draws over this time without frames; no real time passes."""
         return self._draw(number, seconds, 0.0)
 
-    def beside(self, number: int, request: TrialRequest) -> During | None:
+    def during(self, number: int, request: TrialRequest) -> During | None:
         """Nothing: the transmission takes no time."""
         return None
 

@@ -31,7 +31,7 @@ def known_value(value: str | None) -> str | None:
 
 
 def number_of(value: str | None) -> int | None:
-    """A whole number, null where there is none."""
+    """Returns a whole number, None if the text is not one."""
     return int(value) if value is not None and value.isascii() and value.isdecimal() else None
 
 
@@ -295,7 +295,7 @@ def parse_time_stamping(text: str) -> dict[str, Any]:
 def parse_limits(text: str) -> dict[str, dict[str, int | None]]:
     """For each row its maximum and its current value, null where it is ``n/a``; rows without any number are left out.
 
-    Rows that are no number (``TX Push: off``) are in ``parse_ring_switches``.
+    Rows without a number (``TX Push: off``) are read by ``parse_ring_switches``.
     """
     limits: dict[str, dict[str, int | None]] = {}
     column = "maximum"
@@ -406,7 +406,7 @@ _FUNCTION = re.compile(r"^\s+(\w[\w-]*): (on|off)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class ReceiveHashing:
-    """``table`` has a queue for each value of the hash's low bits; empty, and ``key`` null, where there is none."""
+    """``table`` has a queue for each value of the hash's low bits; without one it is empty and ``key`` null."""
 
     queues: int | None
     table: tuple[int, ...]
@@ -484,7 +484,7 @@ _DROP: Final = "Drop"
 
 @dataclass(frozen=True, slots=True)
 class PlacedRule:
-    """A rule at its place; ``rule`` is None where it says more than ``FlowRule`` can, and ``text`` is all of it."""
+    """A rule at its place; ``text`` is all of it, and ``rule`` None if ``FlowRule`` cannot express it."""
 
     place: int
     rule: FlowRule | None
@@ -492,7 +492,7 @@ class PlacedRule:
 
 
 def parse_flow_rules(text: str) -> tuple[PlacedRule, ...]:
-    """Returns the rules by their places. ValueError where the text is no list of rules, or not all of it."""
+    """Returns the rules by their places. ValueError if the text is not a whole list of rules."""
     head = _FLOW_RULES_HEAD.search(text)
     if head is None:
         raise ValueError("no list of rules in it")

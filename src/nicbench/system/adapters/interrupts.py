@@ -62,7 +62,7 @@ def queue_of(name: str, device: str) -> int | None:
 def interrupts_of_device(
     device: str, bus: str | None, msi: Iterable[int], names: Mapping[int, str]
 ) -> tuple[Interrupt, ...]:
-    """Interrupts of an interface: those of its PCI function; where the bus does not say, those that bear its name."""
+    """Returns the interrupts of an interface by its PCI function, or by its name if the bus does not list them."""
     owned = set(msi)
     if not owned:
         ours = _whole(device)

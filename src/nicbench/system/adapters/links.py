@@ -92,7 +92,7 @@ def _membership(member: Mapping[str, Any]) -> Mapping[str, Any]:
 def parse_neighbours(text: str) -> dict[str, list[dict[str, Any]]]:
     """Neighbours by interface: switch, port, and what it is set to. Both of lldpd's layouts, ``json`` and ``json0``.
 
-    A chassis of ``json`` is an object under its name, one of ``json0`` a list; an interface alone is no list in
+    A chassis of ``json`` is an object under its name, one of ``json0`` a list; a single interface is not a list in
     ``json``.
     """
     found: dict[str, list[dict[str, Any]]] = {}
@@ -166,7 +166,7 @@ def bond_under(
     release: str | None = None,
     machine: str | None = None,
 ) -> Bond | None:
-    """The bond that ``device`` is, or that the VLANs lie on which it is; None where there is none.
+    """Returns the bond that ``device`` is, or that lies under the VLAN that it is; None if it is neither.
 
     ``order`` has the ports of each bond as ``/sys/class/net/BOND/bonding/slaves`` lists them, which is the order of the
     driver's own list (``bond_for_each_slave``), and ``speeds_mbit`` what ``/sys/class/net/PORT/speed`` says.
@@ -353,7 +353,7 @@ Then ``soft`` where no device of a bus is beneath the RDMA device.
 
 
 def parse_rdma_links(text: str) -> list[dict[str, Any]]:
-    """Of ``rdma -j link show``: ``ifname``, ``port``, ``state``, ``netdev``. ValueError where it is no list."""
+    """Parses ``rdma -j link show``: ``ifname``, ``port``, ``state``, ``netdev``. ValueError if it is not a list."""
     links = json.loads(text or "[]")
     if not isinstance(links, list) or any(not isinstance(link, Mapping) or "ifname" not in link for link in links):
         raise ValueError("not a list of RDMA links")
@@ -367,7 +367,7 @@ def gid_of(address: str) -> str:
 
 
 def gid_index_of(text: str, interface: str) -> int | None:
-    """The first RoCE v2 GID of this interface in what the script says; None where there is none."""
+    """Returns the first RoCE v2 GID of this interface in the output of the script, or None."""
     for line in text.splitlines():
         number, _, rest = line.partition(" ")
         name, _, kind = rest.partition(" ")

@@ -136,7 +136,7 @@ _VPD = {"product": re.compile(r"Product Name: (.+)"), "part": re.compile(r"\[PN\
 def parse_pci_express(text: str) -> dict[str, dict[str, Any]]:
     """Each network function that has a PCI Express capability, by address; null for rows that lspci may not read.
 
-    Without root lspci prints ``<access denied>`` for capabilities: then there is no entry.
+    Without root lspci prints ``<access denied>`` for capabilities, and the adapter is left out.
     """
     found: dict[str, dict[str, Any]] = {}
     for head, body in _blocks(text):
@@ -169,7 +169,7 @@ def read_request_bytes(register: int) -> int:
 
 
 def set_read_request(register: int, size_bytes: int) -> int:
-    """The register with bits 14:12 for this size and every other bit as it was.
+    """Returns the register with bits 14:12 for this size and all other bits unchanged.
 
     ValueError for a size that PCI Express does not have.
     """

@@ -15,7 +15,7 @@ To add one:
    ``test_hostile_text.py``.
 
 Options are declared in the same way: a quantity of ``core/quantity.py`` knows its unit, another number is
-``Annotated[int, Unit.FRAMES]``, and ``Field(title=...)`` is its label where its name in words is none.
+``Annotated[int, Unit.FRAMES]``, and ``Field(title=...)`` is its label where its name in words does not serve as one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def join_texts(*parts: object, by: str = ", ") -> str | None:
 
 
 def join_list(values: Any) -> str | None:
-    """The items of a list as one text; None where there are none."""
+    """Joins the items of a list; None if it is empty or not a list."""
     return ", ".join(map(str, values)) if isinstance(values, list) and values else None
 
 
@@ -106,7 +106,7 @@ REASONS = "reasons_null"
 async def ask_interfaces(devices: tuple[str, ...], ask: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
     """The answer of each interface, and under ``reasons_null`` why some have none.
 
-    UnknownFactError, with the reason, where there is no interface, or none of them answers.
+    UnknownFactError, with the reason, if the test has no interface there, or all fail to answer.
     """
     if not devices:
         raise UnknownFactError("this host has no kernel interface in the test")

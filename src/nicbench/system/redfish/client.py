@@ -55,7 +55,7 @@ def _encode(secret: bytes, offset: int) -> str:
 
 
 def without(text: str, forms: tuple[str, ...]) -> str:
-    """The same document without any of them, in names too. What is no JSON is given back as text without them."""
+    """Returns the document without any of them, in names too. Text that is not JSON is returned without them as well."""
     try:
         return json.dumps(_without(json.loads(text), forms))
     except (ValueError, RecursionError):
@@ -90,7 +90,7 @@ _LONGEST: Final = 1024
 
 
 def password_of(controller: Controller) -> str:
-    """RedfishError, which says what to do and never what was read, where there is none or others may read it."""
+    """RedfishError if the file is missing or readable by others; it says what to do and never what was read."""
     if controller.password_env is not None:
         password = os.environ.get(controller.password_env)
         if not password:
@@ -150,7 +150,7 @@ class Client:
         self._tls = _tls(controller)
 
     async def get(self, path: str) -> str:
-        """The text of a resource, without the password should it hold it; RedfishError where there is none."""
+        """Returns the text of a resource, without the password should it hold it; RedfishError if it cannot be read."""
         try:
             async with asyncio.timeout(self._patience_s):
                 content = await self._get(path)

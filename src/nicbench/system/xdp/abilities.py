@@ -105,7 +105,9 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """Unknown is None. ``redirects`` is what arrives here, ``redirect_target`` what is redirected to this interface."""
+    """None means unknown. ``redirects``: frames that arrive here; ``redirect_target``: frames that are redirected to
+    it.
+    """
 
     driver: str
     native: bool

@@ -31,8 +31,9 @@ _MAKE_A_VETH = (
     f'ip link set dev {LAB_DEVICE} up && ip link set dev nbtry1 up; }} >&2; exec "$@"'
 )
 IN_A_LAB = ("unshare", "--net", "sh", "-c", _MAKE_A_VETH, "sh")
-"""Runs a command beside ``LAB_DEVICE``, an end of a veth pair as a lab has it: both ends are up, and the other one has
-GRO, without which it takes no redirected frames. Its namespace has no name and ends with the command: nothing remains.
+"""Runs a command next to ``LAB_DEVICE``, an end of a veth pair like that of a lab: both ends are up, and the other one
+has GRO, without which it takes no redirected frames. Its namespace has no name and ends with the command: nothing
+remains.
 """
 
 # linux/capability.h. Before Linux 5.8, and still, CAP_SYS_ADMIN stands for the last two.

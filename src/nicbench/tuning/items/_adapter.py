@@ -85,7 +85,7 @@ async def wait_for_link(place: Place, had: bool | None, timeout_s: float) -> Non
 
 
 def assign_in_turn(cpus: Iterable[int], count: int) -> list[int]:
-    """One CPU for each of ``count``, from the first on and again. ValueError where there is no CPU."""
+    """Returns ``count`` CPUs, taken from ``cpus`` in turn. ValueError if ``cpus`` is empty."""
     known = tuple(cpus)
     if not known:
         raise ValueError("no CPU to choose from")

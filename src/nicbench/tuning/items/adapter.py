@@ -389,7 +389,7 @@ class RdmaCongestion(Item):
 
 
 async def _parameters(place: Place) -> dict[str, tuple[str, str]]:
-    """Path and text of each parameter by its name; CannotSetError, with the next step, where there is none."""
+    """Returns path and text of each parameter by name; CannotSetError, with the next step, if the driver has none."""
     rdma = await _rdma_device(place)
     try:
         found = await values_of(place.host, await _patterns(place, rdma))
@@ -412,7 +412,7 @@ async def _patterns(place: Place, rdma: str | None) -> tuple[str, ...]:
 
 
 async def _rdma_device(place: Place) -> str | None:
-    """The RDMA device over the interface; None where there is none."""
+    """Returns the name of the RDMA device over the interface, or None."""
     try:
         links = parse_rdma_links(await output_of(place.host, "rdma", "-j", "link", "show"))
     except (UnknownFactError, *NOT_UNDERSTOOD):

@@ -103,7 +103,7 @@ class Item(Setting):
     """The option that a value alone stands for: ``mtu: 9000`` for ``mtu: {bytes: 9000}``. Where it is the only one,
     keys and values are its value too: ``sysctls: {net.core.busy_poll: 50}``."""
     only_checks: ClassVar[bool] = False
-    """Nothing is changed: the report says whether the machine is as it was asked for."""
+    """Whether the item changes nothing: the report then states whether the machine meets what the bench file asks."""
 
     @abstractmethod
     def target_values(self, now: Values) -> Values:
@@ -135,7 +135,7 @@ class FilesItem(Item):
     folder: ClassVar[str]
     patterns: ClassVar[tuple[str, ...]]
     missing: ClassVar[str]
-    """What is said of a machine where none of the files is there."""
+    """The message for a machine that has none of the files."""
 
     async def read(self, place: Place) -> Values:
         try:

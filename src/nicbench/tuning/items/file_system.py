@@ -66,7 +66,7 @@ def loop_devices_of(text: str) -> tuple[str, ...]:
 
 
 _FORMATTING_S: Final = 1800.0
-"""A drive that is told to discard all of its blocks first takes its time."""
+"""mkfs discards all blocks of a drive first, which takes minutes."""
 _NOTHING, _NO_FILE = "nothing", "no file"
 _SMALLEST_IMAGE = 16 * 2**20
 _USED, _POINT = "used", "mount point"

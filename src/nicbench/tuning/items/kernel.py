@@ -322,7 +322,7 @@ def table_of(device: str) -> str:
 
 
 def values_of_ruleset(text: str, table: str) -> Values:
-    """Of the output of ``nft -j list ruleset`` (libnftables-json(5)); CannotSetError where it is none."""
+    """Parses the output of ``nft -j list ruleset`` (libnftables-json(5)); CannotSetError if it is not understood."""
     try:
         objects: list[dict[str, Any]] = json.loads(text or "{}").get("nftables", [])
         ours = any(one.get("table", {}).get("name") == table for one in objects)

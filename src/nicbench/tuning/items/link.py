@@ -26,8 +26,8 @@ Fec = Literal["auto", "off", "rs", "baser", "llrs"]
 class LinkOptions(DeviceOptions):
     """Speed in bit/s. ``wait`` is for a link that was there: until it is there again.
 
-    Where both ends are forced (no autonegotiation), there is no link between the one change and the other: set one end
-    beforehand, or let it negotiate.
+    Where both ends are forced (no autonegotiation), the link is down between the two changes: set one end beforehand,
+    or let it negotiate.
     """
 
     speed: BitsPerSecond | None = None
@@ -145,7 +145,7 @@ class LinkStateOptions(DeviceOptions):
 
 
 class LinkState(Item):
-    """The link as it is expected to be once everything is set, at each end that is named: only checked (ethtool(8)).
+    """Checks the link at each named end once everything is set (ethtool(8)); it changes nothing.
 
     After all that takes a link down, at whichever end.
     """

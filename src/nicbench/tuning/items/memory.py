@@ -24,7 +24,7 @@ class HugePagesOptions(Frozen):
 
 
 class HugePagesItem(Item):
-    """Huge pages of a size, on the whole machine or on a NUMA node: at least so many; nobody's are taken away.
+    """Provides at least a number of huge pages of one size, on the whole machine or on a NUMA node; never reduces them.
 
     Source: Documentation/admin-guide/mm/hugetlbpage.rst.
 
@@ -59,7 +59,7 @@ class HugePagesItem(Item):
 
 
 class TransparentHugePagesOptions(Frozen):
-    """``transparent_huge_pages: never``; ``defrag`` stays as it is where it is not given."""
+    """``transparent_huge_pages: never``; ``defrag`` keeps its value unless it is given."""
 
     enabled: Literal["always", "madvise", "never"]
     defrag: Literal["always", "defer", "defer+madvise", "madvise", "never"] | None = None

@@ -1,4 +1,4 @@
-"""Settings of CPUs: their clock, their sleep, and what the kernel does on them beside the test."""
+"""Settings of CPUs: their clock, their sleep, and what the kernel may run on them during the test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST = "scaling_max_freq"
 
 
 class CpuFrequencyOptions(Frozen):
-    """``cpu_frequency: performance``; what is not given stays as it is."""
+    """``cpu_frequency: performance``; options that are not given keep their values."""
 
     governor: str | None = Field(default=None, pattern=r"^[a-z_]{1,32}$")
     energy_preference: str | None = Field(default=None, pattern=r"^[a-z0-9_]{1,32}$")

@@ -88,7 +88,7 @@ class CoalescingOptions(DeviceOptions):
 class Coalescing(Item):
     """After how long, or how many frames, an adapter interrupts: ``ethtool -C`` (ethtool(8)).
 
-    Times and counts while no adaptive mode decides over them: drivers refuse or overwrite them beside one.
+    Writes times and counts while the adaptive mode is off: drivers refuse or overwrite them otherwise.
     """
 
     kind = "coalescing"
@@ -118,7 +118,7 @@ class Coalescing(Item):
                 await run_setter(place, "ethtool", "-C", device_of(place), *_arguments(group))
 
     def find_differing(self, one: Values, other: Values) -> Values:
-        """What an adaptive mode chooses changes with the load: it is no other setting than before."""
+        """Ignores values that an adaptive mode chooses, as these change with the load."""
         differing = super().find_differing(one, other)
         for name in _ADAPTIVE:
             if one.get(name) is True and other.get(name) is True:

@@ -30,7 +30,7 @@ class Mount:
 
 
 def mounts_of(text: str) -> dict[str, Mount]:
-    """By mount point; where several lie on each other, the one that is seen. What is no such line is left out."""
+    """Returns the mounts by mount point, the topmost where several are stacked. Lines of another form are skipped."""
     found: dict[str, Mount] = {}
     for line in text.splitlines():
         fields = line.split()

@@ -53,7 +53,7 @@ class Undo(Frozen):
         """
 
     async def read_values(self, host: Host) -> Values | None:
-        """Read what a setting is once it was undone, for tuning.json; None where its place is gone, or it is none."""
+        """Read a setting after its undo, for tuning.json; None if its place is gone, or the undo is not of a setting."""
         return None
 
     def describe(self) -> str:

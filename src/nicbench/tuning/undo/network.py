@@ -14,7 +14,7 @@ from nicbench.tuning.undo.base import Undo
 
 
 async def show_link(host: Host, device: str, *options: str) -> dict[str, Any] | None:
-    """One object of ``ip -j link``; None where there is no interface of that name."""
+    """Returns the object of ``ip -j link`` for an interface; None if it does not exist."""
     shown = await host.run(("ip", "-j", *options, "link", "show", "dev", device), check=False)
     links: list[dict[str, Any]] = json.loads(shown.stdout or "[]") if shown.status == 0 else []
     return links[0] if links else None

@@ -62,7 +62,7 @@ class EndServer(Undo):
 
 
 class StopNfsServer(Undo):
-    """Stop the kernel's NFS server of a network namespace; there was none before."""
+    """Stop the kernel's NFS server of a network namespace, which did not run before."""
 
     kind: Literal["stop_nfs_server"] = "stop_nfs_server"
 

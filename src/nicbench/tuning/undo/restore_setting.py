@@ -18,8 +18,8 @@ from nicbench.tuning.undo.base import ValueUndo
 class RestoreSetting(ValueUndo):
     """Give a setting of a tuning item its values back, by the item's own reading and writing.
 
-    Of ``before`` only what still reads as it was ``asked`` for; the rest was changed by somebody since. What nobody
-    asked for changed along with it, and is put back along with it.
+    Only keys that still read as ``asked`` get their value of ``before``; others were changed by somebody since. Keys
+    that nobody asked for changed along with them, and are put back along with them.
     """
 
     kind: Literal["restore_setting"] = "restore_setting"

@@ -112,7 +112,7 @@ class Iperf(Workload):
         )
 
     def _both_ends(self, ask: JobSpec) -> Command:
-        """Builds what client and server are told alike."""
+        """Builds the arguments that client and server share."""
         return (
             *("-e", "-f", "b"),
             *(("-u",) if ask.transport == "udp" else ()),

@@ -265,7 +265,7 @@ def _stream(stream: Reading) -> StreamFigures:
 
 
 def _round_trip(sent: Reading) -> RoundTrip | None:
-    """Returns the times, which are in microseconds; None where there are none (0 where the server is the sender)."""
+    """Returns the times, in microseconds; None without them (they are 0 if the server sends)."""
     times_us = [sent.maybe_number(name) for name in ("min_rtt", "mean_rtt", "max_rtt")]
     minimum, mean, maximum = (1e3 * time_us if time_us else None for time_us in times_us)
     if minimum is None or mean is None or maximum is None:
@@ -303,7 +303,7 @@ def _intervals(whole: Reading) -> list[tuple[float, float]]:
 def _compare(flows: tuple[Flow, ...], job: Job, server: Output) -> None:
     """Compares the received bytes that client and server report. WorkloadError where they disagree.
 
-    A server that reports nothing is no error.
+    A server that reports nothing is accepted.
     """
     try:
         end = Reading(json_object(server.stdout, "iperf3's server"), "iperf3's server").part("end")

@@ -1,6 +1,6 @@
 """nicbench-frames, our own program: writes or reads media frames as files and times each (protocol/frames.md).
 
-One process stands for one editor. There is no server process: what serves its directory is what is measured.
+One process stands for one editor. It needs no server process: what serves its directory is what is measured.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _figures(said: Mapping[str, Any]) -> FrameFigures:
 
 
 def _drop_unknown(model: type[FrameTimes | FrameInterval], said: Any) -> dict[str, Any]:
-    """Drops fields that the model does not know, which a newer program may print. TypeError where it is no object."""
+    """Drops fields that the model does not know, which a newer program may print. TypeError if it is not an object."""
     if not isinstance(said, dict):
         raise TypeError(f"{str(said)[:60]!r} is no object")
     return {name: value for name, value in said.items() if name in model.model_fields}

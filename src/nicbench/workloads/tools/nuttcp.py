@@ -1,4 +1,4 @@
-"""nuttcp, ttcp's heir: TCP and UDP throughput one way, and transfers of so many buffers.
+"""nuttcp, ttcp's heir: TCP and UDP throughput one way, and transfers of a number of buffers.
 
 Its options: nuttcp(8); its output with ``-fparse -vv``, of 6.1 and later. Its MB are 2^20 bytes, its Mbps
 10^6 bits/s.

@@ -40,7 +40,7 @@ class SockperfOptions(Frozen):
     messages_per_s: int | None = Field(default=None, ge=1)
     """Messages a second (`--mps`); without it 10,000 under load, else as many as possible."""
     reply_every: int = Field(default=1, ge=1, le=1_000_000)
-    """Under load, one message of so many is answered and timed."""
+    """Under load, one message in this number is answered and timed."""
     full_round_trip: bool = False
     """The latency of the whole round trip (`--full-rtt`)."""
     samples: bool = True

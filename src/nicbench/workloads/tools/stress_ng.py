@@ -1,4 +1,4 @@
-"""stress-ng's STREAM (ColinIanKing/stress-ng): memory throughput, or a load on memory beside what is measured.
+"""stress-ng's STREAM (ColinIanKing/stress-ng): memory throughput, or a load on memory during a measurement.
 
 Its options: stress-ng(1). It reads and writes as STREAM's four kernels do together, and warns that it is not STREAM
 itself. Its MB are 2^20 bytes (``stress-stream.c``). It says a rate only of runs that lasted 4.5 seconds.

@@ -16,7 +16,7 @@ _OUT_OF_ROOM = "missed_errors"
 class Links(Source):
     """What interfaces dropped, by the kernel's own statistics of them (``struct rtnl_link_stats64``, ``ip -s link``).
 
-    Of the errors only those are read that are no parts of others (include/uapi/linux/if_link.h): ``errors`` holds
+    Of the errors only those are read that others do not include (include/uapi/linux/if_link.h): ``errors`` holds
     ``over_errors``, ``length_errors``, ``crc_errors``, ``frame_errors``, ``fifo_errors``; ``missed_errors`` is apart.
     ``rx_nohandler`` are frames for an interface that is not in use (an inactive port of a bond). ``rx_dropped`` also
     counts frames that nobody wanted (LLDP where no daemon runs), and ``rx_errors`` what a cable or the DUT spoilt.
@@ -150,7 +150,7 @@ class Qdisc(Source):
     A root counts what its classes and leaves dropped as well (``qdisc_tree_reduce_backlog``, the sum in ``mq_dump``),
     so that only roots are read.
 
-    Per interface: the root's drops, and those of filters at its ingress hook.
+    Per interface: the root's drops, and the drops of filters at its ingress hook.
     """
 
     kind = "qdisc"
@@ -202,7 +202,7 @@ _IPV6 = (
 class IpLayer(Source):
     """Frames that the DUT's IP layer threw away instead of forwarding them (RFC 4293; ``/proc/net/snmp``, ``snmp6``).
 
-    Only of the DUT: beside the sockets of a tester the kernel sees copies, and discards them.
+    Read on the DUT alone: where a tester has sockets, the kernel sees copies and discards them.
 
     IPv4 and IPv6 losses of the DUT's namespace.
     """

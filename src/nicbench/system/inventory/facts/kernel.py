@@ -168,7 +168,7 @@ def _tell_software(facts: Facts, write: Write) -> str | None:
 
 
 class Software(Fact):
-    """Versions of what takes part beside the engine, which names its own: nicbench, Python, the tools, the libraries.
+    """Versions of nicbench, Python, the tools and the libraries; the engine reports its own.
 
     From each tool's own answer, and from dpkg or rpm for the libraries.
     """
@@ -459,7 +459,7 @@ class InterruptDefaults(Fact):
 
 
 def parse_mask(text: str) -> str:
-    """A mask of CPUs, hexadecimal in groups of eight digits; ValueError where it is none."""
+    """Parses a mask of CPUs, hexadecimal in groups of eight digits; ValueError for any other text."""
     mask = text.strip()
     int(mask.replace(",", ""), 16)
     return mask

@@ -249,7 +249,7 @@ _NO_BOUND_BYTES = 2**62
 
 
 class _Bounds(TypedDict):
-    """As the kernel has them; None where there is no bound, or nothing tells of it."""
+    """The bounds in force in the kernel; None for unlimited or unknown."""
 
     cpus: str | None
     cpu_time_cpus: float | None
@@ -299,7 +299,7 @@ def _tell_container(facts: Facts, write: Write) -> str | None:
 
 
 class Container(Fact):
-    """The container that a host is: engine, runtime, image, what it may use. False where it is none.
+    """The container that a host is: engine, runtime, image, what it may use. False for a host of another kind.
 
     As the engine's ``version`` and ``inspect`` say, with the bounds that were asked for and those in force.
     """
@@ -408,7 +408,7 @@ def _tell_fans(facts: Facts, write: Write) -> str | None:
 class Fans(Fact):
     """Fans: how many, and how fast they turn. A slow fan is why a card is hot; fans at full speed shake drives.
 
-    From ``ipmitool sdr type Fan``; where there is no such controller, from ``/sys/class/hwmon``.
+    From ``ipmitool sdr type Fan``; without a management controller, from ``/sys/class/hwmon``.
     """
 
     kind = "fans"
