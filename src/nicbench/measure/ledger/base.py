@@ -70,8 +70,8 @@ class Count:
     them, which depends on the version of a driver: what is found there is taken off, in turn. ``machine_wide`` counts
     for every device of its machine, and so accounts for no more than devices with ``has_machine_wide`` dropped.
     ``why_not_lost`` is the reason why it is listed apart and does not explain a loss. A counter without a ``place``
-    does not count losses at all. ``by_tester``: it counts frames that the tester itself had no room for or did not get out, and
-    not frames that others spoilt or that were for somebody else; the DUT did not lose them then.
+    does not count losses at all. ``by_tester``: it counts frames that the tester itself had no room for or did not get
+    out, and not frames that others spoilt or that were for somebody else; the DUT did not lose them then.
     """
 
     key: str

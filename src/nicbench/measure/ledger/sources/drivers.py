@@ -23,9 +23,9 @@ class KnownCounter:
 
     ``receive`` says on which side of the interface. ``within`` are names of the interface's own statistics (of ``struct
     rtnl_link_stats64``) that hold these frames as well: which of them depends on the driver's version, so each is
-    asked in turn. ``also_in`` is the driver's own wider counter that holds each of these frames again. ``why_not_lost``: why
-    it does not add to the losses. ``rejects``: it counts frames that were refused for what they are (spoilt, too long,
-    for nobody here), not for want of room.
+    asked in turn. ``also_in`` is the driver's own wider counter that holds each of these frames again.
+    ``why_not_lost``: why it does not add to the losses. ``rejects``: it counts frames that were refused for what they
+    are (spoilt, too long, for nobody here), not for want of room.
     """
 
     name: str
