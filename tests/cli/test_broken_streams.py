@@ -164,8 +164,8 @@ def test_results_that_are_not_accepted_give_their_status_where_nobody_reads_them
     async def not_accepted(bench: Any, folder: Any, bus: Any) -> Summary:
         summary: Summary = await finished_run(bench, folder, bus)
         result = summary.results[0]
-        refused = result.model_copy(update={"values": {**result.values, "accepted": "no"}})
-        return summary.model_copy(update={"results": (refused,)})
+        refused = result.replace(values={**result.values, "accepted": "no"})
+        return summary.replace(results=(refused,))
 
     run_is(not_accepted)
     ended = nicbench("run", "bench.yaml")

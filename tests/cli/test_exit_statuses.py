@@ -104,8 +104,8 @@ def test_a_reliable_result_that_is_not_accepted_ends_a_run_with_6(
         summary: Summary = await finished_run(bench, folder, bus)
         (result,) = summary.results
         values = {**result.values, "accepted": "no"}
-        refused_result = result.model_copy(update={"values": values, "verdict": verdict})
-        return summary.model_copy(update={"results": (refused_result,)})
+        refused_result = result.replace(values=values, verdict=verdict)
+        return summary.replace(results=(refused_result,))
 
     run_is(refused)
     ended = nicbench("run", "bench.yaml")

@@ -66,7 +66,7 @@ def test_a_known_device_that_was_missed_is_told_with_the_culprit_and_the_command
         "53.8 % of the DUT's core 1; `sudo nicbench doctor` says what disturbs this machine, and how to end it"
     )
     note = "NDR: the time was spent after 5 trials: the ends are 2.79 % apart"
-    open_one = checked[1].model_copy(update={"disturbances": (note,)})
+    open_one = checked[1].replace(disturbances=(note,))
     assert "missed at 512 bytes: the time was spent after 5 trials: the ends are 2.79 % apart; `sudo" in known_words(
         [open_one], None
     )

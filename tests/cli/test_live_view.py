@@ -265,7 +265,7 @@ def test_no_screen_is_wider_or_higher_than_its_terminal(events: Sequence[Event],
 
 
 def test_the_next_frame_size_begins_without_the_bounds_of_the_last() -> None:
-    other = began(1e6).model_copy(update={"parameters": {"frame_bytes": 128}})
+    other = began(1e6).replace(parameters={"frame_bytes": 128})
     assert "NDR" in screen(A_SEARCH, 80)
     assert "NDR" not in screen((*A_SEARCH, other), 80)
 

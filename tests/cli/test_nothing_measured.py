@@ -88,7 +88,7 @@ def test_frames_of_which_no_result_has_a_figure_end_with_5_and_the_reason(tmp_pa
     assert isinstance(error, NothingMeasuredError)
     assert error.exit_status == 5
     assert "no result has a figure: the tester sends no more than 0 pps" in error.message
-    below = results[0].model_copy(update={"values": {main_values(results[0])[0]: Bounded(value=None, upper=5.0)}})
+    below = results[0].replace(values={main_values(results[0])[0]: Bounded(value=None, upper=5.0)})
     assert below.verdict is ResultVerdict.INCOMPLETE
     assert find_nothing_measured(load(path), [below], {}, "runs/x") is None
 

@@ -27,7 +27,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def dead() -> Owner:
     me = this_process()
-    return me.model_copy(update={"start_ticks": me.start_ticks - 1})
+    return me.replace(start_ticks=me.start_ticks - 1)
 
 
 def leave_lock(runtime: Path, run_id: str, owner: Owner) -> Path:

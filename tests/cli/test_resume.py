@@ -178,7 +178,7 @@ def without_its_end(self: RunFolder, *_: object) -> None:
 
 
 def accept_nothing(self: Any, result: Result) -> Result:
-    return result.model_copy(update={"test": "loss", "values": {**result.values, "accepted": "no"}})
+    return result.replace(test="loss", values={**result.values, "accepted": "no"})
 
 
 async def find_nothing(*_: object) -> tuple[Result, ...]:

@@ -35,7 +35,7 @@ def latency(load_percent: float, p50_ns: float | None) -> Result:
 def test_configurations_stand_beneath_each_other_with_their_medians() -> None:
     spread = Spread(median=400_000.0, minimum=390_000.0, maximum=410_000.0, n=2, runs=2, limited_by=LimitedBy.DUT)
     over = [
-        rate(ndr_frames_per_s=spread).model_copy(update={"configuration": name, "id": f"{name}/throughput/64"})
+        rate(ndr_frames_per_s=spread).replace(configuration=name, id=f"{name}/throughput/64")
         for name in ("bare", "rules")
     ]
     names = ("rules", "bare")
@@ -103,8 +103,7 @@ def test_runs_in_which_the_dut_passed_nothing_count_as_0(rates: tuple[float | No
         below if one is None else Bounded(value=one, lower=one, upper=1.01 * one) if one else dead for one in rates
     ]
     results = tuple(
-        rate(ndr_frames_per_s=value).model_copy(update={"run": run, "trials": ("t0001",)})
-        for run, value in enumerate(values, 1)
+        rate(ndr_frames_per_s=value).replace(run=run, trials=("t0001",)) for run, value in enumerate(values, 1)
     )
     over = summarise_over_runs(results)
     summary = Summary(title="t", verdict=ResultVerdict.VALID, results=results, over_runs=over)
@@ -137,9 +136,7 @@ def test_the_latency_is_that_at_the_highest_load() -> None:
 def test_the_testers_own_limits_stand_beside_what_was_measured_where_they_are_known() -> None:
     table = shown(
         rate(ndr_frames_per_s=INTERVAL, ceiling_frames_per_s=0.8777e6),
-        latency(100.0, 21_450.0).model_copy(
-            update={"values": {"latency_p50_ns": 21_450.0, "tester_latency_p50_ns": 8_120.0}}
-        ),
+        latency(100.0, 21_450.0).replace(values={"latency_p50_ns": 21_450.0, "tester_latency_p50_ns": 8_120.0}),
     )
     assert "878" in table
     assert "8.1" in table
@@ -149,7 +146,7 @@ def test_the_testers_own_limits_stand_beside_what_was_measured_where_they_are_kn
 
 def test_a_result_near_the_testers_own_limit_says_so() -> None:
     near = NearLimit(value="ndr_frames_per_s", limit="ceiling_frames_per_s", text="0.41 Mpps are 99 % [of it]")
-    table = shown(rate(ndr_frames_per_s=INTERVAL).model_copy(update={"near_tester_limit": (near,)}))
+    table = shown(rate(ndr_frames_per_s=INTERVAL).replace(near_tester_limit=(near,)))
     assert "throughput/64: near the tester's own limit: 0.41 Mpps are 99 % [of it]" in table
 
 
@@ -166,7 +163,7 @@ def test_titles_and_notes_are_shown_as_they_are() -> None:
 def test_the_headline_is_the_first_rate() -> None:
     summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=INTERVAL),))
     assert headline(summary) == "NDR 410 kpps at 64 bytes"
-    assert headline(summary.model_copy(update={"results": ()})) is None
+    assert headline(summary.replace(results=())) is None
 
 
 def test_a_rate_known_only_from_above_is_below_its_bound_in_the_headline_too() -> None:
@@ -231,7 +228,7 @@ def test_equal_notes_of_goals_are_one_line_and_many_that_differ_in_numbers_are_o
     def noted(size: int) -> Result:
         notes = (f"NDR: {size / 64:g} % wide", f"PDR: {size / 64:g} % wide")
         result = rate(ndr_frames_per_s=INTERVAL, pdr_frames_per_s=INTERVAL)
-        return result.model_copy(update={"id": f"throughput/{size}", "disturbances": notes})
+        return result.replace(id=f"throughput/{size}", disturbances=notes)
 
     assert "throughput/64: NDR, PDR: 1 % wide" in shown(noted(64))
     printed = shown(*(noted(64 * number) for number in range(1, 21)))

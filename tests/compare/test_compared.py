@@ -99,7 +99,7 @@ def test_with_few_runs_only_intervals_of_searches_tell(
 @pytest.mark.parametrize("runs", [1, 5])
 def test_nothing_is_claimed_from_disturbed_results_and_no_test_is_made(runs: int) -> None:
     first, second = side("a", [rate(2 * value) for value in FIVE[:runs]]), side("b", [rate(v) for v in FIVE[:runs]])
-    marked = first.results[0].model_copy(update={"verdict": ResultVerdict.DISTURBED})
+    marked = first.results[0].replace(verdict=ResultVerdict.DISTURBED)
     found = compare_sides([Side("a", (marked, *first.results[1:])), second], seed=SEED)
     (one,) = found.all
     assert (one.claim.basis, one.claim.higher, one.better, one.claim.disturbed) == (Basis.DISTURBED, None, None, ("a",))
@@ -109,7 +109,7 @@ def test_nothing_is_claimed_from_disturbed_results_and_no_test_is_made(runs: int
 
 
 def test_an_adjusted_result_counts_in_a_comparison() -> None:
-    adjusted = [one.model_copy(update={"verdict": ResultVerdict.ADJUSTED}) for one in side("a", [rate(4)]).results]
+    adjusted = [one.replace(verdict=ResultVerdict.ADJUSTED) for one in side("a", [rate(4)]).results]
     (one,) = compare_sides([Side("a", tuple(adjusted)), side("b", [rate(2)])], seed=SEED).all
     assert (one.claim.basis, one.better) == (Basis.INTERVALS, "a")
 
@@ -159,7 +159,7 @@ def test_many_sides_are_each_compared_with_the_first() -> None:
 
 
 def test_a_run_that_warms_up_is_no_part_of_a_comparison() -> None:
-    warm = result(rate(9), 0).model_copy(update={"warm_up": True})
+    warm = result(rate(9), 0).replace(warm_up=True)
     of_a = side("a", [rate(1)])
     (found,) = compare_sides([Side("a", (warm, *of_a.results)), side("b", [rate(1)])], seed=SEED).all
     assert found.comparison.first.sample.n == 1

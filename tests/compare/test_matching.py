@@ -72,7 +72,7 @@ def test_forced_bases_are_all_named() -> None:
     scopes = {one.scope for one in unify_scopes(merge_summaries(found, "t")).results}
     assert scopes == {"not all on the same basis (per port; sum of 2 ports)"}
     both = "per port of 2 that send at once"
-    beside = published("P", result(scope="per port").model_copy(update={"imported": ImportedRow(line=1, printed={})}))
+    beside = published("P", result(scope="per port").replace(imported=ImportedRow(line=1, printed={})))
     found = match_points([entry("A", result(scope=both)), beside])
     scopes = {one.scope for one in unify_scopes(merge_summaries(found, "t")).results}
     assert scopes == {"per port (of 2 that send at once; of published ones it is not said how many did)"}

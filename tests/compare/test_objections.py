@@ -31,7 +31,7 @@ def with_search(trial_s: float, **search: Any) -> dict[str, Any]:
 def passed_for(seconds: float) -> Result:
     """A result whose rate passed a trial of this length."""
     found = result()
-    return found.model_copy(update={"values": {**found.values, "ndr_passed_for_s": seconds}})
+    return found.replace(values={**found.values, "ndr_passed_for_s": seconds})
 
 
 def with_goals(**goals: float) -> dict[str, Any]:

@@ -273,9 +273,9 @@ def one_ceiling_for_one_size(whole: Whole) -> Iterator[str]:
             # Of a tester that always falls short by a share, the most that it sends is that share of the line rate.
             # It is known as well as frames can be counted.
             known += [each * share * (1 + 1e-4) for each in known for share in _sent_shares(whole, one)]
-            # A load that was lowered below a ceiling has a room of one percent to it.
+            # A load that was lowered below a ceiling has a room of one percent to it; frames are counted to one.
             if not _is_of_all(one) and not any(
-                each * 0.99 * (1 - 1e-9) <= ceiling <= each * (1 + 1e-9) for each in known
+                each * 0.99 * (1 - 1e-9) <= ceiling <= each * (1 + 1e-5) for each in known
             ):
                 yield f"{one.id}: a ceiling of {ceiling}, and found were {known}"
             is_alone = one.method in ("throughput", "single-core") and len(known) == 1 and not _is_of_all(one)

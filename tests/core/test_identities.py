@@ -19,7 +19,7 @@ def reading(counts: Counts = COUNTS, total: Counts = COUNTS, **port: int | None)
         transmit_ns=1,
         counts=total,
         streams=(StreamReading(name="0->1", counts=counts),),
-        ports=(PortReading(name="t0"), at_port.model_copy(update={"corrupted_unattributed": 0})),
+        ports=(PortReading(name="t0"), at_port.replace(corrupted_unattributed=0)),
         latency=None,
         health=Health(),
     )
@@ -27,7 +27,7 @@ def reading(counts: Counts = COUNTS, total: Counts = COUNTS, **port: int | None)
 
 def test_counts_that_add_up_are_taken_as_they_are() -> None:
     require_identities(reading())
-    require_identities(reading(COUNTS.model_copy(update={"duplicated": None, "reordered": None})))
+    require_identities(reading(COUNTS.replace(duplicated=None, reordered=None)))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_counts_that_add_up_are_taken_as_they_are() -> None:
     ],
 )
 def test_a_contradiction_is_named(changed: dict[str, int | None], said: str) -> None:
-    wrong = COUNTS.model_copy(update=changed)
+    wrong = COUNTS.replace(**changed)
     with pytest.raises(ValueError, match=f"^stream 0->1: {said}"):
         require_identities(reading(wrong))
     with pytest.raises(ValueError, match=f"^{said}"):
@@ -57,7 +57,7 @@ def test_a_contradiction_is_named(changed: dict[str, int | None], said: str) -> 
 
 def test_sums_of_streams_and_arrivals_at_ports_are_held_against_each_other() -> None:
     with pytest.raises(ValueError, match=r"^received is 5, and 6 of all streams together"):
-        require_identities(reading(total=COUNTS.model_copy(update={"received": 5, "lost": 2})))
+        require_identities(reading(total=COUNTS.replace(received=5, lost=2)))
     with pytest.raises(ValueError, match=r"^port t1: 10 frames arrived, and 9 are accounted for"):
         require_identities(reading(arrived=10))
     with pytest.raises(ValueError, match=r"^port t1: stale is -1"):

@@ -8,6 +8,7 @@ from hdrh.histogram import HdrHistogram
 from nicbench.core.errors import EngineError
 from nicbench.core.trial import Looks, Reading
 from nicbench.engine.reading import parse_reading, require_consistent
+from nicbench.stats.latency import histogram_of
 
 HEALTH = {
     "longest_gap_ns": 5,
@@ -130,6 +131,17 @@ def test_how_evenly_a_stream_was_sent_and_how_each_worker_fared_are_kept() -> No
     assert [worker.sent for worker in reading.health.workers] == [10, 0]
 
 
+def test_a_histogram_that_holds_other_frames_than_its_latency_counts_is_refused() -> None:
+    latency = {
+        **dict.fromkeys(("count", "minimum_ns", "mean_ns", "maximum_ns"), 1),
+        "source": "software",
+        "histogram": histogram_of([(1, 21)]),
+    }
+    streams = [{**stream("0->1", intended=10, sent=10, received=10), "latency": latency}]
+    with pytest.raises(EngineError, match="1 latencies are counted, and their histogram has 21"):
+        parse_reading(drained(streams, [port("t0"), port("t1")]), [0])
+
+
 def test_stamps_of_the_ports_and_latencies_that_came_out_negative_are_kept() -> None:
     stamps = {
         **dict.fromkeys(("readings", "outliers", "steps", "unstamped", "implausible", "early", "early_maximum_ns"), 1),
@@ -147,7 +159,7 @@ def test_stamps_of_the_ports_and_latencies_that_came_out_negative_are_kept() -> 
         "received_by": "card",
         "negative": 2,
         "negative_maximum_ns": 30,
-        "histogram": HdrHistogram(1, 100_000_000_000, 3).encode().decode("ascii"),
+        "histogram": histogram_of([(1, 1)]),
     }
     streams = [{**stream("0->1", intended=10, sent=10, received=10), "latency": latency}]
     reading = parse_reading(drained(streams, [port("t0"), port("t1", timestamps=stamps)]), [0])

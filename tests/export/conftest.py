@@ -92,7 +92,7 @@ def made(parent: Path, results: tuple[Result, ...], over_runs: tuple[Result, ...
             title=title,
             nicbench_version="0.1.0",
             seed=1,
-            thresholds=(row, row.model_copy(update={"name": "unsent_share", "value": 0.01, "default": 0.001})),
+            thresholds=(row, row.replace(name="unsent_share", value=0.01, default=0.001)),
         ),
     )
     folder.write_json("inventory.json", {"tester": {"host_name": title, "nested": [1, {"deep": title}]}})

@@ -72,8 +72,8 @@ def test_texts_of_strangers_stay_texts() -> None:
 def test_the_badge_of_several_runs_shows_their_median_and_the_worst_verdict(tmp_path: Path) -> None:
     rates = [(80e3, ResultVerdict.VALID), (120e3, ResultVerdict.DISTURBED), (100e3, ResultVerdict.VALID)]
     results = [
-        result("throughput", 64, {"ndr_frames_per_s": rate}, verdict).model_copy(
-            update={"run": run, "id": f"bare/{run}/throughput/64", "configuration": "bare"}
+        result("throughput", 64, {"ndr_frames_per_s": rate}, verdict).replace(
+            run=run, id=f"bare/{run}/throughput/64", configuration="bare"
         )
         for run, (rate, verdict) in enumerate(rates, 1)
     ]

@@ -117,8 +117,8 @@ def with_gap_limit(run: Path, parent: Path, *, default: float) -> Path:
     folder = RunFolder.create(parent, "nicbench: 1\n", "limited")
     plan = old.plan()
     assert plan is not None
-    rows = [row.model_copy(update={"name": "longest_gap", "default": default}) for row in plan.thresholds[:1]]
-    folder.write_json("plan.json", plan.model_copy(update={"thresholds": tuple(rows)}))
+    rows = [row.replace(name="longest_gap", default=default) for row in plan.thresholds[:1]]
+    folder.write_json("plan.json", plan.replace(thresholds=tuple(rows)))
     for event in old.journal.events():
         if not isinstance(event, TrialFinished) or event.trial.test == "throughput":
             folder.journal.append(event)

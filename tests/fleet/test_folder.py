@@ -55,7 +55,7 @@ def test_a_finished_run_that_was_not_moved_is_moved_by_the_next_job_and_not_made
 
 def test_a_run_that_was_noted_and_not_moved_is_not_finished(fleet: FleetFolder) -> None:
     run = make_run(fleet, complete=True)
-    fleet.note(0, BOUND.model_copy(update={"run": run.name}))
+    fleet.note(0, BOUND.replace(run=run.name))
     (fleet.runs / run.name).mkdir(parents=True)
     assert fleet.finished_run(0) is None
 

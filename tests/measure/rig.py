@@ -70,4 +70,4 @@ class Rig:
 def with_counts(reading: Reading, counts: Counts) -> Reading:
     """Returns the reading of one stream with other counts."""
     (stream,) = reading.streams
-    return reading.model_copy(update={"counts": counts, "streams": (stream.model_copy(update={"counts": counts}),)})
+    return reading.replace(counts=counts, streams=(stream.replace(counts=counts),))

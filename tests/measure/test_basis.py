@@ -58,14 +58,12 @@ def test_a_frame_to_a_group_was_offered_once_and_is_expected_at_each_member() ->
     alone = Counts(intended=30, sent=30, received=30, lost=0)
     parts = [*((f"0->{port}", counts) for port in (1, 2)), ("0->1 unicast", alone)]
     one = trial(1, 100.0, 0)
-    reading = one.reading.model_copy(
-        update={
-            "streams": tuple(StreamReading(name=name, counts=part) for name, part in parts),
-            "counts": Counts.sum_of(part for _, part in parts),
-        }
+    reading = one.reading.replace(
+        streams=tuple(StreamReading(name=name, counts=part) for name, part in parts),
+        counts=Counts.sum_of(part for _, part in parts),
     )
-    request = one.request.model_copy(update={"groups": Groups(groups=1, members=2)})
-    one = one.model_copy(update={"reading": reading, "request": request})
+    request = one.request.replace(groups=Groups(groups=1, members=2))
+    one = one.replace(reading=reading, request=request)
     figures = add_ports(RESULT, ways_of(Pattern.ONE_TO_MANY, 3), [one]).by_port
     assert figures is not None
     assert [(port.offered_frames, port.expected_frames) for port in figures.ports] == [(130, 0), (0, 130), (0, 100)]
@@ -90,7 +88,7 @@ def test_what_many_ports_send_to_one_is_the_sum_already() -> None:
 
 
 def test_a_method_that_summed_by_itself_is_left_as_it_is() -> None:
-    summed = RESULT.model_copy(update={"scope": "sum of 2 ports"})
+    summed = RESULT.replace(scope="sum of 2 ports")
     assert add_basis(summed, ways_of(Pattern.FULL_MESH, 4)) == summed
 
 

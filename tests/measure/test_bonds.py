@@ -148,7 +148,7 @@ def behind_a_switch(moments_of_switch: list[str]) -> tuple[BondObservation, Bond
     plain = rack(server.host)
     (end,) = plain.servers
     members = tuple(BondMember(port, switch.host, port) for port in ("eth2", "eth3", "eth4", "eth5"))
-    facts = end.facts.model_copy(update={"link_bits_per_s": 100e6})
+    facts = end.facts.replace(link_bits_per_s=100e6)
     bonds = Bonds(replace(plain, servers=(Endpoint(server.host, facts, None, members, (switch.host, "bond0")),)))
 
     async def play() -> tuple[BondObservation, ...]:

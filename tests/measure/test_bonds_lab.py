@@ -127,7 +127,7 @@ def test_connections_and_counters_of_a_round_are_read_as_they_are(
     for link in LINKS:
         assert seen.ports[f"nbs{link}"].sent > 10_000_000
     # Had the ports joined in the other order, the same counters would contradict it.
-    turned = MADE_UP.model_copy(update={"ports": MADE_UP.ports[::-1]})
+    turned = MADE_UP.replace(ports=MADE_UP.ports[::-1])
     other = judge_bond("s0", turned, [(flow.jobs, flow.connection) for flow in seen.flows], seen.ports)
     assert (other.confirmed, {flow.jobs: flow.port for flow in other.flows}) == (False, {(1,): "nbs1", (2,): "nbs0"})
 

@@ -44,7 +44,7 @@ class Timed(FakeTester):
             source="software", count=1, minimum_ns=1, mean_ns=1.0, maximum_ns=2 * OWN_NS,
             percentiles_ns={"50": OWN_NS},
         )  # fmt: skip
-        return reading.model_copy(update={"latency": latency})
+        return reading.replace(latency=latency)
 
 
 class Bench(SimulatedLab):
@@ -123,12 +123,10 @@ class Waiting(FakeTester):
     async def trial(self, number: int, request: TrialRequest, addressing: Any, during: During | None = None) -> Reading:
         reading = await super().trial(number, request, addressing)
         sending_ns = reading.transmit_ns
-        return reading.model_copy(
-            update={
-                "transmit_ns": sending_ns + 8_000_000,
-                "sending_ns": sending_ns,
-                "sent_while_sending": reading.counts.sent * 9 // 10,
-            }
+        return reading.replace(
+            transmit_ns=sending_ns + 8_000_000,
+            sending_ns=sending_ns,
+            sent_while_sending=reading.counts.sent * 9 // 10,
         )
 
 

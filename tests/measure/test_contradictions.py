@@ -90,6 +90,6 @@ def test_what_says_nothing_about_the_rate_leaves_it_as_it_is() -> None:
 def test_a_trial_that_overloads_one_port_on_purpose_contradicts_no_rate() -> None:
     ways = tuple(WayLoad(transmit=port, receive=2, load_frames_per_s=RATE) for port in (0, 1))
     overload = trial(3, 2500, purpose=Purpose.LOSS)
-    mixed = overload.model_copy(update={"request": overload.request.model_copy(update={"ways": ways})})
+    mixed = overload.replace(request=overload.request.replace(ways=ways))
     assert judged(mixed) == RESULT
     assert judged(overload) != RESULT

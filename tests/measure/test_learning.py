@@ -146,7 +146,7 @@ async def test_flows_that_the_tester_did_not_send_are_told_as_its_own_and_not_as
 def named(trial: Trial) -> Trial:
     """The trial with the ports that its report names."""
     ports = tuple(PortReading(name=name) for name in ("t0", "t1"))
-    return trial.model_copy(update={"reading": trial.reading.model_copy(update={"ports": ports})})
+    return trial.replace(reading=trial.reading.replace(ports=ports))
 
 
 async def test_a_threshold_also_makes_trials_invalid_before_which_flows_were_not_sent() -> None:
@@ -265,7 +265,7 @@ async def test_flows_are_taught_again_where_the_dut_may_have_forgotten_them() ->
 
 
 def trial_of(trial: Trial, interruption: Interruption) -> Trial:
-    return trial.model_copy(update={"request": trial.request.model_copy(update={"interruption": interruption})})
+    return trial.replace(request=trial.request.replace(interruption=interruption))
 
 
 async def test_nothing_is_sent_before_a_trial_where_frames_of_its_size_have_just_come_back() -> None:
@@ -273,7 +273,7 @@ async def test_nothing_is_sent_before_a_trial_where_frames_of_its_size_have_just
     bench = Bench(tester, Learning(flows="few"))
     trials = [await bench.trial(), await bench.trial()]
     assert (tester.sent, [trial.verdict.valid for trial in trials]) == (1, [True, True])
-    await bench.trial(request=REQUEST.model_copy(update={"frame_bytes": 128}))
+    await bench.trial(request=REQUEST.replace(frame_bytes=128))
     assert tester.sent == 2
 
 
@@ -302,7 +302,7 @@ async def test_few_frames_are_a_proof_and_teach_nothing() -> None:
     trial = await Bench(tester, Learning(flows="few")).trial()
     assert (tester.taught, tester.sent, trial.reading.learning) == ([], 1, ())
     assert "learning" not in trial.model_dump(mode="json")["reading"]
-    ceiling = REQUEST.model_copy(update={"purpose": Purpose.CEILING})
+    ceiling = REQUEST.replace(purpose=Purpose.CEILING)
     await Bench(tester).trial(request=ceiling)
     assert tester.taught == []
 
@@ -379,7 +379,7 @@ async def test_how_long_frames_take_is_learnt_once_and_waited_for_everywhere(
 ) -> None:
     bench = Bench(tester := Far(1e9, delay_s=delay_s, lost=lost))
     update = {"settle_s": settle_s, "drain_s": 0.1 if settle_s < delay_s else delay_s + 1.0}
-    trials = [await bench.trial(request=REQUEST.model_copy(update=update)) for _ in range(2)]
+    trials = [await bench.trial(request=REQUEST.replace(**update)) for _ in range(2)]
     assert [trial.verdict.reasons for trial in trials] == [(), ()]
     assert [trial.reading.counts.lost for trial in trials] == [lost, lost]
     assert [each.silent for trial in trials for each in trial.reading.learning] == [0, 0]
@@ -390,7 +390,7 @@ async def test_how_long_frames_take_is_learnt_once_and_waited_for_everywhere(
 
 async def test_a_run_that_goes_on_knows_how_long_frames_take() -> None:
     first = Bench(Far(1e9, delay_s=0.6, lost=10))
-    request = REQUEST.model_copy(update={"settle_s": 0.05})
+    request = REQUEST.replace(settle_s=0.05)
     made = await first.trial(request=request)
     assert Patience([made]).needed_s == first.maker._patience.needed_s
 

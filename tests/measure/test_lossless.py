@@ -40,9 +40,9 @@ class Lossless(FakeTester):
     ) -> Reading:
         reading = await super().trial(number, request, addressing)
         counts = reading.counts
-        taken = counts.model_copy(update={"sent": counts.received, "lost": 0, "unsent_backpressure": counts.lost})
-        stream = reading.streams[0].model_copy(update={"counts": taken})
-        return reading.model_copy(update={"counts": taken, "streams": (stream,)})
+        taken = counts.replace(sent=counts.received, lost=0, unsent_backpressure=counts.lost)
+        stream = reading.streams[0].replace(counts=taken)
+        return reading.replace(counts=taken, streams=(stream,))
 
 
 def context(tester: FakeTester) -> LiveFrameContext:

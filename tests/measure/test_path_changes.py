@@ -60,7 +60,7 @@ def test_a_change_says_what_where_when_and_by_whom(change: Change, words: str) -
 
 
 def test_a_trial_in_which_the_path_changed_is_invalid_and_counts_every_change(trial: MakeTrial) -> None:
-    reading = trial(0).reading.model_copy(update={"changes": PathChanges(changes=(MTU, ROUTE, RULESET, SETTING))})
+    reading = trial(0).reading.replace(changes=PathChanges(changes=(MTU, ROUTE, RULESET, SETTING)))
     verdict = judge(Evidence.of(reading), Thresholds(), adjusts=True)
     assert not verdict.valid
     (finding,) = verdict.findings
@@ -75,7 +75,7 @@ def test_nothing_is_found_where_nothing_changed_or_nobody_watched(seen: PathChan
 
 
 def test_what_a_trial_does_on_purpose_is_no_fault_of_the_path(trial: MakeTrial) -> None:
-    reading = trial(0).reading.model_copy(update={"changes": PathChanges(changes=(MTU,))})
+    reading = trial(0).reading.replace(changes=PathChanges(changes=(MTU,)))
     assert not Evidence.of(reading, link_may_change=True).changes
 
 

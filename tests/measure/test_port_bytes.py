@@ -82,7 +82,7 @@ def test_a_tenth_too_much_and_half_of_the_truth_are_contradicted(share: float) -
 def test_many_told_retransmissions_do_not_hide_half_of_the_truth() -> None:
     told = outcome(0.5 * TRUTH_BITS_PER_S, retransmissions=2000)
     assert told.figures is not None
-    assert judge(told.model_copy(update={"figures": told.figures.model_copy(update={"mss_bytes": 1448})}))
+    assert judge(told.replace(figures=told.figures.replace(mss_bytes=1448)))
 
 
 @pytest.mark.parametrize(("more", "ask", "is_found"), [
@@ -98,9 +98,9 @@ def test_seven_tenths_are_contradicted_where_the_tool_tells_what_it_sent_again(
 
 def test_seconds_that_a_tool_leaves_out_may_have_carried_more() -> None:
     asked = request()
-    jobs = tuple(job.model_copy(update={"options": {"omit_s": 1.0}}) for job in asked.jobs)
+    jobs = tuple(job.replace(options={"omit_s": 1.0}) for job in asked.jobs)
     told = outcome(0.7 * TRUTH_BITS_PER_S, retransmissions=0)
-    assert judge(told, asked=asked.model_copy(update={"jobs": jobs})) == []
+    assert judge(told, asked=asked.replace(jobs=jobs)) == []
 
 
 def test_half_of_the_truth_says_what_passed() -> None:

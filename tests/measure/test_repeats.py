@@ -87,7 +87,7 @@ async def test_of_trials_beside_a_neighbour_the_one_with_the_least_of_it_is_used
     trial: MakeTrial, cpu: Callable[..., CpuTime]
 ) -> None:
     def beside(slow: int) -> dict[str, Any]:
-        shared = cpu(1).model_copy(update={"speed_samples": 50, "slow_samples": slow})
+        shared = cpu(1).replace(speed_samples=50, slow_samples=slow)
         return {"cpus": (cpu(0), shared)}
 
     few_pauses = {"longest_gap_ns": 1000, "total_gap_ns": 1000}

@@ -104,7 +104,7 @@ def test_on_two_cpus_there_is_no_room_beside_the_test() -> None:
 
 BOUND = RoundRequest(
     jobs=tuple(
-        job.model_copy(update={"client_placement": Placement(cpus=(4,)), "server_placement": Placement(cpus=(8, 9))})
+        job.replace(client_placement=Placement(cpus=(4,)), server_placement=Placement(cpus=(8, 9)))
         for job in REQUEST.jobs
     ),
     duration_s=10.0,
@@ -138,7 +138,7 @@ def test_the_thresholds_that_the_report_prints_are_those_of_the_table() -> None:
 
 FAILURE = LinkFailure(port="s0", link=2, after=3.0, lasts=4.0)
 FAILED = LinkFailureOutcome(asked=FAILURE, link="s0p2", taken_down="p-s0p2 of switch", down_at_s=3.0, up_at_s=7.0)
-WITH_FAILURE = REQUEST.model_copy(update={"failure": FAILURE})
+WITH_FAILURE = REQUEST.replace(failure=FAILURE)
 
 
 def links(**changes: int) -> dict[str, dict[str, int]]:
@@ -172,8 +172,8 @@ def test_one_that_was_to_fail_once_and_fell_again_is_told() -> None:
     ("failed", "why"),
     [
         (None, "the round was over before"),
-        (FAILED.model_copy(update={"up_at_s": None}), "the round was over before"),
-        (FAILED.model_copy(update={"down_at_s": None, "trouble": "RTNETLINK answers"}), "RTNETLINK answers"),
+        (FAILED.replace(up_at_s=None), "the round was over before"),
+        (FAILED.replace(down_at_s=None, trouble="RTNETLINK answers"), "RTNETLINK answers"),
     ],
 )
 def test_a_failure_that_did_not_take_place_is_no_measurement_of_one(

@@ -40,7 +40,7 @@ TELLS = {
 
 @pytest.mark.parametrize("reason", Reason)
 def test_what_was_found_tells_what_a_trial_may_decide(trial: MakeTrial, reason: Reason) -> None:
-    sample = sample_of(trial(0).model_copy(update={"verdict": found(reason)}))
+    sample = sample_of(trial(0).replace(verdict=found(reason)))
     assert (sample.may_pass, sample.may_fail, sample.is_even) == TELLS.get(reason, (False, False, False))
     assert sample.core_shared == (reason is Reason.DUT_DISTURBED)
 
@@ -107,7 +107,7 @@ SILENT: dict[str, Any] = {
 def test_what_was_queued_is_the_tail_that_the_mean_latency_confirms(
     reading: MakeReading, streams: list[StreamReading], queued: float | None
 ) -> None:
-    told = queued_s(reading().model_copy(update={"streams": tuple(streams)}))
+    told = queued_s(reading().replace(streams=tuple(streams)))
     assert told == (None if queued is None else pytest.approx(queued, abs=1e-9))
 
 
@@ -156,7 +156,7 @@ class Late(FakeTester):
         if len(self.requests) != 2:
             return reading
         counts = reading.counts
-        return with_counts(reading, counts.model_copy(update={"received": counts.received - 5, "late": 5}))
+        return with_counts(reading, counts.replace(received=counts.received - 5, late=5))
 
 
 async def test_a_trial_whose_frames_came_late_is_made_again_and_one_that_fell_short_is_not() -> None:

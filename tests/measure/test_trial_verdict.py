@@ -70,7 +70,7 @@ def test_a_clock_of_two_tester_machines_that_left_its_line_makes_a_trial_invalid
         step_ns=step_ns,
         comparisons=4,
     )
-    verdict = verdict_on(reading().model_copy(update={"clocks": mapping}))
+    verdict = verdict_on(reading().replace(clocks=mapping))
     assert verdict.valid == is_valid
     if not is_valid:
         assert verdict.reasons == (Reason.CLOCK_STEP,)
@@ -104,17 +104,17 @@ def test_somebody_else_on_the_duts_core_disturbs_it(
 
 
 def test_a_neighbour_on_the_duts_physical_core_disturbs_it(reading: MakeReading, cpu: MakeCpu) -> None:
-    shared = cpu(1).model_copy(update={"speed_samples": 50, "slow_samples": 20})
+    shared = cpu(1).replace(speed_samples=50, slow_samples=20)
     (finding,) = verdict_on(reading(cpus=(cpu(0), shared))).findings
     assert (finding.threshold, finding.value) == ("dut_contended_share", 0.4)
-    assert verdict_on(reading(cpus=(cpu(0), shared.model_copy(update={"slow_samples": 2})))).valid
+    assert verdict_on(reading(cpus=(cpu(0), shared.replace(slow_samples=2)))).valid
 
 
 def test_a_pause_of_the_duts_core_disturbs_it(reading: MakeReading, cpu: MakeCpu) -> None:
-    paused = cpu(1).model_copy(update={"longest_pause_ns": 9_000_000})
+    paused = cpu(1).replace(longest_pause_ns=9_000_000)
     (finding,) = verdict_on(reading(cpus=(cpu(0), paused))).findings
     assert (finding.threshold, finding.value) == ("dut_pause_ms", 9.0)
-    assert verdict_on(reading(cpus=(cpu(0), paused.model_copy(update={"longest_pause_ns": 2_000_000})))).valid
+    assert verdict_on(reading(cpus=(cpu(0), paused.replace(longest_pause_ns=2_000_000)))).valid
 
 
 def test_interrupt_time_on_the_duts_core_is_its_own_work(reading: MakeReading, cpu: MakeCpu) -> None:
@@ -148,7 +148,7 @@ def test_a_failed_peer_is_named(reading: MakeReading) -> None:
 def test_clocks_that_nobody_set_may_drift_apart_by_the_length_of_the_trial(
     reading: MakeReading, lasting_s: int, step_ns: int, is_valid: bool
 ) -> None:
-    verdict = verdict_on(reading(clock_step_ns=step_ns).model_copy(update={"transmit_ns": lasting_s * 10**9}))
+    verdict = verdict_on(reading(clock_step_ns=step_ns).replace(transmit_ns=lasting_s * 10**9))
     assert verdict.valid == is_valid
     if not is_valid:
         assert verdict.findings[0].limit == pytest.approx(1.0 + 0.02 * lasting_s)
@@ -231,7 +231,7 @@ def test_a_threshold_of_zero_is_refused() -> None:
 
 def test_a_dut_in_user_space_that_others_kept_from_running_is_disturbed(reading: MakeReading) -> None:
     def waiting(share: float | None) -> Verdict:
-        return verdict_on(reading().model_copy(update={"dut_waiting_share": share}))
+        return verdict_on(reading().replace(dut_waiting_share=share))
 
     assert waiting(0.5).reasons == (Reason.DUT_DISTURBED,)
     assert "kept the DUT from running for 50.0 % of the trial" in waiting(0.5).findings[0].text

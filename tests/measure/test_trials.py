@@ -84,12 +84,10 @@ def maker_of(dut: Simulated, tester: FakeTester, published: list[object] | None 
     return TrialMaker(TrialSetup(tester, dut), Thresholds(), SampleLog({}, bus))
 
 
-AVERAGE = REQUEST.model_copy(update={"purpose": Purpose.AVERAGE})
+AVERAGE = REQUEST.replace(purpose=Purpose.AVERAGE)
 
 
-RESET = REQUEST.model_copy(
-    update={"interruption": Interruption(command=("reset", "it"), on="dut", after_s=0.0, timeout_s=1.0)}
-)
+RESET = REQUEST.replace(interruption=Interruption(command=("reset", "it"), on="dut", after_s=0.0, timeout_s=1.0))
 
 
 async def test_the_dut_is_reset_on_its_host_while_frames_are_sent() -> None:
@@ -124,7 +122,7 @@ async def test_a_trial_after_replayed_ones_goes_on_with_their_numbers() -> None:
 async def test_a_journal_that_asked_for_something_else_is_refused() -> None:
     tester, published = FakeTester(capacity_frames_per_s=900.0), list[object]()
     first = await maker(tester, {}, published).make("t/0/0", "t", {}, REQUEST, 0)
-    other = REQUEST.model_copy(update={"load_frames_per_s": 2000.0})
+    other = REQUEST.replace(load_frames_per_s=2000.0)
     with pytest.raises(NicbenchError, match="start a new run"):
         await maker(tester, {"t/0/0": first}, published).make("t/0/0", "t", {}, other, 0)
 
@@ -175,7 +173,7 @@ async def test_what_a_link_made_the_dut_forget_is_set_again_and_the_trial_is_mad
 
 
 async def test_frames_that_are_too_long_for_the_dut_are_no_cable_that_was_pulled() -> None:
-    long = REQUEST.model_copy(update={"frame_bytes": 4000})
+    long = REQUEST.replace(frame_bytes=4000)
     notes, mended = await make_silent(Silent(1e9, too_late=0, longest_bytes=1518), long)
     assert notes == ["t: no learning frame of 4000 bytes comes back; those of 64 bytes do"]
     assert not mended
@@ -216,7 +214,7 @@ async def test_a_dut_that_was_overloaded_and_forwards_again_is_charged_with_its_
 
 async def test_where_nothing_was_lost_or_no_dut_was_there_nothing_is_asked() -> None:
     assert (await judge_breaking(Breaking(1e9))).verdict.valid
-    flood = REQUEST.model_copy(update={"purpose": Purpose.CEILING})
+    flood = REQUEST.replace(purpose=Purpose.CEILING)
     assert (await judge_breaking(Breaking(900.0), flood)).verdict.valid
 
 
@@ -229,7 +227,7 @@ class Slow(FakeTester):
         reading = await super().trial(number, request, addressing, during)
         late = 0 if request.drain_s > 0.7 else 90
         counts = reading.counts
-        return with_counts(reading, counts.model_copy(update={"late": late, "received": counts.received - late}))
+        return with_counts(reading, counts.replace(late=late, received=counts.received - late))
 
 
 async def test_a_drain_that_frames_outlast_makes_the_trial_invalid_and_the_next_drain_longer() -> None:

@@ -70,7 +70,7 @@ class KnownContext(ABC):
 
     async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
         if request.load_frames_per_s is not None and request.load_frames_per_s > self.sends:
-            request = request.model_copy(update={"load_frames_per_s": self.sends})
+            request = request.replace(load_frames_per_s=self.sends)
         self.requests.append(request)
         disturbed = len(self.requests) in self.disturbed
         trial = Trial(

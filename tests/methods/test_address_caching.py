@@ -135,8 +135,8 @@ class Talkative(Table):
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         reading = super().read(point, request)
         own = round((request.duration_s + request.drain_s) / 2.0)
-        ports = tuple(port.model_copy(update={"foreign": (port.foreign or 0) + own}) for port in reading.ports)
-        return reading.model_copy(update={"ports": ports})
+        ports = tuple(port.replace(foreign=(port.foreign or 0) + own) for port in reading.ports)
+        return reading.replace(ports=ports)
 
 
 @pytest.mark.parametrize("keeps", [300, 5000])
@@ -151,6 +151,6 @@ async def test_trials_of_a_run_from_before_flooded_frames_were_counted_apart_are
         def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
             reading = super().read(point, request)
             ports = tuple(PortReading(name=port.name, foreign=port.misdirected) for port in reading.ports)
-            return reading.model_copy(update={"ports": ports})
+            return reading.replace(ports=ports)
 
     assert capacity_of(await measured(Earlier(300))).value == 300

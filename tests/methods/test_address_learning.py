@@ -136,9 +136,9 @@ async def test_a_switch_that_drops_what_it_has_not_learnt_is_not_said_to_flood()
         def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
             reading = super().read(point, request)
             learning, test = reading.streams
-            lost = test.counts.model_copy(update={"received": test.counts.sent - 5, "lost": 5})
-            ports = tuple(port.model_copy(update={"misdirected": 0}) for port in reading.ports)
-            streams = (learning, test.model_copy(update={"counts": lost}))
-            return reading.model_copy(update={"streams": streams, "ports": ports})
+            lost = test.counts.replace(received=test.counts.sent - 5, lost=5)
+            ports = tuple(port.replace(misdirected=0) for port in reading.ports)
+            streams = (learning, test.replace(counts=lost))
+            return reading.replace(streams=streams, ports=ports)
 
     assert rate_of(await measured(Dropping(0.0))).reason_null == "frames were missing at every rate that was tried"

@@ -157,8 +157,8 @@ class ShortOfOne(Switch):
             return whole
         counts = last.counts
         less = {"sent": counts.sent - 1, "unsent_tester": 1, "received": counts.received - 1}
-        streams = (*others, last.model_copy(update={"counts": counts.model_copy(update=less)}))
-        return reading_of(1.0, streams).model_copy(update={"transmit_ns": whole.transmit_ns})
+        streams = (*others, last.replace(counts=counts.replace(**less)))
+        return reading_of(1.0, streams).replace(transmit_ns=whole.transmit_ns)
 
 
 async def test_a_burst_that_the_tester_does_not_send_whole_is_no_limit_of_the_switch() -> None:

@@ -241,8 +241,8 @@ def test_a_latency_of_a_server_that_fails_is_not_told_without_its_failures() -> 
         outcome = counted(100, {"short": 5})
         assert outcome.figures is not None
         assert outcome.figures.connections is not None
-        known = outcome.figures.connections.model_copy(update={"first_byte": times})
-        return outcome.model_copy(update={"figures": Figures(connections=known)})
+        known = outcome.figures.connections.replace(first_byte=times)
+        return outcome.replace(figures=Figures(connections=known))
 
     options = {"rate": 100, "duration": 1.0, "object_bytes": [1000]}
     result = measured(HttpLatency("ttfb", HttpLatency.Options.model_validate(options)), Laboratory(fails))

@@ -47,7 +47,7 @@ def test_the_time_that_is_said_to_be_the_most_holds_where_every_trial_has_to_be_
     search = SearchChoice(kind="step-down", maximum_trials=10)
     options = Throughput.Options(frame_bytes=(64,), search=search, trial=times)
     assert Throughput("throughput", options).estimate_s() == 10 * 72.0
-    unvalidated = options.model_copy(update={"search": search.model_copy(update={"validation": 0.0})})
+    unvalidated = options.replace(search=search.replace(validation=0.0))
     assert Throughput("throughput", unvalidated).estimate_s() == 10 * 13.0
 
 
@@ -61,7 +61,7 @@ def test_the_default_search_has_time_for_twelve_trials_at_each_size_and_the_vali
     times = TrialTimes(duration=1.0, drain=0.1, settle=0.1)
     short = Throughput.Options(frame_bytes=(64, 512), search=SearchChoice(validation=0.0), trial=times)
     assert Throughput("throughput", short).estimate_s() == pytest.approx(2 * 12 * (1.3 + BESIDE_S))
-    validated = short.model_copy(update={"search": SearchChoice()})
+    validated = short.replace(search=SearchChoice())
     longer_s = Throughput("throughput", validated).estimate_s() - Throughput("throughput", short).estimate_s()
     assert longer_s == pytest.approx(2 * 2 * 60.0)
 

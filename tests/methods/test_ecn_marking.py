@@ -145,9 +145,9 @@ async def test_nothing_is_said_of_frames_that_never_arrived() -> None:
             if request.codepoint not in (Codepoint.ECT_0, Codepoint.CE):
                 return whole
             (stream,) = whole.streams
-            counts = stream.counts.model_copy(update={"received": 0, "lost": stream.counts.sent})
+            counts = stream.counts.replace(received=0, lost=stream.counts.sent)
             classes = TrafficClasses(received=(), marked_flows=(0, 0), sent=DSCP << 2 | request.codepoint)
-            gone = stream.model_copy(update={"counts": counts, "traffic_classes": classes})
+            gone = stream.replace(counts=counts, traffic_classes=classes)
             return reading_of(request.duration_s, [gone])
 
     results = await marks(DropsEct(1e9))

@@ -64,7 +64,7 @@ async def test_delays_are_those_of_every_frame() -> None:
 
 
 async def test_what_the_tester_does_not_know_is_unknown_and_not_zero() -> None:
-    counts = COUNTS.model_copy(update={"duplicated": None, "corrupted": None})
+    counts = COUNTS.replace(duplicated=None, corrupted=None)
     values = (await measured(KnownPath(counts, None))).values
     for name in ("duplicated_percent", "altered_percent", "latency_p50_ns"):
         value = values[name]

@@ -32,7 +32,7 @@ def probed(took_s: float = 1.0, **changes: object) -> JobOutcome:
         mean_ns=50_000,
         maximum_ns=900_000,
         histogram=histogram_of(SAMPLES_NS.items()),
-    ).model_copy(update=changes)
+    ).replace(**changes)
     return JobOutcome(figures=Figures(latency=latency), began_s=0.0, took_s=took_s)
 
 
@@ -132,7 +132,7 @@ def incast_of(configuration: str, transport: str = "rdma") -> list[Result]:
     laboratory = Laboratory(loaded, clients_per_port=2)
     options = {"transport": transport, "message_bytes": [1024, 4096], "streams": [20, 5], "duration": "2 s"}
     found = asyncio.run(Incast("i", Incast.Options.model_validate(options)).run(laboratory.context))
-    return [one.model_copy(update={"configuration": configuration}) for one in found]
+    return [one.replace(configuration=configuration) for one in found]
 
 
 def test_queue_pairs_rise_in_tables_and_figures() -> None:
@@ -221,8 +221,6 @@ def test_what_rdma_repeated_stands_beside_its_row() -> None:
 
 def test_each_figure_of_the_grid_has_its_own_unit() -> None:
     _, (result, *_) = results(loaded, **ONE_POINT)
-    slow = result.model_copy(
-        update={"values": {**result.values, "throughput_bits_per_s": 2.434e6, "latency_maximum_ns": 123_424_000}}
-    )
+    slow = result.replace(values={**result.values, "throughput_bits_per_s": 2.434e6, "latency_maximum_ns": 123_424_000})
     (section,) = sections([slow], {})
     assert [cell.text for _, row in section.grids[0].rows for cell in row if cell] == ["2.43 Mb/s / 123 ms"]

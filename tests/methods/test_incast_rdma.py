@@ -61,8 +61,8 @@ def test_two_senders_by_ib_write_bw_and_a_probe_by_ib_send_lat(tmp_path: Path) -
 
     async def played(number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
         ends = {name: End(LocalHost(), "127.0.0.1", rdma_device="rxe0") for name in ("s0", "c00", "c01")}
-        jobs = tuple(job.model_copy(update={"port": free_port()}) for job in request.jobs)
-        request = request.model_copy(update={"jobs": jobs})
+        jobs = tuple(job.replace(port=free_port()) for job in request.jobs)
+        request = request.replace(jobs=jobs)
         return await play(request, ends, RawFolder(tmp_path, f"r{number}"))
 
     laboratory.player.play = played  # type: ignore[method-assign]

@@ -58,7 +58,7 @@ def test_a_port_that_is_no_bond_is_refused_before_the_first_round() -> None:
 def test_a_link_that_the_bond_has_not_is_refused() -> None:
     laboratory = Laboratory(lambda number, job: streamed(1e6))
     (server,) = laboratory.context.servers
-    laboratory.context.servers = (server.model_copy(update={"bond_links": 2}),)
+    laboratory.context.servers = (server.replace(bond_links=2),)
     assert stream(failure=FAILURE).objection(laboratory.context) is None
     objection = stream(failure={**FAILURE, "link": 3}).objection(laboratory.context)
     assert objection is not None
@@ -100,7 +100,7 @@ async def test_question_and_answer_are_about_the_link_that_failed() -> None:
     laboratory = Laboratory(lambda number, job: streamed(1e6))
     results = await stream(at_once=("port",), direction=("forward",)).run(laboratory.context)
     failed = "link 2 of s0 (s0p2) was down on purpose from 3.0 s to 7.0 s: the connection went on, silent for 0.4 s"
-    told = [one.model_copy(update={"values": {**one.values, "failure": failed}}) for one in results]
+    told = [one.replace(values={**one.values, "failure": failed}) for one in results]
     (ports,) = (one for one in sections(told, {}) if one.table.part == "ports")
     assert f"writes of 8192 bytes): {failed}; over the whole round it moved" in (ports.sentence or "")
     assert "for how long are they silent" in Stream.question_of({"failure": FAILURE})

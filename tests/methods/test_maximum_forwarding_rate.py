@@ -59,9 +59,7 @@ async def test_a_tester_that_is_known_to_send_a_constant_share_reaches_every_loa
         async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
             assert request.load_frames_per_s is not None
             asked = request.load_frames_per_s / 0.97
-            return await super().measure(
-                point, request.model_copy(update={"load_frames_per_s": asked, "sent_share": 0.97})
-            )
+            return await super().measure(point, request.replace(load_frames_per_s=asked, sent_share=0.97))
 
     for step in range(20):
         result = await measured(Short(throughput=0.45 * LINE + 137.0 * step))

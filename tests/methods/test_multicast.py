@@ -121,10 +121,8 @@ async def test_groups_whose_frames_were_not_all_sent_are_not_kept_by_that() -> N
             if stream.counts.intended < 50:
                 return whole
             less = {"sent": stream.counts.sent - 1, "unsent_tester": 1, "received": stream.counts.received - 1}
-            counts = stream.counts.model_copy(update=less)
-            return whole.model_copy(
-                update={"streams": (stream.model_copy(update={"counts": counts}),), "counts": counts}
-            )
+            counts = stream.counts.replace(**less)
+            return whole.replace(streams=(stream.replace(counts=counts),), counts=counts)
 
     found = bounds(await capacity(Short(1000)), "capacity_groups")
     assert (found.value, found.upper, found.limited_by) == (49, None, LimitedBy.TESTER)
@@ -184,7 +182,7 @@ class Mixed(Switch):
         beside = (*reading.beside, StreamReading(name="2->3 burden", counts=burden))
         counts = Counts.sum_of(stream.counts for stream in (*reading.streams, unicast))
         update = {"streams": (*reading.streams, unicast), "beside": beside, "counts": counts}
-        return reading.model_copy(update=update)
+        return reading.replace(**update)
 
 
 async def test_latency_is_of_frames_to_groups_and_the_burden_is_told_beside() -> None:
@@ -201,9 +199,7 @@ async def test_latency_is_of_frames_to_groups_and_the_burden_is_told_beside() ->
 
 async def test_the_class_that_was_lost_first_is_told() -> None:
     switch = Mixed()
-    request = (
-        TrialTimes().request(64, 1000.0, Purpose.SEARCH).model_copy(update={"groups": Groups(groups=1, members=3)})
-    )
+    request = TrialTimes().request(64, 1000.0, Purpose.SEARCH).replace(groups=Groups(groups=1, members=3))
     trial, _ = await switch.measure({}, request)
     result = Result(id="t/64", method="multicast-throughput", parameters={}, values={}, trials=(trial.id,))
     told = MulticastThroughput.table_values(result, {trial.id: trial})["lost_first"]

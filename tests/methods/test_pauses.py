@@ -112,10 +112,8 @@ class Behind(KnownContext):
             of("1->0: hears pause", 0, int(xoff_at is not None), [] if xoff_at is None else [xoff_at]),
         ]
         load = of("0->1", frames, frames - lost, arrived)
-        counts = load.counts.model_copy(
-            update={"intended": frames + self.switch.unsent, "unsent_tester": self.switch.unsent}
-        )
-        return reading_of(request.duration_s, [load.model_copy(update={"counts": counts})], beside=tuple(beside))
+        counts = load.counts.replace(intended=frames + self.switch.unsent, unsent_tester=self.switch.unsent)
+        return reading_of(request.duration_s, [load.replace(counts=counts)], beside=tuple(beside))
 
 
 COMMON: dict[str, Any] = {"frame_bytes": (FRAME_BYTES,), "link_rate": LINK}
@@ -218,7 +216,7 @@ class Disturbed(Behind):
     async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
         trial, _ = await super().measure(point, request)
         disturbed = trial.reading.counts.lost > 0
-        return trial.model_copy(update={"verdict": Verdict(findings=(HELD_UP,) if disturbed else ())}), disturbed
+        return trial.replace(verdict=Verdict(findings=(HELD_UP,) if disturbed else ())), disturbed
 
 
 async def test_what_a_disturbed_trial_lost_bounds_no_head_room() -> None:

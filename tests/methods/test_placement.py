@@ -27,8 +27,7 @@ def laboratory(
     made = Laboratory(outcome, ports=len(nodes_of_ports), link_bits_per_s=None, **options)  # type: ignore[arg-type]
     made.context.nodes = NODES
     made.context.servers = tuple(
-        end.model_copy(update={"numa_node": node})
-        for end, node in zip(made.context.servers, nodes_of_ports, strict=True)
+        end.replace(numa_node=node) for end, node in zip(made.context.servers, nodes_of_ports, strict=True)
     )
     return made
 
@@ -41,7 +40,7 @@ def obedient(_: int, job: Job) -> JobOutcome:
     assert cpus is not None
     assert node is not None
     ran_on = RanOn(cpus=cpus, pages={node: 990, 1 - node: 10})
-    return streamed(124e6 if node == 1 else 100e6).model_copy(update={"server_ran_on": ran_on})
+    return streamed(124e6 if node == 1 else 100e6).replace(server_ran_on=ran_on)
 
 
 def method(**options: object) -> PlacementMethod:
@@ -131,7 +130,7 @@ def test_a_change_is_claimed_of_several_runs_alone_and_drawn_as_bars() -> None:
     assert section.table.bars is not None
     assert section.table.bars.y.value == "throughput_bits_per_s"
     spread = Spread.of([20.0, 24.0, 28.0], 3)
-    several = [one.model_copy(update={"values": {**one.values, "latency_mean_ns": spread}}) for one in found]
+    several = [one.replace(values={**one.values, "latency_mean_ns": spread}) for one in found]
     (section,) = sections(several, {})
     assert "Change against remote" in [column.head for column in section.table.columns]
 
@@ -166,7 +165,7 @@ def test_latencies_are_said_with_what_they_are_of_and_bins_are_no_rows() -> None
     answer = JobOutcome(figures=Figures(transactions_per_s=20e3, latency=latency), began_s=0.0, took_s=1.0)
 
     def answered(number: int, job: Job) -> JobOutcome:
-        return answer.model_copy(update={"server_ran_on": obedient(number, job).server_ran_on})
+        return answer.replace(server_ran_on=obedient(number, job).server_ran_on)
 
     requests = {"method": "request-response", "duration": 1}
     results = asyncio.run(method(of=requests, nodes=["local"], memory_loads=[0]).run(laboratory(answered).context))
@@ -180,16 +179,14 @@ def test_latencies_are_said_with_what_they_are_of_and_bins_are_no_rows() -> None
 def test_the_answer_over_several_runs_is_what_the_place_changes() -> None:
     results = asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context))
     remote, local = (
-        results[-1].model_copy(
-            update={"id": f"numa/0/{where}", "parameters": {**results[-1].parameters, "nodes": where}}
-        )
+        results[-1].replace(id=f"numa/0/{where}", parameters={**results[-1].parameters, "nodes": where})
         for where in ("remote", "local")
     )
     rate = {"throughput_bits_per_s": Spread(median=1e8, minimum=1e8, maximum=1e8, n=2, runs=2)}
     change = {"throughput_bits_per_s_change_percent": Spread(median=24.0, minimum=20.0, maximum=28.0, n=2, runs=2)}
     several = (
-        remote.model_copy(update={"values": rate}),
-        local.model_copy(update={"values": {**rate, **change}}),
+        remote.replace(values=rate),
+        local.replace(values={**rate, **change}),
     )
     (section,) = sections(several, {})
     assert section.sentence is not None
@@ -208,7 +205,7 @@ def test_the_answer_over_several_runs_is_what_the_place_changes() -> None:
     ids=["other CPUs", "memory elsewhere", "not told"],
 )
 def test_a_server_that_was_elsewhere_is_not_called_local(ran_on: RanOn | None, text: str) -> None:
-    made = laboratory(lambda *_: streamed(1e6).model_copy(update={"server_ran_on": ran_on}))
+    made = laboratory(lambda *_: streamed(1e6).replace(server_ran_on=ran_on))
     found = ports(asyncio.run(method(nodes=["local"], memory_loads=[0]).run(made.context)))
     assert found["local", 0].verdict == "disturbed"
     assert text in " ".join(found["local", 0].disturbances)

@@ -107,6 +107,6 @@ def test_one_sending_port_or_more_than_there_are_is_refused() -> None:
     context.ports = 2
     assert "has all of its share" in str(PortShares("shares", OPTIONS).objection(context))
     context.ports = 6
-    four = PortShares("shares", OPTIONS.model_copy(update={"at_once": (1, 4)}))
+    four = PortShares("shares", OPTIONS.replace(at_once=(1, 4)))
     assert "3 send" in str(four.objection(context))
     assert PortShares("shares", OPTIONS).objection(context) is None

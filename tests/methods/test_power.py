@@ -37,7 +37,7 @@ class Machine(KnownContext):
         number, reading = len(self.requests), trial.reading
         idle = request.purpose is Purpose.IDLE
         power = await self.meter.idle(number, 60.0) if idle else self.meter.of_trial(number, trial.request, reading)
-        return trial.model_copy(update={"reading": reading.model_copy(update={"power": power})}), disturbed
+        return trial.replace(reading=reading.replace(power=power)), disturbed
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         sent = round((request.load_frames_per_s or 0.0) * request.duration_s)

@@ -119,7 +119,7 @@ async def test_an_elephant_is_no_fault_of_the_hash_and_hurts_the_flows_on_its_qu
 async def test_frames_are_held_against_the_table_of_the_adapter(
     frames: tuple[int, ...], expected: tuple[int, ...], told: str, misplaced: int
 ) -> None:
-    known = TABLE if expected[3] else TABLE.model_copy(update={"table": (0, 1, 0, 1)})
+    known = TABLE if expected[3] else TABLE.replace(table=(0, 1, 0, 1))
     reading = QueueReading(ports=(port(frames, hash=known, expected=expected),))
     values = (await measured(Queues(reading, stream("0->1", 1000, 250))))["spread"][0].values
     assert (values["against_table"], values["misplaced_frames"]) == (told, misplaced)

@@ -282,6 +282,6 @@ async def test_a_command_that_ended_late_is_named_where_no_frames_came_back() ->
 
 
 async def test_a_silence_that_is_not_known_is_not_called_one() -> None:
-    unknown = interrupted(1).model_copy(update={"arrivals": None})
+    unknown = interrupted(1).replace(arrivals=None)
     (result,) = await run(Reset("reset", RESET), Known((unknown,)))
     assert result.values["limit"] == "in 2 of 2 trials it is not known when frames arrived"

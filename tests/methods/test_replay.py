@@ -30,7 +30,7 @@ class Played(KnownContext):
             intended=100, sent=100, unsent_tester=0, unsent_backpressure=0, received=97, lost=2, late=0, duplicated=1,
             reordered=2, corrupted=0, unattributed=1,
         )  # fmt: skip
-        gaps = LATE.model_copy(update={"lateness": LATE, "errors": LATE})
+        gaps = LATE.replace(lateness=LATE, errors=LATE)
         streams = tuple(
             StreamReading(name=f"capture {number}", counts=counts, transmit_gaps=gaps)
             for number, _ in enumerate(request.replay.captures, start=1)
@@ -70,7 +70,7 @@ async def test_the_ports_of_a_trial_of_two_captures_are_shown_once() -> None:
     figures = PortFigures(
         trial="t0001", load_frames_per_s=None, ways=(), ports=(), combined=PassedFrames.model_validate(counted)
     )
-    results = [result.model_copy(update={"by_port": figures}) for result in results]
+    results = [result.replace(by_port=figures) for result in results]
     (table,) = ports_tables(results, {result.id: "replay" for result in results}, None)
     assert len(table.rows) == 1
     assert table.scope == (

@@ -42,7 +42,7 @@ def asked(laboratory: Laboratory, **options: object) -> tuple[Result, ...]:
 
 
 def probes(outcome: JobOutcome, load: JobOutcome | None = None) -> Callable[[int, Job], JobOutcome]:
-    beside = load or streamed(90e6).model_copy(update={"began_s": 0.0, "took_s": 3.0})
+    beside = load or streamed(90e6).replace(began_s=0.0, took_s=3.0)
     return lambda _, job: outcome if job.role == "probe" else beside
 
 
@@ -148,7 +148,7 @@ def test_what_was_measured_beside_a_load_that_failed_is_no_latency_under_load() 
 
 
 def test_a_load_that_was_over_before_the_probe_marks_the_result() -> None:
-    early = streamed(90e6).model_copy(update={"began_s": 0.0, "took_s": 0.5})
+    early = streamed(90e6).replace(began_s=0.0, took_s=0.5)
     laboratory = Laboratory(probes(answered(), early))
     main, *_ = asked(laboratory, transport=("tcp",), message_bytes=(64,), load={**LOAD, "also_without": False})
     assert main.verdict is ResultVerdict.DISTURBED
@@ -164,7 +164,7 @@ def test_a_probe_that_failed_has_no_figures() -> None:
 def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes() -> None:
     def outcome(_: int, job: Job) -> JobOutcome:
         if job.role == "load":
-            return streamed(90e6).model_copy(update={"began_s": 0.0, "took_s": 3.0})
+            return streamed(90e6).replace(began_s=0.0, took_s=3.0)
         return answered(scale=1 + (job.ask.write_bytes or 0) / 1000)
 
     laboratory = Laboratory(outcome, ports=2, clients_per_port=2)

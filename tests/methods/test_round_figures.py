@@ -68,7 +68,7 @@ def test_probes_and_loads_are_told_apart() -> None:
 def test_cpu_is_in_percent_with_the_least_and_the_greatest_of_all_rounds() -> None:
     cpu = MachineCpu(machine="server", mean=0.2, minimum=0.1, maximum=0.4, busiest_core=0.8, monitor=0.01)
     first, _ = played(Laboratory(lambda *_: streamed(1.0), cpu=(cpu,)), job())
-    other = cpu.model_copy(update={"mean": 0.4, "minimum": 0.05, "maximum": 0.5})
+    other = cpu.replace(mean=0.4, minimum=0.05, maximum=0.5)
     second, _ = played(Laboratory(lambda *_: streamed(1.0), cpu=(other,)), job())
     values = cpu_values([first, second], "server", "server")
     assert {name: round(float(value), 6) for name, value in values.items() if isinstance(value, float)} == {
@@ -155,7 +155,7 @@ def test_the_limit_is_that_of_all_repetitions() -> None:
 def test_a_link_is_full_of_small_packets_at_a_lower_payload(
     asked: dict[str, object], told: dict[str, int], rate_bits_per_s: float
 ) -> None:
-    one_job = job().model_copy(update={"ask": ASK.model_copy(update=asked)})
+    one_job = job().replace(ask=ASK.replace(**asked))
     laboratory = Laboratory(lambda *_: streamed(rate_bits_per_s, **told))
     assert find_limit(laboratory.context, [played(laboratory, one_job)[0]]).limit == "link"
     slower = Laboratory(lambda *_: streamed(0.9 * rate_bits_per_s, **told))
@@ -171,7 +171,7 @@ def test_retransmissions_are_those_of_one_round_however_often_it_is_repeated() -
 
 
 def outcome(began_s: float, took_s: float) -> JobOutcome:
-    return streamed(1.0).model_copy(update={"began_s": began_s, "took_s": took_s})
+    return streamed(1.0).replace(began_s=began_s, took_s=took_s)
 
 
 def test_a_load_that_is_over_before_the_probe_spoils_the_round() -> None:

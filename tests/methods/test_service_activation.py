@@ -102,12 +102,12 @@ async def test_a_path_that_does_not_police_fails_only_by_what_should_have_been_h
     policed = results[5].values["policed_rate_bits_per_s"]
     assert isinstance(policed, Bounded)
     assert (policed.value, policed.reason_null) == (None, "nothing was held back")
-    unpoliced = await activated(PolicedPath(1000 * MBIT), GOLD.model_copy(update={"policed": False}))
+    unpoliced = await activated(PolicedPath(1000 * MBIT), GOLD.replace(policed=False))
     assert set(outcomes(unpoliced).values()) == {"pass"}
 
 
 async def test_marked_excess_must_not_cost_what_is_committed() -> None:
-    service = GOLD.model_copy(update={"excess_stream": "yellow"})
+    service = GOLD.replace(excess_stream="yellow")
     aware = await activated(PolicedPath(130 * MBIT, streams=("gold", "yellow")), service)
     assert set(outcomes(aware).values()) == {"pass"}
     blind = await activated(PolicedPath(130 * MBIT, streams=("gold", "yellow"), colours=False), service)
@@ -133,7 +133,7 @@ async def test_services_are_sent_one_by_one_and_then_all_at_once_each_with_its_o
 
 async def test_delays_are_held_against_what_is_accepted() -> None:
     accept = Acceptance(delay=15e-6, delay_variation=10e-6)
-    results = await activated(PolicedPath(500 * MBIT), GOLD.model_copy(update={"accept": accept}))
+    results = await activated(PolicedPath(500 * MBIT), GOLD.replace(accept=accept))
     assert results[0].values["why"] == "mean delay 20 µs, 15 µs may be"
 
 
@@ -158,7 +158,7 @@ async def test_the_report_says_what_was_not_as_agreed() -> None:
 
 def test_a_small_eir_is_exceeded_by_sending_more_than_the_cir() -> None:
     def last_step(eir: float) -> tuple[str, float]:
-        *_, last = steps_of(GOLD.model_copy(update={"eir": eir}), (100.0,))
+        *_, last = steps_of(GOLD.replace(eir=eir), (100.0,))
         return last.name, last.bits_per_s / MBIT
 
     assert last_step(20 * MBIT) == ("CIR + 125 % of EIR", 125.0)
@@ -241,7 +241,7 @@ def test_a_service_needs_its_stream_and_pairs_of_ports() -> None:
 
 def test_two_services_cannot_share_a_stream() -> None:
     with pytest.raises(ValueError, match="two services share a stream: called gold: give each its own"):
-        ServiceActivation.Options(services=(GOLD, GOLD.model_copy(update={"name": "other", "stream": "gold"})))
+        ServiceActivation.Options(services=(GOLD, GOLD.replace(name="other", stream="gold")))
 
 
 def test_a_step_too_short_to_use_up_the_burst_is_refused() -> None:
@@ -254,7 +254,7 @@ async def test_a_load_that_the_tester_did_not_send_in_full_says_nothing_of_the_d
         async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
             trial, _ = await super().measure(point, request)
             finding = Finding(reason=Reason.UNSENT, threshold="x", value=0.3, limit=0.001, text="30 % was not sent")
-            return trial.model_copy(update={"verdict": Verdict(findings=(finding,))}), True
+            return trial.replace(verdict=Verdict(findings=(finding,))), True
 
     results = await activated(Short(140 * MBIT), GOLD)
     assert set(outcomes(results).values()) == {"not judged"}
@@ -270,11 +270,9 @@ async def test_what_the_tester_itself_lost_is_no_failure_of_a_service(reason: Re
             finding = Finding(reason=reason, threshold="x", value=0.05, limit=0.001, text="port t1 dropped frames")
             (stream,) = trial.reading.streams
             gone = stream.counts.received // lost if lost else 0
-            counts = stream.counts.model_copy(
-                update={"received": stream.counts.received - gone, "lost": stream.counts.lost + gone}
-            )
-            reading = trial.reading.model_copy(update={"streams": (stream.model_copy(update={"counts": counts}),)})
-            return trial.model_copy(update={"reading": reading, "verdict": Verdict(findings=(finding,))}), True
+            counts = stream.counts.replace(received=stream.counts.received - gone, lost=stream.counts.lost + gone)
+            reading = trial.reading.replace(streams=(stream.replace(counts=counts),))
+            return trial.replace(reading=reading, verdict=Verdict(findings=(finding,))), True
 
     results = await activated(Overrun(140 * MBIT), GOLD)
     assert outcomes(results)["configuration/gold/25 % of CIR"] == judged

@@ -99,8 +99,8 @@ async def test_with_both_ports_rates_and_line_rate_are_sums_of_both() -> None:
 
 async def test_several_streams_of_a_port_are_one_port() -> None:
     trial, _ = await KnownDut(capacity=9e6).measure({}, TrialTimes().request(64, 9e6, Purpose.AVERAGE))
-    both = tuple(trial.reading.streams[0].model_copy(update={"name": f"0->1 {name}"}) for name in ("a", "b"))
-    trial = trial.model_copy(update={"reading": trial.reading.model_copy(update={"streams": both})})
+    both = tuple(trial.reading.streams[0].replace(name=f"0->1 {name}") for name in ("a", "b"))
+    trial = trial.replace(reading=trial.reading.replace(streams=both))
     assert values_of(trial, 37e6, None)["line_rate_frames_per_s"] == 37e6
 
 

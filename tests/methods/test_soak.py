@@ -32,9 +32,7 @@ class Slowing(KnownContext):
 
 def soak(**options: Any) -> Soak:
     times = IntervalTimes(duration=3.0, interval=1.0)
-    return Soak(
-        "hours", Soak.Options.model_validate({"rate": "line_rate", **options}).model_copy(update={"trial": times})
-    )
+    return Soak("hours", Soak.Options.model_validate({"rate": "line_rate", **options}).replace(trial=times))
 
 
 async def test_the_load_is_the_one_that_was_sent_and_is_not_asked_for_again() -> None:

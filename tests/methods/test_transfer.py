@@ -103,7 +103,7 @@ def test_a_busy_server_is_told_by_the_monitor() -> None:
 )
 def test_what_a_token_bucket_does_to_short_transfers_is_said(size: int, words: str | None) -> None:
     client = EndpointFacts(name="c0", host="c0", machine="local", address="198.18.0.1", link_bits_per_s=100e6)
-    note = bucket_note(client.model_copy(update={"bucket_bytes": 32768}), size)
+    note = bucket_note(client.replace(bucket_bytes=32768), size)
     assert (note is None) if words is None else str(note).endswith(words)
     assert bucket_note(client, size) is None
 

@@ -103,7 +103,7 @@ def test_everything_below_the_first_screen_is_folded_but_the_heading_of_the_resu
 def test_of_many_entries_the_first_sentence_claims_no_more_than_the_rule_of_claims() -> None:
     rates = [(0.5, 0.51)] * 3
     spoilt = entry("spoilt", [(3.0, 3.02)] * 3)
-    results = tuple(one.model_copy(update={"verdict": ResultVerdict.DISTURBED}) for one in spoilt.results)
+    results = tuple(one.replace(verdict=ResultVerdict.DISTURBED) for one in spoilt.results)
     said = page(BEFORE, entry("slow", rates), replace(spoilt, results=results)).report.headline
     assert "No difference of the highest to the others can be claimed: disturbed" in said
     assert page(BEFORE, entry("slow", rates), FASTER).report.headline.endswith("to pass more than all others.")
@@ -112,7 +112,7 @@ def test_of_many_entries_the_first_sentence_claims_no_more_than_the_rule_of_clai
 def with_rates(name: str, found: Bounded, **more: float) -> Entry:
     made = entry(name, [(1.0, 1.01)] * 3)
     values = {"ndr_frames_per_s": found, **more}
-    return replace(made, results=tuple(one.model_copy(update={"values": values}) for one in made.results))
+    return replace(made, results=tuple(one.replace(values=values) for one in made.results))
 
 
 def test_of_many_entries_the_first_sentence_leaves_none_out_and_calls_no_bound_the_least() -> None:

@@ -28,7 +28,7 @@ def mapped(run: Any, name: str, **changes: Any) -> Trial:
     known = {"by": "test links", "offset_ns": 1_000_000, "drift_ppm": 100.0, "asymmetry_bound_ns": 5000.0}
     mapping = ClockMapping(**{**known, "fit_error_ns": 250.0, "step_ns": 0.0, "comparisons": 6, **changes})
     one: Trial = run.trial("throughput", 64, 1e6, Purpose.SEARCH, 0, knee=1e5)
-    return one.model_copy(update={"id": name, "reading": one.reading.model_copy(update={"clocks": mapping})})
+    return one.replace(id=name, reading=one.reading.replace(clocks=mapping))
 
 
 def told(*trials: Trial) -> str:
@@ -47,7 +47,7 @@ def test_drift_asymmetry_and_what_the_line_missed_are_told_with_their_ranges(syn
 
 def test_ptp_is_told_by_machine_with_its_worst_offset(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
-    worse = FAR.model_copy(update={"offset_ns": 900.0})
+    worse = FAR.replace(offset_ns=900.0)
     page = told(mapped(run, "t0001", by="ptp", ptp=(FAR,)), mapped(run, "t0002", by="ptp", ptp=(worse,)))
     assert "PTP on peer: SLAVE of 1a9ad8.fffe.24273d, hardware stamps" in page
     assert "by 900 ns at most, over a path of 1920 ns, and the system’s clock off its own by 40 ns" in page

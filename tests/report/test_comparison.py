@@ -90,8 +90,7 @@ def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs: int, dist
             for name, interval in (("fast", (0.40 + run / 1000, 0.41)), ("slow", (0.20 + run / 1000, 0.21)))
         ]
         of_last = [
-            one.model_copy(update={"verdict": verdict}) if (one.configuration, one.run) == (disturbed, runs) else one
-            for one in each
+            one.replace(verdict=verdict) if (one.configuration, one.run) == (disturbed, runs) else one for one in each
         ]
         found = compare(of_last)
         row = found.rates[0].rows[0]
@@ -144,13 +143,13 @@ def test_medians_are_of_the_runs_that_have_the_value() -> None:
     """Three runs were made of each, and one of “slow” found no rate; then none but one did."""
     fast = [throughput("fast", run, 64, (0.40, 0.41)) for run in (1, 2, 3)]
     slow = [throughput("slow", run, 64, (0.20, 0.21)) for run in (1, 2, 3)]
-    lost = [found.model_copy(update={"values": {"ndr_frames_per_s": Bounded(value=None)}}) for found in slow]
+    lost = [found.replace(values={"ndr_frames_per_s": Bounded(value=None)}) for found in slow]
     said = of_comparison.headline(compare([*fast, slow[0], slow[1], lost[2]]))
     assert "(NDR, medians: 3 runs of “fast” and 2 runs of “slow”)" in said
     found = compare([*fast, slow[0], lost[1], lost[2]])
     assert "(NDR, medians: 3 runs of “fast” and 1 run of “slow”)" in of_comparison.headline(found)
     assert found.rates[0].rows[0].cells["ndr_frames_per_s"][1].within == "1 of 3 runs"
-    both = compare([fast[0], fast[1], lost[2].model_copy(update={"configuration": "fast"}), slow[0], slow[1], lost[2]])
+    both = compare([fast[0], fast[1], lost[2].replace(configuration="fast"), slow[0], slow[1], lost[2]])
     assert "(NDR, median of 2 of 3 runs)" in of_comparison.headline(both)
 
 
@@ -159,7 +158,7 @@ def test_tables_statistics_and_summary_count_runs_of_a_dead_device_alike() -> No
     slow = [throughput("slow", run, 64, (0.50 + run / 1000, 0.51)) for run in range(1, 6)]
     dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back")
     values = {"ndr_frames_per_s": dead, "ndr_percent_of_line_rate": 0.0}
-    slow[1:4] = [one.model_copy(update={"values": values}) for one in slow[1:4]]
+    slow[1:4] = [one.replace(values=values) for one in slow[1:4]]
     results = (*fast, *slow)
     cell = compare(results).rates[0].rows[0].cells["ndr_frames_per_s"][1]
     assert (cell.rate_frames_per_s, cell.measured, cell.text, cell.within) == (0.0, 5, "0", "0 to 505")
@@ -179,7 +178,7 @@ def test_tables_statistics_and_summary_count_runs_of_a_dead_device_alike() -> No
 def test_a_bound_is_rounded_up_to_three_digits_whatever_stands_beside_it() -> None:
     narrow = throughput("fast", 1, 64, (1.41231, 1.41239))
     bound = Bounded(value=None, upper=1.2431e6, limited_by=LimitedBy.DUT, reason_null="no trial was left")
-    below = throughput("slow", 1, 64, (0, 0)).model_copy(update={"values": {"ndr_frames_per_s": bound}})
+    below = throughput("slow", 1, 64, (0, 0)).replace(values={"ndr_frames_per_s": bound})
     found = compare([narrow, below])
     assert found.rates[0].rows[0].cells["ndr_frames_per_s"][1].text == "< 1.25"
     assert "“slow” passes less than 1.25 Mpps" in of_comparison.headline(found).replace("\u00a0", " ")
@@ -300,7 +299,7 @@ def test_of_runs_in_which_no_load_passed_only_the_intervals_tell() -> None:
     below = Bounded(value=None, upper=0.1e6, limited_by=LimitedBy.DUT, reason_null="frames were lost at 100 kpps")
     for run in range(5, 8):
         one = throughput("slow", run, 64, (0.5, 0.51))
-        runs.append(one.model_copy(update={"values": {"ndr_frames_per_s": below}}))
+        runs.append(one.replace(values={"ndr_frames_per_s": below}))
     (told,) = compare(runs).rates[0].rows[0].told["ndr_frames_per_s"]
     assert told.claim.basis is Basis.INTERVALS_OVERLAP
     (told,) = compare([*runs[:7], *runs[11:]]).rates[0].rows[0].told["ndr_frames_per_s"]

@@ -52,7 +52,7 @@ def test_what_is_cut_has_its_real_end_beside_it_and_its_whole_interval_in_the_ta
 def test_the_ends_of_two_goals_at_one_size_stand_beneath_each_other() -> None:
     both = searched(64, 57e3, 60e3, 480e3)
     wide = Bounded(value=61e3, lower=58e3, upper=470e3, limited_by=LimitedBy.DUT, n=8)
-    section = section_of(both.model_copy(update={"values": {**both.values, "pdr_frames_per_s": wide}}))
+    section = section_of(both.replace(values={**both.values, "pdr_frames_per_s": wide}))
     chart = rates_by_size_chart(section, WIDE)
     assert chart is not None
     places = dict(re.findall(r"<text[^>]*translate\(([^)]*)\)[^>]*>(to [^<]+)</text>", svg(chart, 1, "rates")))

@@ -80,7 +80,7 @@ def test_hostile_settings_are_text(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     plan: Plan = run.plan()
     evil = "<script>alert(1)</script>"
-    run.folder.write_json("plan.json", plan.model_copy(update={"dut": {"kind": evil, "name": evil, "x": [evil]}}))
+    run.folder.write_json("plan.json", plan.replace(dut={"kind": evil, "name": evil, "x": [evil]}))
     run.measure((64,))
     page = report.build(run.folder.path, Layout.DATASHEET).read_text(encoding="utf-8")
 

@@ -132,7 +132,7 @@ def test_without_a_frame_limit_there_is_no_target() -> None:
 
 def test_an_instance_that_failed_is_unknown_and_meets_nothing() -> None:
     found = [
-        result.model_copy(update={"values": {**result.values, "frames_per_s": None}})
+        result.replace(values={**result.values, "frames_per_s": None})
         if result.parameters.get("instance") == 2
         else result
         for result in run({2: [24.0, 24.0]})
@@ -204,10 +204,7 @@ def test_what_runs_come_to_is_told_as_far_as_it_is_known(both: Study) -> None:
     bytes_per_s = 48.0 * _editors.FRAME_BYTES
     assert told["Average [MB/s]"].rows[0].cells[0].text.replace("\u202f", "") == f"{bytes_per_s / 1e6:.0f}"
     assert told["Average [MiB/s]"].rows[0].cells[0].text.replace("\u202f", "") == f"{bytes_per_s / 2**20:.0f}"
-    unknown = [
-        result.model_copy(update={"values": {"sum_frames_per_s": 48.0}})
-        for result in run({2: [24.0, 24.0]}, target=None)[:1]
-    ]
+    unknown = [result.replace(values={"sum_frames_per_s": 48.0}) for result in run({2: [24.0, 24.0]}, target=None)[:1]]
     assert measures(study(tuple(unknown)).ways[0]) == ()
 
 
@@ -227,7 +224,7 @@ def test_what_an_instance_had_is_told_by_how_many_were_on_its_port_of_the_bond(b
 
 def test_of_a_port_that_is_only_predicted_nothing_is_concluded() -> None:
     found = [
-        result.model_copy(update={"values": {**result.values, "bond_port": port}})
+        result.replace(values={**result.values, "bond_port": port})
         for number, port in ((1, "eth1 (predicted)"), (2, "eth1"))
         for result in run({2: [12.0, 12.0]})
         if result.parameters.get("instance") == number

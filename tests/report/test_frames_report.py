@@ -28,12 +28,10 @@ Results = tuple[Result, ...]
 def run(had: dict[int, list[float]], test: str = "frames", file_systems: tuple[str, ...] = ()) -> Results:
     """One run, reading, with these rates by the number of instances; instances take file systems in turn."""
     return tuple(
-        result.model_copy(
-            update={
-                "test": test,
-                "id": f"{test}/{result.id}",
-                "values": {**result.values, **_where(result, file_systems)},
-            }
+        result.replace(
+            test=test,
+            id=f"{test}/{result.id}",
+            values={**result.values, **_where(result, file_systems)},
         )
         for rates in had.values()
         for result in _editors.of_round("default", "read", [(rate, None) for rate in rates], 1, _editors.TARGET)

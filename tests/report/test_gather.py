@@ -118,7 +118,7 @@ def test_a_damaged_histogram_costs_the_tail_only(view: Report) -> None:
     latency = next(trial.reading.latency for group in view.groups for trial in group.trials if trial.reading.latency)
     assert latency is not None
 
-    assert tail(latency.model_copy(update={"histogram": "AAAA"})) == ()
+    assert tail(latency.replace(histogram="AAAA")) == ()
     assert tail(None) == ()
 
 
@@ -302,7 +302,7 @@ def test_hyperthreads_of_one_physical_core_are_not_presented_as_separate_cores(
 ) -> None:
     run = synthetic_run()
     cores = {"worker": 0, "dut": [1], "housekeeping": [], "shared": False, "halved_cores": halved}
-    run.folder.write_json("plan.json", run.plan().model_copy(update={"cores": cores}))
+    run.folder.write_json("plan.json", run.plan().replace(cores=cores))
 
     assert gather(run.folder).labels == labels
     page = page_of(run.finish())
@@ -354,11 +354,11 @@ def test_the_caption_names_only_what_is_drawn(partly_below: Report, view: Report
 
 
 def test_what_is_said_of_one_configuration_alone_has_its_name() -> None:
-    wide = synthetic_plan("run", "links").model_copy(
-        update={"configuration": "wide", "statements": ("One machine.", "Links of 400 Mb/s.")}
+    wide = synthetic_plan("run", "links").replace(
+        configuration="wide", statements=("One machine.", "Links of 400 Mb/s.")
     )
-    narrow = wide.model_copy(update={"configuration": "narrow", "statements": ("One machine.", "Links of 150 Mb/s.")})
-    both = wide.model_copy(update={"compared": ("wide", "narrow"), "others": (narrow,)})
+    narrow = wide.replace(configuration="narrow", statements=("One machine.", "Links of 150 Mb/s."))
+    both = wide.replace(compared=("wide", "narrow"), others=(narrow,))
     assert _statements(both) == ("One machine.", "“wide”: Links of 400 Mb/s.", "“narrow”: Links of 150 Mb/s.")
     assert _statements(wide) == wide.statements
     assert _statements(None) == ()

@@ -92,7 +92,7 @@ def test_a_cell_that_nobody_measured_is_empty() -> None:
 
 def test_no_result_hides_another_whose_load_is_printed_alike() -> None:
     near = (result("64", 33.33331, 1.0), result("64", 33.33332, 2.0), result("64", 10.0, 0.0))
-    again = [result("64", 10.0, float(run)).model_copy(update={"run": run}) for run in (1, 2)]
+    again = [result("64", 10.0, float(run)).replace(run=run) for run in (1, 2)]
     for found, labels in (
         (near, ["33.33332", "33.33331", "10"]),
         ((*again, result("512", 10.0, 0.0)), ["10", "10 (run 2)"]),
@@ -223,7 +223,7 @@ def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes() -> None
 
 
 def test_a_section_of_which_nothing_is_known_has_no_graph() -> None:
-    nothing = result("64", 100.0, 0.0).model_copy(update={"values": {}})
+    nothing = result("64", 100.0, 0.0).replace(values={})
     assert curve_chart(section_of(nothing), charts.WIDE) is None
 
 

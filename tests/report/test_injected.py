@@ -64,12 +64,12 @@ class Measured:
             )
         )  # fmt: skip
         dut = {"kind": "netem", "reorder_gap": 1, "distribution": "uniform", **faults}
-        self.plans[name] = synthetic_plan("run", "Faults").model_copy(update={"dut": dut, "configuration": name})
+        self.plans[name] = synthetic_plan("run", "Faults").replace(dut=dut, configuration=name)
 
     def rows(self) -> dict[tuple[str, str], InjectedRow]:
         """By configuration and fault."""
         first, *others = self.plans.values()
-        plan = first.model_copy(update={"compared": tuple(self.plans), "others": tuple(others)})
+        plan = first.replace(compared=tuple(self.plans), others=tuple(others))
         return {(row.configuration, row.fault): row for row in injected_rows(self.results, plan, self.trials)}
 
 
@@ -143,7 +143,7 @@ def test_a_jitter_is_the_range_of_the_middle_half(measured: Measured, half_ns: i
 
 
 def test_frames_that_overtake_are_those_that_were_faster_than_the_delay(measured: Measured) -> None:
-    counts = CLEAN.model_copy(update={"reordered": 1500})
+    counts = CLEAN.replace(reordered=1500)
     measured.add("reorder", counts, latency((OWN_NS, 210), (5_200_000, 9_790)), delay=0.005, reorder=0.02)
     row = measured.rows()["reorder", "reorder"]
     assert row.agrees
@@ -167,7 +167,7 @@ def test_with_a_jitter_they_are_faster_than_any_frame_that_waits(measured: Measu
 def test_what_was_not_injected_must_not_be_there(measured: Measured) -> None:
     rows = measured.rows()
     assert rows["clean", "nothing else"].agrees
-    measured.add("duplicate", CLEAN.model_copy(update={"duplicated": 195, "reordered": 3}), duplicate=0.02)
+    measured.add("duplicate", CLEAN.replace(duplicated=195, reordered=3), duplicate=0.02)
     row = measured.rows()["duplicate", "nothing else"]
     assert (row.measured, row.agrees) == ("reordered 3, lost 0, altered 0", False)
 

@@ -13,10 +13,10 @@ from nicbench.report.trial_tables import ledger_table, machine_table
 
 def trial(run: Any, name: str, *rows: LossPlace, lost: int, purpose: Purpose = Purpose.SEARCH, **more: Any) -> Trial:
     one: Trial = run.trial("throughput", 64, 1e6, purpose, 0, knee=1e5)
-    counts = one.reading.counts.model_copy(update={"lost": lost})
+    counts = one.reading.counts.replace(lost=lost)
     left = lost - sum(row.frames for row in rows if not row.unsent)
-    reading = one.reading.model_copy(update={"counts": counts, "ledger": rows, "unexplained": left, **more})
-    return one.model_copy(update={"id": name, "reading": reading})
+    reading = one.reading.replace(counts=counts, ledger=rows, unexplained=left, **more)
+    return one.replace(id=name, reading=reading)
 
 
 def place(name: str, stage: int, frames: int, *, unsent: bool = False) -> LossPlace:
@@ -62,7 +62,7 @@ def test_the_hardwares_table_says_what_rose_how_often_and_what_was_invalid(synth
         )
         level = HealthLevel(host="DUT", where="module of eth2", value=degrees, unit="C", limit=70.0)
         machine = MachineHealth(events=(event,) if amount else (), levels=(level,), reading_ms=12.0)
-        return trial(run, name, lost=0, machine=machine).model_copy(update={"verdict": verdict})
+        return trial(run, name, lost=0, machine=machine).replace(verdict=verdict)
 
     finding = Finding(reason=Reason.HARDWARE, threshold="pcie_corrected_share", value=1.0, limit=0.1, text="many")
     table = machine_table(

@@ -59,7 +59,7 @@ async def test_no_identifier_survives_in_a_run_folder_or_its_report(tmp_path: Pa
     run.start()
     run.folder.redact_with(redactor)
     run.folder.write_json("inventory.json", {"tester": inventory, "dut": inventory})
-    plan = run.plan().model_copy(update={"addressing": ({"destination_mac": MAC, "source": f"on {MAC.upper()}"},)})
+    plan = run.plan().replace(addressing=({"destination_mac": MAC, "source": f"on {MAC.upper()}"},))
     run.folder.write_json("plan.json", plan)
     path = run.finish()
     build(path)

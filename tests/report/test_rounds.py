@@ -82,7 +82,7 @@ def _end(name: str, port: str | None) -> Endpoint:
     facts = EndpointFacts(
         name=name, host="h" if port is None else name, machine="local", address="198.18.0.1", port=port
     )
-    return Endpoint(FakeHost(facts.host), facts.model_copy(update={"link_bits_per_s": LINK}))
+    return Endpoint(FakeHost(facts.host), facts.replace(link_bits_per_s=LINK))
 
 
 def _plan(run_id: str, ends: Sequence[Endpoint]) -> Plan:
@@ -175,7 +175,7 @@ def test_names_of_ports_are_written_as_they_were_given() -> None:
 def test_files_that_clients_left_are_named_and_what_is_missing_of_them_is_said(tmp_path: Path) -> None:
     def outcome(number: int, job: Job) -> JobOutcome:
         lost = {"notes": ("its frame samples are lost: the disk was full",)} if job.client == "c0b" else {}
-        return moved(number, job).model_copy(update={"files": (f"frames/r{number:04d}.parquet",), **lost})
+        return moved(number, job).replace(files=(f"frames/r{number:04d}.parquet",), **lost)
 
     path = finished(tmp_path, outcome)
     (path / "frames").mkdir()

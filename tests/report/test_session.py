@@ -88,4 +88,4 @@ def test_a_list_of_runs_says_how_much_was_lost_at_most() -> None:
     ]
     assert brief(results) == "3 transmissions, at most 20 % lost"
     assert brief(results[:1]) == "1 transmission, nothing lost"
-    assert brief([results[0].model_copy(update={"method": "throughput"})]) is None
+    assert brief([results[0].replace(method="throughput")]) is None

@@ -51,7 +51,7 @@ def test_no_latency_without_the_loss_beside_it() -> None:
     """At the PDR frames are lost: those that came back say nothing of those that did not."""
     about = {"size": "64", "frame_bytes": 64, "load_percent": 100.0, "load_of": "PDR"}
     found = {"latency_p50_ns": 20_000, "latency_p99_9_ns": 90_000, "loss_ratio": 0.0434}
-    lossy = result("latency", about, found).model_copy(update={"verdict": ResultVerdict.DISTURBED})
+    lossy = result("latency", about, found).replace(verdict=ResultVerdict.DISTURBED)
     (section,) = sections([lossy], {})
     (row,) = section.rows
     assert dict(zip([column.head for column in section.table.columns], row.cells, strict=True))["Lost"] == "4.34"

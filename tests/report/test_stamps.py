@@ -50,7 +50,7 @@ def trial(latency: Latency = LATENCY, **clock: Any) -> Trial:
 
 
 def test_both_ends_are_named_once_with_the_resolution() -> None:
-    other = LATENCY.model_copy(update={"source": "scheduled", "received_by": "tsc", "resolution_ns": None})
+    other = LATENCY.replace(source="scheduled", received_by="tsc", resolution_ns=None)
     said = words([LATENCY, LATENCY, other])
     assert len(said) == 2
     assert "received ones by the card, each when it arrives, in steps of 6.4 ns" in said[0]
@@ -67,7 +67,7 @@ def test_stamps_without_fault_need_no_words() -> None:
 
 
 def test_what_cannot_be_right_is_said_with_its_numbers() -> None:
-    latency = LATENCY.model_copy(update={"negative": 7, "negative_maximum_ns": 250})
+    latency = LATENCY.replace(negative=7, negative_maximum_ns=250)
     said = warnings("64 bytes", trial(latency, unstamped=3, implausible=2, early=4, early_maximum_ns=90))
     assert "7 of 100 frames of 64 bytes arrived, by their stamps, up to 250 ns before they were sent" in said[0]
     assert "at port t1, 3 bore no stamp and 2 one that cannot be" in said[1]

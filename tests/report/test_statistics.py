@@ -160,8 +160,8 @@ def test_a_soak_that_grows_slower_is_a_drift_within_the_run() -> None:
     (one,) = drift.rows
     assert one.name == "soak: 64-byte frames, median latency"
     assert "from the first to the last of 20 intervals (Mann-Kendall, p < 0.0001 corrected)" in drift.words(one)
-    many = tuple(result.model_copy(update={"id": f"{result.id}/{part}", "parameters": {
-        **result.parameters, "interval": str(20 * part + int(result.parameters["interval"]))}})
+    many = tuple(result.replace(id=f"{result.id}/{part}", parameters={
+        **result.parameters, "interval": str(20 * part + int(result.parameters["interval"]))},)
         for part in range(50) for result in results)  # fmt: skip
     thinned = view_of(many).drift_within
     assert thinned is not None

@@ -49,7 +49,7 @@ def test_each_configuration_has_a_bar_of_its_own_beside_the_others_of_its_way() 
 def test_a_note_that_all_share_is_said_once_and_another_with_whose_it_is() -> None:
     assert ports_of(RESULTS).notes == ("Limit: the link was full",)
     slow = [
-        one.model_copy(update={"values": {**one.values, "limit": "a CPU was full"}})
+        one.replace(values={**one.values, "limit": "a CPU was full"})
         if (one.configuration, one.parameters["mode"]) == ("two", MODES[1])
         else one
         for one in RESULTS
@@ -74,7 +74,7 @@ def test_what_runs_tell_differently_is_told_of_each_and_of_many_runs_not_at_leng
 
 
 def test_statistics_of_slow_streams_are_in_the_unit_of_their_tables() -> None:
-    side = Side("one", tuple(one.model_copy(update={"values": {"throughput_bits_per_s": 9e6}}) for one in RESULTS))
+    side = Side("one", tuple(one.replace(values={"throughput_bits_per_s": 9e6}) for one in RESULTS))
     (to, _) = scale_units(match_sides([side]))
     assert (to.value.quantity.unit, to.numbers("one")[0]) == ("Mb/s", 9.0)
     (to, _) = scale_units(match_sides([Side("one", tuple(RESULTS))]))

@@ -106,7 +106,7 @@ def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callabl
         "audience": "Engineers.",
         "revisions": [{"number": "1.1", "date": "2026-02-01", "text": "a typing error mended"}],
     }
-    plan = run.plan().model_copy(update={"report": ReportWishes.model_validate(wishes)})
+    plan = run.plan().replace(report=ReportWishes.model_validate(wishes))
     run.folder.write_json("plan.json", plan)
     run.measure((64,))
     page = finished_page(run)

@@ -147,7 +147,7 @@ def test_the_report_prints_settings_and_what_is_declared(tmp_path) -> None:  # t
     }
     run.folder.write_json("tuning.json", {"settings": [row]})
     declared = {"switch": {"model": "Arista 7060CX-32S"}, "tester": {"BIOS profile": "Performance"}}
-    run.folder.write_json("plan.json", run.plan().model_copy(update={"declared": declared}))
+    run.folder.write_json("plan.json", run.plan().replace(declared=declared))
     page = page_of(run.finish())
     for words in (
         "System configuration",

@@ -61,14 +61,14 @@ def test_a_dut_without_a_record_is_said_to_have_none() -> None:
 
 
 def test_tests_of_one_method_have_a_section_each() -> None:
-    other = result(64, 1e6).model_copy(update={"id": "two/64"})
+    other = result(64, 1e6).replace(id="two/64")
     assert [section.test for section in sections([result(64, 1e6), other], {})] == ["one", "two"]
 
 
 def test_methods_without_a_table_of_their_own_are_left_to_others() -> None:
     assert "single-core" in with_tables()
     assert "of another version" not in with_tables()
-    assert sections([result(64, 1e6).model_copy(update={"method": "of another version"})], {}) == ()
+    assert sections([result(64, 1e6).replace(method="of another version")], {}) == ()
 
 
 def soaked(interval: int | str, loss: float) -> Result:

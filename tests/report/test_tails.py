@@ -85,7 +85,7 @@ def test_the_chart_is_logarithmic_and_empty_bins_have_no_bar(view: Report) -> No
 
 
 def test_results_of_another_version_have_no_tail() -> None:
-    old = published()[0].model_copy(update={"values": {"latency_p50_ns": 5_000}})
+    old = published()[0].replace(values={"latency_p50_ns": 5_000})
     assert tail_tables([old], {}) == ()
 
 

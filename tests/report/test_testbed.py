@@ -218,9 +218,9 @@ def test_nothing_is_drawn_where_nothing_is_known() -> None:
 
 
 def test_configurations_of_one_testbed_have_one_diagram() -> None:
-    other = frames(2).model_copy(update={"configuration": "b"})
-    same = frames(2).model_copy(update={"configuration": "a", "compared": ("a", "b"), "others": (other,)})
-    wider = same.model_copy(update={"others": (frames(4).model_copy(update={"configuration": "b"}),)})
+    other = frames(2).replace(configuration="b")
+    same = frames(2).replace(configuration="a", compared=("a", "b"), others=(other,))
+    wider = same.replace(others=(frames(4).replace(configuration="b"),))
 
     assert [name for name, _ in wirings(same)] == [""]
     assert [name for name, _ in wirings(wider)] == ["a", "b"]
@@ -251,8 +251,8 @@ def test_widths_are_those_of_the_widest_font() -> None:
 def test_a_bond_is_drawn_in_the_configuration_that_has_it_alone() -> None:
     bond = Bond(name="s0", mode="802.3ad", ports=(BondPort(name="s0p1", usable=True),))
     plan = frames(0, facts={"endpoints": endpoints(1, 1)}, tester={})
-    other = plan.model_copy(update={"configuration": "bond"})
-    both = plan.model_copy(update={"configuration": "one", "compared": ("one", "bond"), "others": (other,)})
+    other = plan.replace(configuration="bond")
+    both = plan.replace(configuration="one", compared=("one", "bond"), others=(other,))
 
     drawn = {name: made.links[0].right.lines for name, made in wirings(both, {"bond": {"s0": bond}})}
     assert [("bond of s0p1" in lines) for lines in (drawn["one"], drawn["bond"])] == [False, True]

@@ -61,7 +61,7 @@ def plan_of(goals: Mapping[str, float]) -> Plan:
 
 def rendered(results: list[Result], goals: Mapping[str, float]) -> Further | None:
     """The zero-loss table; None where the section has none."""
-    named = [result.model_copy(update={"test": "t"}) for result in results]
+    named = [result.replace(test="t") for result in results]
     (section,) = sections(named, {}, known=RunKnowledge(plan_of(goals)))
     return next((further for further in section.further if further.table.title == "Zero packet loss"), None)
 
@@ -135,14 +135,14 @@ def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Re
     assert near.top < highest / 10  # a nominal rate, 30 times what was measured
     assert whole.top >= highest
     assert view.plan is not None
-    real = view.plan.model_copy(update={"link_is_nominal": False, "simulated": False})
+    real = view.plan.replace(link_is_nominal=False, simulated=False)
     assert "the line rate" in charts.rates_by_size_caption(dataclasses.replace(section, known=RunKnowledge(real)))
 
 
 def test_bars_are_drawn_against_the_line_rate_of_a_real_link_and_not_of_a_nominal_one(view: Report) -> None:
     section = searched(view)
     assert view.plan is not None
-    real = RunKnowledge(view.plan.model_copy(update={"link_is_nominal": False}))
+    real = RunKnowledge(view.plan.replace(link_is_nominal=False))
     assert not tells_something(section)
     assert tells_something(dataclasses.replace(section, known=real))
     assert not tells_something(dataclasses.replace(section, rows=section.rows[:1], known=real))

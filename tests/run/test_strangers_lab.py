@@ -112,8 +112,8 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> None:
     places = {f"{side}_placement": Placement(cpus=(cpu,)) for side, cpu in CPU_OF.items()}
 
     async def play_bound(context: LiveRoundContext, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
-        jobs = tuple(job.model_copy(update=places) for job in request.jobs)
-        return await play(context, point, request.model_copy(update={"jobs": jobs}))
+        jobs = tuple(job.replace(**places) for job in request.jobs)
+        return await play(context, point, request.replace(jobs=jobs))
 
     monkeypatch.setattr(LiveRoundContext, "play", play_bound)
 

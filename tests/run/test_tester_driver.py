@@ -228,7 +228,7 @@ def test_a_resumed_run_keeps_its_driver_also_where_nobody_had_chosen_it(tmp_path
     plan = folder.plan()
     assert isinstance(plan, Plan)
     options = {**plan.tester["options"], "driver": "net_pcap"}
-    folder.write_json("plan.json", plan.model_copy(update={"tester": {**plan.tester, "options": options}}))
+    folder.write_json("plan.json", plan.replace(tester={**plan.tester, "options": options}))
     assert settle(lab(), folder)[0] == "net_pcap"
     assert not tried
 

@@ -107,7 +107,7 @@ def test_a_dead_dut_costs_few_trials_and_passes_nothing(search: Search) -> None:
         sample = world().measure(load, duration_s)
         frames = sample.counts.sent
         made.append(load)
-        return sample.model_copy(update={"counts": sample.counts.model_copy(update={"received": 0, "lost": frames})})
+        return sample.replace(counts=sample.counts.replace(received=0, lost=frames))
 
     outcomes = search.run(dead, GOALS, limits(minimum_load_frames_per_s=1.0))
     assert all(outcome.rate.passes_nothing for outcome in outcomes.values())

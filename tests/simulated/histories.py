@@ -238,15 +238,13 @@ class Stand(Tester):
             received -= late
         corrupted = int(draw.binomial(received, self.corrupted))
         received -= corrupted
-        whole = counts.model_copy(
-            update={
-                "received": received,
-                "lost": lost,
-                "late": late,
-                "corrupted": corrupted,
-                "duplicated": int(draw.binomial(received, self.duplicated)),
-                "reordered": int(draw.binomial(received, self.reordered)),
-            }
+        whole = counts.replace(
+            received=received,
+            lost=lost,
+            late=late,
+            corrupted=corrupted,
+            duplicated=int(draw.binomial(received, self.duplicated)),
+            reordered=int(draw.binomial(received, self.reordered)),
         )
         queued_ns = round(1e9 * (sample.queued_s or 0.0))
         least_ns = round(1e9 * self.delay_s) + 2000
@@ -280,13 +278,13 @@ def _arrived(counts: Counts) -> int:
 def _lie(mishap: Mishap | None, counts: Counts, streams: list[StreamReading]) -> tuple[Counts, list[StreamReading]]:
     (stream, *others) = streams
     if mishap is Mishap.SUM:
-        return counts.model_copy(update={"received": counts.received + 7, "lost": counts.lost - 7}), streams
+        return counts.replace(received=counts.received + 7, lost=counts.lost - 7), streams
     change = (
         {"received": counts.sent * 3 + 10**6}
         if mishap is Mishap.MORE_THAN_SENT
         else {"lost": -1, "received": stream.counts.received + stream.counts.lost + 1}
     )
-    told = stream.model_copy(update={"counts": stream.counts.model_copy(update=change)})
+    told = stream.replace(counts=stream.counts.replace(**change))
     every = [told, *others]
     return Counts.sum_of(one.counts for one in every), every
 
@@ -296,8 +294,9 @@ def _latency(received: int, least_ns: int, queued_ns: int) -> Latency | None:
         return None
     steps = [least_ns + 1000 + round(queued_ns * part / 20) for part in range(21)]
     histogram = HdrHistogram(1, 2**40, 3)
-    for value in steps:
-        histogram.record_value(value, max(1, received // 21))
+    for number, value in enumerate(steps):
+        if frames := (received + 20 - number) // 21:
+            histogram.record_value(value, frames)
     ordered = {f"{share:g}": steps[min(20, int(share / 100.0 * 21))] for share in (50.0, 90.0, 99.0, 99.9, 99.99)}
     return Latency(
         source="software",
@@ -315,7 +314,7 @@ def _latency(received: int, least_ns: int, queued_ns: int) -> Latency | None:
 def _add_health(every: Sequence[Health]) -> Health:
     longest = max(one.longest_gap_ns or 0 for one in every)
     total, gaps = sum(one.total_gap_ns or 0 for one in every), sum(one.gaps or 0 for one in every)
-    return every[0].model_copy(update={"longest_gap_ns": longest, "total_gap_ns": total, "gaps": gaps})
+    return every[0].replace(longest_gap_ns=longest, total_gap_ns=total, gaps=gaps)
 
 
 # Drawing a history.

@@ -87,8 +87,8 @@ class Optimist(Guided):
         for goal in goals:
             found = outcomes_of([flood], [goal], limits)[goal.name]
             value = flood.sent_frames_per_s * (1.0 - flood.counts.loss_ratio)
-            rate = found.rate.model_copy(update={"value": value, "lower": value, "upper": value * 1.005})
-            outcomes[goal.name] = found.model_copy(update={"rate": rate})
+            rate = found.rate.replace(value=value, lower=value, upper=value * 1.005)
+            outcomes[goal.name] = found.replace(rate=rate)
         return outcomes
 
 
@@ -96,7 +96,7 @@ class Hasty(Guided):
     """Broken: one pass and one failure are enough, whatever the trials say besides."""
 
     def drive(self, recorder: Recorder, goals: Sequence[Goal]) -> None:
-        recorder.limits = recorder.limits.model_copy(update={"maximum_trials": 4})
+        recorder.limits = recorder.limits.replace(maximum_trials=4)
         super().drive(recorder, goals)
 
 
@@ -105,7 +105,7 @@ class Patient(Guided):
 
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
         def wait(load: float, duration_s: float) -> Sample:
-            return measure(load, duration_s).model_copy(update={"queued_s": None})
+            return measure(load, duration_s).replace(queued_s=None)
 
         return super().run(wait, goals, limits)
 

@@ -152,7 +152,7 @@ def test_too_few_frames_for_the_target_are_named() -> None:
 def test_disturbed_trials_count_half_and_mark_the_answer() -> None:
     machine = World(Dut(4e5), MAXIMUM, 1)
     search = CriticalLoadSearch(COURSE, 1)
-    disturbed = lambda load, time: machine.measure(load, time).model_copy(update={"is_even": False})  # noqa: E731
+    disturbed = lambda load, time: machine.measure(load, time).replace(is_even=False)  # noqa: E731
     outcome = search.run(disturbed, [goal()], limits())["critical"]
     assert outcome.disturbed
     assert search.notes[0] == f"{outcome.trials} of {outcome.trials} trials were disturbed and count half"

@@ -42,7 +42,7 @@ def test_one_seed_is_one_history(tmp_path: Path) -> None:
 
 def _untimed(trial: Trial) -> Trial:
     """Without the time that reading the hardware took, which is real."""
-    return trial.model_copy(update={"reading": trial.reading.model_copy(update={"machine": None})})
+    return trial.replace(reading=trial.reading.replace(machine=None))
 
 
 @dataclass

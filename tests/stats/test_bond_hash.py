@@ -60,7 +60,7 @@ def test_layer_3_and_4_on_a_big_endian_machine() -> None:
 
 def test_a_fragment_is_hashed_without_ports() -> None:
     # 03000000; ^ >> 16 = 03000300; ^ >> 8 = 03030303; halved.
-    fragment = IPV4.model_copy(update={"fragmented": True})
+    fragment = IPV4.replace(fragmented=True)
     assert hash_of(bond("layer3+4"), fragment, HALVED) == 0x03030303 >> 1
 
 
@@ -102,9 +102,9 @@ def test_vlan_and_source_mac() -> None:
 
 def test_only_usable_ports_are_counted_in_their_order() -> None:
     ports = [BondPort(name=name, usable=name != "eth1") for name in ("eth2", "eth1", "eth0")]
-    assert port_of(bond("layer3+4").model_copy(update={"ports": tuple(ports)}), IPV4, HALVED) == "eth0"
-    alone = tuple(port.model_copy(update={"usable": port.name == "eth2"}) for port in ports)
-    assert port_of(bond("layer3+4").model_copy(update={"ports": alone}), IPV4, HALVED) == "eth2"
+    assert port_of(bond("layer3+4").replace(ports=tuple(ports)), IPV4, HALVED) == "eth0"
+    alone = tuple(port.replace(usable=port.name == "eth2") for port in ports)
+    assert port_of(bond("layer3+4").replace(ports=alone), IPV4, HALVED) == "eth2"
 
 
 def test_an_active_backup_bond_uses_its_active_port() -> None:

@@ -123,7 +123,7 @@ def test_without_enough_to_go_by_nothing_is_confirmed(
 
 
 def test_what_cannot_be_predicted_is_not_claimed() -> None:
-    one = seen([nfs(TO_ETH2[0])], counted(eth2=1e8, eth3=0.0), LACP.model_copy(update={"policy": "encap3+4"}))
+    one = seen([nfs(TO_ETH2[0])], counted(eth2=1e8, eth3=0.0), LACP.replace(policy="encap3+4"))
     assert (one.confirmed, bond_port([played(one)], 1)) == (None, None)
     note = bond_note([played(one)], NAMES, rates_of)
     assert note is not None
@@ -132,7 +132,7 @@ def test_what_cannot_be_predicted_is_not_claimed() -> None:
 
 def test_a_kernel_that_took_over_newer_arithmetic_is_found_out_by_its_counters() -> None:
     # The commit's own two neighbours (tests/stats/test_bond_hash.py): before 5.18 both go by one port, then by both.
-    bond = LACP.model_copy(update={"policy": "layer2+3", "kernel": "5.14.0-427.el9.x86_64"})
+    bond = LACP.replace(policy="layer2+3", kernel="5.14.0-427.el9.x86_64")
     ends = {"source": "192.168.122.30", "destination": "192.168.122.1"}
     flows = [nfs(700 + last, peer_mac=f"02:00:00:00:00:{last:02x}", **ends) for last in (0xA0, 0xA1)]
     one = seen(flows, counted(eth2=1e8, eth3=1e8), bond)

@@ -85,7 +85,7 @@ def test_no_percentile_exceeds_the_exact_maximum() -> None:
 
 
 def test_without_a_histogram_there_are_no_percentiles() -> None:
-    bare = latency([1_000]).model_copy(update={"histogram": None})
+    bare = latency([1_000]).replace(histogram=None)
     assert add_percentiles(bare).percentiles_ns == {}
 
 
@@ -94,13 +94,11 @@ def test_merging_streams_is_as_if_they_had_been_one(values: list[int]) -> None:
     whole = add_percentiles(latency(values))
     assert merged is not None
     assert merged.mean_ns == pytest.approx(whole.mean_ns)
-    assert merged.model_copy(update={"mean_ns": 0.0, "histogram": None}) == whole.model_copy(
-        update={"mean_ns": 0.0, "histogram": None}
-    )
+    assert merged.replace(mean_ns=0.0, histogram=None) == whole.replace(mean_ns=0.0, histogram=None)
 
 
 def test_what_is_unknown_of_one_stream_is_unknown_of_all() -> None:
-    merged = merge([latency([5]), latency([6], uncertainty_ns=None).model_copy(update={"histogram": None})])
+    merged = merge([latency([5]), latency([6], uncertainty_ns=None).replace(histogram=None)])
     assert merged is not None
     assert merged.uncertainty_ns is None
     assert merged.histogram is None
@@ -114,13 +112,13 @@ def test_nothing_merged_is_nothing() -> None:
 def test_latencies_of_different_clocks_are_not_merged() -> None:
     with pytest.raises(ValueError, match=r"different clocks.*scheduled and tsc, software and tsc"):
         merge([latency([5]), latency([5], source="scheduled")])
-    by_card = latency([5]).model_copy(update={"received_by": "card"})
+    by_card = latency([5]).replace(received_by="card")
     with pytest.raises(ValueError, match=r"different clocks.*software and card, software and tsc"):
         merge([latency([5]), by_card])
 
 
 def test_frames_that_came_before_they_were_sent_are_counted_over_all_streams() -> None:
-    parts = [latency([5]).model_copy(update={"negative": n, "negative_maximum_ns": 10 * n}) for n in (1, 3)]
+    parts = [latency([5]).replace(negative=n, negative_maximum_ns=10 * n) for n in (1, 3)]
     merged = merge(parts)
     assert merged is not None
     assert (merged.negative, merged.negative_maximum_ns) == (4, 30)
@@ -144,12 +142,12 @@ def test_frames_above_bounds_are_counted_as_sorting_counts_them(values: list[int
 
 def test_the_exact_maximum_decides_where_the_histogram_is_coarse() -> None:
     assert frames_above(latency([1_000_001, 1_000_003]), [1_000_003]) == (0,)
-    assert frames_above(latency([5]).model_copy(update={"histogram": None}), [1]) is None
+    assert frames_above(latency([5]).replace(histogram=None), [1]) is None
 
 
 def test_frames_of_a_shared_core_are_told_from_the_others(values: list[int]) -> None:
     shared, own = values[:2_000], values[2_000:]
-    whole = latency(values).model_copy(update={"shared_core": SharedCore(count=2_000, histogram=encoded(shared))})
+    whole = latency(values).replace(shared_core=SharedCore(count=2_000, histogram=encoded(shared)))
     apart = split_by_core(whole)
 
     assert apart is not None
@@ -159,8 +157,8 @@ def test_frames_of_a_shared_core_are_told_from_the_others(values: list[int]) -> 
 
 
 def test_of_streams_the_frames_of_a_shared_core_are_added_up_where_each_knows_them() -> None:
-    one = latency([5, 6]).model_copy(update={"shared_core": SharedCore(count=1, histogram=encoded([5]))})
-    none = latency([7]).model_copy(update={"shared_core": SharedCore(count=0, histogram=encoded([]))})
+    one = latency([5, 6]).replace(shared_core=SharedCore(count=1, histogram=encoded([5])))
+    none = latency([7]).replace(shared_core=SharedCore(count=0, histogram=encoded([])))
     merged = merge([one, none])
 
     assert merged is not None

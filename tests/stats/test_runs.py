@@ -45,7 +45,7 @@ def test_a_run_without_a_value_is_counted_and_not_taken_for_zero() -> None:
     nothing = result("a", 2, {"ndr_frames_per_s": rate(None, upper=7.0, reason_null="no load passed")})
     (over,) = summarise_over_runs([result("a", 1, {"ndr_frames_per_s": rate(30.0)}), nothing])
     assert over.values["ndr_frames_per_s"] == Spread(median=30.0, minimum=30.0, maximum=30.0, n=1, runs=2)
-    (none,) = summarise_over_runs([nothing.model_copy(update={"run": 1}), nothing])
+    (none,) = summarise_over_runs([nothing.replace(run=1), nothing])
     assert none.values["ndr_frames_per_s"] == Bounded(value=None, upper=7.0, reason_null="no load passed")
 
 

@@ -110,7 +110,7 @@ def test_what_a_resumed_run_has_of_a_test_is_not_left_of_it() -> None:
     )
     assert time_left.estimate.text() == "about 60 min left"
     assert time_left.estimate.share_done() == pytest.approx(0.9)
-    assert left_after(FIRST_TEST.model_copy(update={"kept": 2, "kept_s": 60.0}), SECOND_TEST) == "about 20 s left"
+    assert left_after(FIRST_TEST.replace(kept=2, kept_s=60.0), SECOND_TEST) == "about 20 s left"
 
 
 def test_the_calibration_has_a_share_of_its_own_and_gives_back_what_it_did_not_use() -> None:

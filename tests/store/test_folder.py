@@ -107,8 +107,8 @@ def test_nothing_temporary_is_left(finished: RunFolder) -> None:
 def test_the_same_summary_is_the_same_bytes(folder: RunFolder, summary: Summary) -> None:
     folder.finish(summary)
     first = (folder.path / "summary.json").read_bytes()
-    turned = summary.results[0].model_copy(update={"values": dict(reversed(summary.results[0].values.items()))})
-    folder.finish(summary.model_copy(update={"results": (turned,)}))
+    turned = summary.results[0].replace(values=dict(reversed(summary.results[0].values.items())))
+    folder.finish(summary.replace(results=(turned,)))
 
     assert (folder.path / "summary.json").read_bytes() == first
     assert b"0.30000000000000004" in first  # no digit is lost

@@ -45,8 +45,8 @@ def test_trials_are_found_by_their_key_in_the_order_they_were_made(journal: Jour
 
 
 def test_a_result_published_again_replaces_the_first(journal: Journal, result: Result) -> None:
-    newer = result.model_copy(update={"trials": ("t0009",)})
-    for published in (result, result.model_copy(update={"id": "other"}), newer):
+    newer = result.replace(trials=("t0009",))
+    for published in (result, result.replace(id="other"), newer):
         journal.append(ResultReady(test="throughput", result=published))
 
     assert [(row.id, row.trials) for row in journal.results()] == [(result.id, ("t0009",)), ("other", ("t0000",))]

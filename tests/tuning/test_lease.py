@@ -176,14 +176,14 @@ async def test_changes_that_a_dead_run_left_on_that_machine_must_be_undone_there
     assert "there: sudo nicbench restore dead" in str(caught.value)
     assert list((tmp_path / "leases").iterdir()) == []
 
-    save_record(record.model_copy(update={"kept": True}), record_path(tmp_path, "dead"))  # a lab that is to stay
+    save_record(record.replace(kept=True), record_path(tmp_path, "dead"))  # a lab that is to stay
     lease = _lease(tmp_path, "next", ["a"])
     await lease.take()
     await lease.release()
 
 
 async def test_changes_that_were_put_back_there_without_their_controller_are_in_nobodys_way(tmp_path: Path) -> None:
-    folder = _unheard(tmp_path, "dead.on.far-12ab", this_process().model_copy(update={"start_ticks": 1}))
+    folder = _unheard(tmp_path, "dead.on.far-12ab", this_process().replace(start_ticks=1))
     lease = _lease(tmp_path, "next", WHOLE)
     with pytest.raises(NotReadyError, match=r"sudo nicbench restore dead\.on\.far-12ab"):
         await lease.take()

@@ -64,7 +64,7 @@ async def test_a_dead_run_that_cannot_be_undone_keeps_the_lock(tmp_path: Path) -
 
 def _die_holding(runtime: Path, host: FakeHost, undo: Undo) -> None:
     """As a killed process leaves it: the file with its name, unlocked, and the record."""
-    owner = this_process().model_copy(update={"start_ticks": 1})
+    owner = this_process().replace(start_ticks=1)
     record = Record(
         run_id="dead", owner=owner, run_folder=None, started="now", entries=(Entry(host=host.spec(), undo=undo),)
     )

@@ -21,7 +21,7 @@ from nicbench.tuning.undo.files import RestoreFile
 
 PAGES = "/proc/sys/vm/nr_hugepages"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-REBOOTED = this_process().model_copy(update={"boot_id": "another"})
+REBOOTED = this_process().replace(boot_id="another")
 """The owner of changes that were made before this machine was booted."""
 
 
@@ -50,7 +50,7 @@ def machine(tmp_path: Path) -> Machine:
 def dead() -> Owner:
     """This process's pid with another start time: the pid was used again."""
     me = this_process()
-    return me.model_copy(update={"start_ticks": me.start_ticks - 1})
+    return me.replace(start_ticks=me.start_ticks - 1)
 
 
 async def test_what_a_dead_run_left_is_undone_and_said(machine: Machine) -> None:
@@ -143,7 +143,7 @@ class TwoMachines(Machine):
         entries = tuple(Entry(host=host.spec(), undo=undo) for host in hosts)
         record = Record(run_id=run_id, owner=owner, run_folder=None, started="now", kept=kept, entries=entries)
         save_record(record, record_path(self.runtime, run_id))
-        there = record.model_copy(update={"owner": owner.model_copy(update={"boot_id": "there"})})
+        there = record.replace(owner=owner.replace(boot_id="there"))
         self.other.files[self.guard] = there.model_dump_json()
 
     @property

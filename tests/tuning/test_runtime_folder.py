@@ -188,7 +188,7 @@ async def _obey(who: str, runtime: Path, host: FakeHost) -> None:
 
 def _plant(runtime: Path, host: FakeHost) -> Path:
     """As a dead run leaves it, with its lock."""
-    owner = this_process().model_copy(update={"start_ticks": 1})
+    owner = this_process().replace(start_ticks=1)
     entry = Entry(host=host.spec(), undo=RestoreFile(path=PAGES, old="4", new="8"))
     path = record_path(runtime, "planted")
     save_record(Record(run_id="planted", owner=owner, run_folder=None, started="now", entries=(entry,)), path)

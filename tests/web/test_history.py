@@ -267,7 +267,7 @@ def test_a_badge_has_the_newest_figure_and_the_same_bytes_each_time(lab: Path, c
 def test_texts_of_strangers_stay_texts(runs: Path, client: Client) -> None:
     name = HOSTILE.replace("/", "")
     values = {"ndr_frames_per_s": 1e6}
-    found = [result("throughput", 64, values, ResultVerdict.VALID, flows=HOSTILE).model_copy(update={"test": HOSTILE})]
+    found = [result("throughput", 64, values, ResultVerdict.VALID, flows=HOSTILE).replace(test=HOSTILE)]
     make_finished(runs, name, FIRST, HOSTILE, found, {"dut": {"kernel": {"release": HOSTILE}}})
     ask(client, "/api/trends")
     answer = client.get("/api/explore.csv?x=kernel&by=title")

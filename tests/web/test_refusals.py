@@ -177,7 +177,7 @@ def test_who_opens_an_address_that_has_nothing_sees_a_page_with_the_reason_and_a
 def test_runs_that_are_not_comparable_are_refused_on_a_page_with_every_reason(client: Client, runs: Path) -> None:
     values = {"ndr_frames_per_s": 1e6}
     for name, scope in (("one", "per port"), ("two", "sum of 2 ports")):
-        found = [result("throughput", 64, values, ResultVerdict.VALID).model_copy(update={"scope": scope})]
+        found = [result("throughput", 64, values, ResultVerdict.VALID).replace(scope=scope)]
         make_finished(runs, name, FIRST, name.title(), found, facts("25G", 1))
     answer = client.get("/compare?run=one&run=two", headers=PAGE)
     assert "<li>rates of “throughput” are not on the same basis: per port (“One”); sum of 2 ports (“Two”)</li>" in (

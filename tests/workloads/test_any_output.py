@@ -23,12 +23,12 @@ KINDS = {kind: offered() for kind, offered in kinds().items()}
 STREAM, ASKING = JobSpec(duration_s=1), JobSpec(operation="request-response", duration_s=1)
 ASKS = (
     STREAM,
-    STREAM.model_copy(update={"transport": "udp"}),
-    STREAM.model_copy(update={"direction": "reverse"}),
-    STREAM.model_copy(update={"direction": "both"}),
+    STREAM.replace(transport="udp"),
+    STREAM.replace(direction="reverse"),
+    STREAM.replace(direction="both"),
     ASKING,
-    STREAM.model_copy(update={"transport": "rdma"}),
-    ASKING.model_copy(update={"transport": "rdma"}),
+    STREAM.replace(transport="rdma"),
+    ASKING.replace(transport="rdma"),
     JobSpec(operation="memory", duration_s=5),
     JobSpec(operation="frames", duration_s=1, frames=FramesSpec(task="read", directory="/mnt/d1")),
     JobSpec(operation="connections", duration_s=1, connections=ConnectionsSpec(task="connect", rate_per_s=100.0)),

@@ -35,15 +35,15 @@ def test_its_command_line_says_everything_that_it_does(host: End) -> None:
 
 
 def test_an_instance_that_begins_later_is_told_so_and_takes_longer(host: End) -> None:
-    asked = READ.frames.model_copy(update={"after_s": 2.5})  # type: ignore[union-attr]
-    later = job("nicbench-frames", READ.model_copy(update={"frames": asked}))
+    asked = READ.frames.replace(after_s=2.5)  # type: ignore[union-attr]
+    later = job("nicbench-frames", READ.replace(frames=asked))
     assert " --after 2.5 " in " ".join(NicbenchFrames().client_command(later, host, None))
     assert NicbenchFrames().expected_s(later) == 4.0
 
 
 def test_every_frames_times_are_left_where_somebody_keeps_them(host: End) -> None:
-    asked = READ.frames.model_copy(update={"samples": True})  # type: ignore[union-attr]
-    wanted, workload = job("nicbench-frames", READ.model_copy(update={"frames": asked})), NicbenchFrames()
+    asked = READ.frames.replace(samples=True)  # type: ignore[union-attr]
+    wanted, workload = job("nicbench-frames", READ.replace(frames=asked)), NicbenchFrames()
     [left] = workload.leaves(wanted)
     command = workload.client_command(wanted, replace(host, folder="/dev/shm/ours/r0001/1"), None)
     assert " ".join(command).endswith(f"--samples /dev/shm/ours/r0001/1/{left.name} --json")

@@ -63,7 +63,7 @@ def test_udp_has_datagrams_losses_and_jitter() -> None:
     [flow] = Iperf().parse(job("iperf", fast), *both_sides("iperf-2.1.8-udp-fast")).flows
     assert (flow.datagrams, flow.lost_datagrams) == (115936, 58867)
     assert flow.received_bits_per_s == 463139527
-    back = UDP.model_copy(update={"streams": 1, "direction": "reverse"})
+    back = UDP.replace(streams=1, direction="reverse")
     [flow] = Iperf().parse(job("iperf", back), *both_sides("iperf-2.1.8-udp-reverse")).flows
     assert (flow.sent_bytes, flow.received_bytes, flow.lost_datagrams) == (12458600, 12422200, 26)
 
@@ -118,11 +118,11 @@ def test_the_version_is_read_and_one_too_old_is_refused() -> None:
     ("ask", "why"),
     [
         (JobSpec(operation="request-response", duration_s=1), "sends streams"),
-        (TCP.model_copy(update={"direction": "reverse", "congestion_control": "reno"}), "alone"),
-        (TCP.model_copy(update={"sink_file": "/mnt/d1/sink"}), "memory to memory"),
-        (UDP.model_copy(update={"write_bytes": 16}), "64 to 65507 bytes, not 16"),
-        (UDP.model_copy(update={"no_delay": True}), "Nagle"),
-        (TCP.model_copy(update={"streams": 200}), "at most 128"),
+        (TCP.replace(direction="reverse", congestion_control="reno"), "alone"),
+        (TCP.replace(sink_file="/mnt/d1/sink"), "memory to memory"),
+        (UDP.replace(write_bytes=16), "64 to 65507 bytes, not 16"),
+        (UDP.replace(no_delay=True), "Nagle"),
+        (TCP.replace(streams=200), "at most 128"),
     ],
 )
 def test_what_it_cannot_do_is_said_before_anything_starts(ask: JobSpec, why: str) -> None:

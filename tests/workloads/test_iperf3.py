@@ -145,7 +145,7 @@ def test_a_file_is_the_senders_source_and_the_receivers_sink() -> None:
     ask = JobSpec(total_bytes=1000, source_file="/a", sink_file="/b")
     assert command(ask).endswith("-F /a")
     assert " ".join(Iperf3().server_command(job("iperf3", ask), CLIENT, SERVER)).endswith("-B 198.18.0.2 -F /b")
-    back = ask.model_copy(update={"direction": "reverse"})
+    back = ask.replace(direction="reverse")
     assert command(back).endswith("-F /b")
     assert " ".join(Iperf3().server_command(job("iperf3", back), CLIENT, SERVER)).endswith("-F /a")
 

@@ -35,7 +35,7 @@ def test_throughput_is_the_average_in_binary_megabytes() -> None:
     [flow] = read(BANDWIDTH, "write-bw").flows
     assert flow.bits_per_s == 7.65 * 2**20 * 8
     assert flow.received_bytes == 368 * 65536
-    pairs = BANDWIDTH.model_copy(update={"streams": 10, "write_bytes": 16384})
+    pairs = BANDWIDTH.replace(streams=10, write_bytes=16384)
     assert read(pairs, "write-bw-q10").flows[0].bits_per_s == 2.66 * 2**20 * 8
     some = JobSpec(total_bytes=500 * 65536, transport="rdma", verb="read")
     assert read(some, "read-bw").flows[0].bits_per_s == 6.10 * 2**20 * 8
@@ -65,12 +65,12 @@ def test_the_longest_sample_counts_though_perftest_leaves_it_out() -> None:
     assert latency.maximum_ns == 26601500  # its own t_max is 16081.89 us
     assert latency.minimum_ns == pytest.approx(50830, rel=1e-3)
     assert latency.histogram is not None
-    reading = LATENCY.model_copy(update={"verb": "read"})
+    reading = LATENCY.replace(verb="read")
     assert latency_of(reading, "read-lat-raw").basis == "round trip"
 
 
 def test_tables_of_latency_without_samples_are_read() -> None:
-    writing = LATENCY.model_copy(update={"verb": "write"})
+    writing = LATENCY.replace(verb="write")
     summary = latency_of(writing, "write-lat")
     assert (summary.minimum_ns, summary.mean_ns, summary.maximum_ns) == (33390, 2215270, 21501230)
     assert summary.percentiles_ns == {"50": 65760, "99": 11140160, "99.9": 21501230}
@@ -99,7 +99,7 @@ def test_without_an_rdma_device_nothing_is_started() -> None:
 
 
 def test_commands_name_the_device_of_each_side_and_never_use_the_connection_manager() -> None:
-    asked = job("perftest", BANDWIDTH.model_copy(update={"streams": 50}))
+    asked = job("perftest", BANDWIDTH.replace(streams=50))
     client = " ".join(Perftest().client_command(asked, CLIENT, SERVER))
     assert client == "ib_write_bw -d mlx5_1 -i 1 -p 5201 -F -c RC -D 3 -q 50 -s 65536 -x 3 198.18.0.2"
     server = " ".join(Perftest().server_command(asked, CLIENT, SERVER))
@@ -114,10 +114,10 @@ def test_commands_name_the_device_of_each_side_and_never_use_the_connection_mana
     ("ask", "why"),
     [
         (JobSpec(duration_s=3), "RDMA, and nothing else"),
-        (BANDWIDTH.model_copy(update={"direction": "both"}), "the sum of both directions"),
-        (BANDWIDTH.model_copy(update={"duration_s": 1.0}), "at least 2"),
-        (LATENCY.model_copy(update={"streams": 2}), "one queue pair"),
-        (BANDWIDTH.model_copy(update={"window_bytes": 1}), "neither socket buffers"),
+        (BANDWIDTH.replace(direction="both"), "the sum of both directions"),
+        (BANDWIDTH.replace(duration_s=1.0), "at least 2"),
+        (LATENCY.replace(streams=2), "one queue pair"),
+        (BANDWIDTH.replace(window_bytes=1), "neither socket buffers"),
     ],
 )
 def test_what_perftest_cannot_do_is_said_before_anything_starts(ask: JobSpec, why: str) -> None:

@@ -141,8 +141,8 @@ def test_a_port_that_is_taken_is_named(tools: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_done_starts_nothing(tools: Path, tmp_path: Path) -> None:
-    wrong = behaving("honest").model_copy(update={"ask": JobSpec(duration_s=0.5)})
-    unknown = behaving("other").model_copy(update={"workload": "telepathy"})
+    wrong = behaving("honest").replace(ask=JobSpec(duration_s=0.5))
+    unknown = behaving("other").replace(workload="telepathy")
     option = behaving("third", options={"omit": 3})
     outcomes = played(tmp_path, wrong, unknown, option)
     assert "whole seconds" in (outcomes["honest"].failure or "")
@@ -203,7 +203,7 @@ def test_a_client_has_begun_once_it_runs(tools: Path, tmp_path: Path, monkeypatc
         return await start(self, host, command)
 
     monkeypatch.setattr(RunningJob, "_start", slow)
-    second = behaving("honest").model_copy(update={"client": "second"})
+    second = behaving("honest").replace(client="second")
     outcomes = played(tmp_path, behaving("honest"), second)
     assert (outcomes["second"].began_s or 0.0) >= 0.4
 

@@ -20,11 +20,11 @@ from nicbench.workloads.processes import RawFolder
 CLIENT, SERVER = "nb-workload-c", "nb-workload-s"
 STREAM, REQUESTS = JobSpec(duration_s=1), JobSpec(operation="request-response", duration_s=1, write_bytes=64)
 ASKS = {
-    "iperf3": STREAM.model_copy(update={"streams": 2}),
-    "iperf": STREAM.model_copy(update={"streams": 2, "direction": "both"}),
+    "iperf3": STREAM.replace(streams=2),
+    "iperf": STREAM.replace(streams=2, direction="both"),
     "nuttcp": STREAM,
     "qperf": REQUESTS,
-    "sockperf": REQUESTS.model_copy(update={"transport": "udp"}),
+    "sockperf": REQUESTS.replace(transport="udp"),
 }
 
 

@@ -63,7 +63,7 @@ def test_nuttcps_udp_has_its_losses() -> None:
     assert 0 < flow.lost_datagrams < flow.datagrams
     arrived = flow.received_bytes / 1024  # type: ignore[operator]
     assert arrived == pytest.approx(flow.datagrams - flow.lost_datagrams, rel=1e-3)
-    backwards = ask.model_copy(update={"direction": "reverse", "write_bytes": 1400, "rate_bits_per_s": 1e8})
+    backwards = ask.replace(direction="reverse", write_bytes=1400, rate_bits_per_s=1e8)
     [flow] = read(Nuttcp(), backwards, "nuttcp-6.1.2-udp-reverse").flows
     assert flow.bits_per_s == pytest.approx(1e8, rel=0.05)
 
@@ -116,7 +116,7 @@ def test_every_sample_of_sockperf_is_in_the_histogram() -> None:
 
 
 def test_sockperf_under_load_tells_the_whole_round_trip_where_it_was_asked_for() -> None:
-    ask = ASKING.model_copy(update={"transport": "udp"})
+    ask = ASKING.replace(transport="udp")
     workload = Sockperf({"under_load": True, "messages_per_s": 1000, "full_round_trip": True})
     figures = read(workload, ask, "sockperf-3.7-udp-under-load")
     assert figures.latency is not None

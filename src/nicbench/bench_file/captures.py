@@ -35,7 +35,7 @@ def with_sizes(bench: BenchFile, known: Mapping[str, CaptureSizes]) -> BenchFile
 def _of_one_size(test: TestSpec, frame_bytes: int) -> TestSpec:
     if CAPTURE not in getattr(test.options, "frame_bytes", ()):
         return test
-    return replace(test, options=test.options.model_copy(update={"frame_bytes": (frame_bytes,)}))
+    return replace(test, options=test.options.replace(frame_bytes=(frame_bytes,)))
 
 
 def read_captures(bench: BenchFile, root: Node, problems: list[Problem]) -> BenchFile:

@@ -300,15 +300,15 @@ class Extremes:
             name: sizes.fill_ends(self.smallest, self.largest) if isinstance(sizes, SizeSweep) else sizes
             for name, sizes in traffic.mixes.items()
         }
-        return traffic.model_copy(update={"mixes": mixes})
+        return traffic.replace(mixes=mixes)
 
     def resolve_test(self, test: TestSpec) -> TestSpec:
         """The test with numbers in place of `minimum` and `maximum` among its frame sizes, as far as they are known."""
         written: Iterable[Any] = getattr(test.options, "frame_bytes", ())
         if self.of_captures is not None and written and "frame_bytes" not in test.options.model_fields_set:
-            return replace(test, options=test.options.model_copy(update={"frame_bytes": (self.of_captures,)}))
+            return replace(test, options=test.options.replace(frame_bytes=(self.of_captures,)))
         numbers = {MINIMUM: self.smallest, MAXIMUM: self.largest or MAXIMUM}
         if not any(size in numbers for size in written):
             return test
         sizes = tuple(numbers.get(size, size) for size in written)
-        return replace(test, options=test.options.model_copy(update={"frame_bytes": sizes}))
+        return replace(test, options=test.options.replace(frame_bytes=sizes))

@@ -322,7 +322,7 @@ class BenchFile:
 
     def with_driver(self, driver: str) -> BenchFile:
         """This configuration with a driver for the tester's kernel interfaces, as if the bench file named it."""
-        options = self.tester.options.model_copy(update={"driver": driver})
+        options = self.tester.options.replace(driver=driver)
         return replace(self, tester=replace(self.tester, options=options))
 
     def tester_kind(self) -> TesterKind:

@@ -322,6 +322,6 @@ def _partial_summary(bench: BenchFile, folder: RunFolder, *, whole: bool = False
         if whole:
             return summarise(bench, folder.journal, folder.run_id, complete=True)
         plain = folder.summary() or summarise(bench, folder.journal, folder.run_id, complete=False)
-        return plain.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
+        return plain.replace(verdict=ResultVerdict.INCOMPLETE)
     except (NicbenchError, OSError, MemoryError):
         return None

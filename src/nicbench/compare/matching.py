@@ -113,16 +113,14 @@ def _tests_by_method(entry: Entry) -> dict[str, list[str]]:
 def _rename(entry: Entry, names: Mapping[tuple[str, str], str]) -> Entry:
     """Renames tests in the results and the plan of an entry, and names the test in every result."""
     results = tuple(
-        result.model_copy(update={"test": names.get((result.method, test), test)})
+        result.replace(test=names.get((result.method, test), test))
         for result in entry.results
         for test in (name_of_test(result, {}),)
     )
     plan = entry.plan
     if plan is not None and names:
-        tests = (
-            test.model_copy(update={"name": names.get((test.method, test.name), test.name)}) for test in plan.tests
-        )
-        plan = plan.model_copy(update={"tests": tuple(tests)})
+        tests = (test.replace(name=names.get((test.method, test.name), test.name)) for test in plan.tests)
+        plan = plan.replace(tests=tuple(tests))
     return replace(entry, results=results, plan=plan)
 
 
@@ -200,7 +198,7 @@ def _reduce(result: Result, drop: Mapping[Kind, frozenset[str]]) -> Result:
     kept = {name: _to_integer(value) for name, value in result.parameters.items() if name not in dropped}
     if label_of(kept) is not None:
         kept["size"] = str(label_of(kept))
-    return result.model_copy(update={"parameters": kept})
+    return result.replace(parameters=kept)
 
 
 def _to_integer(value: Any) -> Any:
@@ -213,12 +211,10 @@ def rename_results(entries: Iterable[Entry]) -> tuple[Result, ...]:
     The id of each begins with the entry's name, and a result without a run number becomes one of run 1.
     """
     return tuple(
-        result.model_copy(
-            update={
-                "configuration": entry.name,
-                "id": f"{entry.name}/{result.run_number or 1}/{result.id}",
-                "run": result.run_number or 1,
-            }
+        result.replace(
+            configuration=entry.name,
+            id=f"{entry.name}/{result.run_number or 1}/{result.id}",
+            run=result.run_number or 1,
         )
         for entry in entries
         for result in entry.results

@@ -72,18 +72,15 @@ def _divide(result: Result) -> Result:
     imported = result.imported
     if imported is not None:  # the printed digits are not those of the divided rates
         printed = {name: one for name, one in imported.printed.items() if not name.endswith(_RATES)}
-        imported = imported.model_copy(update={"printed": printed})
-    divided = {"values": values, "scope": divide_scope(result.scope), "imported": imported}
-    return result.model_copy(update=divided)
+        imported = imported.replace(printed=printed)
+    return result.replace(values=values, scope=divide_scope(result.scope), imported=imported)
 
 
 def _share(value: Value, ports: int) -> Value:
     if isinstance(value, Bounded):
-        numbers = {
-            name: None if (number := getattr(value, name)) is None else number / ports
-            for name in ("value", "lower", "upper")
-        }
-        return value.model_copy(update=numbers)
+        bounds = (value.value, value.lower, value.upper)
+        middle, lower, upper = (None if bound is None else bound / ports for bound in bounds)
+        return value.replace(value=middle, lower=lower, upper=upper)
     return value / ports if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -125,11 +122,10 @@ def unify_scopes(summary: Summary) -> Summary:
 
     def plain(results: tuple[Result, ...]) -> tuple[Result, ...]:
         return tuple(
-            result.model_copy(update={"scope": _scope_of_all(scopes[name_of_test(result, {}), result.method])})
-            for result in results
+            result.replace(scope=_scope_of_all(scopes[name_of_test(result, {}), result.method])) for result in results
         )
 
-    return summary.model_copy(update={"results": plain(summary.results), "over_runs": plain(summary.over_runs)})
+    return summary.replace(results=plain(summary.results), over_runs=plain(summary.over_runs))
 
 
 def _scope_of_all(said: Collection[tuple[str, bool]]) -> str:
@@ -181,7 +177,7 @@ def _restate(results: Iterable[Result]) -> tuple[Result, ...]:
     """Returns results over several runs, with the texts that their methods build from the medians."""
     methods = find("nicbench.methods", Method)
     return tuple(
-        result.model_copy(update={"values": methods[result.method].restate_values(result.values)})
+        result.replace(values=methods[result.method].restate_values(result.values))
         if result.method in methods
         else result
         for result in results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
@@ -16,6 +16,16 @@ class Frozen(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def replace(self, **changes: Any) -> Self:
+        """Returns a copy with other values in some fields. TypeError for a name that is not a field.
+
+        mypy checks names and types of fields at each call (``scripts/replace_plugin.py``).
+        """
+        unknown = changes.keys() - type(self).model_fields.keys()
+        if unknown and self.model_config.get("extra") != "allow":
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
+        return self.model_copy(update=changes)
 
 
 def why_of(details: Mapping[str, Any]) -> str:

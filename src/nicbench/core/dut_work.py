@@ -23,13 +23,11 @@ class DutWork(Frozen):
 
     def subtract(self, before: DutWork) -> DutWork:
         """Returns the difference of two cumulative accounts."""
-        return self.model_copy(
-            update={
-                "packets": self.packets - before.packets,
-                "tsc_cycles": self.tsc_cycles - before.tsc_cycles,
-                "core_clock_hz": (*before.core_clock_hz, *self.core_clock_hz),
-                "batches": None if self.batches is None else self.batches - (before.batches or 0),
-            }
+        return self.replace(
+            packets=self.packets - before.packets,
+            tsc_cycles=self.tsc_cycles - before.tsc_cycles,
+            core_clock_hz=(*before.core_clock_hz, *self.core_clock_hz),
+            batches=None if self.batches is None else self.batches - (before.batches or 0),
         )
 
     @property

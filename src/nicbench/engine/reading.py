@@ -42,6 +42,7 @@ from nicbench.stats.latency import add_percentiles, merge
 
 
 RAW = "raw"
+_COUNTED_BY_PORTS = ("foreign", "misdirected", "stale", "corrupted_unattributed")
 """The folder inside the run folder that holds files written by the engine."""
 
 
@@ -140,12 +141,8 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
         )
         for raw in drain["ports"]
     )
-    total = Counts.sum_of(stream.counts for stream in streams).model_copy(
-        update={
-            name: sum_of_known(getattr(port, name) for port in ports)
-            for name in ("foreign", "misdirected", "stale", "corrupted_unattributed")
-        }
-    )
+    of_ports: dict[str, Any] = {name: sum_of_known(getattr(port, name) for port in ports) for name in _COUNTED_BY_PORTS}
+    total = Counts.sum_of(stream.counts for stream in streams).replace(**of_ports)
     return Reading(
         transmit_ns=drain["transmit_ns"],
         sending_ns=drain.get("sending_ns"),
@@ -162,15 +159,12 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
 def set_aside(reading: Reading, names: Collection[str]) -> Reading:
     """Returns the reading with these streams kept apart from its counts."""
     kept = tuple(stream for stream in reading.streams if stream.name not in names)
-    names_of_ports = ("foreign", "misdirected", "stale", "corrupted_unattributed")
-    of_ports = {name: getattr(reading.counts, name) for name in names_of_ports}
-    return reading.model_copy(
-        update={
-            "streams": kept,
-            "beside": tuple(stream for stream in reading.streams if stream.name in names),
-            "counts": Counts.sum_of(stream.counts for stream in kept).model_copy(update=of_ports),
-            "latency": merge([stream.latency for stream in kept if stream.latency]),
-        }
+    of_ports = {name: getattr(reading.counts, name) for name in _COUNTED_BY_PORTS}
+    return reading.replace(
+        streams=kept,
+        beside=tuple(stream for stream in reading.streams if stream.name in names),
+        counts=Counts.sum_of(stream.counts for stream in kept).replace(**of_ports),
+        latency=merge([stream.latency for stream in kept if stream.latency]),
     )
 
 
@@ -200,7 +194,7 @@ def _gaps(raw: Mapping[str, Any]) -> TransmitGaps | None:
         TransmitGaps(**_present_fields(TransmitGaps, raw[name])) if raw.get(name) else None
         for name in ("transmit_gaps", "lateness", "gap_errors")
     )
-    return None if own is None else own.model_copy(update={"lateness": late, "errors": errors})
+    return None if own is None else own.replace(lateness=late, errors=errors)
 
 
 def _latency(raw: Mapping[str, Any]) -> Latency:

@@ -128,7 +128,7 @@ class FleetFolder:
     def publish(self, number: int, run: Path) -> Path:
         """Moves a finished run to the others. Killed before or after, it is found as what it is."""
         bound = self.bound(number) or Bound(machines={}, job="")
-        self.note(number, bound.model_copy(update={"run": run.name}))
+        self.note(number, bound.replace(run=run.name))
         target = self.runs / run.name
         try:
             self.runs.mkdir(parents=True, exist_ok=True)

@@ -128,5 +128,5 @@ def _name_file_in_errata(result: Result, path: Path) -> Result:
     if result.imported is None or not result.imported.errata:
         return result
     name = path.name.encode("utf-8", "replace").decode()
-    errata = tuple(one.model_copy(update={"place": f"{name}:{one.place}"}) for one in result.imported.errata)
-    return result.model_copy(update={"imported": result.imported.model_copy(update={"errata": errata})})
+    errata = tuple(one.replace(place=f"{name}:{one.place}") for one in result.imported.errata)
+    return result.replace(imported=result.imported.replace(errata=errata))

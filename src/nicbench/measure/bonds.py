@@ -178,7 +178,7 @@ class Bonds:
         # A switch passes frames on with the addresses that they have: those of the ends, whose order a hash by both
         # does not mind. The source alone is a client's, and not known here.
         mac = None if bond.policy == "vlan+srcmac" else near.bond.mac
-        return _HostBond(host, (host.name,), device, _add_speeds(bond, end).model_copy(update={"mac": mac}), near=near)
+        return _HostBond(host, (host.name,), device, _add_speeds(bond, end).replace(mac=mac), near=near)
 
 
 @dataclass
@@ -332,21 +332,17 @@ def _add_speeds(bond: Bond, end: Endpoint) -> Bond:
         return bond
     whole = end.facts.link_bits_per_s
     speed = None if whole is None else whole / len(end.members)
-    return bond.model_copy(
-        update={"ports": tuple(port.model_copy(update={"speed_bits_per_s": speed}) for port in bond.ports)}
-    )
+    return bond.replace(ports=tuple(port.replace(speed_bits_per_s=speed) for port in bond.ports))
 
 
 def _swap_ends(one: Connection) -> Connection:
-    return one.model_copy(
-        update={
-            "source": one.destination,
-            "source_port": one.destination_port,
-            "destination": one.source,
-            "destination_port": one.source_port,
-            "sent_bytes": one.received_bytes,
-            "received_bytes": one.sent_bytes,
-        }
+    return one.replace(
+        source=one.destination,
+        source_port=one.destination_port,
+        destination=one.source,
+        destination_port=one.source_port,
+        sent_bytes=one.received_bytes,
+        received_bytes=one.sent_bytes,
     )
 
 

@@ -21,7 +21,7 @@ def add_broadcasts(result: Result, trials: Sequence[Trial]) -> Result:
     if trial is None or not any(counts.sent for counts in by_port.values()):
         return result
     said = f"{format_digits(100.0 * _share_sent(trial.reading), 2)} % of all frames; {_describe(by_port)}"
-    return result.model_copy(update={"values": {**result.values, BROADCASTS: said}})
+    return result.replace(values={**result.values, BROADCASTS: said})
 
 
 def _share_sent(reading: Reading) -> float:

@@ -122,7 +122,7 @@ class Ceilings:
 
     async def _flood(self, size: Size, flood: int) -> Trial:
         request = _request(size, None, FLOOD_S, Purpose.CEILING)
-        request = request.model_copy(update={"bidirectional": self._ways.bidirectional})
+        request = request.replace(bidirectional=self._ways.bidirectional)
         return await self._maker.make(_ceiling_key(size, flood), CALIBRATION, size_parameters(size), request, flood)
 
     async def _find_latencies(self, sizes: Sequence[Size]) -> None:

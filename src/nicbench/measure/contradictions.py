@@ -39,13 +39,13 @@ def _demoted(result: Result, method: Method | None, steady: Sequence[Trial]) -> 
     for promise, _ in broken:
         rate = values[promise.value]
         if isinstance(rate, Bounded) and rate.limited_by is LimitedBy.DUT:
-            values[promise.value] = rate.model_copy(update={"limited_by": None})
+            values[promise.value] = rate.replace(limited_by=None)
     reasons = tuple(_say(promise, trial) for promise, trial in broken)
     stood = result.verdict.is_reliable
-    update = {"values": values, "disturbances": (*result.disturbances, *reasons)}
-    if stood:
-        update |= {"verdict": ResultVerdict.DISTURBED, "contradicted_by": tuple(trial.id for _, trial in broken)}
-    return result.model_copy(update=update)
+    result = result.replace(values=values, disturbances=(*result.disturbances, *reasons))
+    if not stood:
+        return result
+    return result.replace(verdict=ResultVerdict.DISTURBED, contradicted_by=tuple(trial.id for _, trial in broken))
 
 
 def _broken(promise: Promise, result: Result, steady: Sequence[Trial]) -> Trial | None:

@@ -60,18 +60,18 @@ def add_basis(result: Result, ways: Ways) -> Result:
                 continue
             rate = value.value if isinstance(value, Bounded) else value
             values[f"{name}_sum_of_ports"] = None if rate is None else rate * ways.times_load
-    return result.model_copy(update={"scope": ways.basis, "values": values})
+    return result.replace(scope=ways.basis, values=values)
 
 
 def add_ports(result: Result, ways: Ways, trials: Sequence[Trial]) -> Result:
     """With the figures of each port and way of the trial that tells most; nothing where one way alone is loaded."""
     trial = find_telling_trial(trials) if len(ways.loaded) > 1 else None
-    return result if trial is None else result.model_copy(update={"by_port": port_figures(trial)})
+    return result if trial is None else result.replace(by_port=port_figures(trial))
 
 
 def add_near_limits(result: Result) -> Result:
     """The result with what is to be said of it; it says "none" where nothing is."""
-    return result.model_copy(update={"near_tester_limit": tuple(_near_limits(result))})
+    return result.replace(near_tester_limit=tuple(_near_limits(result)))
 
 
 def _near_limits(result: Result) -> Iterator[NearLimit]:
@@ -206,7 +206,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
             except CeilingReached as reached:
                 ceilings.append(reached.rate_frames_per_s)
                 lower = reached.rate_frames_per_s * (1.0 - CEILING_ROOM)
-                request = request.model_copy(update={"load_frames_per_s": lower})
+                request = request.replace(load_frames_per_s=lower)
             except _ConstantShare:
                 request, ceilings = wanted, []
             else:
@@ -215,8 +215,9 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 return measured
 
     async def _measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        update = {"bidirectional": self._offered.ways.bidirectional, "sent_share": self._shares.share_of(request.size)}
-        request = request.model_copy(update=update)
+        request = request.replace(
+            bidirectional=self._offered.ways.bidirectional, sent_share=self._shares.share_of(request.size)
+        )
         try:
             trial, disturbed = await self.sample(point, request)
         except CeilingReached as reached:
@@ -233,7 +234,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         if share == 1.0 or load is None or request.frames is not None or _has_loads(request):
             return request
         most = self.line_rate_frames_per_s(request.size) * self.most_line_rates
-        return request.model_copy(update={"load_frames_per_s": min(load / share, max(load, most))})
+        return request.replace(load_frames_per_s=min(load / share, max(load, most)))
 
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
@@ -248,7 +249,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
             nonlocal traffic_ns
             update: dict[str, Any] = {"load_frames_per_s": load_frames_per_s, "duration_s": duration_s}
             update |= {"bidirectional": self._offered.ways.bidirectional, "adjusts": True}
-            trial, _ = await self.sample(point, request.model_copy(update=update), repeats=False)
+            trial, _ = await self.sample(point, request.replace(**update), repeats=False)
             self._shares.note_trial(trial)
             self._trials[trial.id] = trial
             traffic_ns += trial.reading.transmit_ns
@@ -315,7 +316,7 @@ def _say_share(result: Result, trials: Iterable[Trial]) -> Result:
     said = describe_share(share)
     if share == 1.0 or any(said in text for text in result.disturbances):
         return result
-    return result.model_copy(update={"disturbances": (*result.disturbances, said)})
+    return result.replace(disturbances=(*result.disturbances, said))
 
 
 def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
@@ -343,7 +344,7 @@ def _has_loads(request: TrialRequest) -> bool:
 def _without_shares(result: Result) -> Result:
     """Without its rates' shares of a line rate that no line has."""
     kept = {name: value for name, value in result.values.items() if not name.endswith("_percent_of_line_rate")}
-    return result.model_copy(update={"values": kept})
+    return result.replace(values=kept)
 
 
 OVERTIME: Final = 1.001

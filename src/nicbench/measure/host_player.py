@@ -253,7 +253,7 @@ class HostPlayer(Player):
                 told.append(outcome)
                 continue
             where = await file_system_at(self._ends[job.client].host, job.ask.frames.directory)
-            told.append(outcome.model_copy(update={"file_system": where}))
+            told.append(outcome.replace(file_system=where))
         return tuple(told)
 
     async def keep(self, one: Round) -> None:

@@ -129,7 +129,7 @@ class Learner:
         """One attempt; ``before`` counts the frames of each flow that were sent already."""
         setup, frames = self._setup, 2**attempt
         learnt = await setup.tester.teach(slot.number, request, setup.addressing, frames)
-        return tuple(each.model_copy(update={"frames_per_flow": before + frames}) for each in learnt)
+        return tuple(each.replace(frames_per_flow=before + frames) for each in learnt)
 
     async def _teach_rest(
         self, slot: Slot, request: TrialRequest, learnt: tuple[LearntFlows, ...]
@@ -176,7 +176,7 @@ class Learner:
             if request.purpose not in OF_THE_TESTER:
                 with contextlib.suppress(NicbenchError):  # what cannot be mended yet shows in that nothing comes back
                     await self._setup.dut.mend()
-            patient = request.model_copy(update={"settle_s": max(request.settle_s, wait_s)})
+            patient = request.replace(settle_s=max(request.settle_s, wait_s))
             if not (silent := await self._silent_ways(slot, patient)):
                 await self._tell_late(slot, request, patient)
                 return _Proof.CAME_BACK
@@ -212,7 +212,7 @@ class Learner:
         if request.frame_bytes in self._too_long:
             request = self._with_smallest_frames(request)
         for wait_s in self._patience.waits_behind(request):
-            silent = await self._silent_ways(slot, request.model_copy(update={"settle_s": wait_s}))
+            silent = await self._silent_ways(slot, request.replace(settle_s=wait_s))
             if not silent:
                 return None
         return f"nothing came back any more {self._words_of(silent)}, also after the trial"
@@ -222,7 +222,7 @@ class Learner:
         return ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(ways))
 
     def _with_smallest_frames(self, request: TrialRequest) -> TrialRequest:
-        return request.model_copy(update={"frame_bytes": self._setup.smallest_frame_bytes, "mix": None})
+        return request.replace(frame_bytes=self._setup.smallest_frame_bytes, mix=None)
 
     async def _silent_ways(self, slot: Slot, request: TrialRequest) -> frozenset[Way]:
         """Sends a few learning frames, and gives the ways of the trial on which none came back."""
@@ -241,7 +241,7 @@ class Learner:
         if request.frame_bytes == smallest:
             return False
         proof = self._with_smallest_frames(request)
-        again = request.model_copy(update={"settle_s": 2.0 * request.settle_s})
+        again = request.replace(settle_s=2.0 * request.settle_s)
         if await self._silent_ways(slot, proof) or not await self._silent_ways(slot, again):
             return False  # a path that comes back just now, or slowly, is asked once more for the trial's size
         if request.frame_bytes not in self._too_long:
@@ -263,7 +263,7 @@ def add_unlearnt(result: Result, trials: Iterable[Trial], port_names: tuple[str,
             said[f"{each.say(port_names)}, as learning frames showed"] = None
         if each.unsent:
             said[each.say_unsent(port_names)] = None
-    return result.model_copy(update={"disturbances": (*result.disturbances, *said)}) if said else result
+    return result.replace(disturbances=(*result.disturbances, *said)) if said else result
 
 
 def _silent_ways(learnt: Iterable[LearntFlows]) -> frozenset[Way]:

@@ -170,9 +170,9 @@ def ports_of(connection: Connection, bonds: tuple[BondObservation, ...], lost: f
 
 def _predict_without(bond: Bond, connection: Connection, lost: frozenset[str]) -> str | None:
     """As the driver computes it over the ports that are left."""
-    left = tuple(port.model_copy(update={"usable": False}) if port.name in lost else port for port in bond.ports)
+    left = tuple(port.replace(usable=False) if port.name in lost else port for port in bond.ports)
     try:
-        return port_of(bond.model_copy(update={"ports": left}), connection, arithmetics(bond.kernel)[0])
+        return port_of(bond.replace(ports=left), connection, arithmetics(bond.kernel)[0])
     except UnpredictableError:
         return None
 

@@ -33,7 +33,7 @@ def leave_out(seen: PathChanges | None, kinds: Collection[ChangeKind]) -> PathCh
     """Returns the changes without those of these kinds, which are known to be made on purpose."""
     if seen is None or not kinds:
         return seen
-    return seen.model_copy(update={"changes": tuple(each for each in seen.changes if each.kind not in kinds)})
+    return seen.replace(changes=tuple(each for each in seen.changes if each.kind not in kinds))
 
 
 def leave_out_programs(seen: PathChanges | None, devices: Collection[str]) -> PathChanges | None:
@@ -41,7 +41,7 @@ def leave_out_programs(seen: PathChanges | None, devices: Collection[str]) -> Pa
     if seen is None or not devices:
         return seen
     kept = (each for each in seen.changes if each.kind is not ChangeKind.XDP or each.device not in devices)
-    return seen.model_copy(update={"changes": tuple(kept)})
+    return seen.replace(changes=tuple(kept))
 
 
 def find_changes(seen: PathChanges | None) -> Iterator[Finding]:

@@ -42,11 +42,11 @@ class Patience:
 
     def settle(self, request: TrialRequest) -> TrialRequest:
         """Returns the request with as long a settle time as learning frames need."""
-        return request.model_copy(update={"settle_s": max(request.settle_s, self.needed_s)})
+        return request.replace(settle_s=max(request.settle_s, self.needed_s))
 
     def drain(self, request: TrialRequest) -> TrialRequest:
         """Returns the request with as long a drain as its frames need."""
-        return request.model_copy(update={"drain_s": max(request.drain_s, self.needed_s)})
+        return request.replace(drain_s=max(request.drain_s, self.needed_s))
 
     def waits_behind(self, request: TrialRequest) -> tuple[float, ...]:
         """Returns how long learning frames behind a trial are waited for, one time after the other."""

@@ -307,11 +307,10 @@ def with_rules(known: ReceiveHash, shown: str) -> ReceiveHash:
         rules = parse_flow_rules(shown)
     except ValueError:
         return known
-    update = {
-        "rules": tuple(each.rule for each in rules if each.rule is not None),
-        "other_rules": sum(each.rule is None for each in rules),
-    }
-    return known.model_copy(update=update)
+    return known.replace(
+        rules=tuple(each.rule for each in rules if each.rule is not None),
+        other_rules=sum(each.rule is None for each in rules),
+    )
 
 
 class QueueReader:
@@ -342,12 +341,12 @@ class QueueReader:
             before = await self._look()
         except NicbenchError as error:
             reading = await trial()
-            return reading.model_copy(update={"queues": QueueReading(unread=(error.message,))})
+            return reading.replace(queues=QueueReading(unread=(error.message,)))
         reading = await trial()
         try:
             after = await self._look()
         except NicbenchError as error:
-            return reading.model_copy(update={"queues": QueueReading(unread=(error.message,))})
+            return reading.replace(queues=QueueReading(unread=(error.message,)))
         pairs = zip(self._sides, before, after, strict=True)
         found = [self._compare(side, first, last, reading) for side, first, last in pairs]
         whole = QueueReading(
@@ -355,7 +354,7 @@ class QueueReader:
             cores=tuple(core for each in found for core in each.cores),
             unread=tuple(why for each in found for why in each.unread),
         )
-        return reading.model_copy(update={"queues": whole})
+        return reading.replace(queues=whole)
 
     async def _look(self) -> list[Look]:
         if not self._found:

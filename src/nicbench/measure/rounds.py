@@ -58,7 +58,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
         """Endpoints of which the bytes that passed were read before."""
 
     def request_in_turn(self, request: RoundRequest) -> RoundRequest:
-        return request.model_copy(update={"warm_up": self.log.turn.warm_up})
+        return request.replace(warm_up=self.log.turn.warm_up)
 
     def started_event(self, slot: Slot, request: RoundRequest) -> RoundBegun:
         return RoundBegun(
@@ -212,8 +212,8 @@ class LiveRoundContext(LiveContext[Round, RoundRequest]):
 def name_ended_tools(cpu: MachineCpu, request: RoundRequest) -> MachineCpu:
     """Clients have ended when processes are counted: their time bears the names of the tools that were asked for."""
     tools = ", ".join(dict.fromkeys(job.workload for job in request.jobs))
-    rows = (row.model_copy(update={"name": f"{tools} (ended)"}) if row.name == ENDED else row for row in cpu.processes)
-    return cpu.model_copy(update={"processes": tuple(rows)})
+    rows = (row.replace(name=f"{tools} (ended)") if row.name == ENDED else row for row in cpu.processes)
+    return cpu.replace(processes=tuple(rows))
 
 
 class _Watch:
@@ -245,7 +245,7 @@ def _mark_controller(cpu: MachineCpu, own_s: float, took_s: float) -> MachineCpu
     """Nicbench itself runs on the machine that is called so."""
     if cpu.machine != "local" or not cpu.cpus or took_s <= 0:
         return cpu
-    return cpu.model_copy(update={"controller": own_s / took_s / cpu.cpus})
+    return cpu.replace(controller=own_s / took_s / cpu.cpus)
 
 
 def _differences(before: Counters, after: Counters) -> dict[str, dict[str, int]]:

@@ -289,12 +289,10 @@ class LiveContext(ABC, Generic[SampleT, RequestT]):
     def complete(self, result: Result) -> Result:
         """With what no method knows of: whose turn it was."""
         turn = self._samples.log.turn
-        return result.model_copy(
-            update={
-                "id": turn.key(result.id),
-                "test": self._test.name,
-                "configuration": turn.configuration,
-                "run": turn.run,
-                "warm_up": turn.warm_up,
-            }
+        return result.replace(
+            id=turn.key(result.id),
+            test=self._test.name,
+            configuration=turn.configuration,
+            run=turn.run,
+            warm_up=turn.warm_up,
         )

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nicbench.core.dut_work import DutWork
 from nicbench.core.trial import Purpose, Reading
@@ -89,7 +90,7 @@ class Surroundings:
         counters, view_of = (before.counters, after.counters), self._ledger.view_of_port
         reading = add_ledger(reading, before.dut.drops, after.dut.drops, counters, view_of, receivers)
         reading = add_left_to_kernel(reading, before.dut.left, after.dut.left)
-        update: dict[str, object] = {
+        update: dict[str, Any] = {
             "dut_waiting_share": _waiting_share(before.dut, after.dut),
             "dut_queues": _subtract(before.dut.queues, after.dut.queues),
             "changes": leave_out(reading.changes if changes is None else changes, self._dut.changes_itself),
@@ -98,7 +99,7 @@ class Surroundings:
             update["machine"] = compare(before.hardware, after.hardware)
         if before.dut.work is not None and after.dut.work is not None:
             update["dut_work"] = after.dut.work.subtract(before.dut.work)
-        return reading.model_copy(update=update)
+        return reading.replace(**update)
 
     async def _look(self, purpose: Purpose) -> Look:
         """Reads all at once, the DUT by one question after the other: it may be a process that answers in turn."""

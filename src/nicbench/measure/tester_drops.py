@@ -29,7 +29,7 @@ def arriving_drops(reading: Reading) -> TesterDrops:
     """
     overruns = sum(port.receive_overrun or 0 for port in reading.ports)
     found = _drops(reading, sending=False)
-    return found.model_copy(update={"frames": max(0, found.frames - overruns)})
+    return found.replace(frames=max(0, found.frames - overruns))
 
 
 def leaving_drops(reading: Reading) -> TesterDrops:

@@ -26,8 +26,8 @@ def add_cpu_notes(
         figures = outcome.figures
         notes = () if figures is None else tuple(_notes(job, figures, by_machine, machines))
         if figures is not None and notes:
-            figures = figures.model_copy(update={"notes": (*figures.notes, *notes)})
-            outcome = outcome.model_copy(update={"figures": figures})
+            figures = figures.replace(notes=(*figures.notes, *notes))
+            outcome = outcome.replace(figures=figures)
         told.append(outcome)
     return tuple(told)
 

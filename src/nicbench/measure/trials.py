@@ -100,7 +100,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
                 raise dead_dut_error(failure, place, error) from error
             raise
         longer_s = request.drain_s if request.drain_s > asked.drain_s else None
-        reading = reading.model_copy(update={"learning": learnt, "drain_s": longer_s})
+        reading = reading.replace(learning=learnt, drain_s=longer_s)
         if (failure := await dut.failure()) is not None:
             return reading, failure
         receivers = self._receivers(request)
@@ -131,7 +131,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         if meter is None:
             return await tester.trial(slot.number, request, addressing)
         reading = await tester.trial(slot.number, request, addressing, meter.during(slot.number, request))
-        return reading.model_copy(update={"power": meter.of_trial(slot.number, request, reading)})
+        return reading.replace(power=meter.of_trial(slot.number, request, reading))
 
     def _receivers(self, request: TrialRequest) -> set[int]:
         """The ports at which frames of the trial are to arrive."""
@@ -149,7 +149,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             when[1] = time.monotonic() - transmission
 
         reading = await self._setup.tester.trial(slot.number, request, self._setup.addressing, interrupt)
-        return reading.model_copy(update={"interrupted": InterruptionTimes(began_s=when[0], ended_s=when[1])})
+        return reading.replace(interrupted=InterruptionTimes(began_s=when[0], ended_s=when[1]))
 
     @property
     def ports(self) -> int:

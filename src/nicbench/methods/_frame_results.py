@@ -240,7 +240,7 @@ def _result(test: str | None, point: tuple[str, str | None, int], ran: FilmRun) 
     configuration, direction, instances = point
     values = {SUM: ran.figures.sum_frames_per_s}
     if ran.whole is not None:
-        return ran.whole.model_copy(update={"values": {**ran.whole.values, **values}, "scope": SCOPE})
+        return ran.whole.replace(values={**ran.whole.values, **values}, scope=SCOPE)
     first = next(one for one in ran.instances if one is not None)
     place: dict[str, Any] = {"part": RUNS, **({"direction": direction} if direction else {}), "instances": instances}
     return Result(

@@ -57,8 +57,8 @@ def interval_columns(column: ImportColumn) -> tuple[ImportColumn, ...]:
     parts = []
     for part in ("lower", "upper"):
         names = tuple(f"{name} {part}" for name in (column.name, *column.also))
-        parts.append(column.model_copy(update={"bound": part, "name": names[0], "also": names[1:]}))
-    return (column.model_copy(update={"bound": "value"}), *parts)
+        parts.append(column.replace(bound=part, name=names[0], also=names[1:]))
+    return (column.replace(bound="value"), *parts)
 
 
 ALL_PORTS: Final = "all"

@@ -68,7 +68,7 @@ class PlacedContext:
             one = _not_played(point, request, len(self.unplaced), why)
             self.unplaced[one.id] = why
             return one, False
-        placed = request.model_copy(update={"jobs": self._place_jobs(request)})
+        placed = request.replace(jobs=self._place_jobs(request))
         told = {**point, "nodes": self._where, "memory_loads": self._memory_loads}
         one, marked = await self._outer.play(told, placed)
         kept, text = pinning_of(one, self._layout.nodes)
@@ -96,9 +96,7 @@ class PlacedContext:
     def _place_jobs(self, request: RoundRequest) -> tuple[Job, ...]:
         turns = {port: cycle(self._layout.nodes_for(self._where, port)) for port in self._layout.node_of_port}
         jobs = tuple(
-            job.model_copy(update={"server_placement": _placement_at(next(turns[job.server]))})
-            if job.server in turns
-            else job
+            job.replace(server_placement=_placement_at(next(turns[job.server]))) if job.server in turns else job
             for job in request.jobs
         )
         return (*jobs, *self._load_memory(request))

@@ -204,7 +204,7 @@ TABLES: Final = (
                 x=_MESSAGE,
                 y=(
                     Column(value=_MEDIAN.value, head="Latency, median"),
-                    *(column.model_copy(update={"head": f"Latency, {column.head}"}) for column in _HIGH[:2]),
+                    *(column.replace(head=f"Latency, {column.head}") for column in _HIGH[:2]),
                 ),
                 lines=(_TRANSPORT, _LOAD),
                 each=_PORT,

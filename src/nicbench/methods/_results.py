@@ -212,7 +212,7 @@ def bounded_unless(disturbed: object, found: Bounded) -> Bounded:
     if not disturbed or (found.limited_by is not LimitedBy.DUT and found.upper is None):
         return found
     reason = found.reason_null and f"trials were disturbed: {found.reason_null}"
-    return found.model_copy(update={"upper": None, "limited_by": None, "reason_null": reason})
+    return found.replace(upper=None, limited_by=None, reason_null=reason)
 
 
 def sending_ports(trial: Trial) -> int:

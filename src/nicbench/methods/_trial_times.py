@@ -90,7 +90,7 @@ class TrialTimes(Frozen):
         if frames is None or load_frames_per_s * self.duration < frames:
             return request
         long_enough_s = min(self.duration, _SLACK * frames / load_frames_per_s)
-        return request.model_copy(update={"frames": frames, "duration_s": long_enough_s})
+        return request.replace(frames=frames, duration_s=long_enough_s)
 
     def estimate_s(self, trials: int) -> float:
         """Returns the time that a number of trials take: learning frames, settle, transmission, drain, settle."""

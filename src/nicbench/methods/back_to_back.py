@@ -185,7 +185,7 @@ class BackToBack(FrameMethod):
             load = bursts.load_frames_per_s
             times = TrialTimes(duration=max(0.001, frames / load), **self.options.trial.model_dump())
             request = times.request(size, load, Purpose.BURST)
-            trial, disturbed = await context.measure(parameters, request.model_copy(update={"frames": frames}))
+            trial, disturbed = await context.measure(parameters, request.replace(frames=frames))
             bursts.add(trial, disturbed)
             if trial.reading.counts.failed == 0:
                 return True

@@ -293,7 +293,7 @@ class Method(DescribedPlugin, ABC):
         tables = sorted(tables_of(cls), key=lambda table: table.part != result.parameters.get("part"))
         every = (column for table in tables for column in cls.table_for(table, (result,), {}).columns)
         column = next((column for column in every if column.value == name), None)
-        return column if column is None or column.name is None else column.model_copy(update={"head": column.name})
+        return column if column is None or column.name is None else column.replace(head=column.name)
 
     @classmethod
     def describe_circumstances(cls, parameters: Mapping[str, Any]) -> str:

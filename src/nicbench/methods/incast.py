@@ -331,8 +331,8 @@ class Incast(RoundMethod):
         Each figure then has a line for each adapter, as published; of one adapter, a line for each size.
         """
         if len({result.parameters.get("configuration") for result in results}) > 1:
-            plots = tuple(plot.model_copy(update={"lines": (), "each": _SIZE}) for plot in table.plots)
-            table = table.model_copy(update={"plots": plots})
+            plots = tuple(plot.replace(lines=(), each=_SIZE) for plot in table.plots)
+            table = table.replace(plots=plots)
         if {result.parameters["transport"] for result in results} != {"rdma"}:
             return table
         return ResultTable.model_validate(_with_head(table.model_dump(), _STREAMS.value, "Queue pairs a sender"))

@@ -138,7 +138,7 @@ class Latency(FrameMethod):
             "RFC 8219 section 7.3.1 takes the median PDV of 20"
         )
         # How long the trial lasts is said above, by this section.
-        pauses = options.trial.model_copy(update={"duration": 120.0}).deviations()
+        pauses = options.trial.replace(duration=120.0).deviations()
         runs = (
             "latency runs from handing a frame to the port to taking it from the port, RFC 1242 section 3.8 from its "
             "last bit in to its first bit out"
@@ -235,9 +235,9 @@ class Latency(FrameMethod):
             ),
             sentences=_SENTENCES,
             overview=(
-                _LOST.model_copy(update={"name": "lost, latency test", "is_main": True, "better": "lower"}),
+                _LOST.replace(name="lost, latency test", is_main=True, better="lower"),
                 *(column for column in _COLUMNS if column.is_main),
-                own.model_copy(update={"head": "tester's own p50", "is_minor": True}),
+                own.replace(head="tester's own p50", is_minor=True),
             ),
             times_frames=True,
             notes=(LOWERED_NOTE, BROADCASTS_NOTE),
@@ -247,7 +247,7 @@ class Latency(FrameMethod):
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
         """Adds a table of the frames that a neighbour on the DUT's core may have delayed, where there were any."""
         values = frozenset(name for result in results for name in result.values)
-        return table.model_copy(update={"further": by_core_table(table.columns[0], values)})
+        return table.replace(further=by_core_table(table.columns[0], values))
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:

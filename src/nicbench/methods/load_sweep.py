@@ -116,7 +116,7 @@ class LoadSweep(FrameMethod):
             title="Load sweep",
             caption=f"The share of the offered frames that came back intact. {HOW_IT_IS_CHECKED}",
             columns=(
-                *(_SIZE, _LOAD, _MODE, _PORTS.model_copy(update={"unit": None}), _RETURNED),
+                *(_SIZE, _LOAD, _MODE, _PORTS.replace(unit=None), _RETURNED),
                 *(column for column in COLUMNS if column.value != _RETURNED.value),
             ),
             sentences=("returns {returned_percent} of {size} frames intact at {load_percent}",),

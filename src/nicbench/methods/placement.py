@@ -123,11 +123,11 @@ class PlacementMethod(RoundMethod):
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Yields the misfits of the inner test."""
         for one in self._inner().find_misfits(clients, hosts):
-            yield one.model_copy(update={"option": ("of", *one.option)})
+            yield one.replace(option=("of", *one.option))
 
     def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
         for one in self._inner().find_bond_misfits(links):
-            yield one.model_copy(update={"option": ("of", *one.option)})
+            yield one.replace(option=("of", *one.option))
 
     def objection(self, context: RoundContext) -> Objection | None:
         nodes = context.nodes
@@ -300,12 +300,12 @@ class PlacementMethod(RoundMethod):
         bars = table.bars
         if bars is not None and any(_RATE in result.values for result in results):
             rate = next(column for column in table.columns if column.value == _RATE)
-            bars = bars.model_copy(update={"y": rate})
+            bars = bars.replace(y=rate)
         columns, caption = table.columns, table.caption
         every = {result.parameters.get(_TRAFFIC.value) for result in results}
         if len(every) == 1 and bars is not None:
             columns = tuple(column for column in columns if column != _TRAFFIC)
-            bars = bars.model_copy(update={"lines": tuple(line for line in bars.lines if line != _TRAFFIC)})
+            bars = bars.replace(lines=tuple(line for line in bars.lines if line != _TRAFFIC))
             caption = f"{caption} Traffic: {said}." if (said := every.pop()) else caption
         changes = tuple(text for text in table.sentences if "change_percent" in text)
         if any(isinstance(value, Spread) for result in results for value in result.values.values()):
@@ -316,7 +316,7 @@ class PlacementMethod(RoundMethod):
             columns = tuple(column for column in columns if column.head != _CHANGE_HEAD)
             caption = f"{caption} Of one run no change in percent is printed: several (`runs`) give intervals."
             sentences = tuple(text for text in table.sentences if text not in changes)
-        return table.model_copy(update={"columns": columns, "caption": caption, "sentences": sentences, "bars": bars})
+        return table.replace(columns=columns, caption=caption, sentences=sentences, bars=bars)
 
 
 def _change_of(value: str) -> Column:

@@ -151,7 +151,7 @@ class RequestResponse(RoundMethod):
         self, probe: EndpointFacts, senders: list[EndpointFacts], ask: JobSpec, load: Load | None
     ) -> RoundRequest:
         measured = jobs_of([probe], self.options.workload, ask)
-        jobs = tuple(job.model_copy(update={"role": "probe"}) for job in measured)
+        jobs = tuple(job.replace(role="probe") for job in measured)
         if load is not None:
             jobs += jobs_of(senders, load.workload, load.job_spec(self.options.duration), first=len(jobs))
         return RoundRequest(jobs=jobs, duration_s=self._round_s(load))

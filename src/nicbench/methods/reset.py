@@ -115,7 +115,7 @@ class Reset(FrameMethod):
             ),
         )
         # The section asks for no length of a trial: it lasts until frames come back.
-        pauses = options.trial.model_copy(update={"duration": 60.0}).deviations()
+        pauses = options.trial.replace(duration=60.0).deviations()
         return (
             *pauses,
             *(text for falls_short, text in said if falls_short),
@@ -137,7 +137,7 @@ class Reset(FrameMethod):
             timeout_s=times.duration + times.drain + times.settle,
         )
         request = times.request(size, throughput.value, Purpose.RESET)
-        request = request.model_copy(update={"interruption": interruption})
+        request = request.replace(interruption=interruption)
         made = await repeat_trial(context, size, request, self.options.repetitions)
         readings = made.readings
         values: Values = {

@@ -351,7 +351,7 @@ def _rename(what: str, result: Result) -> Result:
     """Returns the result with the interval renamed for the terminal: "worst: 7"."""
     values = {name: value for name, value in result.values.items() if name != "interval"}
     parameters = {**result.parameters, "interval": f"{what}: {_interval(result)}"}
-    return result.model_copy(update={"parameters": parameters, "values": values})
+    return result.replace(parameters=parameters, values=values)
 
 
 def _microseconds(nanoseconds: float | None) -> float | None:

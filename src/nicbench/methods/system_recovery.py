@@ -140,7 +140,7 @@ class SystemRecovery(FrameMethod):
             ),
         )
         request = self._times().request(size, overload, Purpose.RECOVERY)
-        request = request.model_copy(update={"phases": phases})
+        request = request.replace(phases=phases)
         made = await repeat_trial(context, size, request, self.options.repetitions)
         values: Values = {
             "throughput_frames_per_s": throughput.value,
@@ -153,7 +153,7 @@ class SystemRecovery(FrameMethod):
         result = self._result(size, {**values, "overload": overloaded}, made)
         if all(_lost_in_overload(reading) > 0 for reading in made.readings):
             return result
-        return result.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
+        return result.replace(verdict=ResultVerdict.INCOMPLETE)
 
     def _times(self) -> TrialTimes:
         times = self.options.trial

@@ -118,8 +118,8 @@ class Throughput(FrameMethod):
         """Returns options without a validation trial unless one is given, as a lab on one machine is for quick runs."""
         if not isinstance(options, cls.Options) or "validation" in options.search.model_fields_set:
             return options
-        search = options.search.model_copy(update={"validation": 0.0})
-        return options.model_copy(update={"search": search})
+        search = options.search.replace(validation=0.0)
+        return options.replace(search=search)
 
     def expected_s(self) -> float:
         share = EXPECTED_TRIALS / TRIALS_IN_TIME if self.options.search.kind == "guided" else 1.0
@@ -131,7 +131,7 @@ class Throughput(FrameMethod):
         time_s = search.time_s(trial, self.points())
         if time_s is not None:
             return time_s
-        longest = trial.model_copy(update={"duration": search.validation_s(trial.duration) or trial.duration})
+        longest = trial.replace(duration=search.validation_s(trial.duration) or trial.duration)
         return longest.estimate_s(self.points() * search.maximum_trials)
 
     def deviations(self) -> tuple[str, ...]:
@@ -219,14 +219,12 @@ class Throughput(FrameMethod):
             *((zero_loss(lossless),) if lossless and has_lossless else ()),
             in_bits(goals),
         )
-        return table.model_copy(
-            update={
-                "caption": caption,
-                "columns": (FRAME, *(column for goal in goals for column in columns_of(goal)), LINE_RATE_COLUMN),
-                "rates": SearchedRates(goals=goals, line_rate=LINE_RATE_COLUMN.value, ceiling=CEILING.value),
-                "further": further,
-                "overview": (*(column for goal in goals for column in overview_of(goal)), CEILING),
-            }
+        return table.replace(
+            caption=caption,
+            columns=(FRAME, *(column for goal in goals for column in columns_of(goal)), LINE_RATE_COLUMN),
+            rates=SearchedRates(goals=goals, line_rate=LINE_RATE_COLUMN.value, ceiling=CEILING.value),
+            further=further,
+            overview=(*(column for goal in goals for column in overview_of(goal)), CEILING),
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:

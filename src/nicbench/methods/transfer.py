@@ -236,7 +236,7 @@ def _sizes(ask: JobSpec) -> dict[str, Any]:
 
 
 def _with_files(ask: JobSpec, source: str | None, sink: str | None) -> JobSpec:
-    return ask.model_copy(update={"source_file": source, "sink_file": sink})
+    return ask.replace(source_file=source, sink_file=sink)
 
 
 def _ends(context: RoundContext, ask: JobSpec, client: EndpointFacts) -> tuple[EndpointFacts, EndpointFacts]:

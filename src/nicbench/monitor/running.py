@@ -468,17 +468,15 @@ def add_users(cpu: MachineCpu, before: Census | None, after: Census | None) -> M
     use = None if before is None or after is None else tell_apart(before, after)
     if use is None:
         return cpu
-    return cpu.model_copy(
-        update={
-            "counted_s": use.counted_s,
-            "own": use.own,
-            "kernel": use.kernel,
-            "nicbench": use.nicbench,
-            "strangers": use.strangers,
-            "idle": use.idle,
-            "pressure": use.pressure,
-            "processes": use.rows,
-        }
+    return cpu.replace(
+        counted_s=use.counted_s,
+        own=use.own,
+        kernel=use.kernel,
+        nicbench=use.nicbench,
+        strangers=use.strangers,
+        idle=use.idle,
+        pressure=use.pressure,
+        processes=use.rows,
     )
 
 

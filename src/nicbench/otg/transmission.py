@@ -78,9 +78,7 @@ class Transmission:
         evidence = Evidence.of(reading, dut_cpus=self._dut_cpus(), peer_failure=broken)
         verdict = judge(evidence, bed.thresholds)
         late = self._late(sent) if reading.health.longest_gap_ns is None else ()
-        return await self._keep(
-            sent, tally.ports, reading, verdict.model_copy(update={"findings": (*late, *verdict.findings)})
-        )
+        return await self._keep(sent, tally.ports, reading, verdict.replace(findings=(*late, *verdict.findings)))
 
     async def abandon(self, last: Tally | None, error: NicbenchError) -> None:
         """Publishes what was counted ``last``, where it could not be finished; the verdict says why.
@@ -91,7 +89,7 @@ class Transmission:
         await bed.monitors.end_trial()
         if self._is_kept:
             return
-        counted = None if last is None else last.model_copy(update={"flows": self._flows_of(last)})
+        counted = None if last is None else last.replace(flows=self._flows_of(last))
         sent = self._earlier if counted is None else self._sent(counted)
         if not sent:
             text = f"transmission {self.number} was cut off before anything was counted: {error.message}"

@@ -232,8 +232,7 @@ def _name_by_turns(results: Iterable[Result], compared: Comparison | None) -> tu
     if compared.runs == 1 and not compared.warm_ups:
         return tuple(results)
     return tuple(
-        result.model_copy(update={"configuration": turn_name(result.configuration, result.run, compared)})
-        for result in results
+        result.replace(configuration=turn_name(result.configuration, result.run, compared)) for result in results
     )
 
 

@@ -58,7 +58,7 @@ def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = Non
     decisive = results if among is None else among(grid.cell)
     if grid.each is not None and len({_path(result, grid.across) for result in results}) == 1:
         # Many tables with one column each are better shown as one table with a column for each.
-        grid = grid.model_copy(update={"across": (*grid.across, grid.each), "each": None})
+        grid = grid.replace(across=(*grid.across, grid.each), each=None)
     groups: dict[str | None, list[Result]] = {}
     for result in results:
         title = with_unit(grid.each, text_of(grid.each, result)) if grid.each else None

@@ -71,7 +71,7 @@ def _in_one_unit(column: Column, results: Iterable[Result]) -> Column:
         (abs(number) for result in results if (number := number_in(result, column.value)) is not None), default=0.0
     )
     form = suitable_form(column.form, most)
-    return column if form == column.form else column.model_copy(update={"form": form, "unit": SCALES[form].unit})
+    return column if form == column.form else column.replace(form=form, unit=SCALES[form].unit)
 
 
 def _tells(found: HeatMap) -> bool:

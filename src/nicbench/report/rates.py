@@ -151,7 +151,7 @@ def _claims_of(
     first = results[0]
     for added in ((CONFIGURATION,), (CONFIGURATION, "size")):  # tables add the size where results do not have it
         given = {name: value for name, value in first.parameters.items() if name not in added}
-        found = statistics.of(point_of(first.model_copy(update={"parameters": given}), {first.id: test}), goal.value)
+        found = statistics.of(point_of(first.replace(parameters=given), {first.id: test}), goal.value)
         if found:
             return found
     return ()

@@ -153,7 +153,7 @@ def _with_table_values(method: type[Method], result: Result, trials: Mapping[str
     values = {**method.table_values(result, trials), **result.values}
     label = label_of(result.parameters)
     size = {} if label is None else {"size": label}
-    return result.model_copy(update={"values": values, "parameters": {**size, **result.parameters}})
+    return result.replace(values=values, parameters={**size, **result.parameters})
 
 
 def _fit(
@@ -166,22 +166,19 @@ def _fit(
     """Returns the table adapted to these results: words, columns, and units that suit their magnitudes."""
     imports = method.imports() if results[0].imported else None
     if imports is not None:  # somebody else measured: how nicbench measures is not said
-        told = {"caption": imports.caption or table.title, "notes": (), "clean_sentence": None, "statement": None}
-        table = table.model_copy(update=told)
+        table = table.replace(caption=imports.caption or table.title, notes=(), clean_sentence=None, statement=None)
     table = _with_column(method.table_for(table, results, options), beside)
-    table = table.model_copy(
-        update={
-            "columns": _known_columns(table.columns, results, imported=imports is not None),
-            "further": tuple(
-                one.model_copy(update={"columns": _known_columns(one.columns, results, imported=imports is not None)})
-                for one in table.further
-            ),
-        }
+    table = table.replace(
+        columns=_known_columns(table.columns, results, imported=imports is not None),
+        further=tuple(
+            one.replace(columns=_known_columns(one.columns, results, imported=imports is not None))
+            for one in table.further
+        ),
     )
     if imports is not None:
         names = {column.value for column in table.columns} | {LOAD}
         said = tuple(text for text in table.sentences if names_in(text) <= names)
-        table = table.model_copy(update={"sentences": said})
+        table = table.replace(sentences=said)
     return scale_units(fill_in(table, results[0].parameters), results)
 
 
@@ -258,7 +255,7 @@ _CONFIGURATION: Final = Column(value=CONFIGURATION, head="Configuration", form="
 def _with_configuration(result: Result) -> Result:
     """Returns the result with its configuration as a parameter, which tables can show."""
     parameters = {**result.parameters, CONFIGURATION: result.configuration}
-    return result.model_copy(update={"parameters": parameters, "configuration": DEFAULT})
+    return result.replace(parameters=parameters, configuration=DEFAULT)
 
 
 def configuration_of(result: Result) -> str:
@@ -275,18 +272,19 @@ def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
     first, *rest = table.columns
     caption = f"{table.caption} {table.caption_beside}".strip()
     grid = table.grid and compared_grid(table.grid, column)
-    curve = table.curve and table.curve.model_copy(update={"lines": (*table.curve.lines, column)})
-    bars = table.bars and table.bars.model_copy(update={"lines": (*table.bars.lines, column)})
-    plots = tuple(plot.model_copy(update={"lines": (*plot.lines, column)}) for plot in table.plots)
-    more = {"grid": grid, "curve": curve, "bars": bars, "plots": plots, "caption": caption}
-    return table.model_copy(update={"columns": (first, column, *rest), **more})
+    curve = table.curve and table.curve.replace(lines=(*table.curve.lines, column))
+    bars = table.bars and table.bars.replace(lines=(*table.bars.lines, column))
+    plots = tuple(plot.replace(lines=(*plot.lines, column)) for plot in table.plots)
+    return table.replace(
+        columns=(first, column, *rest), grid=grid, curve=curve, bars=bars, plots=plots, caption=caption
+    )
 
 
 def compared_grid(grid: Grid, column: Column) -> Grid:
     """Returns the grid with the configurations as its rows, or as the last level above its columns."""
     if grid.compares_rows:
-        return grid.model_copy(update={"rows": column, "across": (grid.rows, *grid.across)})
-    return grid.model_copy(update={"across": (*grid.across, column)})
+        return grid.replace(rows=column, across=(grid.rows, *grid.across))
+    return grid.replace(across=(*grid.across, column))
 
 
 def with_tables() -> frozenset[str]:

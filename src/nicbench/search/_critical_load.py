@@ -111,8 +111,7 @@ class CriticalLoadSearch(Search):
                 break
             most = max(limits.minimum_load_frames_per_s, reachable_frames_per_s(samples, limits))
             if most < limits.maximum_load_frames_per_s:
-                found = {"maximum_load_frames_per_s": most, "maximum_limited_by": LimitedBy.TESTER}
-                limits = limits.model_copy(update=found)
+                limits = limits.replace(maximum_load_frames_per_s=most, maximum_limited_by=LimitedBy.TESTER)
             samples.append(measure(next_load(samples, self.estimates, goal, limits), duration_s))
             self.estimates.append(_update(posteriors, samples[-1], goal, spent_s, len(samples)))
             if _is_dead(samples, limits):
@@ -127,7 +126,7 @@ class CriticalLoadSearch(Search):
             nothing = Bounded(value=None, n=len(samples), reason_null="the run was interrupted before an estimate")
             return {goal.name: Outcome(goal=goal.name, rate=nothing, is_settled=False, ended=Ended.STOPPED)}
         outcome = outcome_of(samples, self.estimates, goal, limits)
-        return {goal.name: outcome.model_copy(update={"is_settled": False, "ended": Ended.STOPPED})}
+        return {goal.name: outcome.replace(is_settled=False, ended=Ended.STOPPED)}
 
 
 def next_load(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> float:

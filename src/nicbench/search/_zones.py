@@ -430,7 +430,7 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits, ended: End
         some=_find_some(zones),
         half=find_half(zones) if zones.every else None,
         shared_core=_is_core_shared(zones),
-        queue=find_queue(samples, goal, limits) if zones.every else None,
+        queue=find_queue(samples, goal, limits),
     )
     return Outcome(
         goal=goal.name,

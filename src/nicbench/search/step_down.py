@@ -53,7 +53,7 @@ class StepDown(DrivenSearch):
         """Runs the search as the base does; without refinement, an interval of one step is narrow enough."""
         if not self._steps.refine:
             coarse = (self._steps.step + SENT * limits.precision) * limits.maximum_load_frames_per_s
-            limits = limits.model_copy(update={"step_frames_per_s": coarse})
+            limits = limits.replace(step_frames_per_s=coarse)
         return super().run(measure, goals, limits)
 
     def drive(self, recorder: Recorder, goals: Sequence[Goal]) -> None:

@@ -102,14 +102,14 @@ def plan_of_turns(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
         first = plan
     else:
         first, others[plan.configuration] = earlier, plan
-    shared = {
-        "compared": names if len(names) > 1 else (),
-        "axes": bench.axes,
-        "differences": list_differences(bench),
-        "turns": turns,
-        "runs": bench.runs,
-    }
-    return first.model_copy(update={"others": tuple(others.values()), **shared})
+    return first.replace(
+        others=tuple(others.values()),
+        compared=names if len(names) > 1 else (),
+        axes=bench.axes,
+        differences=list_differences(bench),
+        turns=turns,
+        runs=bench.runs,
+    )
 
 
 def statements_of(pattern: Pattern, ways: Ways, methods: Iterable[type[Method]] = ()) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ async def clocks_of(testbed: EndpointTestbed, bus: Bus) -> tuple[ClockOffset, ..
             (offset,) = await compare_clocks((each.host,))
             found.append(offset)
             machine = each.host.machine.name  # what stands on one machine has one clock, and one warning
-            of_machines.setdefault(machine, offset.model_copy(update={"host": machine}))
+            of_machines.setdefault(machine, offset.replace(host=machine))
         except HostError as error:
             bus.publish(Note(level="warning", text=f"the clock of {each.name} is not known: {error.message}"))
     for sentence in clock_warnings(of_machines.values()):

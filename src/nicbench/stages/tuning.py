@@ -115,7 +115,7 @@ class TunedHosts:
                     after = None
             left = one.item.find_differing(row.before or {}, after) if after is not None else {}
             not_restored = None if after is None else tuple(key for key in left if key in after)
-            self._rows[number] = row.model_copy(update={"after": after, "not_restored": not_restored})
+            self._rows[number] = row.replace(after=after, not_restored=not_restored)
         self._write()
 
     def _write(self) -> None:

@@ -176,13 +176,11 @@ def judge_bond(
     """
     seen = BondObservation(endpoint=endpoint, bond=bond, ports=ports)
     if missing is not None or not flows:
-        return seen.model_copy(update={"why": missing or "no connection was seen in the middle of the round"})
+        return seen.replace(why=missing or "no connection was seen in the middle of the round")
     try:
         candidates = arithmetics(bond.kernel)
     except UnpredictableError as error:
-        return seen.model_copy(
-            update={"flows": tuple(_unknown_flow(flow, str(error)) for flow in flows), "why": str(error)}
-        )
+        return seen.replace(flows=tuple(_unknown_flow(flow, str(error)) for flow in flows), why=str(error))
     first = _check_prediction(seen, flows, candidates[0])
     if first.confirmed is not False:
         return first
@@ -195,7 +193,7 @@ def judge_bond(
         return first
     ((arithmetic, other),) = others.values()
     taken = f"kernel {bond.kernel} hashes as Linux from {arithmetic.since} does, by its counters, not as its version"
-    return other.model_copy(update={"why": taken})
+    return other.replace(why=taken)
 
 
 def received_shares(seen: BondObservation) -> dict[str, float]:
@@ -218,7 +216,7 @@ def _check_prediction(
 ) -> BondObservation:
     predicted = tuple(_predict_flow(seen.bond, flow, arithmetic) for flow in flows)
     confirmed, why = _agreement(predicted, seen.ports)
-    return seen.model_copy(update={"flows": predicted, "confirmed": confirmed, "why": why})
+    return seen.replace(flows=predicted, confirmed=confirmed, why=why)
 
 
 def _predict_flow(bond: Bond, flow: tuple[tuple[int, ...], Connection], arithmetic: Arithmetic) -> BondFlow:

@@ -28,7 +28,10 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
 
     A percentile above which not even one frame lies is omitted: it would only repeat the maximum.
     """
-    decoded = _decode(histogram)
+    return _percentiles_of(_decode(histogram), maximum_ns)
+
+
+def _percentiles_of(decoded: Any, maximum_ns: int | None) -> dict[str, int]:
     count = decoded.get_total_count()
     recorded = _recorded_slots(decoded)
     up_to = list(accumulate(frames for _, frames in recorded))
@@ -73,12 +76,16 @@ def counts_above(histogram: str, maximum_ns: float, bounds_ns: Sequence[int]) ->
 
 
 def add_percentiles(latency: Latency) -> Latency:
-    """Returns the latency with percentiles computed from its histogram, where it has one."""
+    """Returns the latency with percentiles computed from its histogram, where it has one.
+
+    Raises ValueError where the histogram holds another number of frames than the latency counts.
+    """
     if latency.histogram is None:
         return latency
-    return latency.model_copy(
-        update={"percentiles_ns": percentiles_ns(latency.histogram, maximum_ns=latency.maximum_ns)}
-    )
+    decoded = _decode(latency.histogram)
+    if decoded.get_total_count() != latency.count:
+        raise ValueError(f"{latency.count} latencies are counted, and their histogram has {decoded.get_total_count()}")
+    return latency.replace(percentiles_ns=_percentiles_of(decoded, latency.maximum_ns))
 
 
 def merge(parts: Sequence[Latency]) -> Latency | None:

@@ -58,7 +58,7 @@ def _links(job: Job, flow: Flow, facts: Mapping[str, EndpointFacts]) -> Iterator
 
 def _only(outcome: JobOutcome, flow: Flow) -> JobOutcome:
     figures = outcome.figures
-    return outcome.model_copy(update={"figures": figures and figures.model_copy(update={"flows": (flow,)})})
+    return outcome.replace(figures=figures and figures.replace(flows=(flow,)))
 
 
 def _beyond_rate(jobs: Sequence[tuple[Job, JobOutcome]], link_bits_per_s: float, end: EndpointFacts) -> float:

@@ -130,7 +130,7 @@ def map_trial(
     if best is None:
         return None
     # What one kind proves wrong another with a wider bound cannot excuse.
-    return best.model_copy(update={"step_ns": max(one.step_ns for one in found)})
+    return best.replace(step_ns=max(one.step_ns for one in found))
 
 
 def _nearest(comparisons: Sequence[Comparison], at_ns: float) -> list[Comparison]:

@@ -131,7 +131,7 @@ def _summarise(members: Sequence[Result], runs: int, asked: Runs, main: MainValu
         disturbances=tuple(f"run {member.run}: {text}" for member in members for text in member.disturbances),
         trials=tuple(trial for member in members for trial in member.trials),
         near_tester_limit=tuple(
-            near.model_copy(update={"text": f"run {member.run}: {near.text}"})
+            near.replace(text=f"run {member.run}: {near.text}")
             for member in members
             for near in member.near_tester_limit or ()
         ),
@@ -158,8 +158,8 @@ def _add_statistics(members: Sequence[Result], over: Result, main: Sequence[str]
         if not isinstance(spread, Spread):
             known = [value for value in by_run if isinstance(value, Bounded | int | float)]
             spread = Spread.of(known, len(members))
-        values[name] = spread.model_copy(update={"statistics": found})
-    return over.model_copy(update={"values": values})
+        values[name] = spread.replace(statistics=found)
+    return over.replace(values=values)
 
 
 def _summarise_value(
@@ -180,7 +180,7 @@ def _summarise_value(
     if len(known) == runs and all(isinstance(value, Bounded) and value.passes_nothing for value in known):
         known = []
     if known and of_mean is not None:
-        return Spread.of(known, runs).model_copy(update={"of_mean": of_mean(known)})
+        return Spread.of(known, runs).replace(of_mean=of_mean(known))
     if known:
         return Spread.of(known, runs)
     bounded = [value for value in values if isinstance(value, Bounded)]
@@ -195,7 +195,7 @@ def _mean_of_runs(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:
     """Computes the interval of the mean; where some runs have no value it is never "reached"."""
     numbers = [number for value in known if (number := counted_number(value)) is not None]
     found = mean_interval(numbers, asked.confidence_ratio or 0.0, asked.until_ratio or 0.0)
-    return found if len(numbers) == runs else found.model_copy(update={"reached": False})
+    return found if len(numbers) == runs else found.replace(reached=False)
 
 
 # Whether the runs made so far are enough.

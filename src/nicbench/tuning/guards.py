@@ -157,13 +157,11 @@ class _GuardedMachine:
 
     def _record(self, record: Record) -> str:
         """As it lies there."""
-        there = record.model_copy(
-            update={
-                "run_id": posixpath.basename(self._folder),
-                "entries": tuple(self._entries),
-                "run_folder": None,
-                "owner": record.owner if self._presence is None else _owner(self._presence),
-            }
+        there = record.replace(
+            run_id=posixpath.basename(self._folder),
+            entries=tuple(self._entries),
+            run_folder=None,
+            owner=record.owner if self._presence is None else _owner(self._presence),
         )
         return there.model_dump_json(indent=1)
 

@@ -244,7 +244,7 @@ def tell_idle(run_id: str, is_idle: bool, runtime: Path = RUNTIME_FOLDER) -> Non
     try:
         holder = _holder_of(descriptor)
         if holder is not None and holder.run_id == run_id and holder.is_idle is not is_idle:
-            content = holder.model_copy(update={"is_idle": is_idle}).model_dump_json().encode()
+            content = holder.replace(is_idle=is_idle).model_dump_json().encode()
             os.ftruncate(descriptor, os.pwrite(descriptor, content, 0))
     finally:
         os.close(descriptor)

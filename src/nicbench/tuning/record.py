@@ -188,9 +188,7 @@ async def _undo_each(
             continue
         if note is not None:
             troubles[index] = note
-        finished = entry.model_copy(update={"done": True, "note": note, "after": after})
-        record = record.model_copy(
-            update={"entries": (*record.entries[:index], finished, *record.entries[index + 1 :])}
-        )
+        finished = entry.replace(done=True, note=note, after=after)
+        record = record.replace(entries=(*record.entries[:index], finished, *record.entries[index + 1 :]))
         save(record)
     return record

@@ -120,7 +120,7 @@ async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) ->
     if not os.access(path.parent, os.W_OK):
         raise NotReadyError("undoing its changes needs root", place=record.run_id, next_step="run this with sudo")
     if record.owner.boot_id != boot_id():
-        record = record.model_copy(update={"entries": await _outlasting_entries(record, runtime, make_host)})
+        record = record.replace(entries=await _outlasting_entries(record, runtime, make_host))
         if not record.entries:
             forget_record(path)
             why = (

@@ -65,7 +65,7 @@ class UndoStack(Changes):
         if not self._record.entries:
             self._claim()
         entries = (*self._record.entries, Entry(host=spec, undo=undo))
-        self._record = self._record.model_copy(update={"entries": entries})
+        self._record = self._record.replace(entries=entries)
         self._save(self._record)
         await self._guards.store_undo(self._record, host, undo)
         try:
@@ -115,7 +115,7 @@ class UndoStack(Changes):
 
     async def keep(self) -> None:
         """Lets the changes outlive this process (``nicbench lab up``); ``restore`` undoes them."""
-        self._record = self._record.model_copy(update={"kept": True})
+        self._record = self._record.replace(kept=True)
         self._save(self._record)
         await self._guards.keep(self._record)
 

@@ -334,7 +334,7 @@ async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> Tun
     except (CannotSetError, HostError) as error:
         reason = f"asked for {values_in_words(to_change)}: {error.message if isinstance(error, HostError) else error}"
     reason += await _put_back(one, old, entailed)
-    return row.model_copy(update={"outcome": _when_it_fails(one), "reason": reason})
+    return row.replace(outcome=_when_it_fails(one), reason=reason)
 
 
 async def _put_back(one: PlacedRequest, old: Values, entailed: Values) -> str:
@@ -361,6 +361,6 @@ async def _reread(one: PlacedRequest, row: TunedSetting, *, at_end: bool) -> Tun
     except (CannotSetError, NicbenchError):
         values = None
     if at_end:
-        return row.model_copy(update={"at_end": values})
+        return row.replace(at_end=values)
     strayed = None if values is None else tuple(one.item.find_differing(row.asked, values))
-    return row.model_copy(update={"during": values, "strayed": strayed})
+    return row.replace(during=values, strayed=strayed)

@@ -39,7 +39,7 @@ def test_frames_are_found_where_a_counter_of_the_dut_rose_and_the_rest_is_unexpl
 def test_frames_beside_the_load_that_were_dropped_are_no_fault_and_more_than_these_are() -> None:
     report = StreamReading(name="1->0 0 join", counts=Counts(intended=20, sent=20, received=0, lost=20))
     for dropped, is_fault in ((110, False), (121, True)):
-        lost = reading(lost=100).model_copy(update={"beside": (report,)})
+        lost = reading(lost=100).replace(beside=(report,))
         judged = add_ledger(lost, {"queue": 0}, {"queue": dropped})
         assert bool(judged.ledger_faults) is is_fault
         assert [row.frames for row in judged.ledger_beside] == ([] if is_fault else [10])
@@ -99,7 +99,7 @@ def test_a_counter_that_counted_more_than_was_lost_is_a_fault_and_the_counts_sta
 
 def test_of_a_frame_that_came_in_copies_one_may_be_dropped_and_that_is_no_fault() -> None:
     copied = reading(lost=10)
-    copied = copied.model_copy(update={"counts": copied.counts.model_copy(update={"duplicated": 30})})
+    copied = copied.replace(counts=copied.counts.replace(duplicated=30))
     judged = add_ledger(copied, {}, {}, (counters(d0=0), counters(d0=12)))
     assert judged.unexplained == -2
     assert judged.ledger_faults == ()

@@ -171,7 +171,7 @@ async def test_power_is_read_beside_a_transmission_and_while_nothing_is_sent() -
     loaded = await maker.make("p/0/0", "p", {}, request, 0)
     assert [over.source.method for over in loaded.reading.power] == ["RAPL", "IPMI"]
     assert [over.window_s for over in loaded.reading.power] == pytest.approx([58.0, 58.0])  # without its two ends
-    idle_request = request.model_copy(update={"purpose": Purpose.IDLE, "load_frames_per_s": 0.0, "duration_s": 30.0})
+    idle_request = request.replace(purpose=Purpose.IDLE, load_frames_per_s=0.0, duration_s=30.0)
     idle = await maker.make("p/1/0", "p", {}, idle_request, 0)
     assert len(tester.requests) == 1
     assert (idle.reading.counts.sent, idle.verdict.valid) == (0, True)

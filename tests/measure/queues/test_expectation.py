@@ -47,7 +47,7 @@ def sent(frames: int) -> StreamReading:
 
 def test_the_flow_of_the_specification_goes_to_the_queue_of_its_hash() -> None:
     assert list(queues_of_flows(HASH, one_flow(), WAY)) == [0x51CCC178 % 8]
-    without_ports = HASH.model_copy(update={"fields": "sd"})
+    without_ports = HASH.replace(fields="sd")
     assert list(queues_of_flows(without_ports, one_flow(), WAY)) == [0x323E8FC2 % 8]
 
 
@@ -84,7 +84,7 @@ def test_frames_that_do_not_divide_go_to_the_first_flows() -> None:
 )
 def test_what_is_not_known_is_named(known: dict[str, object], why: str) -> None:
     with pytest.raises(NotExpectedError, match=why):
-        expected_frames(HASH.model_copy(update=known), Traffic(flows=1), [sent(1)], [WAY], 8)
+        expected_frames(HASH.replace(**known), Traffic(flows=1), [sent(1)], [WAY], 8)
 
 
 def test_frames_in_a_tunnel_are_not_computed() -> None:

@@ -59,7 +59,7 @@ async def one_trial(
             names = tuple(port.name for port in testbed.tester_ports)
             setup = TrialSetup(tester, made, addressing, port_names=names)
             maker = TrialMaker(setup, Thresholds(), SampleLog({}, Bus()))
-            request = REQUEST.model_copy(update={"bidirectional": flows > 1})
+            request = REQUEST.replace(bidirectional=flows > 1)
             return await maker.make("t/0/0", "t", {}, request, 0), made
         finally:
             await tester.close()

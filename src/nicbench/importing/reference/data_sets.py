@@ -255,12 +255,8 @@ def _add_declared_errata(found: ImportedResults, data_set: DataSet) -> ImportedR
         )
         declared.setdefault(one.line, []).append(erratum)
     results = tuple(
-        result.model_copy(
-            update={
-                "imported": result.imported.model_copy(
-                    update={"errata": (*result.imported.errata, *declared[result.imported.line])}
-                )
-            }
+        result.replace(
+            imported=result.imported.replace(errata=(*result.imported.errata, *declared[result.imported.line])),
         )
         if result.imported is not None and result.imported.line in declared
         else result

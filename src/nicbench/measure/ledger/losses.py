@@ -142,7 +142,7 @@ def add_ledger(
     unsent = _unsent_places(reading)
     lost = reading.counts.lost
     if lost == 0 and reading.uncounted is None:
-        return reading.model_copy(update={"ledger": unsent, "unexplained": 0})
+        return reading.replace(ledger=unsent, unexplained=0)
     own_before, own_after = _dut_counters(before), _dut_counters(after)
     ports = [
         count
@@ -153,7 +153,7 @@ def add_ledger(
     found = account((*own_before, *zeros, *counters[0].counts), (*own_after, *ports, *counters[1].counts))
     unexplained = lost - sum(row.frames for row in found.rows if not row.unsent)
     if reading.uncounted is not None:  # counters counted those frames too, and how many of them are lost is not known
-        return reading.model_copy(update={"ledger": (*unsent, *found.rows), "ledger_beside": found.beside})
+        return reading.replace(ledger=(*unsent, *found.rows), ledger_beside=found.beside)
     faults = (*dict.fromkeys((*counters[0].faults, *counters[1].faults)), *found.faults)
     beside = found.beside
     if unexplained < 0 and reading.counts.duplicated:
@@ -162,13 +162,11 @@ def add_ledger(
         beside = (*beside, _note_surplus(-unexplained, found, _BESIDE))
     elif unexplained < 0:
         faults = (*faults, _too_many(-unexplained, found))
-    return reading.model_copy(
-        update={
-            "ledger": (*unsent, *found.rows),
-            "ledger_beside": beside,
-            "ledger_faults": faults,
-            "unexplained": unexplained,
-        }
+    return reading.replace(
+        ledger=(*unsent, *found.rows),
+        ledger_beside=beside,
+        ledger_faults=faults,
+        unexplained=unexplained,
     )
 
 
@@ -182,19 +180,17 @@ def add_left_to_kernel(reading: Reading, before: Mapping[str, int], after: Mappi
         for name, frames in grown.items()
         if frames > 0
     )
-    return reading.model_copy(update={"ledger_beside": (*reading.ledger_beside, *rows)})
+    return reading.replace(ledger_beside=(*reading.ledger_beside, *rows))
 
 
 def add_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[int, int]) -> Reading:
     """``reading`` with what a DUT in memory saw of the tester's full rings, by port, as overruns."""
     grown = {port: count - before.get(port, 0) for port, count in after.items()}
     ports = tuple(
-        port.model_copy(update={"receive_overrun": (port.receive_overrun or 0) + max(0, grown[number])})
-        if number in grown
-        else port
+        port.replace(receive_overrun=(port.receive_overrun or 0) + max(0, grown[number])) if number in grown else port
         for number, port in enumerate(reading.ports)
     )
-    return reading.model_copy(update={"ports": ports})
+    return reading.replace(ports=ports)
 
 
 def _unsent_places(reading: Reading) -> tuple[LossPlace, ...]:

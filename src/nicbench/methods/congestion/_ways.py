@@ -30,7 +30,7 @@ def mesh_objection(context: Any, fewest_ports: int) -> Objection | None:
 
 def with_ways(request: TrialRequest, ways: tuple[WayLoad, ...]) -> TrialRequest:
     """Returns the request with these loads."""
-    return request.model_copy(update={"ways": ways})
+    return request.replace(ways=ways)
 
 
 def streams_of(trial: Trial, ways: frozenset[Way]) -> list[StreamReading]:

@@ -169,7 +169,7 @@ def request_of(way: Way, spec: ConnectionsSpec, duration_s: float) -> RoundReque
     jobs = []
     for index, client in enumerate(clients):
         connections = spec.connections // number + (index < spec.connections % number)
-        share = spec.model_copy(update={"rate_per_s": spec.rate_per_s / number, "connections": max(1, connections)})
+        share = spec.replace(rate_per_s=spec.rate_per_s / number, connections=max(1, connections))
         ask = JobSpec(operation="connections", duration_s=duration_s, connections=share)
         port = FIRST_PORT + PORTS_A_JOB * index
         jobs.append(Job(workload=WORKLOAD.kind, client=client.name, server=way.server, ask=ask, port=port))

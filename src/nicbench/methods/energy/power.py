@@ -194,7 +194,7 @@ class Power(FrameMethod):
             columns=(
                 *(_SIZE, _LOAD, _MACHINE, _METER),
                 Column(value="forwarded_bits_per_s", head="Forwarded"),
-                _WATTS.model_copy(update={"group": "Power", "head": "Total"}),
+                _WATTS.replace(group="Power", head="Total"),
                 Column(value="idle_watts", head="Idle", unit="W", form="trimmed", group="Power"),
                 Column(value="above_idle_watts", head="Above idle", unit="W", form="trimmed", group="Power"),
                 Column(value="above_idle_interval_watts", head="Interval", unit="W", form="trimmed", aspect="interval"),

@@ -195,7 +195,7 @@ class EcnMarking(FrameMethod):
             nonlocal full
             load = full.load_frames_per_s(min(100.0 * share, full.highest_percent))
             request = self.options.trial.request(size, load, Purpose.LOSS)
-            request = request.model_copy(update={"codepoint": codepoint})
+            request = request.replace(codepoint=codepoint)
             point = {**size_parameters(size), "codepoint": name, "load_percent": float(f"{100 * share:g}")}
             trial, disturbed = await context.measure(point, request)
             every = marks_of(trial.reading.streams, codepoint)
@@ -301,7 +301,7 @@ class EcnMarking(FrameMethod):
                     _SIZE,
                     _SENT_AS,
                     _FROM,
-                    _FROM.model_copy(update={"head": "Interval", "aspect": "interval", "is_main": False}),
+                    _FROM.replace(head="Interval", aspect="interval", is_main=False),
                     Column(value="marked_from_frames_per_s", head="Least with marks"),
                 ),
                 sentences=(

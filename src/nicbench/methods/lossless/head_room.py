@@ -157,7 +157,7 @@ class HeadRoom(FrameMethod):
         ends = PauseTrain(priority=own.priority, quanta=0, frames=1, frames_per_s=1000.0, begins_s=ends_s)
         pausing = Pausing(trains=(holds, ends), load_begins_s=_LEAD_S, priority=own.priority)
         request = pause_request(size, own, _ROOM * frames / own.rate + _ROOM_S, pausing)
-        return request.model_copy(update={"frames": frames})
+        return request.replace(frames=frames)
 
     def _faults(
         self, values: Values, paused: int | None, seen: Sequence[Observed], *, drops_early: bool
@@ -185,11 +185,11 @@ class HeadRoom(FrameMethod):
                 Column(value="size", head="Frame", unit="bytes", form="text"),
                 Column(value="paused", head="Paused", form="text"),
                 _HEAD_ROOM,
-                _HEAD_ROOM.model_copy(update={"head": "Interval", "aspect": "interval", "is_main": False}),
+                _HEAD_ROOM.replace(head="Interval", aspect="interval", is_main=False),
                 _XOFF,
-                _XOFF.model_copy(update={"head": "Interval", "aspect": "interval"}),
+                _XOFF.replace(head="Interval", aspect="interval"),
                 _TAKES,
-                _TAKES.model_copy(update={"head": "Interval", "aspect": "interval"}),
+                _TAKES.replace(head="Interval", aspect="interval"),
                 Column(value="paused_by_frames", head="Pauses with", unit="frames", form="whole"),
                 Column(value="kept_frames", head="Keeps", unit="frames", form="whole"),
                 Column(value="trials", head="Trials", form="whole"),

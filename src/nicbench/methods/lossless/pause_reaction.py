@@ -147,7 +147,7 @@ class PauseReaction(FrameMethod):
                 Column(value="quanta", head="Quanta", form="whole"),
                 Column(value="expected_ns", head="Expected", form="milliseconds"),
                 _PAUSED,
-                _PAUSED.model_copy(update={"head": "Interval", "aspect": "interval", "is_main": False}),
+                _PAUSED.replace(head="Interval", aspect="interval", is_main=False),
                 Column(value="stopped_within_ns", head="Stopped within", form="milliseconds"),
                 Column(value="obeyed", head="Obeyed", form="text"),
                 Column(value="others_silent_ns", head="Others silent", form="milliseconds", is_optional=True),

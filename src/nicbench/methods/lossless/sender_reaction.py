@@ -102,7 +102,7 @@ class SenderReaction(RoundMethod):
 
     async def _measure(self, context: RoundContext, port: str, clients: Sequence[EndpointFacts]) -> Iterator[Result]:
         jobs = tuple(
-            job.model_copy(update={"begins_after_s": after_s})
+            job.replace(begins_after_s=after_s)
             for number, (client, (ask, after_s)) in enumerate(zip(clients, self._asks(), strict=False))
             for job in jobs_of([client], self.options.workload, ask, first=number)
         )
@@ -153,8 +153,8 @@ class SenderReaction(RoundMethod):
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
-        rate = PAYLOAD_RATE.model_copy(update={"unit": "Mb/s", "form": "megabits"})
-        course = rate.model_copy(update={"is_main": False})
+        rate = PAYLOAD_RATE.replace(unit="Mb/s", form="megabits")
+        course = rate.replace(is_main=False)
         return (
             ResultTable(
                 part="streams",
@@ -171,7 +171,7 @@ class SenderReaction(RoundMethod):
                     *(_CLIENT, _PERIOD, rate),
                     Column(value="settles_after_s", head="Settles after", unit="s", form="number"),
                     _MARKED,
-                    _TRIP.model_copy(update={"is_main": True, "better": "lower", "name": "round trip"}),
+                    _TRIP.replace(is_main=True, better="lower", name="round trip"),
                     Column(value="round_trip_p95_ns", head="95th percentile", unit="ms", form="milliseconds"),
                     Column(value="resent_segments", head="Segments sent again", form="whole"),
                     Column(value="congestion_control", head="Congestion control", form="text"),

@@ -78,7 +78,7 @@ class PortsLatency(FrameMethod):
             return (self._without_rate(size, full),)
         load = full.value * options.load / 100.0
         request = options.trial.request(size, load, Purpose.LATENCY)
-        request = request.model_copy(update={"groups": self.groups_of(context)})
+        request = request.replace(groups=self.groups_of(context))
         trial, disturbed = await context.measure(size_parameters(size), request)
         return tuple(self._results(size, trial, disturbed))
 

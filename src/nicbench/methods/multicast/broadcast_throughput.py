@@ -38,7 +38,7 @@ class BroadcastThroughput(Throughput):
         return ports_objection(context, STATIONS)
 
     def _request(self, size: Size) -> TrialRequest:
-        return super()._request(size).model_copy(update={"groups": STATIONS})
+        return super()._request(size).replace(groups=STATIONS)
 
     @classmethod
     def imports(cls) -> ImportTable | None:
@@ -46,4 +46,4 @@ class BroadcastThroughput(Throughput):
 
     @classmethod
     def table(cls) -> ResultTable:
-        return super().table().model_copy(update={"title": "Broadcast throughput"})
+        return super().table().replace(title="Broadcast throughput")

@@ -51,7 +51,7 @@ class MulticastThroughput(Throughput):
         return await super().run(context)
 
     def _request(self, size: Size) -> TrialRequest:
-        return super()._request(size).model_copy(update={"groups": self.options.request_groups(self._ports)})
+        return super()._request(size).replace(groups=self.options.request_groups(self._ports))
 
     @classmethod
     def imports(cls) -> ImportTable | None:
@@ -61,7 +61,7 @@ class MulticastThroughput(Throughput):
     def table(cls) -> ResultTable:
         table = super().table()
         notes = (*table.notes, (_LOST_FIRST, "Lost first"))
-        return table.model_copy(update={"title": "Multicast throughput", "notes": notes})
+        return table.replace(title="Multicast throughput", notes=notes)
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:

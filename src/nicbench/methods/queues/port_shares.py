@@ -134,7 +134,7 @@ class PortShares(FrameMethod):
             for port in ports
             for transmit, receive in of_ports[port]
         )
-        request = self.options.trial.request(size, rate, Purpose.LOSS).model_copy(update={"ways": loads})
+        request = self.options.trial.request(size, rate, Purpose.LOSS).replace(ways=loads)
         point = {**size_parameters(size), "ports_at_once": len(ports), "first_port": ports[0]}
         return tuple(
             [

@@ -363,7 +363,7 @@ class ServiceActivation(FrameMethod):
 def _on_the_only_stream(context: Context, loads: tuple[StreamLoad, ...]) -> tuple[StreamLoad, ...]:
     """Returns the loads, on the one stream of a traffic that declares none, whatever the service is called."""
     if len(loads) == 1 and len(context.streams) == 1:
-        return (loads[0].model_copy(update={"stream": context.streams[0]}),)
+        return (loads[0].replace(stream=context.streams[0]),)
     return loads
 
 

@@ -130,7 +130,7 @@ class AddressLearning(FrameMethod):
             ),
             columns=(
                 *(_SIZE, _RATE),
-                _RATE.model_copy(update={"head": "Interval", "aspect": "interval", "is_main": False}),
+                _RATE.replace(head="Interval", aspect="interval", is_main=False),
                 Column(value="flooded_frames", head="Then flooded", unit="frames", form="whole"),
                 Column(value="missing_frames", head="Then missing", unit="frames", form="whole"),
                 Column(value="addresses", head="Addresses", unit="addresses", form="whole"),

@@ -100,7 +100,7 @@ class ConnectionCapacity(FrameMethod):
             nonlocal ports
             made: list[Fill] = []
             request = self._times(connections / options.rate).request(size, options.rate, Purpose.CONNECTIONS)
-            request = request.model_copy(update={"frames": connections})
+            request = request.replace(frames=connections)
             for _ in range(1 + options.loss_verification):
                 trial, disturbed = await context.measure(size_parameters(size), request)
                 trials.append(trial.id)

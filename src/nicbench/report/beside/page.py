@@ -165,8 +165,8 @@ def _select_shared_goals(compared: Comparison) -> tuple[Comparison, tuple[Lonely
 
 def _plain(section: Section) -> Section:
     """Returns the section with its rows alone: without grid, curve, plots and bars."""
-    bare = {"grid": None, "curve": None, "plots": (), "bars": None, "narrowing": None}
-    return replace(section, table=section.table.model_copy(update=bare), grids=(), brief=())
+    table = section.table.replace(grid=None, curve=None, plots=(), bars=None, narrowing=None)
+    return replace(section, table=table, grids=(), brief=())
 
 
 def _report(

@@ -90,8 +90,8 @@ def _columns(method: str, results: Sequence[Result]) -> list[Column]:
     stated = [fitted.statement.also] if fitted.statement else []
     wanted = dict.fromkeys((*_main_names(results), *stated))
     columns = [known.get(name) or Column(value=name, head=name) for name in wanted]
-    suited = scale_units(fitted.model_copy(update={"columns": tuple(columns), "further": ()}), results)
-    return [column.model_copy(update={"head": column.name or column.head}) for column in suited.columns]
+    suited = scale_units(fitted.replace(columns=tuple(columns), further=()), results)
+    return [column.replace(head=column.name or column.head) for column in suited.columns]
 
 
 def _main_names(results: Iterable[Result]) -> Iterator[str]:
@@ -155,7 +155,7 @@ def _text(result: Result, column: Column, text: str) -> str:
     if isinstance(value, Bounded) and value.passes_nothing:
         return PASSES_NOTHING
     if isinstance(value, Bounded) and value.value is None and value.upper is not None:
-        bound = result.model_copy(update={"values": {column.value: value.upper}, "imported": None})
+        bound = result.replace(values={column.value: value.upper}, imported=None)
         return f"< {texts(column, [bound])[0]}"
     return text.partition(" (")[0] if isinstance(value, Spread) else text
 

@@ -184,7 +184,7 @@ def _plan_setup(whose: str, plan: Plan) -> Iterator[CardRow]:
     if name := dut_name(plan):
         version = plan.dut_disclosure.get("version")
         yield CardRow(f"Device under test (DUT){whose}", text=f"{name}{f', {version}' if version else ''}")
-    for _, made in wirings(plan.model_copy(update={"others": ()})):
+    for _, made in wirings(plan.replace(others=())):
         yield CardRow(f"Test configuration{whose}", text=f"{f'{made.around}. ' if made.around else ''}{made.words}")
 
 

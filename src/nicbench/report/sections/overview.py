@@ -76,7 +76,7 @@ def basis_line(shown: BySize | None) -> Iterator[Block]:
 
 
 def _has_intervals(shown: SizeColumn) -> bool:
-    column = shown.column.model_copy(update={"aspect": "interval"})
+    column = shown.column.replace(aspect="interval")
     return shown.column.aspect in _RATES and any(text != UNKNOWN for text in texts(column, shown.known))
 
 
@@ -164,10 +164,10 @@ def _cells(shown: SizeColumn, beneath: Sequence[SizeColumn]) -> list[Cell]:
     """Returns the cells of a column; a rate is written as such, with its interval and the columns ``beneath`` it."""
     column = shown.column
     is_rate = column.aspect in _RATES
-    main = texts(column.model_copy(update={"aspect": "rate"}) if is_rate else column, shown.known)
+    main = texts(column.replace(aspect="rate") if is_rate else column, shown.known)
     below = [[UNKNOWN] * len(main)]
     if is_rate:
-        within = texts(column.model_copy(update={"aspect": "interval"}), shown.known)
+        within = texts(column.replace(aspect="interval"), shown.known)
         below = [within, *(_told(each, shown.known) for each in beneath)]
     made = iter(zip(main, *below, strict=True))
     cells = []

@@ -86,7 +86,7 @@ class PolicerOptions(Frozen):
         """The options of one port, with the rate of its pair."""
         if self.rates is None:
             return self
-        return self.model_copy(update={"rate": self.rates[port // 2 % len(self.rates)], "rates": None})
+        return self.replace(rate=self.rates[port // 2 % len(self.rates)], rates=None)
 
     @property
     def marking(self) -> int:

@@ -183,12 +183,10 @@ class Vpp(PassageDut, ForwardingDut):
         nodes = parse_runtime(await self._ask("show runtime"))
         await self._ask("clear runtime")
         before = self._worked
-        self._worked = before.model_copy(
-            update={
-                "packets": before.packets + sum(node.vectors for node in nodes if node.name == _INPUT),
-                "tsc_cycles": before.tsc_cycles + round(sum(node.cycles for node in nodes)),
-                "batches": (before.batches or 0) + sum(node.calls for node in nodes if node.name == _AFTER_INPUT),
-            }
+        self._worked = before.replace(
+            packets=before.packets + sum(node.vectors for node in nodes if node.name == _INPUT),
+            tsc_cycles=before.tsc_cycles + round(sum(node.cycles for node in nodes)),
+            batches=(before.batches or 0) + sum(node.calls for node in nodes if node.name == _AFTER_INPUT),
         )
         return self._worked
 

@@ -202,4 +202,4 @@ async def _name_by_address(host: Host, port: Port, device: str, place: str) -> P
             place=place,
             next_step="remove `bind`, or name the interface of a card; `ls -l /sys/class/net` shows their devices",
         )
-    return port.model_copy(update={"device": None, "address": address, "mac": port.mac or str(link["address"])})
+    return port.replace(device=None, address=address, mac=port.mac or str(link["address"]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
@@ -134,14 +135,14 @@ async def _hand_over(making: Making, host: Host, name: str, options: VirtualFunc
     address = await address_of(host, options, place)
     driver: str | None = port.bind
     if driver is not None:
-        given = {"address": address, "mac": options.given_mac}
+        given: dict[str, Any] = {"address": address, "mac": options.given_mac}
     else:
         device = port.device or options.device
         driver = await _bind_kernel_driver(host, address, device, options.given_mac, place)
         given = {"device": device}
     values = {**expected_values(options), **given, "driver": driver}
     making.tell("virtual_functions", name, {"of": options.of, "number": options.number, "address": address, **values})
-    return port.model_copy(update=given)
+    return port.replace(**given)
 
 
 async def address_of(host: Host, options: VirtualFunctionOptions, place: str) -> str:

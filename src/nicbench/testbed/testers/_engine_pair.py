@@ -99,7 +99,7 @@ class PairTester(PacketsTester):
         await self._compare_clocks(request, addressing)
         mapping = None if self._measured is None else self._pair.mapping(self._measured)
         if mapping is not None and self._ptp.bound_ns is not None:
-            mapping = mapping.model_copy(update={"ptp": self._ptp.worst})
+            mapping = mapping.replace(ptp=self._ptp.worst)
         return self._with_clocks(reading, mapping)
 
     async def _watch_clocks(self, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
@@ -129,16 +129,16 @@ class PairTester(PacketsTester):
         """The reading with the mapping; latencies between the machines are as uncertain as it is, or unknown."""
         streams = tuple(self._map_stream(one, mapping) for one in reading.streams)
         latency = merge([one.latency for one in streams if one.latency])
-        return reading.model_copy(update={"streams": streams, "latency": latency, "clocks": mapping})
+        return reading.replace(streams=streams, latency=latency, clocks=mapping)
 
     def _map_stream(self, stream: StreamReading, mapping: ClockMapping | None) -> StreamReading:
         transmit, receive = (int(port) for port in stream.name.split(" ")[0].split("->"))
         if stream.latency is None or (transmit in self._far_ports) == (receive in self._far_ports):
             return stream
-        return stream.model_copy(update={"latency": _map_latency(stream.latency, mapping)})
+        return stream.replace(latency=_map_latency(stream.latency, mapping))
 
 
 def _map_latency(latency: Latency, mapping: ClockMapping | None) -> Latency | None:
     if mapping is None:
         return None
-    return latency.model_copy(update={"uncertainty_ns": (latency.uncertainty_ns or 0.0) + mapping.uncertainty_ns})
+    return latency.replace(uncertainty_ns=(latency.uncertainty_ns or 0.0) + mapping.uncertainty_ns)

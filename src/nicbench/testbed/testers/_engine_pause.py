@@ -89,7 +89,7 @@ def with_codepoint(traffic: Traffic, codepoint: Codepoint | None) -> Traffic:
     streams = tuple(
         _marked(stream, codepoint) if "fields" in stream.model_fields_set else stream for stream in traffic.streams
     )
-    return _marked(traffic, codepoint).model_copy(update={"streams": streams})
+    return _marked(traffic, codepoint).replace(streams=streams)
 
 
 def with_sent_classes(reading: Reading, streams: Sequence[dict[str, Any]]) -> Reading:
@@ -99,12 +99,10 @@ def with_sent_classes(reading: Reading, streams: Sequence[dict[str, Any]]) -> Re
     read = tuple(
         one
         if one.traffic_classes is None
-        else one.model_copy(
-            update={"traffic_classes": one.traffic_classes.model_copy(update={"sent": sent.get(one.name)})}
-        )
+        else one.replace(traffic_classes=one.traffic_classes.replace(sent=sent.get(one.name)))
         for one in reading.streams
     )
-    return reading.model_copy(update={"streams": read})
+    return reading.replace(streams=read)
 
 
 _F = TypeVar("_F", bound=Frames)
@@ -119,5 +117,5 @@ def _marked(frames: _F, codepoint: Codepoint) -> _F:
             place="traffic",
             next_step="give `traffic_class` one value for each stream, and leave `raw_frame`, `pcap` and tunnels out",
         )
-    fields = frames.fields.model_copy(update={"traffic_class": now & ~int(Codepoint.CE) | codepoint})
-    return frames.model_copy(update={"fields": fields})
+    fields = frames.fields.replace(traffic_class=now & ~int(Codepoint.CE) | codepoint)
+    return frames.replace(fields=fields)

@@ -60,10 +60,9 @@ def with_own_loads(traffic: Traffic, loads: Sequence[StreamLoad]) -> tuple[Traff
     sizes = {load.stream: load.size if isinstance(load.size, int) else size_label(load.size) for load in loads}
     rates = {load.stream: load.load_frames_per_s for load in loads}
     streams = tuple(
-        stream.model_copy(update={"frame_bytes": sizes.get(stream.name, stream.frame_bytes)})
-        for stream in traffic.streams
+        stream.replace(frame_bytes=sizes.get(stream.name, stream.frame_bytes)) for stream in traffic.streams
     )
-    sized = traffic.model_copy(update={"streams": streams})
+    sized = traffic.replace(streams=streams)
     return sized, tuple(rates.get(stream.name) for stream in sized.port_streams())
 
 

@@ -47,6 +47,4 @@ def with_phases(reading: Reading, phases: Sequence[int]) -> Reading:
     if not phases:
         return reading
     pairs = zip(reading.streams, phases, strict=True)
-    return reading.model_copy(
-        update={"streams": tuple(stream.model_copy(update={"phase": phase}) for stream, phase in pairs)}
-    )
+    return reading.replace(streams=tuple(stream.replace(phase=phase) for stream, phase in pairs))

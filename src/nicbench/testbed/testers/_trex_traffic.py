@@ -157,14 +157,13 @@ def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[i
     for number in dict.fromkeys(way.receive for way in ways):
         _require_plausible(number, names[number], ways, statistics)
     ports = tuple(_port(number, name, ways, statistics) for number, name in names.items())
-    of_ports = {
-        "foreign": sum_of_known(port.foreign for port in ports),
-        "misdirected": sum_of_known(port.misdirected for port in ports),
-    }
     latencies = [stream.latency for stream in streams if stream.latency]
     return Reading(
         transmit_ns=statistics.time.taken_ns,
-        counts=total.model_copy(update=of_ports),
+        counts=total.replace(
+            foreign=sum_of_known(port.foreign for port in ports),
+            misdirected=sum_of_known(port.misdirected for port in ports),
+        ),
         streams=streams,
         ports=ports,
         latency=merge(latencies),

@@ -203,7 +203,7 @@ class _TrexTester(Tester):
         if unclear:
             # Groups are not counted at a port, which the trial says, or the DUT sends frames of its own. Of one flow,
             # for it may ask for the neighbour of each.
-            one_flow = self._traffic.model_copy(update={"flows": 1})
+            one_flow = self._traffic.replace(flows=1)
             silent, unclear = await self._learn(request, addressing, _FRAMES_IN_DOUBT, one_flow)
         return silent - unclear
 

@@ -7,7 +7,7 @@ non-free: a user installs it. Where latency is of requests, it is of the whole r
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from nicbench.core.round import Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.workloads.base import Command, End, Listening, NoOptions, Output, Workload, WorkloadError, last_words
@@ -95,12 +95,12 @@ class Netperf(Workload):
         if "THROUGHPUT" not in fields:
             raise WorkloadError(f"the output of netperf has no THROUGHPUT; it ends: {last_words(client.stdout[-300:])}")
         if job.ask.operation == "request-response":
-            return _requests(fields).model_copy(update=_machine_cpu(fields, with_demand=False))
+            return _requests(fields).replace(**_machine_cpu(fields, with_demand=False))
         if fields.get("THROUGHPUT_UNITS") != _MEGABITS:
             units = last_words(fields.get("THROUGHPUT_UNITS", "nothing"))
             raise WorkloadError(f"netperf gives its throughput in {units}, not in {_MEGABITS} as it was asked")
         found = Figures(flows=(_flow(job.ask, fields),), mss_bytes=_count(fields, "TRANSPORT_MSS"))
-        return found.model_copy(update=_machine_cpu(fields, with_demand=True))
+        return found.replace(**_machine_cpu(fields, with_demand=True))
 
 
 def _flow(ask: JobSpec, fields: dict[str, str]) -> Flow:
@@ -144,12 +144,12 @@ def _requests(fields: dict[str, str]) -> Figures:
     )
 
 
-def _machine_cpu(fields: dict[str, str], *, with_demand: bool) -> dict[str, float]:
+def _machine_cpu(fields: dict[str, str], *, with_demand: bool) -> dict[str, Any]:
     """Parses the CPU use of the machines at both ends; empty where netperf could not measure it.
 
     Its KB are 1024 bytes. Of requests its service demand is of their bytes, which says little.
     """
-    found: dict[str, float | None] = {}
+    found: dict[str, Any] = {}
     for side, prefix in (("client", "LOCAL"), ("server", "REMOTE")):
         percent, demand = _number(fields, f"{prefix}_CPU_UTIL"), _number(fields, f"{prefix}_SD")
         found[f"{side}_machine_cpu_share"] = None if percent is None else percent / 100.0
