@@ -460,7 +460,9 @@ class Clerk:
 
 
 def _error_of(told: Mapping[str, Any]) -> NicbenchError:
-    """Makes an error of a message about one; its type, which sets the exit status, is one of ``nicbench.core.errors``."""
+    """Makes an error of a message about one; its type, which sets the exit status, is one of
+    ``nicbench.core.errors``.
+    """
     known = {kind.__name__: kind for kind in (NicbenchError, HostError, NotReadyError)}
     return known.get(told["kind"], NicbenchError)(told["message"], place=told["place"], next_step=told["next"])
 

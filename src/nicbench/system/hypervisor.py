@@ -48,7 +48,9 @@ _SAVE = "save it anew: virsh dumpxml GUEST > FILE"
 
 
 def read_domain(content: bytes) -> tuple[HypervisorTable, ...]:
-    """Returns the tables of a domain: the guest, its pinned CPUs, its devices. ValueError if the text is not a domain."""
+    """Returns the tables of a domain: the guest, its pinned CPUs, its devices. ValueError if the text is not a
+    domain.
+    """
     root = _parse(content)
     if root.tag != "domain":
         raise ValueError(f"is the <{root.tag}> of libvirt and not a <domain>; {_SAVE}")

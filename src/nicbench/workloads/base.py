@@ -51,7 +51,9 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class LeftFile:
-    """A file that a client leaves on its host in addition to its output: its name in ``End.folder``, and its content."""
+    """A file that a client leaves on its host in addition to its output: its name in ``End.folder``, and its
+    content.
+    """
 
     name: str
     what: Literal["frame samples"]

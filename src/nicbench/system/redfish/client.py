@@ -55,7 +55,9 @@ def _encode(secret: bytes, offset: int) -> str:
 
 
 def without(text: str, forms: tuple[str, ...]) -> str:
-    """Returns the document without any of them, in names too. Text that is not JSON is returned without them as well."""
+    """Returns the document without any of them, in names too. Text that is not JSON is returned without them as
+    well.
+    """
     try:
         return json.dumps(_without(json.loads(text), forms))
     except (ValueError, RecursionError):

@@ -53,7 +53,9 @@ class Undo(Frozen):
         """
 
     async def read_values(self, host: Host) -> Values | None:
-        """Read a setting after its undo, for tuning.json; None if its place is gone, or the undo is not of a setting."""
+        """Read a setting after its undo, for tuning.json; None if its place is gone, or the undo is not of a
+        setting.
+        """
         return None
 
     def describe(self) -> str:
