@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from nicbench.cli.confining import fence_of
-from nicbench.store import confined
+from nicbench.store import landlock
 from nicbench.store.confined import run_confined
 from nicbench.store.folder import RunFolder
 from nicbench.web import controller
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
-with_landlock = pytest.mark.skipif(confined.landlock_version() == 0, reason="needs a kernel with Landlock")
+with_landlock = pytest.mark.skipif(landlock.landlock_version() == 0, reason="needs a kernel with Landlock")
 
 TRIED = """
 import json, os, sys

@@ -49,12 +49,12 @@ def test_a_file_beside_the_base_is_found_by_its_kind(package: Path) -> None:
     assert [(kind, one.__name__) for kind, one in found(package).items()] == [("cat", "Cat"), ("dog", "Dog")]
 
 
-def test_a_family_in_one_file_is_found_in_the_order_of_its_lines(package: Path) -> None:
+def test_a_family_in_one_file_is_found_sorted_by_kind(package: Path) -> None:
     family = CAT.replace("cat", "wolf").replace("Cat", "Wolf") + CAT[CAT.index("class") :].replace(
         "cat", "dog"
     ).replace("Cat", "Dog")
     (package / "dogs.py").write_text(family)
-    assert list(found(package)) == ["cat", "wolf", "dog"]
+    assert list(found(package)) == ["cat", "dog", "wolf"]
     assert find_one(package.name, Animal, "dog") is found(package)["dog"]  # type: ignore[type-abstract]
 
 

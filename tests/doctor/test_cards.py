@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import adapters
 from nicbench.doctor.checks._machine import Interface
-from nicbench.hosts.fake import FakeHost
 from nicbench.system.adapters.ethtool import parse_link_settings, parse_time_stamping
 from nicbench.system.adapters.pci import parse_pci
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.shipped import shipped
 from nicbench.doctor.base import Check, State
 from nicbench.doctor.checks import cores, memory, software
 from nicbench.doctor.checks.software import Package, parse_installed_packages, parse_packages
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.cores import PhysicalCores, core_map
 from nicbench.tuning.preparation import HugePages
 
@@ -110,7 +110,7 @@ def test_on_arm64_the_clock_is_the_processors_own_counter() -> None:
 
 def test_the_roles_of_the_cores_are_said() -> None:
     def judge(*cpus: int, physical_cores: PhysicalCores = ()) -> Check:
-        return cores.judge(core_map(cpus, physical_cores, dut_apart=True))
+        return cores.judge_cores(core_map(cpus, physical_cores, dut_apart=True))
 
     assert judge(0, 1, 2, 3).text == "tester on CPU 0, DUT on 1, everything else on 2-3"
     assert judge(0, 1).state is State.OK

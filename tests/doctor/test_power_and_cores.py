@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import HostError
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import adapters, cores
-from nicbench.hosts.fake import FakeHost, FakeProcess
 
 CPUS = "/sys/devices/system/cpu/"
 

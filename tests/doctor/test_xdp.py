@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.fakes import FakeHost
+
 from nicbench.doctor.base import State
 from nicbench.doctor.checks._machine import Interface, default_routes, default_routes_6, interfaces, parse_interfaces
 from nicbench.doctor.checks.xdp import Xdp, judge, judge_kernel, judge_lab
-from nicbench.hosts.fake import FakeHost
 from nicbench.system.xdp.abilities import abilities
 from nicbench.system.xdp.asking import Flags
 from nicbench.system.xdp.tester import Lack

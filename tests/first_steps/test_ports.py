@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.first_steps.ports import Cabling, FoundPort, free_ports, look_at_ports, pair_up
-from nicbench.hosts.fake import FakeHost
 
 UP = ["BROADCAST", "MULTICAST", "UP", "LOWER_UP"]
 LINKS = [

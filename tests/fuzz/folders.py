@@ -15,6 +15,7 @@ from typing import Final
 from unittest import mock
 
 from tests.engine.test_client import ScriptedProcess
+from tests.fakes import FakeHost
 from tests.report._synthetic import SyntheticRun
 
 from nicbench.cli import running
@@ -23,7 +24,6 @@ from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.result import ResultVerdict
 from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading, require_consistent
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import boot_id
 from nicbench.monitor.running import MonitorClient
 from nicbench.store import manifest

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.fakes import FakeHost
+
 from nicbench.hosts.asking import paths_and_values, values_of
-from nicbench.hosts.fake import FakeHost
 
 DEBUGFS = "/sys/kernel/debug/mlx5/0000:af:00.0/cc_params"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import HostError
 from nicbench.hosts import compare_clocks
-from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
 from nicbench.core.quantity import UNITS_REQUIRED
@@ -14,7 +15,6 @@ from nicbench.core.registry import find
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Completed
 from nicbench.hosts.containers import READY, Adaptation, adaptation_for, is_left, start_error, status_of
-from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost, outermost

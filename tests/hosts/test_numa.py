@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 
+from tests.fakes import FakeHost
+
 from nicbench.core.cpus import NumaNode
 from nicbench.hosts.asking import count_pages, numa_nodes, read_placement
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 
 NODE = "/sys/devices/system/node"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.client_files import LeftFiles
 from nicbench.tuning.stack import UndoStack

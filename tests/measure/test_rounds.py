@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
+from tests.fakes import FakeHost, FakeMonitors
 
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError, NicbenchError
@@ -12,12 +13,10 @@ from nicbench.core.events import Bus, Event, RoundBegun, RoundFinished
 from nicbench.core.judging import Thresholds
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
 from nicbench.measure.port_bytes import Interface
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker, RoundRepeats
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.monitor.base import FakeMonitors
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.workloads.base import Watch
 

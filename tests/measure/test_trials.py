@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import EngineError, HostError, NicbenchError
@@ -14,7 +15,6 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Way
 from nicbench.core.trial import Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.frame_context import TrialRepeats
 from nicbench.measure.samples import SampleLog
 from nicbench.measure.trial_setup import TrialSetup

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.bench_file import parse
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, MachinesUsed, Note, UsedMachine
 from nicbench.core.redaction import Redactor
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.stages import machine as stage
 from nicbench.store.folder import RunFolder

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.bench_file import BenchFile, load, parse
 from nicbench.core.events import Bus, DriverChosen, TrialFinished
 from nicbench.core.plan import Plan
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.stages import tester
 from nicbench.stages.tester import foretell_driver, settle_driver
 from nicbench.store.folder import RunFolder

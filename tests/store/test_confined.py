@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from nicbench.core.errors import HostError
-from nicbench.store import confined, files
+from nicbench.store import files, landlock
 from nicbench.store.confined import Ended, Fence, Limits, run_confined
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
 with_landlock = pytest.mark.skipif(
-    os.geteuid() != 0 or confined.landlock_version() == 0, reason="needs root and a kernel with Landlock"
+    os.geteuid() != 0 or landlock.landlock_version() == 0, reason="needs root and a kernel with Landlock"
 )
 
 
@@ -47,7 +47,7 @@ def test_it_is_no_longer_root_and_cannot_become_root_again() -> None:
     user, effective, group, groups, back, capabilities = ended(work).answer
     assert 0 not in (user, effective, group)
     assert (groups, back) == ([], "PermissionError")
-    assert int(capabilities, 16) in (0, 1 << confined.CAP_DAC_READ_SEARCH)
+    assert int(capabilities, 16) in (0, 1 << landlock.CAP_DAC_READ_SEARCH)
 
 
 @as_root
@@ -85,7 +85,7 @@ def test_it_signals_nobody_and_opens_no_connection() -> None:
                 refused(lambda: other.connect(("127.0.0.1", 9))),
             ]
 
-    version = confined.landlock_version()
+    version = landlock.landlock_version()
     assert ended(work).answer[: 3 if version >= 4 else 1] == ["PermissionError"] * (3 if version >= 4 else 1)
 
 

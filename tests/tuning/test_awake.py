@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nicbench.hosts.fake import FakeHost
+from tests.fakes import FakeHost
+
 from nicbench.tuning.preparation import keep_awake
 from nicbench.tuning.stack import UndoStack
 

@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.tuning.detached import end_server, is_alive, is_mounted, start_command
 from nicbench.tuning.stack import UndoStack

@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from tests.fakes import FakeHost
+
 from nicbench.hosts.base import Presence
-from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
 from nicbench.tuning.guards import Step, script
 from nicbench.tuning.items.steering import Irqbalance

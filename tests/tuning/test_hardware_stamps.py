@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.system.adapters.ethtool import StampSetting, parse_stamp_setting
 from nicbench.tuning.preparation import stamp_all_frames
 from nicbench.tuning.stack import UndoStack

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.preparation import HugePages, huge_pages_of_meminfo, raise_huge_pages
 from nicbench.tuning.stack import UndoStack
 

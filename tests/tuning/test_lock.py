@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import BusyError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import this_process
 from nicbench.tuning.lock import LOCK_NAME, HostLock
 from nicbench.tuning.record import Entry, Record, record_path, save_record

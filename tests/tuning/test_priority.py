@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
-from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.preparation import prefer_softirq_work
 from nicbench.tuning.stack import UndoStack
 

@@ -7,9 +7,9 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.record import load_record, record_path
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.files import RestoreFile

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core import registry
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.core.tuning import Outcome, Values
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.base import DeviceOptions, Item, NoOptions, Phase

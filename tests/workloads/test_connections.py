@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.connections import Broken, ConnectionsSpec, ConnectionsTarget
 from nicbench.core.round import JobSpec
-from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
 from nicbench.workloads.tool_output import find_implausible
 from nicbench.workloads.tools.nicbench_connections import NicbenchConnections

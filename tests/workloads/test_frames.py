@@ -140,6 +140,6 @@ def test_a_text_in_the_place_of_an_interval_is_no_result() -> None:  # found by 
 
 @pytest.fixture
 def host() -> End:
-    from nicbench.hosts.fake import FakeHost
+    from tests.fakes import FakeHost
 
     return End(host=FakeHost("client"), address="198.18.0.2")

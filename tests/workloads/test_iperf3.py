@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.round import JobSpec
-from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
 from nicbench.workloads.tool_output import find_implausible
 from nicbench.workloads.tools.iperf3 import Iperf3

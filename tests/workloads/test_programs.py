@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.redaction import HIDDEN, hide_secrets
 from nicbench.core.round import JobSpec, Placement, ToolEnvironment
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.workloads.processes import Programs, parse_environment, place
 from nicbench.workloads.tools.iperf3 import Iperf3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.round import Figures, JobSpec
-from nicbench.hosts.fake import FakeHost
 from nicbench.stats.latency import value_counts
 from nicbench.workloads.base import End, Output, Workload, WorkloadError
 from nicbench.workloads.tool_output import find_implausible

@@ -1,6 +1,6 @@
 """What a run sees of its monitors (``Monitors``), which it informs when a sample begins and ends; and their placement.
 
-``WatchedTester`` tells them of trials, off which they keep; ``FakeMonitors`` is a deterministic stand-in.
+``WatchedTester`` tells them of trials, off which they keep.
 """
 
 from __future__ import annotations
@@ -95,41 +95,6 @@ class WatchedTester(Tester):
 
     async def close(self) -> None:
         await self._tester.close()
-
-
-@dataclass
-class FakeMonitors(Monitors):
-    """``heard`` is what a run told it, in order."""
-
-    heard: list[str] = field(default_factory=list)
-    seen: PathChanges | None = None
-    """What others changed in every sample."""
-
-    async def begin_trial(self, number: int, duration_s: float | None) -> None:
-        self.heard.append(f"trial {number}" if duration_s is None else f"trial {number} of {duration_s:g} s")
-
-    async def end_trial(self) -> None:
-        self.heard.append("end")
-
-    async def watch(self) -> None:
-        return
-
-    async def changes(self) -> PathChanges | None:
-        return self.seen
-
-    async def begin_round(self, number: int) -> None:
-        self.heard.append(f"round {number}")
-
-    async def end_round(self) -> tuple[MachineCpu, ...]:
-        self.heard.append("end")
-        return ()
-
-    async def close(self) -> None:
-        self.heard.append("close")
-
-    @property
-    def plans(self) -> tuple[MonitorPlan, ...]:
-        return ()
 
 
 # Where a monitor runs, and what it does during a trial: off the measuring CPUs, or silent where there are too few.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.judging import Thresholds
 from nicbench.core.reading import HealthEvent, MachineHealth, Measure
 from nicbench.core.verdict import Reason
 from nicbench.hosts.asking import split_sections
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.health.base import Counter, Energy, HealthView, Level, Speed, Value
 from nicbench.measure.health.reader import SLOW_EVERY_S, HealthReader, Snapshot, compare
 from nicbench.measure.trial_verdict import Evidence, judge

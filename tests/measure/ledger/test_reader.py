@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tests.fakes import FakeHost
+
 from nicbench.core.errors import HostError
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.ledger.base import Side, View
 from nicbench.measure.ledger.reader import LedgerReader
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
 from nicbench.core.power import PowerPart
 from nicbench.core.trial import Purpose, TrialRequest
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.power import base
 from nicbench.measure.power.base import Look, Sensed, over_window
 from nicbench.measure.power.meter import LiveMeter, MeteredMachine

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
-from nicbench.hosts.fake import FakeHost
 from nicbench.report.system_table import system_table
 from nicbench.system.inventory.collect import REASONS, collect_host
 from nicbench.system.inventory.facts.adapter import parse_ofed

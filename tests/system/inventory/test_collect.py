@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
+from tests.fakes import FakeHost
+
 from nicbench.core.registry import find
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.system.inventory.base import Fact
 from nicbench.system.inventory.collect import REASONS, collect_host
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.hosts.asking import paths_and_values
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.system.inventory.base import parse_meminfo
 from nicbench.system.inventory.facts.interface import parse_link
 from nicbench.system.inventory.facts.kernel import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import paths_and_values
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.system.inventory.collect import collect_host
 from nicbench.system.inventory.facts.kernel import (

@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.fakes import FakeHost
 from tests.system.redfish._bmc import PASSWORD, USER, Bmc, resources, serving
 
 from nicbench.compare.importance import importance_of, is_identity
 from nicbench.core.redaction import Redactor
 from nicbench.core.tuning import Outcome
-from nicbench.hosts.fake import FakeHost
 from nicbench.report.system_table import system_table
 from nicbench.system.inventory.collect import REASONS, collect_host
 from nicbench.system.redfish.answers import RedfishError, group_of

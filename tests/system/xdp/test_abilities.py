@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.fakes import FakeHost
 
-from nicbench.hosts.fake import FakeHost
 from nicbench.system.xdp.abilities import Mode, abilities, abilities_of, count_queues, parse_queues
 from nicbench.system.xdp.asking import Flags
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
-from nicbench.hosts.fake import FakeHost
 from nicbench.system.xdp import live_frames_trial, netdev_query
 from nicbench.system.xdp.asking import (
     Attempt,

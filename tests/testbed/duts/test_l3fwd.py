@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.doctor.base import State
@@ -19,7 +20,6 @@ from nicbench.doctor.checks.software import judge_l3fwd, judge_testpmd
 from nicbench.doctor.diagnose import build_on_this_machine
 from nicbench.engine.binaries import deploy_file
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed import l3fwd_build as builder
 from nicbench.testbed.duts._dpdk import ask_telemetry, port_statistics, queue_counters

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.interfaces.base import Making
 from nicbench.testbed.interfaces.namespaces import address_words, assign_addresses, make_namespaces, move_interfaces
 from nicbench.testbed.interfaces.options import Port
-from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.network import DeleteIpObject, ReturnLink, SetLinkDown
 from nicbench.tuning.undo.processes import DeleteNamespace

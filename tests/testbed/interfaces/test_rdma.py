@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure.host_readings import parse_counters
 from nicbench.system.adapters.links import gid_index_of, gid_of, parse_rdma_links
@@ -16,7 +16,6 @@ from nicbench.testbed.interfaces import rdma
 from nicbench.testbed.interfaces.base import Making
 from nicbench.testbed.interfaces.options import Port
 from nicbench.testbed.interfaces.rdma import GIDS_SCRIPT, make_rdma_devices
-from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.adapters import DeleteRdmaLink
 from nicbench.tuning.undo.base import undo_one
 

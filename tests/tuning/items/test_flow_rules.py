@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.headers.flow_rules import FlowRule
@@ -15,7 +16,6 @@ from nicbench.core.queues import ReceiveHash
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec
 from nicbench.core.tuning import Outcome
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.queues import queues_of_flows
 from nicbench.system.adapters.ethtool import parse_flow_rules
 from nicbench.testbed.duts.base import Addressing

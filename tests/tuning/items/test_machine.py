@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.registry import find
 from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.items.kernel import parameters_of, profile_of, table_of, values_of_ruleset
 from nicbench.tuning.items.steering import state_of_stat

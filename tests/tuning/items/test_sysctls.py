@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.tuning import Outcome
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.kernel import SysctlOptions, Sysctls, path_of
 from nicbench.tuning.stack import UndoStack

@@ -1,19 +1,27 @@
-"""A host for tests, which runs nothing: scripted answers, files in memory, and a log of its commands.
+"""Doubles of the machine for tests: a host that runs nothing, an undo stack that notes changes, and monitors.
 
-It is not among the kinds in ``hosts.kinds``, so that no bench file can use it.
+``FakeHost`` has scripted answers, files in memory, and a log of its commands. ``NotedChanges`` makes and notes changes,
+which nobody undoes. ``FakeMonitors`` notes what a run tells it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
+from nicbench.core.monitor import MonitorPlan
+from nicbench.core.reading import PathChanges
+from nicbench.core.round import MachineCpu
 from nicbench.hosts.base import Completed, Host, Process
+from nicbench.monitor.base import Monitors
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo.base import Undo
 
 Answer = str | Completed | Callable[[tuple[str, ...]], "str | Completed"]
 
@@ -151,3 +159,60 @@ def _words(prefix: str | Sequence[str]) -> tuple[str, ...]:
 def _find_longest(scripted: Mapping[tuple[str, ...], Any], command: tuple[str, ...]) -> Any:
     matching = [prefix for prefix in scripted if command[: len(prefix)] == prefix]
     return scripted[max(matching, key=len)] if matching else None
+
+
+class NotedChanges(Changes):
+    """``undos`` are those of all changes, in their order."""
+
+    run_id = "run"
+
+    def __init__(self) -> None:
+        self.undos: list[Undo] = []
+
+    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]]) -> None:
+        self.undos.append(undo)
+        await apply()
+
+    async def set_file(self, host: Host, path: str, value: str) -> None:
+        await host.write_file(path, value)
+
+    def before_undoing(self, end: Callable[[], Awaitable[None]]) -> None:
+        raise NotImplementedError
+
+    async def undo_all(self) -> list[str]:
+        raise NotImplementedError
+
+
+@dataclass
+class FakeMonitors(Monitors):
+    """``heard`` is what a run told it, in order."""
+
+    heard: list[str] = field(default_factory=list)
+    seen: PathChanges | None = None
+    """What others changed in every sample."""
+
+    async def begin_trial(self, number: int, duration_s: float | None) -> None:
+        self.heard.append(f"trial {number}" if duration_s is None else f"trial {number} of {duration_s:g} s")
+
+    async def end_trial(self) -> None:
+        self.heard.append("end")
+
+    async def watch(self) -> None:
+        return
+
+    async def changes(self) -> PathChanges | None:
+        return self.seen
+
+    async def begin_round(self, number: int) -> None:
+        self.heard.append(f"round {number}")
+
+    async def end_round(self) -> tuple[MachineCpu, ...]:
+        self.heard.append("end")
+        return ()
+
+    async def close(self) -> None:
+        self.heard.append("close")
+
+    @property
+    def plans(self) -> tuple[MonitorPlan, ...]:
+        return ()
