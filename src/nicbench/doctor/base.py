@@ -1,4 +1,4 @@
-"""An examination looks at one side of a machine and gives checks; each is one file in ``checks/``."""
+"""An examination looks at one side of a machine and gives checks; those of a theme share a file in ``checks/``."""
 
 from __future__ import annotations
 

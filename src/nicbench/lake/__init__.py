@@ -2,7 +2,7 @@
 
 ``gathering.gather`` appends runs; ``searching`` and ``figures`` read. This module loads nothing: a list needs little.
 
-``lake/gathering.py`` reads run folders (``run_rows.py``) and writes each month of each table anew (``writing.py``):
+``lake/gathering.py`` reads run folders and writes each month of each table anew (``tables.py``):
 rows in a total order, row groups of a fixed size, one file for each month. So equal runs are equal bytes, nothing
 needs compacting, and a rename is all that can be interrupted. ``headline`` is written last: a run is in the lake when
 its headline is. ``searching.py`` means what ``store/index.py`` means and looks at each name of a column's dictionary

@@ -2,9 +2,9 @@
 
 To add one:
 
-1. Write ``src/nicbench/measure/health/probes/NAME.py`` with one subclass of ``nicbench.measure.health.base.Probe``: a
-   line of shell, and a pure ``read()`` that gives counters, levels, speeds or energies. What a host lacks prints
-   nothing, and is not asked for again. Mark what takes milliseconds ``slow``.
+1. Add a subclass of ``nicbench.measure.health.base.Probe`` to the file of its theme in
+   ``src/nicbench/measure/health/probes``: a line of shell, and a pure ``read()`` that gives counters, levels, speeds
+   or energies. What a host lacks prints nothing, and is not asked for again. Mark what takes milliseconds ``slow``.
 2. A counter's ``Measure`` names its row in ``core/judging.py``: a rise above it makes a trial invalid, a smaller one
    is a warning in the report.
 3. Put recorded outputs of several vendors into ``tests/measure/health/golden``.

@@ -2,9 +2,9 @@
 
 To add one:
 
-1. Write ``src/nicbench/measure/ledger/sources/NAME.py`` with one subclass of ``nicbench.measure.ledger.base.Source``:
-   its ``kind``, a line of shell that prints the counters (all sources of a host are one command), and ``read()``,
-   pure, that gives a ``Count`` for each.
+1. Add a subclass of ``nicbench.measure.ledger.base.Source`` to the file of its theme in
+   ``src/nicbench/measure/ledger/sources``: its ``kind``, a line of shell that prints the counters (all sources of a
+   host are one command), and ``read()``, pure, that gives a ``Count`` for each.
 2. A ``Count`` has its ``stage`` on the path and its place in words. Where another counter counts the same frames
    again, say so: ``also_in`` (strictly a part of it), ``within`` (of one of these, by the version of a driver),
    ``echo``, ``machine_wide``. A counter that may count frames that were not lost has ``why_not_lost``.

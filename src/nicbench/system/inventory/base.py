@@ -1,10 +1,10 @@
-"""A fact: one command or file, one pure parser, one file in ``facts/`` named after it.
+"""A fact: a command or files that are read, and a pure parser. Facts of a theme share a file in ``facts/``.
 
 To add one:
 
-1. Write ``src/nicbench/system/inventory/facts/THEME/NAME.py`` with one subclass of
-   ``nicbench.system.inventory.base.Fact``: its ``kind`` in inventory.json, a pure parser, and ``async read(host,
-   devices)``. Where the host does not say, UnknownFactError with the reason.
+1. Add a subclass of ``nicbench.system.inventory.base.Fact`` to the file of its theme in
+   ``src/nicbench/system/inventory/facts``, or to a new file: its ``kind`` in inventory.json, a pure parser, and
+   ``async read(host, devices)``. Where the host does not say, UnknownFactError with the reason.
 2. ``shape`` says what the plain data is (``core/described.py``): a ``TypedDict`` for named parts, ``dict[str, T]``
    where the names are not ours (interfaces, sysctls), ``list[T]``. A name ends with its unit; what is to be called
    otherwise has a ``Label``, what is read best in one line ``OneLine``, what only some machines have
@@ -23,12 +23,12 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from nicbench.core.controller import Controller
 from nicbench.core.described import DescribedPlugin, Facts
 from nicbench.core.errors import NicbenchError, UnknownFactError
-from nicbench.hosts.asking import output_of
+from nicbench.hosts.asking import output_of, values_of
 from nicbench.hosts.base import Host
 
 UNKNOWN = (UnknownFactError, NicbenchError)
@@ -36,6 +36,10 @@ UNKNOWN = (UnknownFactError, NicbenchError)
 
 NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What a parser may raise on text it was not written for: the fact is null then, with this as the reason."""
+
+
+Parser: TypeAlias = "staticmethod[[str], Any]"
+"""A pure function from the output of a tool to plain data, as an attribute of a class."""
 
 
 class Fact(DescribedPlugin, ABC):
@@ -58,6 +62,26 @@ class Fact(DescribedPlugin, ABC):
 
         ``devices`` are the kernel interfaces of the test on this host.
         """
+
+
+class CommandFact(Fact):
+    """A fact that ``parse`` reads from the output of ``command``."""
+
+    command: ClassVar[tuple[str, ...]]
+    parse: ClassVar[Parser]
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> Any:
+        return self.parse(await output_of(host, *self.command))
+
+
+class FilesFact(Fact):
+    """A fact that ``parse`` reads from files: it gets the content of each file that matches ``paths``, by path."""
+
+    paths: ClassVar[tuple[str, ...]]
+    parse: ClassVar[staticmethod[[dict[str, str]], Any]]
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> Any:
+        return self.parse(await values_of(host, self.paths))
 
 
 # What the subjects of facts share: parts of facts, and texts joined; what is not known is left out. Pure.
@@ -130,21 +154,26 @@ async def ask_interfaces(devices: tuple[str, ...], ask: Callable[[str], Awaitabl
     return {**found, REASONS: reasons} if reasons else found
 
 
-class EthtoolFact(Fact):
-    """What ``ethtool`` prints of an interface with ``options``; where it has a JSON of it, that first (``as_json``)."""
+class InterfaceFact(Fact):
+    """A fact of each interface of the test, which ``ask`` reads from one of them."""
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
+        return await ask_interfaces(devices, lambda device: self.ask(host, device))
+
+    @abstractmethod
+    async def ask(self, host: Host, device: str) -> Any:
+        """Reads the fact of one interface. UnknownFactError, with the reason, if the host does not say."""
+
+
+class EthtoolFact(InterfaceFact):
+    """The output of ``ethtool`` with ``options`` for an interface; its JSON, where it has one, if ``as_json``."""
 
     options: ClassVar[tuple[str, ...]]
     as_json: ClassVar[bool] = False
+    parse: ClassVar[Parser]
 
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        async def ask(device: str) -> Any:
-            return self.parse(await self._text(host, device))
-
-        return await ask_interfaces(devices, ask)
-
-    @abstractmethod
-    def parse(self, text: str) -> Any:
-        """Pure: what it prints as plain data."""
+    async def ask(self, host: Host, device: str) -> Any:
+        return self.parse(await self._text(host, device))
 
     async def _text(self, host: Host, device: str) -> str:
         if self.as_json:

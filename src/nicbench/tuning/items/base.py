@@ -9,7 +9,7 @@ To add one:
 An item reads one setting, says what it is to become, and writes it. Recording the old value, verifying, refusing,
 undoing (also after kill -9), dry run and ``tuning.json`` are done for it.
 
-1. Write ``src/nicbench/tuning/items/THEME/NAME.py`` with one subclass of ``nicbench.tuning.items.base.Item``. Its
+1. Add a subclass of ``nicbench.tuning.items.base.Item`` to the file of its theme in ``src/nicbench/tuning/items``. Its
    docstring says what is set, and after which source (a page of the kernel's documentation, of a tool). ``kind`` is
    its key in the bench file, ``Options`` is frozen; ``alone`` names the option that a value alone stands for (``mtu:
    9000``).

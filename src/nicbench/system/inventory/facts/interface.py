@@ -32,7 +32,7 @@ from nicbench.system.adapters.links import (
     virtual_functions,
     xdp_program,
 )
-from nicbench.system.inventory.base import EthtoolFact, Fact, ask_interfaces, join_texts, part_of
+from nicbench.system.inventory.base import EthtoolFact, Fact, InterfaceFact, ask_interfaces, join_texts, part_of
 
 
 class _Program(TypedDict):
@@ -44,10 +44,7 @@ class _Program(TypedDict):
 
 
 class _Interface(TypedDict):
-    """The test interfaces, inside their namespace: kind, MAC address, MTU, state, queues, XDP program.
-
-    One interface.
-    """
+    """One interface."""
 
     kind: str
     mac: str | None
@@ -88,18 +85,18 @@ def _tell_adapters(facts: Facts, write: Write) -> str | None:
     )
 
 
-class Interfaces(Fact):
-    """From ``ip -j -d link``."""
+class Interfaces(InterfaceFact):
+    """The test interfaces, inside their namespace: kind, MAC address, MTU, state, queues, XDP program.
+
+    From ``ip -j -d link``.
+    """
 
     kind = "interfaces"
     shape = dict[str, _Interface]
     subjects = (Subject("Network adapters", 230, _tell_adapters),)
 
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        async def ask(device: str) -> Any:
-            return parse_link(await output_of(host, "ip", "-j", "-d", "link", "show", "dev", device))
-
-        return await ask_interfaces(devices, ask)
+    async def ask(self, host: Host, device: str) -> Any:
+        return parse_link(await output_of(host, "ip", "-j", "-d", "link", "show", "dev", device))
 
 
 def parse_link(text: str) -> dict[str, Any]:
@@ -148,7 +145,7 @@ async def _orders(host: Host) -> dict[str, tuple[str, ...]]:
 
 
 class _Driver(TypedDict):
-    """Of one interface."""
+    """The answer for one interface."""
 
     name: str | None
     version: str | None
@@ -166,9 +163,7 @@ class Drivers(EthtoolFact):
     kind = "drivers"
     shape = dict[str, _Driver]
     options = ("-i",)
-
-    def parse(self, text: str) -> Any:
-        return parse_driver(text)
+    parse = staticmethod(parse_driver)
 
 
 class _Link(TypedDict):
@@ -233,13 +228,11 @@ class Modules(EthtoolFact):
     kind = "modules"
     shape = dict[str, _Module]
     options = ("-m",)
-
-    def parse(self, text: str) -> Any:
-        return parse_module(text)
+    parse = staticmethod(parse_module)
 
 
 class _Fec(TypedDict):
-    """Of one interface."""
+    """The answer for one interface."""
 
     configured: list[str]
     active: list[str]
@@ -255,13 +248,11 @@ class ForwardErrorCorrection(EthtoolFact):
     shape = dict[str, _Fec]
     options = ("--show-fec",)
     as_json = True
-
-    def parse(self, text: str) -> Any:
-        return parse_fec(text)
+    parse = staticmethod(parse_fec)
 
 
 class _Pause(TypedDict):
-    """Of one interface."""
+    """The answer for one interface."""
 
     autonegotiate: bool | None
     rx: bool | None
@@ -280,9 +271,7 @@ class FlowControl(EthtoolFact):
     shape = dict[str, _Pause]
     options = ("-a",)
     as_json = True
-
-    def parse(self, text: str) -> Any:
-        return parse_pause(text)
+    parse = staticmethod(parse_pause)
 
 
 _PARTS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
@@ -295,7 +284,7 @@ _PARTS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
 )
 
 
-class DataCentreBridging(Fact):
+class DataCentreBridging(InterfaceFact):
     """Priority flow control, traffic classes and what each test interface trusts (DSCP or the VLAN's priority).
 
     From ``dcb -j``; null for a part that the driver or an older dcb does not have.
@@ -304,26 +293,23 @@ class DataCentreBridging(Fact):
     kind = "data_centre_bridging"
     shape = dict[str, dict[str, Any]]
 
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        async def ask(device: str) -> Any:
-            found: dict[str, Any] = {}
-            reason = ""
-            for name, (word, parse) in _PARTS.items():
-                try:
-                    found[name] = parse(await output_of(host, "dcb", "-j", word, "show", "dev", device))
-                except UnknownFactError as error:
-                    found[name], reason = None, reason or str(error)
-                    if name == "priority_flow_control":
-                        break  # a driver without it has nothing of the rest
-            if not any(value is not None for value in found.values()):
-                raise UnknownFactError(reason)
-            return found
-
-        return await ask_interfaces(devices, ask)
+    async def ask(self, host: Host, device: str) -> Any:
+        found: dict[str, Any] = {}
+        reason = ""
+        for name, (word, parse) in _PARTS.items():
+            try:
+                found[name] = parse(await output_of(host, "dcb", "-j", word, "show", "dev", device))
+            except UnknownFactError as error:
+                found[name], reason = None, reason or str(error)
+                if name == "priority_flow_control":
+                    break  # a driver without it has nothing of the rest
+        if not any(value is not None for value in found.values()):
+            raise UnknownFactError(reason)
+        return found
 
 
 class _Energy(TypedDict):
-    """Of one interface."""
+    """The answer for one interface."""
 
     supported: bool
     enabled: bool
@@ -341,9 +327,7 @@ class EnergyEfficientEthernet(EthtoolFact):
     kind = "energy_efficient_ethernet"
     shape = dict[str, _Energy]
     options = ("--show-eee",)
-
-    def parse(self, text: str) -> Any:
-        return parse_energy(text)
+    parse = staticmethod(parse_energy)
 
 
 class TimeStamping(EthtoolFact):
@@ -355,9 +339,7 @@ class TimeStamping(EthtoolFact):
     kind = "time_stamping"
     shape = dict[str, dict[str, Any]]
     options = ("-T",)
-
-    def parse(self, text: str) -> Any:
-        return parse_time_stamping(text)
+    parse = staticmethod(parse_time_stamping)
 
 
 class _Function(TypedDict):
@@ -372,7 +354,7 @@ class _Function(TypedDict):
     vlans: list[int | None]
 
 
-class VirtualFunctions(Fact):
+class VirtualFunctions(InterfaceFact):
     """Virtual functions (SR-IOV) of the test interfaces that are physical ones, and how they are set.
 
     From ``ip -j link show``; how many there could be is in ``pci_adapters``.
@@ -381,16 +363,13 @@ class VirtualFunctions(Fact):
     kind = "virtual_functions"
     shape = dict[str, list[_Function]]
 
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        async def ask(device: str) -> Any:
-            functions = virtual_functions(
-                parse_links(await output_of(host, "ip", "-j", "-d", "link", "show", "dev", device))[0]
-            )
-            if not functions:
-                raise UnknownFactError("no virtual functions")
-            return functions
-
-        return await ask_interfaces(devices, ask)
+    async def ask(self, host: Host, device: str) -> Any:
+        functions = virtual_functions(
+            parse_links(await output_of(host, "ip", "-j", "-d", "link", "show", "dev", device))[0]
+        )
+        if not functions:
+            raise UnknownFactError("no virtual functions")
+        return functions
 
 
 class _Neighbour(TypedDict):

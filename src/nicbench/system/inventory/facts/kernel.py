@@ -14,7 +14,7 @@ from nicbench.core.errors import NicbenchError, UnknownFactError
 from nicbench.hosts.asking import output_of, text_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
-from nicbench.system.inventory.base import Fact, join_texts, part_of
+from nicbench.system.inventory.base import CommandFact, Fact, FilesFact, join_texts, part_of
 
 
 def _tell_operating_system(facts: Facts, write: Write) -> str | None:
@@ -315,21 +315,6 @@ def _tell_security(facts: Facts, write: Write) -> str | None:
     )
 
 
-class SecurityModules(Fact):
-    """Security modules of the kernel (SELinux, AppArmor): their hooks are in the path of every system call and socket.
-
-    From ``/sys/kernel/security`` and ``/sys/fs/selinux``.
-    """
-
-    kind = "security_modules"
-    shape = _Security
-    of_machine = True
-    subjects = (Subject("Security modules", 290, _tell_security),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_security(await values_of(host, (_ACTIVE, _SELINUX, _APPARMOR)))
-
-
 def parse_security(values: dict[str, str]) -> dict[str, Any]:
     """SELinux: enforcing, permissive, or off where its file system is not there."""
     enforce = values.get(_SELINUX)
@@ -339,6 +324,20 @@ def parse_security(values: dict[str, str]) -> dict[str, Any]:
         "selinux": "off" if enforce is None else "enforcing" if enforce == "1" else "permissive",
         "apparmor": None if apparmor is None else apparmor == "Y",
     }
+
+
+class SecurityModules(FilesFact):
+    """Security modules of the kernel (SELinux, AppArmor): their hooks are in the path of every system call and socket.
+
+    From ``/sys/kernel/security`` and ``/sys/fs/selinux``.
+    """
+
+    kind = "security_modules"
+    shape = _Security
+    of_machine = True
+    subjects = (Subject("Security modules", 290, _tell_security),)
+    paths = (_ACTIVE, _SELINUX, _APPARMOR)
+    parse = staticmethod(parse_security)
 
 
 class _Ruleset(TypedDict):
@@ -354,20 +353,6 @@ def _tell_firewall(facts: Facts, write: Write) -> str | None:
     if found.get("rules") is None:
         return None
     return join_texts(f"{found['rules']} rules" if found["rules"] else "no rules", *found.get("hooks", ()), by="; ")
-
-
-class Firewall(Fact):
-    """The firewall inside the host's namespace: tables of nftables (iptables' too) with their hooks and rules.
-
-    From ``nft -j list ruleset``.
-    """
-
-    kind = "firewall"
-    shape = _Ruleset
-    subjects = (Subject("Firewall", 300, _tell_firewall),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_ruleset(await output_of(host, "nft", "-j", "list", "ruleset"))
 
 
 def parse_ruleset(text: str) -> dict[str, Any]:
@@ -386,6 +371,24 @@ def parse_ruleset(text: str) -> dict[str, Any]:
     return {"rules": sum(rules.values()), "rules_by_table": rules, "hooks": hooks}
 
 
+class Firewall(CommandFact):
+    """The firewall inside the host's namespace: tables of nftables (iptables' too) with their hooks and rules.
+
+    From ``nft -j list ruleset``.
+    """
+
+    kind = "firewall"
+    shape = _Ruleset
+    subjects = (Subject("Firewall", 300, _tell_firewall),)
+    command = (
+        "nft",
+        "-j",
+        "list",
+        "ruleset",
+    )
+    parse = staticmethod(parse_ruleset)
+
+
 _PROFILE = "/etc/tuned/active_profile"
 _MODE = "/etc/tuned/profile_mode"
 _PROCESS = "/run/tuned/tuned.pid"
@@ -399,7 +402,12 @@ class _TunedShape(TypedDict):
     running: bool
 
 
-class TunedProfile(Fact):
+def parse_tuned(values: dict[str, str]) -> dict[str, Any]:
+    """A profile without a running daemon is only what was chosen last."""
+    return {"profile": values.get(_PROFILE) or None, "chosen": values.get(_MODE), "running": _PROCESS in values}
+
+
+class TunedProfile(FilesFact):
     """The profile of tuned: it sets governor, C-states, sysctls and more, and sets them again.
 
     From ``/etc/tuned`` and ``/run/tuned``.
@@ -408,14 +416,8 @@ class TunedProfile(Fact):
     kind = "tuned"
     shape = _TunedShape
     of_machine = True
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_tuned(await values_of(host, (_PROFILE, _MODE, _PROCESS)))
-
-
-def parse_tuned(values: dict[str, str]) -> dict[str, Any]:
-    """A profile without a running daemon is only what was chosen last."""
-    return {"profile": values.get(_PROFILE) or None, "chosen": values.get(_MODE), "running": _PROCESS in values}
+    paths = (_PROFILE, _MODE, _PROCESS)
+    parse = staticmethod(parse_tuned)
 
 
 def _tell_interrupts(facts: Facts, write: Write) -> str | None:

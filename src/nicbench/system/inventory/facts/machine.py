@@ -13,7 +13,7 @@ from nicbench.hosts.asking import output_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.system.hypervisor import is_virtual_machine
-from nicbench.system.inventory.base import Fact, group_alike, join_texts, part_of
+from nicbench.system.inventory.base import Fact, FilesFact, group_alike, join_texts, part_of
 from nicbench.system.redfish.answers import group_of
 from nicbench.system.redfish.readings import bios_settings
 
@@ -96,7 +96,18 @@ def _tell_bios(facts: Facts, write: Write) -> str | None:
     return join_texts(join_texts(found.get("bios_vendor"), found.get("bios_version"), by=" "), found.get("bios_date"))
 
 
-class Firmware(Fact):
+def parse_identity(values: dict[str, str]) -> dict[str, str | None]:
+    """What the tables say; a maker's filler ("To Be Filled By O.E.M.") is null, as what only root may read is."""
+    found: dict[str, str | None] = {}
+    for file, name in _FIELDS.items():
+        value = values.get(_FOLDER + file)
+        found[name] = None if value is None or value.lower() in _NOTHING_SAID else value
+    if found["chassis"] is not None:
+        found["chassis"] = _CHASSIS.get(found["chassis"], f"type {found['chassis']}")
+    return found
+
+
+class Firmware(FilesFact):
     """What the firmware's tables (SMBIOS) say of the machine: BIOS, system, board, chassis.
 
     From ``/sys/class/dmi/id``.
@@ -109,20 +120,8 @@ class Firmware(Fact):
         Subject("Machine", 10, _tell_machine),
         Subject("BIOS", 20, _tell_bios),
     )
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str | None]:
-        return parse_identity(await values_of(host, [_FOLDER + name for name in _FIELDS]))
-
-
-def parse_identity(values: dict[str, str]) -> dict[str, str | None]:
-    """What the tables say; a maker's filler ("To Be Filled By O.E.M.") is null, as what only root may read is."""
-    found: dict[str, str | None] = {}
-    for file, name in _FIELDS.items():
-        value = values.get(_FOLDER + file)
-        found[name] = None if value is None or value.lower() in _NOTHING_SAID else value
-    if found["chassis"] is not None:
-        found["chassis"] = _CHASSIS.get(found["chassis"], f"type {found['chassis']}")
-    return found
+    paths = tuple(_FOLDER + name for name in _FIELDS)
+    parse = staticmethod(parse_identity)
 
 
 class _Settings(TypedDict):

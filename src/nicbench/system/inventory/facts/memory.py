@@ -8,9 +8,9 @@ from typing import Annotated, Any, TypedDict
 
 from nicbench.core.described import Facts, Label, NotEverywhere, OneLine, Subject, Write
 from nicbench.core.errors import UnknownFactError
-from nicbench.hosts.asking import output_of, text_of, values_of
+from nicbench.hosts.asking import text_of, values_of
 from nicbench.hosts.base import Host
-from nicbench.system.inventory.base import Fact, group_alike, join_texts, parse_meminfo, part_of
+from nicbench.system.inventory.base import CommandFact, Fact, group_alike, join_texts, parse_meminfo, part_of
 
 _WANTED = {"MemTotal": "total_bytes", "MemAvailable": "available_bytes", "SwapTotal": "swap_bytes"}
 
@@ -127,21 +127,6 @@ def _tell_modules(facts: Facts, write: Write) -> str | None:
     return join_texts(*told, slots, found.get("error_correction"), by="; ")
 
 
-class MemoryModules(Fact):
-    """Memory modules: how many of which maker and part, how large, rated and running speed, and the slots they are in.
-
-    From ``dmidecode -t memory``, which needs root.
-    """
-
-    kind = "memory_modules"
-    shape = _Modules
-    of_machine = True
-    subjects = (Subject("Memory modules", 190, _tell_modules),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_memory(await output_of(host, "dmidecode", "-t", "memory"))
-
-
 def parse_memory(text: str) -> dict[str, Any]:
     """Modules, alike ones together; slots, empty ones among them; UnknownFactError where the tables name none."""
     structures = parse_structures(text)
@@ -157,6 +142,24 @@ def parse_memory(text: str) -> dict[str, Any]:
         "error_correction": next((kind for kind in correction if kind and kind not in _NOTHING_SAID), None),
         "installed": group_alike(modules, each={"slot": "slots", "serial": "serials"}),
     }
+
+
+class MemoryModules(CommandFact):
+    """Memory modules: how many of which maker and part, how large, rated and running speed, and the slots they are in.
+
+    From ``dmidecode -t memory``, which needs root.
+    """
+
+    kind = "memory_modules"
+    shape = _Modules
+    of_machine = True
+    subjects = (Subject("Memory modules", 190, _tell_modules),)
+    command = (
+        "dmidecode",
+        "-t",
+        "memory",
+    )
+    parse = staticmethod(parse_memory)
 
 
 def _module(fields: Structure) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from nicbench.core.described import Facts, Label, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of, text_of, values_of
 from nicbench.hosts.base import Host
-from nicbench.system.inventory.base import Fact, join_list, join_texts, part_of
+from nicbench.system.inventory.base import Fact, FilesFact, join_list, join_texts, part_of
 
 _NUMBERS = {
     "CPU(s)": "cpus",
@@ -168,7 +168,13 @@ def _tell_smt(facts: Facts, write: Write) -> str | None:
     return words.get(str(found["control"]), str(found["control"])) if found.get("control") else None
 
 
-class Smt(Fact):
+def parse_smt(values: dict[str, str]) -> dict[str, Any]:
+    """``control`` is on, off, forceoff, notsupported or notimplemented (sysfs-devices-system-cpu)."""
+    active = values.get(f"{_FOLDER}active")
+    return {"active": None if active is None else active == "1", "control": values.get(f"{_FOLDER}control")}
+
+
+class Smt(FilesFact):
     """Simultaneous multithreading: whether two threads share a core, and whether that can be switched.
 
     From ``/sys/devices/system/cpu/smt``.
@@ -178,15 +184,8 @@ class Smt(Fact):
     shape = _Smt
     of_machine = True
     subjects = (Subject("SMT", 140, _tell_smt),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_smt(await values_of(host, (f"{_FOLDER}active", f"{_FOLDER}control")))
-
-
-def parse_smt(values: dict[str, str]) -> dict[str, Any]:
-    """``control`` is on, off, forceoff, notsupported or notimplemented (sysfs-devices-system-cpu)."""
-    active = values.get(f"{_FOLDER}active")
-    return {"active": None if active is None else active == "1", "control": values.get(f"{_FOLDER}control")}
+    paths = (f"{_FOLDER}active", f"{_FOLDER}control")
+    parse = staticmethod(parse_smt)
 
 
 _POLICIES = "/sys/devices/system/cpu/cpufreq/policy*/"
@@ -219,21 +218,6 @@ def _tell_clock(facts: Facts, write: Write) -> str | None:
     )
 
 
-class Frequency(Fact):
-    """How the core clock is governed: driver, governor, limits, boost. Virtual machines rarely say.
-
-    From ``/sys/devices/system/cpu/cpufreq``.
-    """
-
-    kind = "core_clock_policy"
-    shape = _Policy
-    of_machine = True
-    subjects = (Subject("Frequency policy", 110, _tell_clock),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_policies(await values_of(host, _PATHS))
-
-
 def parse_policies(values: dict[str, str]) -> dict[str, Any]:
     """Distinct values over all CPUs; frequencies are in kHz there."""
 
@@ -252,6 +236,20 @@ def parse_policies(values: dict[str, str]) -> dict[str, Any]:
         "maximum_hz": hertz("scaling_max_freq"),
         "boost": no_turbo == "0" if no_turbo is not None else boost == "1" if boost is not None else None,
     }
+
+
+class Frequency(FilesFact):
+    """How the core clock is governed: driver, governor, limits, boost. Virtual machines rarely say.
+
+    From ``/sys/devices/system/cpu/cpufreq``.
+    """
+
+    kind = "core_clock_policy"
+    shape = _Policy
+    of_machine = True
+    subjects = (Subject("Frequency policy", 110, _tell_clock),)
+    paths = _PATHS
+    parse = staticmethod(parse_policies)
 
 
 _IDLE_STATES_FOLDER = "/sys/devices/system/cpu/cpuidle/"
@@ -292,21 +290,6 @@ def _tell_idle(facts: Facts, write: Write) -> str | None:
     return join_texts(", ".join(told), found.get("driver"), by="; ")
 
 
-class IdleStates(Fact):
-    """C-states: who chooses them, how long each takes to leave, and which are disabled. Waking costs latency.
-
-    From ``/sys/devices/system/cpu/cpuidle``.
-    """
-
-    kind = "idle_states"
-    shape = _IdleStates
-    of_machine = True
-    subjects = (Subject("C-states", 130, _tell_idle),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_idle_states(await values_of(host, _IDLE_STATES_PATHS))
-
-
 def parse_idle_states(values: dict[str, str]) -> dict[str, Any]:
     """States in their order with the time to leave each; disabled: yes, no, or the CPUs on which it is."""
     states: dict[int, dict[str, Any]] = {}
@@ -336,6 +319,20 @@ def parse_idle_states(values: dict[str, str]) -> dict[str, Any]:
             for number, state in sorted(states.items())
         },
     }
+
+
+class IdleStates(FilesFact):
+    """C-states: who chooses them, how long each takes to leave, and which are disabled. Waking costs latency.
+
+    From ``/sys/devices/system/cpu/cpuidle``.
+    """
+
+    kind = "idle_states"
+    shape = _IdleStates
+    of_machine = True
+    subjects = (Subject("C-states", 130, _tell_idle),)
+    paths = _IDLE_STATES_PATHS
+    parse = staticmethod(parse_idle_states)
 
 
 def _on_which(cpus: dict[int, bool]) -> str | None:
@@ -382,21 +379,6 @@ def _tell_power(facts: Facts, write: Write) -> str | None:
     )
 
 
-class PowerPolicy(Fact):
-    """How the machine trades speed for power: platform profile, energy preference and bias of its processors.
-
-    From ``/sys/firmware/acpi``, ``cpufreq`` and ``pcie_aspm``.
-    """
-
-    kind = "power_policy"
-    shape = _Power
-    of_machine = True
-    subjects = (Subject("Power policy", 120, _tell_power),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_power_policy(await values_of(host, _POWER_POLICY_PATHS))
-
-
 def parse_power_policy(values: dict[str, str]) -> dict[str, Any]:
     """Distinct values over all CPUs; of the PCI Express policy (``default [performance] powersave``) the chosen one."""
     facts: dict[str, Any] = {"platform_profile": values.get(_PLATFORM)}
@@ -406,6 +388,20 @@ def parse_power_policy(values: dict[str, str]) -> dict[str, Any]:
     chosen = values.get(_ASPM, "").partition("[")[2].partition("]")
     facts["pci_express_power"] = chosen[0] if chosen[1] else None
     return facts
+
+
+class PowerPolicy(FilesFact):
+    """How the machine trades speed for power: platform profile, energy preference and bias of its processors.
+
+    From ``/sys/firmware/acpi``, ``cpufreq`` and ``pcie_aspm``.
+    """
+
+    kind = "power_policy"
+    shape = _Power
+    of_machine = True
+    subjects = (Subject("Power policy", 120, _tell_power),)
+    paths = _POWER_POLICY_PATHS
+    parse = staticmethod(parse_power_policy)
 
 
 _MITIGATIONS_FOLDER = "/sys/devices/system/cpu/vulnerabilities/"
@@ -425,7 +421,12 @@ def _tell_mitigations(facts: Facts, write: Write) -> str | None:
     )
 
 
-class Mitigations(Fact):
+def parse_vulnerabilities(values: dict[str, str]) -> dict[str, str]:
+    """Name and state, without those that this processor does not have."""
+    return {path.removeprefix(_MITIGATIONS_FOLDER): state for path, state in values.items() if state != _NOT_AFFECTED}
+
+
+class Mitigations(FilesFact):
     """Mitigations of processor vulnerabilities: they cost forwarding speed, so they are disclosed one by one.
 
     From ``/sys/devices/system/cpu/vulnerabilities``.
@@ -435,14 +436,8 @@ class Mitigations(Fact):
     shape = dict[str, str]
     of_machine = True
     subjects = (Subject("Mitigations", 280, _tell_mitigations),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str]:
-        return parse_vulnerabilities(await values_of(host, (f"{_MITIGATIONS_FOLDER}*",)))
-
-
-def parse_vulnerabilities(values: dict[str, str]) -> dict[str, str]:
-    """Name and state, without those that this processor does not have."""
-    return {path.removeprefix(_MITIGATIONS_FOLDER): state for path, state in values.items() if state != _NOT_AFFECTED}
+    paths = (f"{_MITIGATIONS_FOLDER}*",)
+    parse = staticmethod(parse_vulnerabilities)
 
 
 _CLOCK_SOURCE_FOLDER = "/sys/devices/system/clocksource/clocksource0/"

@@ -21,7 +21,7 @@ from nicbench.system.adapters.ethtool import (
 )
 from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts
 from nicbench.system.adapters.links import parse_qdiscs
-from nicbench.system.inventory.base import EthtoolFact, Fact, ask_interfaces
+from nicbench.system.inventory.base import EthtoolFact, Fact, InterfaceFact, ask_interfaces
 
 
 class Channels(EthtoolFact):
@@ -33,9 +33,7 @@ class Channels(EthtoolFact):
     kind = "channels"
     shape = Annotated[dict[str, Any], NotEverywhere]
     options = ("-l",)
-
-    def parse(self, text: str) -> Any:
-        return parse_limits(text)
+    parse = staticmethod(parse_limits)
 
 
 class Rings(EthtoolFact):
@@ -47,9 +45,7 @@ class Rings(EthtoolFact):
     kind = "rings"
     shape = Annotated[dict[str, Any], NotEverywhere]
     options = ("-g",)
-
-    def parse(self, text: str) -> Any:
-        return parse_limits(text)
+    parse = staticmethod(parse_limits)
 
 
 class Coalescing(EthtoolFact):
@@ -61,9 +57,7 @@ class Coalescing(EthtoolFact):
     kind = "coalescing"
     shape = dict[str, dict[str, Any]]
     options = ("-c",)
-
-    def parse(self, text: str) -> Any:
-        return parse_coalescing(text)
+    parse = staticmethod(parse_coalescing)
 
 
 class Offloads(EthtoolFact):
@@ -90,13 +84,11 @@ class PrivateFlags(EthtoolFact):
     kind = "private_flags"
     shape = dict[str, dict[str, bool]]
     options = ("--show-priv-flags",)
-
-    def parse(self, text: str) -> Any:
-        return parse_private_flags(text)
+    parse = staticmethod(parse_private_flags)
 
 
 class _Hashing(TypedDict):
-    """Of one interface."""
+    """The answer for one interface."""
 
     queues: int | None
     entries: int | None
@@ -128,10 +120,7 @@ class ReceiveHashingFact(EthtoolFact):
 
 
 class _Qdisc(TypedDict):
-    """Queueing disciplines of each test interface.
-
-    One queueing discipline; its parameters are its own.
-    """
+    """One queueing discipline; its parameters are its own."""
 
     kind: str
     handle: str | None
@@ -139,17 +128,14 @@ class _Qdisc(TypedDict):
     parameters: dict[str, Any]
 
 
-class Queueing(Fact):
-    """From ``tc -j qdisc``."""
+class Queueing(InterfaceFact):
+    """Queueing disciplines of each test interface, from ``tc -j qdisc``."""
 
     kind = "queueing"
     shape = dict[str, list[_Qdisc]]
 
-    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        async def ask(device: str) -> Any:
-            return parse_qdiscs(await output_of(host, "tc", "-j", "qdisc", "show", "dev", device))
-
-        return await ask_interfaces(devices, ask)
+    async def ask(self, host: Host, device: str) -> Any:
+        return parse_qdiscs(await output_of(host, "tc", "-j", "qdisc", "show", "dev", device))
 
 
 class _Interrupt(TypedDict):

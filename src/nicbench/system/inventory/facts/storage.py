@@ -10,7 +10,7 @@ from nicbench.core.described import Facts, NotEverywhere, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
-from nicbench.system.inventory.base import Fact, count_words, group_alike, join_texts
+from nicbench.system.inventory.base import CommandFact, Fact, count_words, group_alike, join_texts
 
 _COLUMNS = "NAME,TYPE,VENDOR,MODEL,SIZE,TRAN,REV,ROTA,SERIAL"
 _NOT_A_DRIVE = ("zram", "ram", "loop", "nbd", "fd")
@@ -157,21 +157,6 @@ def _tell_controllers(facts: Facts, write: Write) -> str | None:
     )
 
 
-class StorageControllers(Fact):
-    """Storage controllers on the PCI bus: vendor, model, revision, driver.
-
-    From ``lspci``.
-    """
-
-    kind = "storage_controllers"
-    shape = list[_Controller]
-    of_machine = True
-    subjects = (Subject("Storage controllers", 210, _tell_controllers),)
-
-    async def read(self, host: Host, devices: tuple[str, ...]) -> list[dict[str, Any]]:
-        return parse_controllers(await output_of(host, "lspci", "-Dvmmnnk"))
-
-
 def parse_controllers(text: str) -> list[dict[str, Any]]:
     """Records of ``lspci -Dvmmnnk``: a field a line, an empty line between, numbers in brackets."""
     found = []
@@ -191,6 +176,23 @@ def parse_controllers(text: str) -> list[dict[str, Any]]:
                 }
             )
     return group_alike(found, each={"address": "addresses"})
+
+
+class StorageControllers(CommandFact):
+    """Storage controllers on the PCI bus: vendor, model, revision, driver.
+
+    From ``lspci``.
+    """
+
+    kind = "storage_controllers"
+    shape = list[_Controller]
+    of_machine = True
+    subjects = (Subject("Storage controllers", 210, _tell_controllers),)
+    command = (
+        "lspci",
+        "-Dvmmnnk",
+    )
+    parse = staticmethod(parse_controllers)
 
 
 def _strip_number(name: str | None) -> str | None:
