@@ -21,7 +21,7 @@ from tests.fuzz import folders
 from tests.otg.frames import PORTS, SERVED, flow, frame_of, header
 from tests.system.inventory.test_hostile_text import EXPECTED, PARSERS, called
 from tests.workloads.goldens import job
-from tests.workloads.test_any_output import ASKS, KINDS
+from tests.workloads.test_tool_output import ASKS, KINDS
 
 from nicbench.bench_file import WrongBenchFileError, parse
 from nicbench.cli.plan_table import plan_document
