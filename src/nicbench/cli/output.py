@@ -8,30 +8,15 @@ import json
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-
 from nicbench.core.errors import NicbenchError
-from nicbench.core.redaction import make_visible, visible_in_json
+from nicbench.core.redaction import visible_in_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
-
-
-# The consoles of the command line, which make control characters visible.
-
-
-class VisibleConsole(Console):
-    """A console that shows control characters: titles, host names and file names may contain any."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Renders as rich does, with control characters in the text written as numbers; rich's own colours stay."""
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(make_visible(segment.text), segment.style)
 
 
 FORMAT = "1.0"
@@ -136,7 +121,7 @@ def streams_may_break() -> Iterator[None]:
 
 def results() -> Console:
     """Returns the console for tables."""
-    from nicbench.cli.output import VisibleConsole
+    from nicbench.cli.console import VisibleConsole
 
     return VisibleConsole(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
 
@@ -159,9 +144,14 @@ def messages() -> Console:
     """Returns the console for progress, notes and errors."""
     if _shared:
         return _shared[-1]
-    from nicbench.cli.output import VisibleConsole
+    from nicbench.cli.console import VisibleConsole
 
     return VisibleConsole(file=sys.stderr, highlight=False, soft_wrap=True)
+
+
+def print_line(text: str, console: Console | None = None) -> None:
+    """Prints one line of results literally, with brackets not taken for markup, and without breaking it."""
+    (console or results()).print(text, markup=False, soft_wrap=True)
 
 
 def say(text: str) -> None:

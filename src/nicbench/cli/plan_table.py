@@ -14,7 +14,7 @@ from nicbench.bench_file import BenchFile, Choice
 from nicbench.bench_file.checks import describe_checks
 from nicbench.bench_file.frame_sizes import describe_headers, smallest_frame_bytes
 from nicbench.bench_file.overlays import list_differences
-from nicbench.cli.output import FORMAT
+from nicbench.cli.output import FORMAT, print_line
 from nicbench.cli.progress import ABOUT
 from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
@@ -192,7 +192,7 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     console.print(table)
     if not sends_frames:
         return
-    console.print(escape(str(plan_calibration(bench))), soft_wrap=True)
+    print_line(str(plan_calibration(bench)), console)
 
 
 def tools_of(method: Any) -> list[str]:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape, render
 from rich.table import Table
 
+from nicbench.cli.output import print_line
 from nicbench.core.forms import uncapitalise
 from nicbench.core.imported import NOT_MEASURED
 from nicbench.core.reading import PortFigures
@@ -158,7 +159,7 @@ def _head(value: str, results: Sequence[Result]) -> tuple[str, ...]:
 def print_studies(console: Console, studies: Sequence[Study]) -> None:
     """Of several, everything says which test it is about. The report has every run and every instance."""
     for text in answers(studies):
-        console.print(text, markup=False, soft_wrap=True)
+        print_line(text, console)
     for study in studies:
         of = study.test if len(studies) > 1 else ""
         for way in study.ways:
@@ -233,7 +234,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
     if summary.imported is not None:
         said = f"{NOT_MEASURED}; the numbers are those of {summary.imported.named}"
-        console.print(said, markup=False, soft_wrap=True)
+        print_line(said, console)
     every = side_by_side(compared, {})
     joined = [section for section in every if section.table.overview and not section.is_imported]
     if joined:
@@ -246,7 +247,7 @@ def print_summary(console: Console, summary: Summary) -> None:
         if section not in joined:
             in_grids |= _print_one(console, section, _title(section, every))
     for line in runs_lines(summary):
-        console.print(line, markup=False, soft_wrap=True)
+        print_line(line, console)
     _print_few(
         console, [f"{result.id}: {_ways(result.by_port)}" for result in summary.counted if result.by_port is not None]
     )
@@ -333,7 +334,7 @@ def _join_alike(lines: Sequence[str], of_goals: Collection[str]) -> list[str]:
 def _print_few(console: Console, lines: Sequence[str]) -> None:
     """The first of many lines."""
     for line in lines[:_MOST_LINES]:
-        console.print(f"  {line}", markup=False, soft_wrap=True)
+        print_line(f"  {line}", console)
     if len(lines) > _MOST_LINES:
         console.print(f"  ... and {len(lines) - _MOST_LINES} more like these; the report has them all")
 

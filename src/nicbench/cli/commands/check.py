@@ -14,7 +14,7 @@ from rich.table import Table
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, in_lake, tagged_runs
-from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.output import FORMAT, print_json, print_line, results, say
 from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
 from nicbench.compare.importance import NOT_RECORDED, shorten_apart
 from nicbench.compare.regressions import MOST_RUNS, Check, Outcome, Row, check_regressions
@@ -253,9 +253,9 @@ def _print(
 ) -> None:
     console = results()
     many = others[0].name if len(others) == 1 else f"{len(others)} runs, {others[0].name} to {others[-1].name}"
-    console.print(escape(f"{run.name} against {many}"), soft_wrap=True)
+    print_line(f"{run.name} against {many}", console)
     for reason in reasons:
-        console.print(escape(f"not comparable, forced: {clean(reason)}"), soft_wrap=True)
+        print_line(f"not comparable, forced: {clean(reason)}", console)
     counts = {outcome: len(found.rows_with(outcome)) for outcome in Outcome}
     counted = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing to compare"
     console.print(f"{len(found.rows)} values: {counted}\n")
@@ -270,7 +270,7 @@ def _print(
             old, new = shorten_apart(setting.values, setting.path, _LONGEST_VALUE)
             where = f" ({', '.join(setting.places)})" if setting.places else ""
             text = f"  {setting.path}{where}: {old} before, {new} now; {setting.why}"
-            console.print(escape(clean(text)), soft_wrap=True)
+            print_line(clean(text), console)
 
 
 COMMANDS = {"check": _check}

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, LakeOption, RunsFolder, in_lake, kinds, tagged_runs
-from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.output import FORMAT, print_json, print_line, results, say
 from nicbench.compare.entry import Entry
 from nicbench.compare.importance import NOT_RECORDED, shorten_apart
 from nicbench.compare.matching import MatchedEntries
@@ -219,18 +219,18 @@ def print_comparison(console: Console, page: Page) -> None:
     """In the order of the page."""
     for text in page.forced:
         console.print(f"[bold red]not comparable, forced:[/] {escape(clean(text))}", soft_wrap=True)
-    console.print(escape(page.report.headline), soft_wrap=True)
+    print_line(page.report.headline, console)
     for text in page.report.details:
-        console.print(escape(text), soft_wrap=True)
+        print_line(text, console)
     console.print()
     for text in page.told:
-        console.print(escape(f"note: {clean(text)}"), soft_wrap=True)
+        print_line(f"note: {clean(text)}", console)
     _settings(console, page)
     for table in page.tables:
         console.print(f"\n[bold]{escape(clean(f'{table.test}: {table.heading}, {table.scope}'))}[/]", soft_wrap=True)
         (_few if len(page.entries) <= FEW else _many)(console, table)
     for row in page.lonely:
-        console.print(escape(f"only in {clean(', '.join(row.names[:6]))}: {clean(row.words)}"), soft_wrap=True)
+        print_line(f"only in {clean(', '.join(row.names[:6]))}: {clean(row.words)}", console)
 
 
 def _settings(console: Console, page: Page) -> None:
@@ -243,7 +243,7 @@ def _settings(console: Console, page: Page) -> None:
             f"{clean(text)} ({clean(', '.join(names[:3]))}{'…' if len(names) > 3 else ''})"
             for text, names in row.groups[:4]
         )
-        console.print(escape(f"  {row.setting}: {values}"), soft_wrap=True)
+        print_line(f"  {row.setting}: {values}", console)
     if count > _MOST_SETTINGS:
         console.print(f"  and {count - _MOST_SETTINGS} more, on the page")
 
@@ -418,7 +418,7 @@ def _wrapped(console: Console, text: str) -> None:
 
 
 def _line(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    print_line(text, console)
 
 
 def _list_words(places: Iterable[str]) -> str:

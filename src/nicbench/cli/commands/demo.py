@@ -14,7 +14,7 @@ import typer
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, RunsFolder, Wait
-from nicbench.cli.output import results, say
+from nicbench.cli.output import print_line, say
 from nicbench.core.errors import NotReadyError, ThresholdError, UsageError
 from nicbench.core.result import Bounded, Result, Summary, Value, number_of
 from nicbench.core.trial import Trial
@@ -178,7 +178,7 @@ def _demo(
     def show(summary: Summary) -> None:
         from nicbench.cli.commands.demo import screen
 
-        results().print(f"\n{screen(summary, folder.journal.trials().values())}", markup=False, soft_wrap=True)
+        print_line(f"\n{screen(summary, folder.journal.trials().values())}")
 
     try:
         conduct(

@@ -10,7 +10,7 @@ import typer
 
 from nicbench.cli.failure import ReportedError, run_to_the_end
 from nicbench.cli.options import Json, duration_s
-from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.output import FORMAT, print_json, print_line, say
 from nicbench.core.errors import NicbenchError
 from nicbench.core.units import format_duration_s
 
@@ -66,7 +66,7 @@ def _submit(fleet: _FleetOrFolder, into: _Into = Path("fleets"), dry_run: _DryRu
     if json:
         print_json({"format": FORMAT, "folder": str(folder.path), "submitted": submitted})
         return
-    results().print(str(folder.path), markup=False, soft_wrap=True)
+    print_line(str(folder.path))
     say(f"{submitted} of {len(manifest.tasks)} runs submitted; see `nicbench fleet status {folder.path}`")
 
 
@@ -78,10 +78,10 @@ def _show_plan(manifest: Manifest, *, as_json: bool) -> None:
         cells = list(dict.fromkeys(str(manifest.tasks[number]) for number in array.numbers))
         asked = f"{array.nodes} nodes with {array.constraint or 'no features asked for'}"
         limit = format_duration_s(array.limit_min * 60.0)
-        results().print(f"{len(array.numbers)} runs on {asked}, each at most {limit}:", markup=False, soft_wrap=True)
+        print_line(f"{len(array.numbers)} runs on {asked}, each at most {limit}:")
         shown = cells[:_MOST_SHOWN]
         for cell in (*shown, *([f"... and {len(cells) - len(shown)} more"] if len(cells) > len(shown) else [])):
-            results().print(f"  {cell}", markup=False, soft_wrap=True)
+            print_line(f"  {cell}")
 
 
 def _status(folder: _Folder, json: Json = False) -> None:
@@ -98,12 +98,12 @@ def _status(folder: _Folder, json: Json = False) -> None:
     for each in found:
         counts[each.state] = counts.get(each.state, 0) + 1
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
-    results().print(f"{opened.manifest.fleet}: {len(found)} runs: {summary}", markup=False, soft_wrap=True)
+    print_line(f"{opened.manifest.fleet}: {len(found)} runs: {summary}")
     others = [each for each in found if each.state != DONE]
     for each in others[:_MOST_SHOWN]:
         machines = " ".join(f"{role}={name}" for role, name in each.machines.items())
         said = " ".join(filter(None, (each.reason and f"({each.reason})", machines and f"on {machines}", each.log)))
-        results().print(f"  {each.task.number} {each.task}: {each.state} {said}".rstrip(), markup=False, soft_wrap=True)
+        print_line(f"  {each.task.number} {each.task}: {each.state} {said}".rstrip())
     if len(others) > _MOST_SHOWN:
         say(f"  ... and {len(others) - _MOST_SHOWN} more; --json shows all")
     if held := [each.job for each in others if each.is_held and each.job is not None]:
@@ -148,7 +148,7 @@ def _features(cables: _Cables = 0.0) -> None:
 
     name = socket.gethostname().partition(".")[0]
     found = run_to_the_end(collect_features(name, cables))
-    results().print(f"NodeName={name} Feature={','.join(found)}", markup=False, soft_wrap=True)
+    print_line(f"NodeName={name} Feature={','.join(found)}")
 
 
 def _execute(folder: _Folder, number: _Number) -> None:

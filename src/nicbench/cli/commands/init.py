@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from nicbench.cli.failure import run_to_the_end
-from nicbench.cli.output import results, say
+from nicbench.cli.output import print_line, results, say
 from nicbench.core.errors import NotReadyError, UsageError, suggest
 from nicbench.core.units import format_bits_per_s
 from nicbench.first_steps.ports import Cabling, FoundPort, find_cabling, free_ports, ports_of_this_machine
@@ -291,7 +291,7 @@ def _init(
         served = _folder(folder) if what is What.EDITORS else None
         wish = Streams(*ends, folder=served, editors=editors, is_full=full, title=title)
     write(wish, path)
-    results().print(str(path), markup=False, soft_wrap=True)
+    print_line(str(path))
     _say_what_to_run(wish, path)
 
 
@@ -392,8 +392,8 @@ def _show_import(csv: Path, title: str | None) -> None:
     found = how_to_import(csv)
     words = ["nicbench", "import", str(csv), "--method", found.method, *found.options, "--title", title or csv.stem]
     console = results()
-    console.print(shlex.join(words), markup=False, soft_wrap=True)
-    console.print("nicbench report latest --layout datasheet --format html,pdf", markup=False, soft_wrap=True)
+    print_line(shlex.join(words), console)
+    print_line("nicbench report latest --layout datasheet --format html,pdf", console)
     for problem in found.open:
         say(f"to be filled in: {problem.message}{f'; {problem.next_step}' if problem.next_step else ''}")
     if found.open:

@@ -13,7 +13,7 @@ from nicbench.bench_file import BenchFile, load
 from nicbench.cli import completion
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import DEFAULT_RUNS, RunsFolder
-from nicbench.cli.output import results, say
+from nicbench.cli.output import print_line, results, say
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.core.events import Bus, Note
 from nicbench.core.units import format_bits_per_s
@@ -58,7 +58,7 @@ def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
     console = results()
     console.print(f"{name} is up", markup=False)
     for title, text in _facts(testbed):
-        console.print(f"  {title:<24} {text}", markup=False, soft_wrap=True)
+        print_line(f"  {title:<24} {text}", console)
     say(f"work in it: nicbench lab shell --lab {name}")
     say(f"remove it:  nicbench lab down {name}")
 
@@ -69,7 +69,7 @@ def _list() -> None:
 
     kept = find_kept_runs()
     for name in kept:
-        results().print(f"{name}  {', '.join(hosts_of_lab(name))}".rstrip(), markup=False, soft_wrap=True)
+        print_line(f"{name}  {', '.join(hosts_of_lab(name))}".rstrip())
     if not kept:
         say("no lab is up")
 
@@ -119,7 +119,7 @@ def _down(name: LabName = None) -> None:
     """Remove a lab that `lab up` made."""
     lab = _require_lab(name)
     for sentence in run_to_the_end(restore(lab)):
-        results().print(sentence, markup=False, soft_wrap=True)
+        print_line(sentence)
     if lab not in find_kept_runs():
         results().print(f"{lab} is down", markup=False)
 
@@ -218,17 +218,17 @@ def _restore(run: _Run = None, runs_folder: RunsFolder = DEFAULT_RUNS, all_runs:
         return
     reference = _reference(run, runs_folder)
     for sentence in run_to_the_end(restore(reference, RUNTIME_FOLDER)):
-        results().print(sentence, markup=False, soft_wrap=True)
+        print_line(sentence)
     # The lock goes last: the next run finds changes that are not undone by the lock as well.
     run_id = run_id_of(reference)
     if not record_path(RUNTIME_FOLDER, run_id).exists() and forget_dead_holder(run_id, RUNTIME_FOLDER):
-        results().print(f"{run_id}: its lock of this machine was removed", markup=False, soft_wrap=True)
+        print_line(f"{run_id}: its lock of this machine was removed")
 
 
 def _restore_all() -> None:
     """Undoes what every dead run left; NotReadyError where some of it could not be undone."""
     for sentence in run_to_the_end(restore_stale(RUNTIME_FOLDER)):
-        results().print(sentence, markup=False, soft_wrap=True)
+        print_line(sentence)
     left = find_unrestored_runs(RUNTIME_FOLDER)
     if left:
         step = "undo by hand what the record of the run names, or restart the machines that it changed"

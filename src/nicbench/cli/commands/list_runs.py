@@ -11,7 +11,7 @@ import typer
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, runs_under
-from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.output import FORMAT, print_json, print_line, results, say
 from nicbench.core.redaction import visible_in_json
 from nicbench.lake.place import find_lake
 from nicbench.store.index import Search, find_runs, moment
@@ -136,8 +136,8 @@ def _print(runs: Sequence[RunHeadline]) -> None:
     if console.width < _WIDE:
         for name, started, title, state, tags, text in rows:
             console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
-            console.print(escape(f"  {started}  {state}  {title}{f'  [{tags}]' if tags else ''}"), soft_wrap=True)
-            console.print(escape(f"  {text}"), soft_wrap=True)
+            print_line(f"  {started}  {state}  {title}{f'  [{tags}]' if tags else ''}", console)
+            print_line(f"  {text}", console)
         return
     table = Table(header_style="bold")
     for number in shown:
@@ -204,7 +204,7 @@ def _tag(
     if json:
         print_json({"format": FORMAT, "run": folder.run_id, "tags": list(tags)})
     else:
-        results().print(f"{folder.run_id}: {', '.join(tags) or 'no tags'}", markup=False, soft_wrap=True)
+        print_line(f"{folder.run_id}: {', '.join(tags) or 'no tags'}")
 
 
 COMMANDS = {"list": _list, "tag": _tag}

@@ -16,7 +16,7 @@ from rich.table import Table
 from nicbench.bench_file import load
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import Json, Redact
-from nicbench.cli.output import FORMAT, print_json, results
+from nicbench.cli.output import FORMAT, print_json, print_line, results
 from nicbench.core.errors import NotReadyError
 from nicbench.doctor.base import Check, State
 from nicbench.doctor.diagnose import build_on_this_machine, diagnose_this_machine
@@ -39,7 +39,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Print the details of e
 def _doctor(json: Json = False, build: Build = None, verbose: Verbose = False) -> None:
     """Check that this machine has what nicbench needs; exit status 3 if something is missing."""
     if build is not None:
-        results().print(escape(run_to_the_end(build_on_this_machine(build))), soft_wrap=True)
+        print_line(run_to_the_end(build_on_this_machine(build)))
         return
     checks = run_to_the_end(diagnose_this_machine())
     lacking = sum(check.state is State.MISSING for check in checks)
@@ -72,7 +72,7 @@ def _print(checks: Sequence[Check], *, with_details: bool) -> None:
             console.print(f"{indent}fix: {escape(check.mend_command)}", soft_wrap=True)
         if with_details:
             for name, value in check.details.items():
-                console.print(escape(f"{indent}{name.replace('_', ' ')}: {_in_words(value)}"), soft_wrap=True)
+                print_line(f"{indent}{name.replace('_', ' ')}: {_in_words(value)}", console)
 
 
 def _in_words(value: Any) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunReference, RunsFolder, choice, describe_results, kinds
-from nicbench.cli.output import FORMAT, print_json, results, say, write_bytes
+from nicbench.cli.output import FORMAT, print_json, print_line, results, say, write_bytes
 from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.core.registry import find
 from nicbench.core.report_options import Layout
@@ -69,7 +69,7 @@ def _report(
         print_json({"format": FORMAT, "report": str(paths[wanted[0]]), "reports": paths_by_kind})
     else:
         for path in paths.values():
-            results().print(str(path), markup=False, soft_wrap=True)
+            print_line(str(path))
 
 
 def _build(
@@ -150,7 +150,7 @@ def _export(
     make_folder(path.parent)
     with writing_atomically(path) as stream:
         form.write(source, table, stream)
-    results().print(str(path), markup=False, soft_wrap=True)
+    print_line(str(path))
 
 
 def _refuse(path: Path) -> None:
