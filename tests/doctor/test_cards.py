@@ -14,9 +14,7 @@ from nicbench.doctor.checks._machine import Interface, default_routes, default_r
 from nicbench.doctor.checks.xdp import Xdp, judge, judge_kernel, judge_lab
 from nicbench.system.adapters.ethtool import parse_link_settings, parse_time_stamping
 from nicbench.system.adapters.pci import parse_pci
-from nicbench.system.xdp.abilities import abilities
-from nicbench.system.xdp.asking import Flags
-from nicbench.system.xdp.tester import Lack
+from nicbench.system.xdp.abilities import Flags, Lack, abilities
 
 GOLDEN = Path(__file__).parents[1] / "system" / "adapters" / "golden"
 ADDRESS = "0000:af:00.0"

@@ -9,7 +9,7 @@ from tests.fakes import FakeHost
 
 from nicbench.core.shipped import shipped
 from nicbench.doctor.base import Check, State
-from nicbench.doctor.checks import cores, memory, software
+from nicbench.doctor.checks import cores, software
 from nicbench.doctor.checks.software import (
     Package,
     judge_emulator,
@@ -143,8 +143,8 @@ def test_an_engine_without_dpdk_can_only_simulate() -> None:
 
 
 def test_huge_pages_are_welcome_and_never_required() -> None:
-    assert memory.judge_huge_pages(HugePages(2048, 512, 100)).text.startswith("100 of 512 free, 2048 KiB each")
-    assert memory.judge_huge_pages(None).state is State.WARNING
+    assert cores.judge_huge_pages(HugePages(2048, 512, 100)).text.startswith("100 of 512 free, 2048 KiB each")
+    assert cores.judge_huge_pages(None).state is State.WARNING
 
 
 def test_stolen_time_is_a_share_of_all_time_since_the_start() -> None:
@@ -184,17 +184,17 @@ async def test_on_arm64_whose_processor_says_nothing_of_it_systemd_knows_the_hyp
 
 def test_little_locked_memory_matters_only_to_a_process_that_the_limit_binds() -> None:
     limits = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory         8388608              8388608    bytes\n"
-    assert memory.locked_bytes(limits) == 8 << 20
-    assert memory.locked_bytes(limits.replace("8388608", "unlimited")) is None
-    assert memory.judge_locked_memory(8 << 20, exempt=True).state is State.OK
-    bound = memory.judge_locked_memory(8 << 20, exempt=False)
+    assert cores.locked_bytes(limits) == 8 << 20
+    assert cores.locked_bytes(limits.replace("8388608", "unlimited")) is None
+    assert cores.judge_locked_memory(8 << 20, exempt=True).state is State.OK
+    bound = cores.judge_locked_memory(8 << 20, exempt=False)
     assert (bound.state, bound.mend_command) == (State.WARNING, "ulimit -l unlimited")
 
 
 def test_a_tight_control_group_is_worth_a_warning() -> None:
-    assert memory.judge_group("268435456\n").state is State.WARNING
-    assert memory.judge_group("max\n").state is State.OK
-    assert memory.judge_group(None).state is State.OK
+    assert cores.judge_group("268435456\n").state is State.WARNING
+    assert cores.judge_group("max\n").state is State.OK
+    assert cores.judge_group(None).state is State.OK
 
 
 @pytest.mark.parametrize(

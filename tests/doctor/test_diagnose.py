@@ -8,8 +8,7 @@ import pytest
 from tests.fakes import FakeHost
 
 from nicbench.core.registry import find
-from nicbench.doctor.base import Examination, State
-from nicbench.doctor.diagnose import diagnose
+from nicbench.doctor.base import Examination, State, diagnose
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.owner import start_ticks
 from nicbench.hosts.ssh_lease import LeasedConnection, machine
 from nicbench.monitor.running import NAME, MonitorClient
-from nicbench.system.xdp.asking import ask_flags, try_live_frames
+from nicbench.system.xdp.abilities import ask_flags, try_live_frames
 
 
 async def test_a_command_gives_its_output_and_status(sshd: Server) -> None:

@@ -19,7 +19,7 @@ from nicbench.hosts.base import Host
 from nicbench.stages import tester
 from nicbench.stages.tester import foretell_driver, settle_driver
 from nicbench.store.folder import RunFolder
-from nicbench.system.xdp.tester import Lack
+from nicbench.system.xdp.abilities import Lack
 
 from .lab_bench import TOLERANT, make_folder, run_async, short
 from .simulated_bench import make_folder as make_simulated

@@ -23,9 +23,8 @@ from nicbench.stages import machine
 from nicbench.tuning.guards import _STORE
 from nicbench.tuning.lease import HostLease
 from nicbench.tuning.lock import LOCK_NAME, HostLock, Place, is_waited_for, tell_idle
-from nicbench.tuning.record import Entry, Record, record_path, save_record
+from nicbench.tuning.record import LEASES, QUEUE, Entry, Record, record_path, save_record
 from nicbench.tuning.restore import restore, restore_stale
-from nicbench.tuning.runtime_folder import LEASES, QUEUE
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.base import Undo
 from nicbench.tuning.undo.files import RestoreFile

@@ -84,7 +84,7 @@ class Clock(Item):
 def known_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """The undo finds these two where it looks for items."""
     kinds: dict[str, type] = {"rings": Rings, "clock": Clock}
-    monkeypatch.setattr("nicbench.tuning.undo.restore_setting.find", lambda package, base: kinds)
+    monkeypatch.setattr("nicbench.tuning.undo.files.find", lambda package, base: kinds)
     assert registry.find
 
 

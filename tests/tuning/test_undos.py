@@ -13,7 +13,6 @@ from nicbench.core.registry import find
 from nicbench.hosts.base import Completed, Presence
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.stages.tester import expect_promiscuity
-from nicbench.tuning.detached import end_server, is_alive, is_mounted, start_command
 from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
 from nicbench.tuning.guards import Step, script
 from nicbench.tuning.items.steering import Irqbalance
@@ -21,10 +20,9 @@ from nicbench.tuning.record import Record, load_record
 from nicbench.tuning.setting import cpu_mask, plain_value, same_value
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.base import Undo
-from nicbench.tuning.undo.files import RemovePath, RestoreFile, Unmount
+from nicbench.tuning.undo.files import RemovePath, RestoreFile, RestoreSetting, Unmount
 from nicbench.tuning.undo.network import DeleteLink
-from nicbench.tuning.undo.processes import EndServer
-from nicbench.tuning.undo.restore_setting import RestoreSetting
+from nicbench.tuning.undo.processes import EndServer, end_server, is_alive, is_mounted, start_command
 
 # Each kind of undo is a file; records of earlier versions are read and written as they were.
 

@@ -106,7 +106,7 @@ COMMANDS: Final = {
     "diff": "compare",
     "list": "list_runs",
     "gather": "results",
-    "web": "web",
+    "web": "serve",
     "serve": "serve",
     "fleet": "fleet",
     "tag": "list_runs",

@@ -16,7 +16,7 @@ from nicbench.hosts.base import Host, Process
 # The folder is where modules are looked for until ours are loaded, so that none of TRex's is hidden by one of ours.
 _PROGRAM: Final = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
-    "from trex_process.main import main; del sys.path[0]; main()"
+    "from trex_process import main; del sys.path[0]; main()"
 )
 # Loading the client takes a second or two, and a server that does not answer is asked several times.
 REPLY_TIMEOUT_S: Final = 60.0

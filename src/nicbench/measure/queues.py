@@ -22,7 +22,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.stats.toeplitz import Toeplitz, queue_of
 from nicbench.system.adapters.ethtool import parse_driver, parse_flow_rules, parse_hash_fields, parse_receive_hashing
-from nicbench.system.xdp.asking import parse_received, queues_command
+from nicbench.system.xdp.abilities import parse_received, queues_command
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.flow_headers import FlowHeaders, UnknownHeadersError, flow_headers
 from nicbench.testbed.labs.base import Testbed

@@ -29,11 +29,11 @@ from nicbench.stages.hosts import machine_of_lab
 from nicbench.stages.machine import hold_machines, undo_at_end
 from nicbench.stages.testbed import lay_out_ways, make_dut, make_testbed
 from nicbench.store.folder import RunFolder, new_run_id
-from nicbench.system.xdp.abilities import abilities_of
-from nicbench.system.xdp.tester import (
+from nicbench.system.xdp.abilities import (
     BY_THE_KERNEL,
     IN_A_LAB,
     LAB_DEVICE,
+    abilities_of,
     card_stamp_lack,
     interface_lacks,
     kernel_lacks,

@@ -37,7 +37,7 @@ from nicbench.tuning.tune import (
     refuse_failed,
     tune,
 )
-from nicbench.tuning.undo.restore_setting import RestoreSetting
+from nicbench.tuning.undo.files import RestoreSetting
 
 TUNING = "tuning.json"
 

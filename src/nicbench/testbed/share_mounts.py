@@ -17,8 +17,8 @@ from nicbench.hosts.kinds.netns import NAMESPACE_FOLDER, NetnsHost
 from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.shares.base import Command, FileSystem, Program, Share
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.detached import is_mounted
 from nicbench.tuning.undo.files import RemovePath, Unmount
+from nicbench.tuning.undo.processes import is_mounted
 from nicbench.workloads.base import last_words
 
 _WHERE = 'for each; do command -v "$each" && exit; done; exit 1'

@@ -16,8 +16,7 @@ from nicbench.hosts.base import Host
 from nicbench.testbed.share_mounts import place_of
 from nicbench.testbed.shares.base import Command, Server
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.detached import end_server, is_alive, start_command
-from nicbench.tuning.undo.processes import EndServer
+from nicbench.tuning.undo.processes import EndServer, end_server, is_alive, start_command
 from nicbench.workloads.base import Listening, last_words
 from nicbench.workloads.processes import inode_of, is_open, listeners_of, sockets_of
 

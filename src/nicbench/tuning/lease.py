@@ -30,8 +30,7 @@ from nicbench.tuning.lock import (
     standing_of,
     standing_of_holder,
 )
-from nicbench.tuning.record import RUNTIME_FOLDER
-from nicbench.tuning.runtime_folder import SHELL_CHECK, WHY
+from nicbench.tuning.record import RUNTIME_FOLDER, SHELL_CHECK, WHY
 
 RELEASE = "release"
 """The word by which a lease is given back."""

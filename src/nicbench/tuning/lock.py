@@ -27,16 +27,18 @@ from nicbench.core.errors import BusyError, NotReadyError
 from nicbench.core.units import format_duration_s
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.owner import Owner, this_process
-from nicbench.tuning.record import RUNTIME_FOLDER, load_record, record_path
-from nicbench.tuning.restore import MakeHost, restore
-from nicbench.tuning.runtime_folder import (
+from nicbench.tuning.record import (
     LEASES,
     PRIVATE_FILE,
     QUEUE,
+    RUNTIME_FOLDER,
+    load_record,
     make_run_folder,
     make_runtime_folder,
+    record_path,
     refuse_state,
 )
+from nicbench.tuning.restore import MakeHost, restore
 
 
 class Lease(Frozen):

@@ -13,6 +13,8 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.owner import boot_id
 from nicbench.tuning.guards import forget, has_rebooted, is_guarded, stand_down
 from nicbench.tuning.record import (
+    LEASES,
+    QUEUE,
     RUNTIME_FOLDER,
     Entry,
     Record,
@@ -20,10 +22,10 @@ from nicbench.tuning.record import (
     forget_record,
     load_record,
     record_path,
+    refuse_strangers,
     save_record,
     undo_entries,
 )
-from nicbench.tuning.runtime_folder import LEASES, QUEUE, refuse_strangers
 
 MakeHost = Callable[[dict[str, Any]], Host]
 

@@ -17,16 +17,18 @@ from nicbench.hosts.owner import this_process
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.guards import Guards, forget, stand_down
 from nicbench.tuning.record import (
+    PUBLIC_FILE,
     RECORD_NAME,
     RUNTIME_FOLDER,
     Entry,
     Record,
     forget_record,
+    make_run_folder,
+    make_runtime_folder,
     record_path,
     save_record,
     undo_entries,
 )
-from nicbench.tuning.runtime_folder import PUBLIC_FILE, make_run_folder, make_runtime_folder
 from nicbench.tuning.setting import plain_value, same_value
 from nicbench.tuning.undo.base import Undo
 from nicbench.tuning.undo.files import RestoreFile

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts, queue_of
 from nicbench.system.adapters.links import (
     aggregates,
     bond_under,
@@ -27,7 +26,10 @@ from nicbench.system.adapters.links import (
 from nicbench.system.adapters.pci import (
     bandwidth_bits_per_s,
     forms_of,
+    interrupts_of_device,
+    numbers_of,
     parse_info,
+    parse_interrupts,
     parse_mlxconfig,
     parse_names,
     parse_parameters,
@@ -35,6 +37,7 @@ from nicbench.system.adapters.pci import (
     parse_pci_express,
     parse_register,
     pending,
+    queue_of,
     read_request_bytes,
     set_read_request,
 )

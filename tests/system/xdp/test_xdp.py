@@ -17,23 +17,25 @@ from nicbench.hosts.base import Completed
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.system.xdp import live_frames_trial, netdev_query
-from nicbench.system.xdp.abilities import Mode, abilities, abilities_of, count_queues, parse_queues
-from nicbench.system.xdp.asking import (
+from nicbench.system.xdp.abilities import (
     Attempt,
     Flags,
+    Mode,
+    abilities,
+    abilities_of,
     ask_flags,
-    parse_attempt,
-    parse_flags,
-    parse_kernel,
-    parse_received,
-    try_live_frames,
-)
-from nicbench.system.xdp.tester import (
+    count_queues,
     interface_lacks,
     judge_card_stamps,
     judge_kernel,
     kernel_lacks,
     missing_capabilities,
+    parse_attempt,
+    parse_flags,
+    parse_kernel,
+    parse_queues,
+    parse_received,
+    try_live_frames,
     xdp_lacks,
 )
 

@@ -18,8 +18,8 @@ from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.testbed.share_mounts import place_of
 from nicbench.testbed.share_servers import Servers
 from nicbench.testbed.shares.base import Server
-from nicbench.tuning.detached import unmount
 from nicbench.tuning.stack import UndoStack
+from nicbench.tuning.undo.processes import unmount
 
 FILE_SYSTEMS = {"/proc/filesystems": "nodev\ttmpfs\n\txfs\nnodev\tfuse\n"}
 MEMORY = {"/proc/meminfo": "MemTotal: 4000000 kB\nMemAvailable:    3000000 kB\n"}

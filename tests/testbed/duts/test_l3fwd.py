@@ -15,9 +15,8 @@ import pytest
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
-from nicbench.doctor.base import State
+from nicbench.doctor.base import State, build_on_this_machine
 from nicbench.doctor.checks.software import judge_l3fwd, judge_testpmd
-from nicbench.doctor.diagnose import build_on_this_machine
 from nicbench.engine.binaries import deploy_file
 from nicbench.hosts.base import Completed
 from nicbench.hosts.kinds.local import LocalHost

@@ -18,8 +18,8 @@ from nicbench.testbed.interfaces.options import Port, VirtualFunctionOptions, se
 from nicbench.testbed.interfaces.virtual_function import make_virtual_functions
 from nicbench.tuning.undo.adapters import RestoreDriver
 from nicbench.tuning.undo.base import undo_one
+from nicbench.tuning.undo.files import RestoreSetting
 from nicbench.tuning.undo.network import SetLinkDown
-from nicbench.tuning.undo.restore_setting import RestoreSetting
 
 DEVICE = "/sys/class/net/e0/device"
 NUMBER, PROBING = f"{DEVICE}/sriov_numvfs", f"{DEVICE}/sriov_drivers_autoprobe"

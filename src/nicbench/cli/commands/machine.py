@@ -18,8 +18,7 @@ from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import Json, Redact
 from nicbench.cli.output import FORMAT, print_json, print_line, results
 from nicbench.core.errors import NotReadyError
-from nicbench.doctor.base import Check, State
-from nicbench.doctor.diagnose import build_on_this_machine, diagnose_this_machine
+from nicbench.doctor.base import Check, State, build_on_this_machine, diagnose_this_machine
 from nicbench.stages.hosts import inventory_of
 
 # ``nicbench doctor``: shows what this machine has and lacks, with the command that fixes it. Changes nothing.

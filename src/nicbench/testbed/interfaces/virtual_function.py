@@ -26,8 +26,8 @@ from nicbench.tuning.drivers import interface_of
 from nicbench.tuning.items.adapter import VirtualFunctionOptions as CountOptions
 from nicbench.tuning.items.adapter import VirtualFunctions
 from nicbench.tuning.setting import CannotSetError, Place
+from nicbench.tuning.undo.files import RestoreSetting
 from nicbench.tuning.undo.network import SetLinkDown
-from nicbench.tuning.undo.restore_setting import RestoreSetting
 
 Wanted = Mapping[str, tuple[VirtualFunctionOptions, str]]
 """The functions of one adapter by the port's name, each with the place of an error."""

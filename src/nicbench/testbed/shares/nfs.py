@@ -18,8 +18,7 @@ from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
 from nicbench.testbed.shares.base import Command, FileSystem, Program, Server, Share, ShareKind, in_brackets
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.detached import STOP_NFS_SERVER
-from nicbench.tuning.undo.processes import StopNfsServer
+from nicbench.tuning.undo.processes import STOP_NFS_SERVER, StopNfsServer
 
 _PORT: Final = 2049
 _STATE: Final = "/var/lib/nfs"

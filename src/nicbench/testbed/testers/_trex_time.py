@@ -2,7 +2,7 @@
 
 TRex does not say when a transmission began or ended: the call that starts it takes milliseconds to tenths of a second,
 the event of its end comes later still, and a server that is held up sends every frame all the same, only later. So the
-counters of sent frames are read around both moments (``trex_process.watch``).
+counters of sent frames are read around both moments (``trex_process``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Moment:
 def sending_time(readings: Mapping[str, Any], frames_per_s: float, asked_s: float) -> SendingTime:
     """That of one port which was asked to send at this rate for so long.
 
-    ``readings`` are those of ``trex_process.watch.Readings``. A port that has sent nothing took the time that it was
+    ``readings`` are those of ``trex_process.Readings``. A port that has sent nothing took the time that it was
     given.
     """
     last, beginning = readings["last"], readings["beginning"]

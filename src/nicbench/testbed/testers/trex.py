@@ -170,7 +170,7 @@ class Trex(TesterKind):
 class _TrexStream:
     """A stream for TRex: frames of one packet group at a rate, ``frames`` of them or until the time is over.
 
-    The names are those of ``trex_process.library.Stream``; ``packet`` is hexadecimal.
+    The names are those of ``trex_process.Stream``; ``packet`` is hexadecimal.
     """
 
     transmit: int

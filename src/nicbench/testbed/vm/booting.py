@@ -23,9 +23,8 @@ from nicbench.testbed.vm.emulator import Emulator, accelerator_for, find_emulato
 from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, base_archive, find_kernel, own_archive, own_kernel, unpack
 from nicbench.testbed.vm.placing import give_cards, place, raise_pages
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.detached import start_command
 from nicbench.tuning.undo.files import RemovePath
-from nicbench.tuning.undo.processes import EndServer
+from nicbench.tuning.undo.processes import EndServer, start_command
 
 READY_S: Final = 180.0
 _AGENT: Final = "nicbench-agent"

@@ -1,7 +1,7 @@
 """A tuning item: reads a setting, says what it is to become, and writes it. The rest is done for it.
 
 The driver (``tuning/tune.py``) records the old value before the change, verifies by reading back, and refuses or
-reports what could not be set; ``tuning/undo/restore_setting.py`` undoes it by the same ``read`` and ``write``, also
+reports what could not be set; ``tuning/undo/files.py`` undoes it by the same ``read`` and ``write``, also
 from another process after a crash. So an item holds nothing but what it was given.
 
 To add one:
@@ -46,7 +46,7 @@ from nicbench.core.tuning import Values
 from nicbench.hosts.asking import values_of
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.setting import CannotSetError, Place, Setting, plain_value, same_value
-from nicbench.tuning.undo.restore_setting import RestoreSetting
+from nicbench.tuning.undo.files import RestoreSetting
 
 Scope = Literal["machine", "namespace", "device"]
 

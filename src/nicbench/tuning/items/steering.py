@@ -24,7 +24,7 @@ from nicbench.system.adapters.ethtool import (
     parse_limits,
     parse_receive_hashing,
 )
-from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts
+from nicbench.system.adapters.pci import interrupts_of_device, numbers_of, parse_interrupts
 from nicbench.tuning.items._adapter import answer_of, assign_in_turn, device_of, run_setter
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase, SwitchOptions
 from nicbench.tuning.setting import CannotSetError, Place, cpu_mask, same_value

@@ -19,8 +19,8 @@ from nicbench.system.adapters.ethtool import (
     parse_private_flags,
     parse_receive_hashing,
 )
-from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts
 from nicbench.system.adapters.links import parse_qdiscs
+from nicbench.system.adapters.pci import interrupts_of_device, numbers_of, parse_interrupts
 from nicbench.system.inventory.base import EthtoolFact, Fact, InterfaceFact, ask_interfaces
 
 

@@ -1,15 +1,260 @@
-"""One connection to a TRex server, by the library of the user's installation."""
+"""TRex's Python client in a process of its own: a request is a line of JSON on stdin, its reply one on stdout.
+
+It runs in whichever Python the user's TRex release supports (3.7 and later), and so imports nothing of nicbench. TRex
+brings libraries of its own, old versions among them, which replace others of the same names only here.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
+import json
+import os
+import queue
 import re
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from .library import RefusedError, Stream, load_api, make_stream, plain, python_version, words_of
-from .watch import STEP_S, EventSocket, Watch
+# What is asked of the library of a TRex installation itself: to load it, and streams by its classes.
+
+Stream = Dict[str, Any]
+"""Keys: ``transmit`` (port), ``packet`` (hexadecimal), ``program`` (see ``make_stream``), ``frames_per_s``, ``frames``
+(None: until the time is over), ``group``, ``stamped``."""
+
+# The places of the client in a release, in a clone of trex-core, and in the client package of a release.
+CLIENT_FOLDERS = (
+    "automation/trex_control_plane/interactive",
+    "scripts/automation/trex_control_plane/interactive",
+    "interactive",
+    ".",
+)
+_API = "trex/stl/api.py"
+_IP_OFFSET = 14  # behind the Ethernet header
+_MOST_CORES = 64  # that send for one pair of ports; TRex has fewer
+
+
+class RefusedError(Exception):
+    """What cannot be done. By its ``kind`` the other side chooses its advice; ``details`` are plain data."""
+
+    def __init__(self, kind: str, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.details = details
+
+
+def load_api(folder: str) -> Any:
+    """``trex.stl.api`` of the installation in ``folder``."""
+    given = Path(folder).expanduser()
+    places = [given / name for name in CLIENT_FOLDERS]
+    found = next((place for place in places if (place / _API).is_file()), None)
+    if found is None:
+        raise RefusedError("absent", f"there is no TRex client in {given}: it has no {CLIENT_FOLDERS[0]}/{_API}")
+    sys.path.insert(0, str(found))
+    try:
+        return importlib.import_module("trex.stl.api")
+    except (Exception, SystemExit) as error:  # it exits where its libraries do not fit
+        message = f"the TRex client in {found} does not load in Python {python_version()}: {words_of(error)}"
+        raise RefusedError("load", message) from error
+
+
+def python_version() -> str:
+    """The version of this interpreter."""
+    return ".".join(map(str, sys.version_info[:3]))
+
+
+def words_of(error: object) -> str:
+    """The message of a TRex error on one line, without the colours of its console and other steering characters."""
+    text = re.sub(r"\x1b\[[0-9;]*m|[\x00-\x08\x0e-\x1f\x7f-\x9f]", "", str(error))
+    return " ".join(text.split()) or type(error).__name__
+
+
+def make_stream(api: Any, stream: Stream) -> Any:
+    """The stream as an ``STLStream``, with both MAC addresses from the frame, not from the port's configuration.
+
+    Its ``program`` has an entry for each address that differs between flows: offset in the frame, first value, count.
+    They are digits: each counts on when the one before it begins anew (``next_var``), or there would be fewer flows.
+    """
+    digits = stream["program"]
+    # Cores that share the values of a digit step over as many as there are cores. Where that is more than its values,
+    # TRex forgets to carry, so each core then counts through all flows by itself.
+    is_shared = len(digits) == 1 or digits[0][2] > _MOST_CORES
+    variables, writes = [], []
+    for number, (offset, first, count) in enumerate(digits):
+        following = {} if number + 1 == len(digits) else {"next_var": f"address{number + 1}"}
+        name, last = f"address{number}", first + count - 1
+        variables.append(
+            api.STLVmFlowVar(
+                name=name,
+                min_value=first,
+                max_value=last,
+                size=4,
+                op="inc",
+                split_to_cores=is_shared and number == 0,
+                **following,
+            )
+        )
+        writes.append(api.STLVmWrFlowVar(fv_name=name, pkt_offset=offset))
+    program: List[Any] = variables + writes
+    program.append(api.STLVmFixIpv4(offset=_IP_OFFSET))
+    frames, rate = stream["frames"], stream["frames_per_s"]
+    counted = (api.STLFlowLatencyStats if stream["stamped"] else api.STLFlowStats)(pg_id=stream["group"])
+    return api.STLStream(
+        packet=api.STLPktBuilder(pkt_buffer=bytes.fromhex(stream["packet"]), vm=api.STLScVmRaw(program)),
+        mode=api.STLTXCont(pps=rate) if frames is None else api.STLTXSingleBurst(pps=rate, total_pkts=frames),
+        flow_stats=counted,
+        mac_src_override_by_pkt=True,
+        mac_dst_override_mode=1,
+    )
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold; None for a statistic that TRex does not have, which it writes as an object."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return value if isinstance(value, (str, int, float, bool)) else None
+
+
+# When the ports of a transmission sent, by their counters, and whether events arrive.
+
+STEP_S = 0.001
+"""Interval in which the counters are read around the beginning and the end."""
+_SELDOM_S = 0.05
+"""Interval in which they are read in between, in case the server does not answer at the end."""
+
+_KEPT = 10
+"""Number of readings that are kept at the beginning and at the end: the server answers some of them late."""
+
+Reading = List[float]
+"""``[from_s, to_s, frames]``: when it was asked for, when it was there, and how many frames had been sent."""
+
+
+class Readings:
+    """The readings of one port that bound its transmission.
+
+    ``none`` is the last one before the first frame, ``beginning`` are the first with frames, ``ending`` the latest
+    without the last frame, and ``last`` is the first with all of them.
+    """
+
+    def __init__(self) -> None:
+        self.none: Optional[Reading] = None
+        self.beginning: List[Reading] = []
+        self.ending: List[Reading] = []
+        self.last: Optional[Reading] = None
+        self._newest: Optional[Reading] = None
+
+    def add(self, now: Reading) -> None:
+        """Adds the newest."""
+        if now[2] == 0:
+            self.none = now
+            return
+        if len(self.beginning) < _KEPT:
+            self.beginning.append(now)
+        if self.last is None or now[2] != self.last[2]:
+            if self._newest is not None:
+                self.ending = [*self.ending, self._newest][-_KEPT:]
+            self.last = now
+        self._newest = now
+
+    def plain(self) -> Dict[str, Any]:
+        """As plain data."""
+        return {"none": self.none, "beginning": self.beginning, "ending": self.ending, "last": self.last}
+
+
+class Watch:
+    """Reads how many frames each port has sent, and when that was: in a thread and by a connection of its own.
+
+    ``groups`` are the numbers of the packet groups of each port, ``readings`` what is kept of each.
+    """
+
+    def __init__(self, client: Any, groups: Dict[int, Sequence[int]]) -> None:
+        self._client = client
+        self._groups = groups
+        self._numbers = sorted(number for numbers in groups.values() for number in numbers)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._ended = threading.Event()
+        self._resting_until = 0.0
+        self._error: Optional[Exception] = None
+        self.readings = {port: Readings() for port in groups}
+
+    def begin(self) -> None:
+        """Reads the counters once, before anything is sent, and goes on by itself."""
+        self._read()
+        self._thread.start()
+
+    def rest_until(self, when_s: float) -> None:
+        """Reads them seldom until then (monotonic)."""
+        self._resting_until = when_s
+
+    def end(self) -> None:
+        """Reads them once more, and no more."""
+        self._ended.set()
+        self._thread.join()
+        self.check()
+        self._read()
+
+    def check(self) -> None:
+        """Raises what kept the counters from being read."""
+        if self._error is not None:
+            raise self._error
+
+    def have_begun(self) -> bool:
+        """Whether every port has sent a frame."""
+        return all(readings.last is not None for readings in self.readings.values())
+
+    def last_change_s(self) -> float:
+        """When the latest of the counters moved last; 0 where none did."""
+        return max(readings.last[1] if readings.last else 0.0 for readings in self.readings.values())
+
+    def _run(self) -> None:
+        while not self._ended.wait(min(_SELDOM_S, max(STEP_S, self._resting_until - time.monotonic()))):
+            try:
+                self._read()
+            except Exception as error:
+                self._error = error
+                return
+
+    def _read(self) -> None:
+        before = time.monotonic()
+        flows = self._client.get_pgid_stats(self._numbers).get("flow_stats", {})
+        after = time.monotonic()
+        for port, numbers in self._groups.items():
+            sent = sum(int(flows.get(number, {}).get("tx_pkts", {}).get(port, 0)) for number in numbers)
+            self.readings[port].add([before, after, sent])
+
+
+class EventSocket:
+    """A subscription to the server's events, by the library that TRex's client uses for its own."""
+
+    def __init__(self, server: str, port: int) -> None:
+        import zmq  # TRex's, which is there once its client was loaded
+
+        self._zmq = zmq
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.SUB)
+        self._socket.setsockopt(zmq.SUBSCRIBE, b"")
+        self._socket.connect(f"tcp://{server}:{port}")
+
+    def hears_within(self, seconds: float) -> bool:
+        """Whether anything is published in this time."""
+        self._socket.setsockopt(self._zmq.RCVTIMEO, round(1000 * seconds))
+        try:
+            self._socket.recv()
+        except self._zmq.Again:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Ends the subscription."""
+        self._socket.close(linger=0)
+        self._context.term()
+
+
+# One connection to a TRex server, by the library of the user's installation.
 
 _BEFORE_END_S = 0.05
 """Time before the end of a transmission from which on its counters are read."""
@@ -296,3 +541,41 @@ def _try(work: Callable[[], object]) -> None:
     """Tries it: the server may be gone, and what follows is tried all the same."""
     with contextlib.suppress(Exception):
         work()
+
+
+# The process: reads requests, has the session answer them, and writes the replies.
+
+
+def main() -> None:
+    """Answers requests until ``close``, or the end of stdin."""
+    # What libraries print must not stand between the replies.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    requests: queue.Queue[Dict[str, Any]] = queue.Queue()
+    interrupted = threading.Event()
+
+    def write(message: Dict[str, Any]) -> None:
+        replies.write(json.dumps(message) + "\n")
+        replies.flush()
+
+    def read() -> None:
+        for line in sys.stdin:
+            request = json.loads(line)
+            if request["command"] in ("give_back", "close"):
+                interrupted.set()
+            requests.put(request)
+        interrupted.set()
+        requests.put({"id": None, "command": "close"})
+
+    threading.Thread(target=read, daemon=True).start()
+    session = Session(write, interrupted)
+    while True:
+        request = requests.get()
+        number, command = request.pop("id"), request.pop("command")
+        if command == "close":
+            write({"id": number, "ok": True})
+            os._exit(0)  # threads of the client would keep the interpreter from ending
+        try:
+            write({"id": number, "ok": True, **getattr(session, "do_" + command)(**request)})
+        except Exception as error:
+            write({"id": number, "ok": False, "error": session.explain(error)})
