@@ -25,8 +25,14 @@ from nicbench.system.adapters.pci import (
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.system.redfish.readings import bios_settings
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items._adapter import address_of, answer_of, carrier, device_of, run_setter, wait_for_link
-from nicbench.tuning.items.base import DeviceOptions, ExpectedOptions, Item, Phase
+from nicbench.tuning.items._adapter import (
+    address_of,
+    answer_of,
+    device_of,
+    run_link_setter,
+    run_setter,
+)
+from nicbench.tuning.items.base import DeviceItem, DeviceOptions, ExpectedOptions, Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place, plain_value
 
 _REGISTER = "CAP_EXP+8.w"
@@ -39,7 +45,7 @@ class ReadRequestOptions(DeviceOptions):
     bytes: Literal[128, 256, 512, 1024, 2048, 4096]
 
 
-class PciReadRequest(Item):
+class PciReadRequest(DeviceItem):
     """The largest read that an adapter asks of memory (MaxReadReq): bits 14:12 of its Device Control register.
 
     The register stands 8 bytes into the PCI Express capability (PCIe 5.0, 7.5.3.4), which ``setpci`` finds by its name
@@ -51,7 +57,6 @@ class PciReadRequest(Item):
     kind = "pci_read_request"
     Options = ReadRequestOptions
     options: ReadRequestOptions
-    scope = "device"
     phase = Phase.FUNCTION
     alone = "bytes"
 
@@ -71,7 +76,6 @@ class PciReadRequest(Item):
 
 
 Flag = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_ .-]*$", max_length=64)]
-_LINK_TIMEOUT_S = 30.0
 
 
 class PrivateFlagOptions(DeviceOptions):
@@ -80,7 +84,7 @@ class PrivateFlagOptions(DeviceOptions):
     flags: dict[Flag, bool] = Field(min_length=1, max_length=64)
 
 
-class PrivateFlags(Item):
+class PrivateFlags(DeviceItem):
     """Switches that only one driver has: ``ethtool --set-priv-flags`` (ethtool(8)).
 
     Early: many of them reset the adapter.
@@ -89,7 +93,6 @@ class PrivateFlags(Item):
     kind = "private_flags"
     Options = PrivateFlagOptions
     options: PrivateFlagOptions
-    scope = "device"
     phase = Phase.FUNCTION
 
     async def read(self, place: Place) -> Values:
@@ -102,10 +105,8 @@ class PrivateFlags(Item):
         return dict(self.options.flags)
 
     async def write(self, place: Place, values: Values) -> None:
-        had = await carrier(place)
         arguments = [word for flag, on in values.items() for word in (flag, "on" if on else "off")]
-        await run_setter(place, "ethtool", "--set-priv-flags", device_of(place), *arguments)
-        await wait_for_link(place, had, _LINK_TIMEOUT_S)
+        await run_link_setter(place, "ethtool", "--set-priv-flags", device_of(place), *arguments)
 
 
 class VirtualFunctionOptions(DeviceOptions):
@@ -114,7 +115,7 @@ class VirtualFunctionOptions(DeviceOptions):
     count: int = Field(ge=0, le=65535)
 
 
-class VirtualFunctions(Item):
+class VirtualFunctions(DeviceItem):
     """How many virtual functions an adapter has (SR-IOV): ``device/sriov_numvfs``
     (Documentation/PCI/pci-iov-howto.rst).
 
@@ -124,7 +125,6 @@ class VirtualFunctions(Item):
     kind = "virtual_functions"
     Options = VirtualFunctionOptions
     options: VirtualFunctionOptions
-    scope = "device"
     phase = Phase.FUNCTION
     alone = "count"
 
@@ -164,7 +164,7 @@ class DevlinkOptions(DeviceOptions):
     values: dict[Name, bool | int | str] = Field(min_length=1, max_length=64)
 
 
-class DevlinkParameters(Item):
+class DevlinkParameters(DeviceItem):
     """Parameters of an adapter's driver that act at once: ``devlink dev param set .. cmode runtime`` (devlink-dev(8)).
 
     Those that wait for a reload or a reset are refused here: see ``firmware_settings``.
@@ -173,7 +173,6 @@ class DevlinkParameters(Item):
     kind = "devlink_parameters"
     Options = DevlinkOptions
     options: DevlinkOptions
-    scope = "device"
     phase = Phase.FUNCTION
 
     async def read(self, place: Place) -> Values:
@@ -215,7 +214,7 @@ class FirmwareOptions(DeviceOptions):
     settings: dict[FirmwareName, int | str] = Field(min_length=1, max_length=64)
 
 
-class FirmwareItem(Item):
+class FirmwareItem(DeviceItem):
     """Reads both values of each setting that is asked for."""
 
     options: FirmwareOptions
@@ -250,7 +249,6 @@ class FirmwareSettings(FirmwareItem):
     kind = "firmware_settings"
     Options = FirmwareExpectedOptions
     options: FirmwareExpectedOptions
-    scope = "device"
     phase = Phase.FUNCTION
     only_checks = True
 
@@ -273,7 +271,6 @@ class FirmwareChanges(FirmwareItem):
     kind = "firmware_changes"
     Options = FirmwareChangeOptions
     options: FirmwareChangeOptions
-    scope = "device"
     phase = Phase.FUNCTION
 
     def target_values(self, now: Values) -> Values:
@@ -349,7 +346,7 @@ class RdmaCongestionOptions(DeviceOptions):
     values: dict[RdmaCongestionName, bool | int | str] = Field(min_length=1, max_length=64)
 
 
-class RdmaCongestion(Item):
+class RdmaCongestion(DeviceItem):
     """How RDMA over Ethernet slows down and comes back where packets are marked (DCQCN): the driver's own parameters.
 
     Sources: NVIDIA, "DCQCN CC Parameters" (``/sys/class/net/X/ecn`` of MLNX_OFED); drivers/infiniband/hw/mlx5/cong.c of
@@ -363,7 +360,6 @@ class RdmaCongestion(Item):
     kind = "rdma_congestion"
     Options = RdmaCongestionOptions
     options: RdmaCongestionOptions
-    scope = "device"
     phase = Phase.LINK
 
     async def read(self, place: Place) -> Values:
@@ -442,7 +438,7 @@ class EcnOptions(DeviceOptions):
     priorities: tuple[Priority, ...] = Field(max_length=8)
 
 
-class Ecn(Item):
+class Ecn(DeviceItem):
     """Explicit congestion notification of RDMA over Ethernet, by priority: ``/sys/class/net/X/ecn`` of mlx5_core.
 
     That of TCP is the sysctl ``net.ipv4.tcp_ecn``. Source: NVIDIA MLNX_OFED documentation, "ECN".
@@ -453,7 +449,6 @@ class Ecn(Item):
     kind = "ecn"
     Options = EcnOptions
     options: EcnOptions
-    scope = "device"
     phase = Phase.LINK
     alone = "priorities"
 

@@ -129,9 +129,17 @@ class Item(Setting):
 # Settings that are files under /sys or /proc, one value each: read with patterns, written one by one.
 
 
+class DeviceItem(Item):
+    """An item of each interface of the test on that host; its options derive from ``DeviceOptions``."""
+
+    scope = "device"
+
+
 class FilesItem(Item):
     """Keys are paths below ``folder``; the values are text, of ``always [madvise] never`` the selected word."""
 
+    scope = "machine"
+    phase = Phase.MACHINE
     folder: ClassVar[str]
     patterns: ClassVar[tuple[str, ...]]
     missing: ClassVar[str]
@@ -161,6 +169,8 @@ class SwitchOptions(Frozen):
 class SwitchItem(FilesItem):
     """A few files that are all set to one value where a thing is on, and to another where it is off."""
 
+    Options = SwitchOptions
+    alone = "on"
     on: ClassVar[str] = "1"
     off: ClassVar[str] = "0"
 

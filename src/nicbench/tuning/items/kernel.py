@@ -14,7 +14,7 @@ from nicbench.core.tuning import Values
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.base import DeviceOptions, ExpectedOptions, FilesItem, Item, Phase
+from nicbench.tuning.items.base import DeviceItem, DeviceOptions, ExpectedOptions, FilesItem, Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place, same_value
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$", max_length=100)]
@@ -252,7 +252,6 @@ class BusyPolling(FilesItem):
     kind = "busy_polling"
     Options = BusyPollingOptions
     options: BusyPollingOptions
-    scope = "machine"
     phase = Phase.TRAFFIC
     alone = "us"
     folder = "/proc/sys/net/core/"
@@ -273,7 +272,7 @@ class ConnectionTrackingOptions(DeviceOptions):
     on: bool
 
 
-class ConnectionTracking(Item):
+class ConnectionTracking(DeviceItem):
     """Whether the packet filter keeps a record of every connection of the test's interfaces, which costs time and
     memory.
 
@@ -288,7 +287,6 @@ class ConnectionTracking(Item):
     kind = "connection_tracking"
     Options = ConnectionTrackingOptions
     options: ConnectionTrackingOptions
-    scope = "device"
     phase = Phase.TRAFFIC
     alone = "on"
 

@@ -14,8 +14,8 @@ from nicbench.core.quantity import BitsPerSecond, Seconds
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool import parse_energy, parse_fec, parse_link_settings, parse_pause
 from nicbench.system.adapters.links import PRIORITIES, parse_links, parse_pfc, parse_trust
-from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
-from nicbench.tuning.items.base import DeviceOptions, Item, Phase
+from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_link_setter, run_setter, wait_for_link
+from nicbench.tuning.items.base import DeviceItem, DeviceOptions, Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place
 
 _WORDS = {"none": "Off", "off": "Off", "auto": "Auto", "rs": "RS", "baser": "BaseR", "llrs": "LLRS"}
@@ -37,7 +37,7 @@ class LinkOptions(DeviceOptions):
     wait: Seconds = 30.0
 
 
-class Link(Item):
+class Link(DeviceItem):
     """Speed, duplex, autonegotiation and forward error correction of a link: ``ethtool -s``, ``--set-fec``
     (ethtool(8)).
 
@@ -47,7 +47,6 @@ class Link(Item):
     kind = "link"
     Options = LinkOptions
     options: LinkOptions
-    scope = "device"
     phase = Phase.LINK
 
     async def read(self, place: Place) -> Values:
@@ -144,7 +143,7 @@ class LinkStateOptions(DeviceOptions):
     required: bool = False
 
 
-class LinkState(Item):
+class LinkState(DeviceItem):
     """Checks the link at each named end once everything is set (ethtool(8)); it changes nothing.
 
     After all that takes a link down, at whichever end.
@@ -153,7 +152,6 @@ class LinkState(Item):
     kind = "link_state"
     Options = LinkStateOptions
     options: LinkStateOptions
-    scope = "device"
     phase = Phase.QUEUES
     only_checks = True
 
@@ -184,16 +182,13 @@ class LinkState(Item):
         return one == other or (key == "fec_active" and one in none and other in none)
 
 
-_LINK_TIMEOUT_S = 30.0
-
-
 class MtuOptions(DeviceOptions):
     """Bytes above the link layer: a frame of 1518 bytes carries 1500. Whether the path carries it: ``path_mtu``."""
 
     bytes: int = Field(ge=68, le=65535)
 
 
-class Mtu(Item):
+class Mtu(DeviceItem):
     """The largest packet of an interface: ``ip link set mtu`` (ip-link(8)). Under ``all`` it is set at both ends.
 
     Some drivers take the link down for it.
@@ -202,7 +197,6 @@ class Mtu(Item):
     kind = "mtu"
     Options = MtuOptions
     options: MtuOptions
-    scope = "device"
     phase = Phase.LINK
     alone = "bytes"
 
@@ -222,9 +216,7 @@ class Mtu(Item):
         return {"mtu_bytes": self.options.bytes}
 
     async def write(self, place: Place, values: Values) -> None:
-        had = await carrier(place)
-        await run_setter(place, "ip", "link", "set", "dev", device_of(place), "mtu", str(values["mtu_bytes"]))
-        await wait_for_link(place, had, _LINK_TIMEOUT_S)
+        await run_link_setter(place, "ip", "link", "set", "dev", device_of(place), "mtu", str(values["mtu_bytes"]))
 
 
 _HEADERS_BYTES = {4: 20 + 8, 6: 40 + 8}  # IP and ICMP
@@ -288,7 +280,7 @@ class EnergyOptions(DeviceOptions):
     on: bool
 
 
-class EnergyEfficientEthernet(Item):
+class EnergyEfficientEthernet(DeviceItem):
     """Energy-Efficient Ethernet (IEEE 802.3az), which delays the first frame after an idle time: ``ethtool --set-eee``.
 
     The link is negotiated anew for it.
@@ -297,7 +289,6 @@ class EnergyEfficientEthernet(Item):
     kind = "energy_efficient_ethernet"
     Options = EnergyOptions
     options: EnergyOptions
-    scope = "device"
     phase = Phase.LINK
     alone = "on"
 
@@ -311,9 +302,9 @@ class EnergyEfficientEthernet(Item):
         return {"enabled": self.options.on}
 
     async def write(self, place: Place, values: Values) -> None:
-        had = await carrier(place)
-        await run_setter(place, "ethtool", "--set-eee", device_of(place), "eee", "on" if values["enabled"] else "off")
-        await wait_for_link(place, had, _LINK_TIMEOUT_S)
+        await run_link_setter(
+            place, "ethtool", "--set-eee", device_of(place), "eee", "on" if values["enabled"] else "off"
+        )
 
 
 class FlowControlOptions(DeviceOptions):
@@ -324,7 +315,7 @@ class FlowControlOptions(DeviceOptions):
     autonegotiate: bool | None = None
 
 
-class FlowControl(Item):
+class FlowControl(DeviceItem):
     """Pause frames of an adapter (IEEE 802.3 annex 31B): ``ethtool -A`` (ethtool(8)).
 
     A link that was there is waited for: it is negotiated anew. What was agreed on is read as ``rx_negotiated``.
@@ -333,7 +324,6 @@ class FlowControl(Item):
     kind = "flow_control"
     Options = FlowControlOptions
     options: FlowControlOptions
-    scope = "device"
     phase = Phase.LINK
 
     async def read(self, place: Place) -> Values:
@@ -347,11 +337,9 @@ class FlowControl(Item):
         return dict(asked)
 
     async def write(self, place: Place, values: Values) -> None:
-        had = await carrier(place)
         words = {"autonegotiate": "autoneg"}
         arguments = [word for name, on in values.items() for word in (words.get(name, name), "on" if on else "off")]
-        await run_setter(place, "ethtool", "-A", device_of(place), *arguments)
-        await wait_for_link(place, had, _LINK_TIMEOUT_S)
+        await run_link_setter(place, "ethtool", "-A", device_of(place), *arguments)
 
 
 Priority = Annotated[int, Field(ge=0, lt=PRIORITIES)]
@@ -363,7 +351,7 @@ class PriorityFlowControlOptions(DeviceOptions):
     priorities: tuple[Priority, ...] = Field(max_length=PRIORITIES)
 
 
-class PriorityFlowControl(Item):
+class PriorityFlowControl(DeviceItem):
     """Which priorities are paused on their own (IEEE 802.1Qbb): ``dcb pfc`` (dcb-pfc(8)).
 
     The other end has to be set to the same: under ``all``, or on the switch.
@@ -372,7 +360,6 @@ class PriorityFlowControl(Item):
     kind = "priority_flow_control"
     Options = PriorityFlowControlOptions
     options: PriorityFlowControlOptions
-    scope = "device"
     phase = Phase.LINK
     alone = "priorities"
 
@@ -398,7 +385,7 @@ class TrustOptions(DeviceOptions):
     order: tuple[Literal["dscp", "pcp", "ethtype", "stream-port", "dgram-port", "port"], ...] = Field(max_length=6)
 
 
-class Trust(Item):
+class Trust(DeviceItem):
     """What an adapter takes a frame's priority from: ``dcb apptrust`` (iproute2 6.3, Linux 6.2).
 
     With priority flow control and traffic classes.
@@ -407,7 +394,6 @@ class Trust(Item):
     kind = "trust"
     Options = TrustOptions
     options: TrustOptions
-    scope = "device"
     phase = Phase.LINK
     alone = "order"
 

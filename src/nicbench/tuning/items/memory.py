@@ -9,7 +9,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.quantity import Bytes
 from nicbench.core.tuning import Values
-from nicbench.tuning.items.base import FilesItem, Item, Phase, SwitchItem, SwitchOptions
+from nicbench.tuning.items.base import FilesItem, Item, Phase, SwitchItem
 from nicbench.tuning.setting import CannotSetError, Place
 
 _KIB = 1024
@@ -76,8 +76,6 @@ class TransparentHugePages(FilesItem):
     kind = "transparent_huge_pages"
     Options = TransparentHugePagesOptions
     options: TransparentHugePagesOptions
-    scope = "machine"
-    phase = Phase.MACHINE
     alone = "enabled"
     folder = "/sys/kernel/mm/transparent_hugepage/"
     patterns = ("enabled", "defrag")
@@ -96,10 +94,6 @@ class PageMerging(SwitchItem):
     """
 
     kind = "page_merging"
-    Options = SwitchOptions
-    scope = "machine"
-    phase = Phase.MACHINE
-    alone = "on"
     folder = "/sys/kernel/mm/ksm/"
     patterns = ("run",)
     missing = "this kernel does not merge pages (CONFIG_KSM)"
@@ -114,10 +108,6 @@ class NumaBalancing(SwitchItem):
     """
 
     kind = "numa_balancing"
-    Options = SwitchOptions
-    scope = "machine"
-    phase = Phase.MACHINE
-    alone = "on"
     folder = "/proc/sys/kernel/"
     patterns = ("numa_balancing",)
     missing = "this kernel has no NUMA balancing"

@@ -43,8 +43,6 @@ class CpuFrequency(FilesItem):
     kind = "cpu_frequency"
     Options = CpuFrequencyOptions
     options: CpuFrequencyOptions
-    scope = "machine"
-    phase = Phase.MACHINE
     alone = "governor"
     folder = "/sys/devices/system/cpu/cpufreq/"
     patterns = tuple(f"policy*/{name}" for name in (_GOVERNOR, _PREFERENCE, _LEAST, _MOST))
@@ -78,8 +76,6 @@ class Turbo(FilesItem):
     kind = "turbo"
     Options = SwitchOptions
     options: SwitchOptions
-    scope = "machine"
-    phase = Phase.MACHINE
     alone = "on"
     folder = "/sys/devices/system/cpu/"
     patterns = ("intel_pstate/no_turbo", "cpufreq/boost")
@@ -106,8 +102,6 @@ class IdleStates(FilesItem):
     kind = "idle_states"
     Options = IdleStatesOptions
     options: IdleStatesOptions
-    scope = "machine"
-    phase = Phase.MACHINE
     alone = "most_exit_latency_us"
     folder = "/sys/devices/system/cpu/"
     patterns = ("cpu[0-9]*/cpuidle/state*/latency", "cpu[0-9]*/cpuidle/state*/disable")
@@ -184,10 +178,6 @@ class RealtimeThrottling(SwitchItem):
     """
 
     kind = "realtime_throttling"
-    Options = SwitchOptions
-    scope = "machine"
-    phase = Phase.MACHINE
-    alone = "on"
     folder = "/proc/sys/kernel/"
     patterns = ("sched_rt_runtime_us",)
     missing = "this kernel does not throttle real-time programs"
@@ -204,10 +194,6 @@ class TimerMigration(SwitchItem):
     """
 
     kind = "timer_migration"
-    Options = SwitchOptions
-    scope = "machine"
-    phase = Phase.MACHINE
-    alone = "on"
     folder = "/proc/sys/kernel/"
     patterns = ("timer_migration",)
     missing = "this kernel does not move timers"
@@ -222,10 +208,6 @@ class Watchdog(SwitchItem):
     """
 
     kind = "watchdog"
-    Options = SwitchOptions
-    scope = "machine"
-    phase = Phase.MACHINE
-    alone = "on"
     folder = "/proc/sys/kernel/"
     patterns = (
         "nmi_watchdog",

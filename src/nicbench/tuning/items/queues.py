@@ -12,7 +12,7 @@ from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool import parse_coalescing, parse_features
 from nicbench.system.adapters.links import parse_links, parse_qdiscs
 from nicbench.tuning.items._adapter import Amount, LimitsItem, answer_of, device_of, run_setter
-from nicbench.tuning.items.base import DeviceOptions, Item, Phase
+from nicbench.tuning.items.base import DeviceItem, DeviceOptions, Phase
 from nicbench.tuning.setting import CannotSetError, Place
 
 
@@ -34,7 +34,6 @@ class Channels(LimitsItem):
     kind = "channels"
     Options = ChannelOptions
     options: ChannelOptions
-    scope = "device"
     phase = Phase.QUEUES
     read_option = "-l"
     write_option = "-L"
@@ -58,7 +57,6 @@ class Rings(LimitsItem):
     kind = "rings"
     Options = RingOptions
     options: RingOptions
-    scope = "device"
     phase = Phase.RINGS
     read_option = "-g"
     write_option = "-G"
@@ -85,7 +83,7 @@ class CoalescingOptions(DeviceOptions):
     cqe_mode_tx: bool | None = None
 
 
-class Coalescing(Item):
+class Coalescing(DeviceItem):
     """After how long, or how many frames, an adapter interrupts: ``ethtool -C`` (ethtool(8)).
 
     Writes times and counts while the adaptive mode is off: drivers refuse or overwrite them otherwise.
@@ -94,7 +92,6 @@ class Coalescing(Item):
     kind = "coalescing"
     Options = CoalescingOptions
     options: CoalescingOptions
-    scope = "device"
     phase = Phase.RINGS
 
     async def read(self, place: Place) -> Values:
@@ -172,7 +169,7 @@ class OffloadOptions(DeviceOptions):
     features: dict[Name, bool] = Field(min_length=1, max_length=100)
 
 
-class Offloads(Item):
+class Offloads(DeviceItem):
     """What an adapter or the kernel does for many frames at once: ``ethtool -K`` (ethtool(8)).
 
     Of a name that stands for several features each is recorded and put back on its own.
@@ -181,7 +178,6 @@ class Offloads(Item):
     kind = "offloads"
     Options = OffloadOptions
     options: OffloadOptions
-    scope = "device"
     phase = Phase.RINGS
 
     async def read(self, place: Place) -> Values:
@@ -221,7 +217,7 @@ class TransmitQueueOptions(DeviceOptions):
     frames: int = Field(ge=0, le=2**31 - 1)
 
 
-class TransmitQueue(Item):
+class TransmitQueue(DeviceItem):
     """How many frames wait in an interface's queueing discipline: ``ip link set txqueuelen`` (ip-link(8)).
 
     Before the disciplines, which take it over.
@@ -230,7 +226,6 @@ class TransmitQueue(Item):
     kind = "transmit_queue"
     Options = TransmitQueueOptions
     options: TransmitQueueOptions
-    scope = "device"
     phase = Phase.RINGS
     alone = "frames"
 
@@ -262,13 +257,12 @@ class QdiscOptions(DeviceOptions):
     parameters: tuple[Word, ...] = Field(default=(), max_length=64)
 
 
-class Qdisc(Item):
+class Qdisc(DeviceItem):
     """Replaced only where the kernel's default is, which is what comes back when ours is deleted."""
 
     kind = "qdisc"
     Options = QdiscOptions
     options: QdiscOptions
-    scope = "device"
     phase = Phase.STEERING  # undone after sysctls: what comes back is the default by then
 
     async def read(self, place: Place) -> Values:

@@ -26,7 +26,7 @@ from nicbench.system.adapters.ethtool import (
 )
 from nicbench.system.adapters.pci import interrupts_of_device, numbers_of, parse_interrupts
 from nicbench.tuning.items._adapter import answer_of, assign_in_turn, device_of, run_setter
-from nicbench.tuning.items.base import DeviceOptions, Item, Phase, SwitchOptions
+from nicbench.tuning.items.base import DeviceItem, DeviceOptions, Item, Phase, SwitchOptions
 from nicbench.tuning.setting import CannotSetError, Place, cpu_mask, same_value
 
 Weight = Annotated[int, Field(ge=0, le=2**16)]
@@ -57,7 +57,7 @@ class ReceiveHashingOptions(DeviceOptions):
         return self
 
 
-class ReceiveHashing(Item):
+class ReceiveHashing(DeviceItem):
     """How an adapter spreads flows over its receive queues (RSS): ``ethtool -X`` and ``-N rx-flow-hash`` (ethtool(8)).
 
     Only a table that ethtool can make again is replaced: in turn over queues, or runs of rising queues.
@@ -66,7 +66,6 @@ class ReceiveHashing(Item):
     kind = "receive_hashing"
     Options = ReceiveHashingOptions
     options: ReceiveHashingOptions
-    scope = "device"
     phase = Phase.STEERING
 
     async def read(self, place: Place) -> Values:
@@ -175,7 +174,7 @@ class FlowRulesOptions(DeviceOptions):
         return rules
 
 
-class FlowRules(Item):
+class FlowRules(DeviceItem):
     """Rules that send chosen flows to a receive queue of an adapter (flow director, ntuple): ``ethtool -N``
     (ethtool(8)).
 
@@ -187,7 +186,6 @@ class FlowRules(Item):
     kind = "flow_rules"
     Options = FlowRulesOptions
     options: FlowRulesOptions
-    scope = "device"
     phase = Phase.STEERING
     alone = "rules"
 
@@ -267,7 +265,7 @@ class IrqAffinityOptions(DeviceOptions):
     cpus: Where
 
 
-class IrqAffinity(Item):
+class IrqAffinity(DeviceItem):
     """Which CPUs take an adapter's interrupts: ``/proc/irq/N/smp_affinity_list`` (core-api/irq/irq-affinity.rst).
 
     Interrupts that are of no queue (link changes) stay where they are.
@@ -276,7 +274,6 @@ class IrqAffinity(Item):
     kind = "irq_affinity"
     Options = IrqAffinityOptions
     options: IrqAffinityOptions
-    scope = "device"
     phase = Phase.STEERING
     alone = "cpus"
 
@@ -426,7 +423,7 @@ class PacketSteeringOptions(DeviceOptions):
     flows: int | None = Field(default=None, ge=0, le=2**24)
 
 
-class PacketSteering(Item):
+class PacketSteering(DeviceItem):
     """Which CPUs work on which queue in software: RPS, RFS and XPS (Documentation/networking/scaling.rst).
 
     After the channels, whose number is that of the queues.
@@ -435,7 +432,6 @@ class PacketSteering(Item):
     kind = "packet_steering"
     Options = PacketSteeringOptions
     options: PacketSteeringOptions
-    scope = "device"
     phase = Phase.STEERING
 
     async def read(self, place: Place) -> Values:
