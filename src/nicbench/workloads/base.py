@@ -117,6 +117,8 @@ class Workload(DescribedPlugin, ABC):
     Options: ClassVar[type[Frozen]] = NoOptions
     package: ClassVar[str]
     """The Debian package that has it, or its own name where none does."""
+    version_pattern: ClassVar[re.Pattern[str]]
+    """Its first group is the version in the output of ``version_command``."""
     is_ours: ClassVar[bool] = False
     """Whether it is a program of nicbench, which is copied to hosts and need not be installed."""
     ports_per_job: ClassVar[int] = 1
@@ -177,9 +179,10 @@ class Workload(DescribedPlugin, ABC):
         """Returns the files that the client writes to ``client.folder``; the run folder stores them."""
         return ()
 
-    @abstractmethod
     def parse_version(self, text: str) -> str | None:
         """Parses the version from the output of ``version_command``; None if it names none."""
+        found = self.version_pattern.search(text)
+        return found[1] if found else None
 
     @abstractmethod
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:

@@ -47,6 +47,7 @@ class Iperf3(Workload):
     Options = Iperf3Options
     options: Iperf3Options
     package = "iperf3"
+    version_pattern = re.compile(r"\biperf (\d+(?:\.\d+)+[\w.+-]*)")
     output_limit_bytes = 32 * MEBIBYTE
 
     def refusal(self, ask: JobSpec) -> str | None:
@@ -123,10 +124,6 @@ class Iperf3(Workload):
     def expected_s(self, job: Job) -> float | None:
         duration_s = job.ask.duration_s
         return None if duration_s is None else duration_s + self.options.omit_s
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"\biperf (\d+(?:\.\d+)+[\w.+-]*)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         """Returns the error in the JSON, which comes with exit status 0 (in 3.12 for instance)."""

@@ -39,6 +39,7 @@ class NicbenchFrames(Workload):
 
     kind = "nicbench-frames"
     package = "nicbench"
+    version_pattern = re.compile(r"nicbench-frames (\S+)")
     is_ours = True
     ports_per_job = 0
     output_limit_bytes = 64 * MEBIBYTE
@@ -70,10 +71,6 @@ class NicbenchFrames(Workload):
         if job.ask.duration_s is None:
             return None
         return _frames_of(job).after_s + _frames_of(job).warm_up_s + job.ask.duration_s
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"nicbench-frames (\S+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         """Returns the failure of a frame from the result, or what it wrote on stderr when it could not begin."""

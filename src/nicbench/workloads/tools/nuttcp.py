@@ -44,6 +44,7 @@ class Nuttcp(Workload):
     Options = NuttcpOptions
     options: NuttcpOptions
     package = "nuttcp"
+    version_pattern = re.compile(r"\bnuttcp-(\d+(?:\.\d+)+)")
     ports_per_job = 1 + _MOST_STREAMS
 
     def refusal(self, ask: JobSpec) -> str | None:
@@ -108,10 +109,6 @@ class Nuttcp(Workload):
 
     def version_command(self, ask: JobSpec) -> Command:
         return ("nuttcp", "-V")
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"\bnuttcp-(\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         for text in (output.stderr, output.stdout):

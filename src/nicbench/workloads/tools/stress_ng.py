@@ -36,6 +36,7 @@ class StressNg(Workload):
     Options = StressNgOptions
     options: StressNgOptions
     package = "stress-ng"
+    version_pattern = re.compile(r"stress-ng, version (\d+(?:\.\d+)+)")
     ports_per_job = 0
 
     def refusal(self, ask: JobSpec) -> str | None:
@@ -63,10 +64,6 @@ class StressNg(Workload):
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return ()
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"stress-ng, version (\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         found = _ERROR.search(f"{output.stdout}\n{output.stderr}")
