@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from playwright.async_api import async_playwright
 
-from nicbench.web.tail import Tail
+from nicbench.web.watched_run import Tail
 from pairs import median_with_interval
 
 ARMS = ("nothing", "server", "page")

@@ -19,7 +19,7 @@ from pathlib import Path
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
-from nicbench.core.monitor import MonitorSettings
+from nicbench.core.machine import MonitorSettings
 from nicbench.core.round import JobSpec, RoundRequest
 from nicbench.core.turn import ALONE
 from nicbench.hosts.kinds.local import LocalHost

@@ -53,23 +53,21 @@ build_engine() {
     [ -x engine/target/release/nicbench-packets ] || say "building the engine, which takes a minute or two the first time"
     (cd engine && cargo build --release --locked --quiet 2>&1) >&2 ||
         fail "the engine does not build" "read the compiler's message above; a missing library is named by pkg-config"
-    build_static nicbench-monitor
-    build_static nicbench-frames
-    build_static nicbench-agent
-    build_static nicbench-connections
+    build_static nicbench-monitor nicbench-frames nicbench-agent nicbench-connections
     build_programs
 }
 
-# These go to other hosts, so that they are linked statically. Naming the target keeps these flags from what runs while building.
+# These go to other hosts, so that they are linked statically. Naming the target keeps these flags from what runs while
+# building; one call links several at once.
 build_static() {
-    local program=$1 target
+    local target
     target=$(cd engine && rustc -vV | sed -n 's/^host: //p')
     (
         cd engine
         export RUSTFLAGS="-C target-feature=+crt-static"
-        cargo build --release --locked --quiet --package "$program" --target "$target" 2>&1
-    ) >&2 || fail "$program does not build" "read the compiler's message above; it needs libc.a of the package libc6-dev"
-    install -m 755 "engine/target/$target/release/$program" engine/target/release/
+        cargo build --release --locked --quiet --target "$target" "${@/#/--package=}" 2>&1
+    ) >&2 || fail "$* do not build" "read the compiler's message above; they need libc.a of the package libc6-dev"
+    install -m 755 "${@/#/engine/target/$target/release/}" engine/target/release/
 }
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
@@ -112,6 +110,7 @@ install_packages() {
     find_python >/dev/null || wanted="$wanted
 python3
 python3-venv"
+    [ -n "$wanted" ] || return 0
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         fail "this is not Debian, so its packages cannot be installed for you" \
             "install what corresponds to: $(echo $wanted), then call again with NICBENCH_SKIP_PACKAGES=1"
@@ -166,6 +165,7 @@ make_environment() {
     if ! stamped .venv/lock-stamp "$lock" || ! .venv/bin/python -c '' 2>/dev/null; then
         python=$(find_python) || fail "no Python 3.11 or newer with venv was found" "apt-get install python3 python3-venv"
         say "making the Python environment .venv from requirements.lock ($("$python" --version))"
+        [ ! -L .venv ] || rm .venv # it leads to the environment of another clone, which is not cleared
         "$python" -m venv --clear .venv
         install_with_pip --require-hashes --requirement requirements.lock
         printf '%s\n' "$lock" >.venv/lock-stamp

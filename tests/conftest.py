@@ -16,8 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from nicbench.core.errors import NotReadyError
 from nicbench.engine.binaries import find_binary
-from nicbench.testbed.vm.emulator import find_emulator
-from nicbench.testbed.vm.kernel import find_kernel
+from nicbench.testbed.vm.programs import find_emulator, find_kernel
 
 from . import repeats, sampling
 from .own_mounts import enter_own_mounts

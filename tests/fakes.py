@@ -15,7 +15,7 @@ from typing import Any
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
-from nicbench.core.monitor import MonitorPlan
+from nicbench.core.machine import MonitorPlan
 from nicbench.core.reading import PathChanges
 from nicbench.core.round import MachineCpu
 from nicbench.hosts.base import Completed, Host, Process

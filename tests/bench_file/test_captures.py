@@ -12,10 +12,9 @@ from scapy.all import Ether, Raw
 from scapy.utils import PcapNgWriter
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError, load
-from nicbench.bench_file.captures import settle_captures
-from nicbench.bench_file.frame_sizes import list_frame_sizes
-from nicbench.core.capture import WrongCaptureError, sizes_of_capture
+from nicbench.bench_file.frame_sizes import list_frame_sizes, settle_captures
 from nicbench.core.frame_size import mean_bytes, size_label
+from nicbench.core.traffic import WrongCaptureError, sizes_of_capture
 from nicbench.hosts.kinds.local import LocalHost
 
 Read = Callable[[str], BenchFile]

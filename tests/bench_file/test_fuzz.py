@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nicbench.bench_file import WrongBenchFileError, parse
-from nicbench.bench_file.problems import Problem
+from nicbench.core.errors import Problem
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "kernel-forward.yaml").read_text()
 LINES = EXAMPLE.splitlines()

@@ -21,12 +21,11 @@ from ruamel.yaml import YAML
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError, parse
 from nicbench.cli.plan_table import plan_document
-from nicbench.core.cpus import NumaNode
-from nicbench.core.endpoint import EndpointFacts, Mount
 from nicbench.core.frame_size import Size, size_parameters
+from nicbench.core.machine import NumaNode, PowerFacts
 from nicbench.core.pattern import Pattern
-from nicbench.core.power import PowerFacts
 from nicbench.core.result import Bounded, Result
+from nicbench.core.round import EndpointFacts, Mount
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.stages.hosts import Presence
 from nicbench.testbed.labs.base import EndpointLab

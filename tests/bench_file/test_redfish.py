@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.bench_file.conftest import Read
 
-from nicbench.bench_file.problems import WrongBenchFileError
+from nicbench.bench_file.reader import WrongBenchFileError
 
 FILE = """nicbench: 1
 title: t

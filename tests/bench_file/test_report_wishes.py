@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.bench_file.problems import WrongBenchFileError
-from nicbench.core.report_options import Layout
+from nicbench.bench_file.reader import WrongBenchFileError
+from nicbench.core.plan import Layout
 
 _FILE = """nicbench: 1
 title: a run

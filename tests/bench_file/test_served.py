@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file.load import parse
-from nicbench.bench_file.problems import WrongBenchFileError
+from nicbench.bench_file.reader import WrongBenchFileError
 from nicbench.core.errors import UsageError
 from nicbench.stages.served import require_servable
 

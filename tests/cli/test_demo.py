@@ -14,10 +14,10 @@ from nicbench.bench_file.examples import example
 from nicbench.bench_file.load import parse
 from nicbench.cli.commands.demo import WIDTH, known_device, known_words, screen, with_device
 from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.stages import tester
 
 

@@ -36,17 +36,16 @@ from nicbench.core.events import (
     TurnStarted,
     Waiting,
 )
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts, HealthEvent, HealthLevel, MachineHealth, Measure
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
 from nicbench.core.trial import CpuTime, Health, PortReading, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.methods.agreement import Agreement
 from nicbench.methods.base import Method
 from nicbench.methods.soak import Soak
 from nicbench.methods.throughput import Throughput
-from nicbench.stats.activity import Activity
-from nicbench.stats.time_left import TimeLeft
+from nicbench.stats.activity import Activity, TimeLeft
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 ROOT: Final = Path(__file__).parents[2]

@@ -25,11 +25,11 @@ from nicbench.core.events import (
     TrialStarted,
     TurnStarted,
 )
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import ResultVerdict
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.stats.time_left import TimeLeft
+from nicbench.stats.activity import TimeLeft
 
 PLANNED = [("throughput", 60.0), ("latency", 20.0)]
 CALIBRATING = StageStarted(stage="calibration", text="calibrating without a DUT: all of it")

@@ -198,7 +198,7 @@ async def find_nothing(*_: object) -> tuple[Result, ...]:
     ("name", "instead", "status", "told"),
     [
         ("nicbench.measure.samples.LiveContext.complete", accept_nothing, 6, "not accepted: "),
-        ("nicbench.methods.frame_loss.FrameLoss.run", find_nothing, 5, "no test gave a result"),
+        ("nicbench.methods.loss.FrameLoss.run", find_nothing, 5, "no test gave a result"),
     ],
     ids=["not accepted", "nothing measured"],
 )

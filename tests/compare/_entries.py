@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.compare.entry import Entry
-from nicbench.core.imported import ImportOrigin
+from nicbench.compare.entries import Entry
 from nicbench.core.plan import Plan, PlannedTest
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
+from nicbench.core.result import Bounded, ImportOrigin, LimitedBy, Result, ResultVerdict, Value
 
 OPTIONS: dict[str, Any] = {
     "search": {"kind": "mlr", "goals": {"NDR": 0.0, "PDR": 0.005}},

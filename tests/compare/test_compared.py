@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nicbench.compare.claims import Basis
-from nicbench.compare.compared import PointComparison, compare_sides
+from nicbench.compare.claims import Basis, PointComparison, compare_sides
 from nicbench.compare.points import Side, seed_of
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
 

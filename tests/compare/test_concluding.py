@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.compare.merged_summary import summarise_points, unfinished_summary
+from nicbench.compare.matching import summarise_points, unfinished_summary
 from nicbench.compare.points import seed_of
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread
 from nicbench.core.turn import ONCE

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.compare.entry import Entry
-from nicbench.compare.matching import match_points
-from nicbench.compare.merged_summary import divide_by_ports, merge_summaries, plan_of_all, unify_scopes
-from nicbench.compare.naming import name_entries
-from nicbench.core.imported import ImportedRow
-from nicbench.core.result import Bounded, Spread
+from nicbench.compare.entries import Entry, name_entries
+from nicbench.compare.matching import divide_by_ports, match_points, merge_summaries, plan_of_all, unify_scopes
+from nicbench.core.result import Bounded, ImportedRow, Spread
 
 from ._entries import OPTIONS, entry, plan, published, rate, result
 

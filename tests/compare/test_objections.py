@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from nicbench.compare.conditions import conditions_of
-from nicbench.compare.entry import Entry
-from nicbench.compare.merged_summary import divide_by_ports
-from nicbench.compare.objections import Objection, find_objections
+from nicbench.compare.entries import Entry
+from nicbench.compare.matching import divide_by_ports
+from nicbench.compare.objections import Objection, conditions_of, find_objections
 from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.result import Result, ResultVerdict
 

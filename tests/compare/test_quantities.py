@@ -9,8 +9,8 @@ import pytest
 from nicbench.compare.points import comparable_number, main_values_of, quantity_of
 from nicbench.core.registry import find
 from nicbench.core.result import PASSES_NOTHING, Bounded, Result, Spread, Value
+from nicbench.core.units import Quantity
 from nicbench.methods.base import Method
-from nicbench.stats.numerals import Quantity
 
 NEITHER = {"ratio", "requests", "throughput_and_cpu", "information_rate_bits_per_s", "outcome"}
 """A service's rate should be what was agreed, neither less nor more."""

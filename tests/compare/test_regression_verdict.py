@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.compare.finished_runs import FinishedRun
-from nicbench.compare.regressions import Outcome, check_regressions, judge
+from nicbench.compare.regressions import FinishedRun, Outcome, check_regressions, judge
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Summary, Value
 from nicbench.store.folder import RunFolder
 

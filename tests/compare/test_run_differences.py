@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.compare.importance import importance_of, is_identity, is_volatile, shorten
-from nicbench.compare.run_differences import NOT_RECORDED, find_differences, read_settings
+from nicbench.compare.run_differences import (
+    NOT_RECORDED,
+    find_differences,
+    importance_of,
+    is_identity,
+    is_volatile,
+    read_settings,
+    shorten,
+)
 from nicbench.core.plan import Plan
 from nicbench.core.redaction import Redactor
 from nicbench.store.folder import RunFolder

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nicbench.compare.importance import NOT_RECORDED
-from nicbench.compare.settings import compare_settings
+from nicbench.compare.entries import compare_settings
+from nicbench.compare.run_differences import NOT_RECORDED
 
 from ._entries import entry, published
 

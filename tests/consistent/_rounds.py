@@ -19,12 +19,13 @@ from tests.fakes import FakeHost, FakeMonitors
 import nicbench.run as running
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.bond import LinkFailureOutcome
-from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.round import (
     CpuUser,
+    EndpointFacts,
     Figures,
     Flow,
+    FrameFigures,
+    FrameTimes,
     Job,
     JobOutcome,
     MachineCpu,
@@ -32,7 +33,7 @@ from nicbench.core.round import (
     RequestLatency,
     RoundRequest,
 )
-from nicbench.measure.player import FakePlayer
+from nicbench.measure.rounds import FakePlayer
 from nicbench.stages import plan, rigs
 from nicbench.stats.latency import histogram_of
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from nicbench.core.dut_work import DutWork
+from nicbench.core.machine import DutWork
 from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
 from nicbench.core.reading import Arrivals, Counts, FlowGroup, Flows, Intervals, Reordering, Silence, Variation
 from nicbench.core.trial import (

@@ -13,8 +13,8 @@ import pytest
 
 from nicbench.cli import summary_table
 from nicbench.core.result import ResultVerdict
-from nicbench.export.formats import junit
-from nicbench.report import cells, zones
+from nicbench.export.formats import reports
+from nicbench.report import cells
 from nicbench.report.answer import sentences
 from nicbench.report.sections import method, results, trials
 from nicbench.report.sections import opening as opening_section
@@ -74,7 +74,7 @@ def _swapped_interval(patch: pytest.MonkeyPatch) -> None:
     def swapped(rate: Any, write: Callable[[float], str]) -> str:
         return f"{write(rate.upper)} to {write(rate.lower)}" if rate.upper and rate.lower else "none"
 
-    patch.setattr(zones, "interval", swapped)
+    patch.setattr(cells, "interval", swapped)
 
 
 def _no_marks(patch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def _no_loss(patch: pytest.MonkeyPatch) -> None:
 
 
 def _all_pass_in_junit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(junit, "_UNRELIABLE", ())
+    patch.setattr(reports, "_UNRELIABLE", ())
 
 
 def _rounded_terminal(patch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.forms import name_in_words
 from nicbench.core.result import Bounded, NearLimit, Result, ResultVerdict, Spread, Summary
-from nicbench.core.units import format_digits
-from nicbench.methods._rate_columns import goals_of
+from nicbench.core.units import format_digits, name_in_words
+from nicbench.methods.throughput import goals_of
 from nicbench.report.answer.of_run import verdict_text
 from nicbench.report.overview import join_by_size
 from nicbench.report.rates import _loosest, _percent_change

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.clocks.clock import ClockOffset, Exchange, clock_warnings, offset_of
+from nicbench.core.clocks import ClockOffset, Exchange, clock_warnings, offset_of
 
 _DELAYS = st.integers(0, 10**9)
 

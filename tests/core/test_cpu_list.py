@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.cpus import cpu_list, parse_cpu_list
+from nicbench.core.machine import cpu_list, parse_cpu_list
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.errors import NicbenchError
-from nicbench.core.forms import Form, suitable_form
 from nicbench.core.registry import find
 from nicbench.core.table import Column
+from nicbench.core.units import Form, suitable_form
 from nicbench.methods.base import Method
 
 

@@ -22,8 +22,7 @@ from nicbench.doctor.checks.software import (
 from nicbench.hosts.base import Completed
 from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.cores import PhysicalCores, core_map
-from nicbench.testbed.vm.emulator import Emulator
-from nicbench.testbed.vm.kernel import Kernel
+from nicbench.testbed.vm.programs import Emulator, Kernel
 from nicbench.tuning.preparation import HugePages
 
 CLANG = Package("clang", "runtime", "compiles XDP programs")

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address
 import pytest
 from tests.methods.known import reading_of
 
-from nicbench.core.headers.multicast import Burden, Groups, group_address, group_mac
+from nicbench.core.headers import Burden, Groups, group_address, group_mac
 from nicbench.core.reading import Counts
 from nicbench.core.trial import Purpose, StreamReading, TrialRequest
 from nicbench.engine.reading import set_aside
@@ -19,9 +19,9 @@ from nicbench.testbed.testers._engine_groups import (
     broadcast_streams,
     group_requests,
     last_s,
+    reports,
     with_broadcasts,
 )
-from nicbench.testbed.testers._membership import reports
 
 MAC = "02:00:00:00:00:09"
 

@@ -14,14 +14,21 @@ from scapy.layers.l2 import Ether
 from nicbench.bench_file.frame_sizes import describe_headers, growth_bytes, smallest_frame_bytes
 from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import IMIX
-from nicbench.core.headers.pause import Codepoint, PauseTrain, Pausing, pause_frame, pause_seconds
+from nicbench.core.headers import Codepoint, PauseTrain, Pausing, pause_frame, pause_seconds
 from nicbench.core.traffic import MacTable, StreamLoad, Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Phase, Purpose, TrialRequest
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_pause import is_beside, pause_requests, with_codepoint
-from nicbench.testbed.testers._engine_streams import mac_requests, phase_requests, stream_requests, with_own_loads
-from nicbench.testbed.testers._engine_transmissions import transmission_s
+from nicbench.testbed.testers._engine_streams import (
+    is_beside,
+    mac_requests,
+    pause_requests,
+    phase_requests,
+    stream_requests,
+    with_codepoint,
+    with_own_loads,
+)
+from nicbench.testbed.testers._packet_engine import transmission_s
 
 WAY = Addressing(
     transmit=0,

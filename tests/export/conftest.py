@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from nicbench.core.events import RunFinished, RunStarted
-from nicbench.core.imported import Erratum, ImportedRow, PrintedValue
 from nicbench.core.plan import Plan, ThresholdRow
 from nicbench.core.result import (
     Bounded,
+    Erratum,
+    ImportedRow,
     LimitedBy,
     MeanInterval,
     NearLimit,
+    PrintedValue,
     Result,
     ResultVerdict,
     Spread,

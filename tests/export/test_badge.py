@@ -12,7 +12,7 @@ from tests.web._history import FIRST, facts, make_finished, result
 
 from nicbench.compare.history.figures import Figure, Measure, Told, median_figure
 from nicbench.core.result import Bounded, LimitedBy, ResultVerdict
-from nicbench.export.formats.badge import BadgeFormat, badge, badge_of
+from nicbench.export.formats.reports import BadgeFormat, badge, badge_of
 from nicbench.store.folder import RunFolder
 
 SVG = "{http://www.w3.org/2000/svg}"

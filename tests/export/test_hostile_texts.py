@@ -15,9 +15,9 @@ import pytest
 
 from nicbench.core.errors import NicbenchError
 from nicbench.core.registry import find
+from nicbench.export.document import harmless_cell, replace_controls, storable
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
-from nicbench.export.text import harmless_cell, replace_controls, storable
 from nicbench.store import RunFolder
 
 FORMATS = find("nicbench.export.formats", ExportFormat)  # type: ignore[type-abstract]

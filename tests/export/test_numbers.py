@@ -18,11 +18,9 @@ from hypothesis import strategies as st
 
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
-from nicbench.export.document import FORMAT, ExportDocument
+from nicbench.export.document import FORMAT, ExportDocument, export_schema, export_schema_text
 from nicbench.export.formats.base import ExportFormat
-from nicbench.export.reading import document_of
-from nicbench.export.schema import export_schema, export_schema_text
-from nicbench.export.source import ExportSource
+from nicbench.export.source import ExportSource, document_of
 from nicbench.export.tables import BESIDE, OF_RESULT, OF_VALUE, long_table, unit_of, wide_table
 from nicbench.methods.base import Method
 from nicbench.store import RunFolder
@@ -53,7 +51,7 @@ def numbers_of(stored: Any) -> dict[str, Any]:
 def test_the_published_schema_is_current_and_an_export_fits_it(every_shape: Path, measured: Path) -> None:
     published = (ROOT / "docs" / "export.schema.json").read_text(encoding="utf-8")
 
-    assert published == export_schema_text(), "make it anew: python -m nicbench.export.schema > docs/export.schema.json"
+    assert published == export_schema_text(), "to be made anew by `python -m nicbench.export.document`"
     for path in (every_shape, measured):
         jsonschema.validate(json.loads(exported(path, "json")), export_schema())
 

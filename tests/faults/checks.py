@@ -13,8 +13,8 @@ from typing import Any
 from tests.run.lab_bench import machine_state
 
 from nicbench.core.events import Note, RoundFinished, TrialFinished
+from nicbench.core.judging import Reason, Sample
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.verdict import Reason, Sample
 from nicbench.report.gather import gather
 from nicbench.store.folder import RunFolder
 

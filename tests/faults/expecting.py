@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nicbench.core.verdict import Reason
+from nicbench.core.judging import Reason
 
 from .benches import Bench
 from .places import Inject

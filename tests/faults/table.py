@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from nicbench.core.verdict import Reason
+from nicbench.core.judging import Reason
 
 from . import clocks, far, inject, tools
 from .benches import AF_XDP, CABLES, CLIENTS, FAR, GUEST, LAB, LIARS, NUTTCP, RINGS, SHARED, WATCHED

@@ -11,7 +11,7 @@ from tests.fakes import FakeHost
 
 from nicbench.bench_file import load
 from nicbench.bench_file.load import parse
-from nicbench.bench_file.problems import WrongBenchFileError
+from nicbench.bench_file.reader import WrongBenchFileError
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.first_steps.ports import Cabling, FoundPort, free_ports, look_at_ports, pair_up
 from nicbench.first_steps.writing import Device, End, Frames, Streams, how_to_import, text_of, write

@@ -30,14 +30,13 @@ from nicbench.core.registry import find
 from nicbench.core.round import JobSpec
 from nicbench.importing.cells import decode
 from nicbench.importing.columns import ImportOptions
-from nicbench.importing.files import Dialect, GivenFile, import_files
+from nicbench.importing.folder import Dialect, GivenFile, import_files
 from nicbench.importing.formats.base import Format
 from nicbench.importing.nmon import read_nmon
 from nicbench.importing.results import importable
-from nicbench.otg import changes
+from nicbench.otg import api
 from nicbench.otg.configuration import read_configuration
-from nicbench.otg.model import check_message, parse_message
-from nicbench.otg.refusals import OtgError, Problems
+from nicbench.otg.model import OtgError, Problems, check_message, parse_message
 from nicbench.stages.hosts import Presence
 from nicbench.system.inventory.collect import plain_data
 from nicbench.workloads.base import Output, WorkloadError
@@ -159,7 +158,7 @@ def _require_conforming(kind: str, message: Mapping[str, Any]) -> None:
     problems.raise_any()
 
 
-_CHANGES: Final = {"ConfigUpdate": changes.update, "ConfigAppend": changes.append, "ConfigDelete": changes.delete}
+_CHANGES: Final = {"ConfigUpdate": api.update, "ConfigAppend": api.append, "ConfigDelete": api.delete}
 OTG_KINDS: Final = ("Config", *_CHANGES)
 CONFIG: Final = {"ports": PORTS, "flows": [flow([header("ethernet"), header("ipv4"), header("udp")])]}
 MOST_FLOWS: Final = 3

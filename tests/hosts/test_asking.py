@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from tests.fakes import FakeHost, FakeProcess
 from tests.hosts.sshd_server import Server
 
-from nicbench.core.cpus import NumaNode
 from nicbench.core.errors import HostError
+from nicbench.core.machine import NumaNode
 from nicbench.hosts import compare_clocks, host_from_spec
 from nicbench.hosts.asking import count_pages, numa_nodes, paths_and_values, read_placement, values_of
 from nicbench.hosts.kinds.local import LocalHost

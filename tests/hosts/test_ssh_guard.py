@@ -24,9 +24,8 @@ from nicbench.hosts import close_connections
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.options import SshOptions
-from nicbench.testbed.interfaces.base import Making
+from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.namespaces import make_namespaces, move_interfaces
-from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.guards import folder_of
 from nicbench.tuning.items.kernel import Sysctls
 from nicbench.tuning.items.link import Mtu

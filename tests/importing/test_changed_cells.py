@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from tests.stats.reachable import Reach, average_reach, deviation_reach, median_reach, sum_reach
 
+from nicbench.importing.columns import parse_unit
 from nicbench.importing.results import ImportedResults
-from nicbench.importing.units import parse_unit
 
 REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
 CHANGES = 50

@@ -14,9 +14,9 @@ import pytest
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded
+from nicbench.importing.columns import parse_link
 from nicbench.importing.formats.base import Format
 from nicbench.importing.results import ImportedResults
-from nicbench.importing.units import parse_link
 
 Imported = Callable[..., ImportedResults]
 GIGABIT, TEN_GIGABIT = parse_link("1x1GbE"), parse_link("1x10GbE")

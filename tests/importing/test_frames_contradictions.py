@@ -12,8 +12,7 @@ from nicbench.importing.cells import read_sheet
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results
 from nicbench.methods.frames import Frames
-from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import SUM, group_by_point
+from nicbench.stats.frames import SUM, Target, group_by_point
 
 OF_RUNS = "direction,instances,run,sum [fps],target [fps]"
 OF_INSTANCES = "direction,run,instances,instance,rate [fps],sum [fps]"

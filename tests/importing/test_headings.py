@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.importing.columns import parse_heading
-from nicbench.importing.units import parse_link, parse_number, parse_unit
+from nicbench.importing.columns import parse_heading, parse_link, parse_number, parse_unit
 
 
 @pytest.mark.parametrize(

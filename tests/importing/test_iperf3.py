@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from nicbench.core.errors import UsageError, WrongFileError
-from nicbench.importing.columns import ImportOptions
-from nicbench.importing.files import Dialect, GivenFile, import_files
-from nicbench.importing.formats.iperf3 import Iperf3Json
+from nicbench.importing.columns import ImportOptions, parse_link
+from nicbench.importing.folder import Dialect, GivenFile, import_files
+from nicbench.importing.formats.documents import Iperf3Json
 from nicbench.importing.results import ImportedResults
-from nicbench.importing.units import parse_link
 from nicbench.methods.stream import Stream
 
 RECORDED = Path(__file__).parents[1] / "golden/workloads"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.errors import WrongFileError
-from nicbench.importing.monitored import rows
+from nicbench.importing.folder import rows
 from nicbench.importing.nmon import Recording, read_nmon
 
 SMALL = """\

@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from nicbench.core.errors import WrongFileError
-from nicbench.importing.files import GivenFile
-from nicbench.importing.folder import provenance, summary_of
+from nicbench.importing.folder import GivenFile, provenance, summary_of
 from nicbench.importing.results import ImportedResults
 from nicbench.report.imported import imported_view
 

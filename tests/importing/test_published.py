@@ -12,8 +12,8 @@ import pytest
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.units import line_rate_frames_per_s
+from nicbench.importing.columns import parse_unit
 from nicbench.importing.results import ImportedResults
-from nicbench.importing.units import parse_unit
 from nicbench.report.section import RunKnowledge
 from nicbench.report.tables import sections
 from nicbench.report.tails import tail_tables

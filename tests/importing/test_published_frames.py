@@ -11,14 +11,11 @@ from nicbench.core.errors import WrongFileError
 from nicbench.core.registry import find
 from nicbench.core.result import ResultVerdict
 from nicbench.importing.cells import read_sheet
-from nicbench.importing.columns import ImportOptions, choose_rows, plain
+from nicbench.importing.columns import ImportOptions, choose_rows, parse_unit, plain
 from nicbench.importing.formats.base import Format
 from nicbench.importing.results import ImportedResults, import_results
-from nicbench.importing.units import parse_unit
-from nicbench.methods._frame_tables import IMPORTS
-from nicbench.methods.frames import Frames
-from nicbench.stats.frames import Target, find_sustained, summarise_run_figures
-from nicbench.stats.frames_runs import RATE, SUM, runs_of
+from nicbench.methods.frames import IMPORTS, Frames
+from nicbench.stats.frames import RATE, SUM, Target, find_sustained, runs_of, summarise_run_figures
 
 TARGET = Target()
 FPS = parse_unit("fps")

@@ -13,9 +13,8 @@ from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.core.result import Bounded
 from nicbench.core.table import Column
 from nicbench.importing.cells import read_sheet
-from nicbench.importing.columns import ImportOptions
+from nicbench.importing.columns import ImportOptions, parse_link, parse_unit
 from nicbench.importing.results import ImportedResults, import_results, importable, method_of
-from nicbench.importing.units import parse_link, parse_unit
 from nicbench.report.cells import text_of
 
 Imported = Callable[..., ImportedResults]

@@ -10,8 +10,8 @@ import pytest
 
 from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.importing.columns import ImportOptions
-from nicbench.importing.files import Dialect, GivenFile, import_files
-from nicbench.importing.formats.trex import TrexStatistics
+from nicbench.importing.folder import Dialect, GivenFile, import_files
+from nicbench.importing.formats.documents import TrexStatistics
 from nicbench.importing.results import ImportedResults, method_of
 
 STATS: dict[str, Any] = {

@@ -15,11 +15,10 @@ from nicbench.core.trial import Reading, Trial
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
-from nicbench.methods._throughput import SearchChoice
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.throughput import Throughput
+from nicbench.methods._loads import TrialTimes
+from nicbench.methods.throughput import SearchChoice, Throughput
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester

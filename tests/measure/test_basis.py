@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.headers.multicast import Groups
+from nicbench.core.headers import Groups
+from nicbench.core.judging import Verdict
 from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Health, PortReading, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Verdict
 from nicbench.measure.frame_context import add_basis, add_ports
 
 RESULT = Result(

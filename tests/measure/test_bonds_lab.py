@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.bond import Bond, BondObservation, BondPort
-from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.round import Job, JobOutcome, JobSpec, RoundRequest
+from nicbench.core.round import EndpointFacts, Job, JobOutcome, JobSpec, RoundRequest
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure import bonds as bonds_of_rounds

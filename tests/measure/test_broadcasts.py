@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.methods.known import reading_of
 
+from nicbench.core.judging import Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result
 from nicbench.core.trial import PortReading, Purpose, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Verdict
 from nicbench.measure.broadcasts import add_broadcasts
 
 

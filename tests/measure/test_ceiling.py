@@ -18,7 +18,7 @@ from nicbench.core.pattern import Pattern, Ways, ways_of
 from nicbench.core.trial import CALIBRATION, Latency, Purpose, Reading, Trial, TrialRequest
 from nicbench.measure.ceiling import FLOODS, Ceilings
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.stages.tester import plan_calibration
 from nicbench.testbed.cores import CoreMap

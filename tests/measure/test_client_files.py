@@ -14,12 +14,12 @@ import pytest
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.judging import Verdict
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.measure.client_files import LeftFiles
+from nicbench.measure.host_files import LeftFiles
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.files import RemovePath
 from nicbench.workloads.base import Command, End, LeftFile, Output, Workload

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.pattern import WayLoad
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.measure.contradictions import with_contradictions
 from nicbench.methods.throughput import Throughput
 

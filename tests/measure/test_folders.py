@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.endpoint import MOUNTS
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.round import OwnFolder
+from nicbench.core.round import MOUNTS, OwnFolder
 from nicbench.hosts.base import Completed
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.host_files import OwnFolders

@@ -10,18 +10,16 @@ from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError
 from nicbench.core.events import Bus, Note
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.pattern import Way
 from nicbench.core.reading import Counts, Flows, LearntFlows
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.traffic import Learning, Traffic
 from nicbench.core.trial import Interruption, PortReading, Purpose, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Reason
 from nicbench.measure import learning as module
-from nicbench.measure.learning import add_unlearnt
-from nicbench.measure.patience import Patience
+from nicbench.measure.learning import Patience, add_unlearnt
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.report.gather import _unlearnt
 from nicbench.testbed.duts.base import Addressing

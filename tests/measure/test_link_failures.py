@@ -8,12 +8,11 @@ import pytest
 from tests.fakes import FakeHost, FakeProcess, NotedChanges
 
 from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, LinkFailure
-from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.round import Job, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.judging import Verdict
+from nicbench.core.round import EndpointFacts, Job, JobSpec, Round, RoundRequest
 from nicbench.measure.host_readings import COUNTERS_SCRIPT, parse_counters
-from nicbench.measure.link_failures import FailureWatch, parse_looks, ports_of
-from nicbench.stats.link_failures import failure_note
+from nicbench.measure.round_watches import FailureWatch, parse_looks, ports_of
+from nicbench.stats.links import failure_note
 from nicbench.testbed.labs.base import BondMember, Endpoint
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.network import SetLinkUp

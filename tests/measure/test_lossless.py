@@ -13,12 +13,11 @@ from nicbench.core.trial import Reading, TrialRequest
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
-from nicbench.methods._throughput import SearchChoice
-from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods._loads import TrialTimes
 from nicbench.methods.single_core import SingleCore
-from nicbench.methods.throughput import Throughput
+from nicbench.methods.throughput import SearchChoice, Throughput
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions

@@ -6,12 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.reading import Change, ChangeAction, ChangeKind, PathChanges
 from nicbench.core.trial import Trial
-from nicbench.core.verdict import Reason
-from nicbench.measure.path_changes import describe, find_changes, leave_out
-from nicbench.measure.trial_verdict import Evidence, judge
+from nicbench.measure.trial_verdict import Evidence, describe, find_changes, judge, leave_out
 
 MakeTrial = Callable[..., Trial]
 MTU = Change(

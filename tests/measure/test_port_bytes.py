@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, RoundRequest
-from nicbench.core.verdict import Reason
-from nicbench.measure.port_bytes import Interface, find_contradicted_ports, find_lost_ports
 from nicbench.measure.round_verdict import judge_round
+from nicbench.measure.witnesses import Interface, find_contradicted_ports, find_lost_ports
 
 LINK = 100e6
 PORTS = {name: Interface(name, f"{name}-device", LINK) for name in ("s0", "c0", "c1")}

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError
-from nicbench.core.round import HostCommand
+from nicbench.core.round import EndpointFacts, HostCommand
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.host_player import HostPlayer
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicbench.core.bond import LinkFailure, LinkFailureOutcome
-from nicbench.core.judging import OF_ROUNDS, Thresholds
+from nicbench.core.judging import OF_ROUNDS, Reason, Thresholds
 from nicbench.core.round import (
     Figures,
     Flow,
@@ -17,7 +17,6 @@ from nicbench.core.round import (
     ProcessShare,
     RoundRequest,
 )
-from nicbench.core.verdict import Reason
 from nicbench.measure.round_verdict import judge_round
 
 REQUEST = RoundRequest(

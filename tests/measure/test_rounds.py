@@ -7,16 +7,13 @@ from collections.abc import Callable, Mapping
 import pytest
 from tests.fakes import FakeHost, FakeMonitors
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, Event, RoundBegun, RoundFinished
-from nicbench.core.judging import Thresholds
-from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.measure.player import FakePlayer
-from nicbench.measure.port_bytes import Interface
-from nicbench.measure.rounds import LiveRoundContext, RoundMaker, RoundRepeats
+from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
+from nicbench.core.round import EndpointFacts, Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
+from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker, RoundRepeats
 from nicbench.measure.samples import SampleLog, TestSetting
+from nicbench.measure.witnesses import Interface
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.workloads.base import Watch
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Arrivals, Counts
 from nicbench.core.result import Bounded, ResultVerdict
 from nicbench.core.trial import Latency, Reading, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.measure.frame_context import queued_s, sample_of
 from nicbench.testbed.fake_tester import FakeTester
 

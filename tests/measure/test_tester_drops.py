@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds, Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.trial import Health, PortReading, Reading
-from nicbench.core.verdict import Reason, Verdict
 from nicbench.measure.ledger.base import Count, Side, View
 from nicbench.measure.ledger.losses import add_ledger
 from nicbench.measure.ledger.reader import Counters

@@ -10,7 +10,7 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading
 from nicbench.measure.trial_verdict import Evidence, judge
-from nicbench.methods.frame_loss import FrameLoss
+from nicbench.methods.loss import FrameLoss
 from nicbench.testbed.fake_tester import FakeTester
 
 from .rig import TIMES, Rig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, RoundRequest
-from nicbench.measure.tool_cpu import add_cpu_notes
+from nicbench.measure.witnesses import add_cpu_notes
 
 JOB = Job(workload="netperf", client="c0", server="s0", ask=JobSpec(), port=5201)
 REQUEST = RoundRequest(jobs=(JOB,), duration_s=1.0)

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from nicbench.core.clocks.clock_mapping import ClockMapping
-from nicbench.core.judging import Thresholds
+from nicbench.core.clocks import ClockMapping
+from nicbench.core.judging import Reason, Thresholds, Verdict
 from nicbench.core.reading import Counts, Stamps
 from nicbench.core.trial import CpuTime, Health, PortReading, Reading, WorkerHealth
-from nicbench.core.verdict import Reason, Verdict
 from nicbench.measure.trial_verdict import Evidence, judge
 
 MakeReading = Callable[..., Reading]

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import pytest
 from tests.fakes import FakeHost
 
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import Bus, Note, TrialFinished
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds
+from nicbench.core.machine import DutWork
 from nicbench.core.pattern import Way
 from nicbench.core.trial import Interruption, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Reason
 from nicbench.measure.frame_context import TrialRepeats
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions

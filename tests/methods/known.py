@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from nicbench.core.frame_size import Size
+from nicbench.core.judging import Finding, Reason, Verdict
+from nicbench.core.machine import PowerFacts
 from nicbench.core.pattern import Pattern
-from nicbench.core.power import PowerFacts
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Health, Latency, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.units import line_rate_frames_per_s
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.methods.base import Method, SearchResult
 from nicbench.search.base import Goal, Limits, Search
 

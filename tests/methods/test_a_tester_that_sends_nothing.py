@@ -8,15 +8,15 @@ import pytest
 
 from nicbench.core.result import ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
+from nicbench.methods._services import Service
+from nicbench.methods.address_tables import AddressLearning
 from nicbench.methods.base import FrameMethod
 from nicbench.methods.impairments import Impairments
-from nicbench.methods.queues.port_shares import PortShares
-from nicbench.methods.queues.receive_spread import ReceiveSpread
-from nicbench.methods.services._service import Service
-from nicbench.methods.services.service_activation import ServiceActivation
+from nicbench.methods.port_shares import PortShares
+from nicbench.methods.receive_spread import ReceiveSpread
+from nicbench.methods.recovery import SystemRecovery
+from nicbench.methods.service_activation import ServiceActivation
 from nicbench.methods.single_core import SingleCore
-from nicbench.methods.system_recovery import SystemRecovery
-from nicbench.methods.tables.address_learning import AddressLearning
 from nicbench.report.tables import sections
 
 from .known import KnownContext, run

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import PortReading, Reading, StreamReading, TrialRequest
-from nicbench.methods.tables._addresses import AddressTimes
-from nicbench.methods.tables.address_caching import AddressCaching
+from nicbench.methods.address_tables import AddressCaching, AddressTimes
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run

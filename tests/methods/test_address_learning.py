@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from nicbench.core.reading import Counts, TransmitGaps
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.trial import PortReading, Reading, StreamReading, TrialRequest
-from nicbench.methods.tables._addresses import AddressTimes
-from nicbench.methods.tables.address_learning import AddressLearning
+from nicbench.methods.address_tables import AddressLearning, AddressTimes
 from nicbench.report.tables import sections
 
 from .known import LINE, KnownContext, reading_of, run

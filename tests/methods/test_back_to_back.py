@@ -11,7 +11,7 @@ import pytest
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, TrialRequest
-from nicbench.methods._trial_times import BurstPauses
+from nicbench.methods._loads import BurstPauses
 from nicbench.methods.back_to_back import BackToBack, buffer_values, longest_burst
 
 from .known import LINE, KnownContext, reading_of, run

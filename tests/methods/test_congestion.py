@@ -14,9 +14,8 @@ from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.reading import Arrivals, Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.congestion.congestion_control import CongestionControl
-from nicbench.methods.congestion.microburst import Microburst
+from nicbench.methods._loads import TrialTimes
+from nicbench.methods.congestion import CongestionControl, Microburst
 from nicbench.methods.throughput import Throughput
 from nicbench.report.tables import sections
 from nicbench.stages.plan import statements_of

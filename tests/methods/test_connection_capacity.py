@@ -9,7 +9,7 @@ import pytest
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
-from nicbench.methods.tables.connection_capacity import ConnectionCapacity
+from nicbench.methods.connection_capacity import ConnectionCapacity
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run

@@ -11,10 +11,7 @@ from nicbench.core.connections import ConnectionCounts, ConnectionFigures, Conne
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.round import Figures, Job, JobOutcome
 from nicbench.methods.base import RoundMethod
-from nicbench.methods.connections.concurrent_connections import ConcurrentConnections
-from nicbench.methods.connections.connections_per_second import ConnectionsPerSecond
-from nicbench.methods.connections.http_latency import HttpLatency
-from nicbench.methods.connections.http_transactions import HttpTransactions
+from nicbench.methods.connections import ConcurrentConnections, ConnectionsPerSecond, HttpLatency, HttpTransactions
 from nicbench.report.tables import sections
 from nicbench.stats.latency import histogram_of
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.methods._throughput import BESIDE_S, SearchChoice
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.throughput import Throughput
+from nicbench.methods._loads import TrialTimes
+from nicbench.methods.throughput import BESIDE_S, SearchChoice, Throughput
 
 
 def deviations(search: SearchChoice, trial: TrialTimes | None = None) -> tuple[str, ...]:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.headers.pause import Codepoint
+from nicbench.core.headers import Codepoint
 from nicbench.core.reading import Counts, TrafficClasses
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.lossless.ecn_marking import EcnMarking, marks_of
+from nicbench.methods._loads import TrialTimes
+from nicbench.methods.ecn_marking import EcnMarking, marks_of
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run

@@ -14,7 +14,7 @@ from nicbench.importing.cells import read_sheet
 from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.results import import_results
 from nicbench.methods.forwarding import Forwarding
-from nicbench.report.grids import grid_tables
+from nicbench.report.section import grid_tables
 
 from .round_contexts import Laboratory, streamed
 

@@ -9,11 +9,19 @@ from contextlib import nullcontext
 import pytest
 from pydantic import ValidationError
 
-from nicbench.core.endpoint import Mount
-from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.round import Figures, HostCommand, Job, JobOutcome, Placement, RestartServers
-from nicbench.methods._frame_options import PROFILES, largest_frame_bytes
+from nicbench.core.round import (
+    Figures,
+    FrameFigures,
+    FrameTimes,
+    HostCommand,
+    Job,
+    JobOutcome,
+    Mount,
+    Placement,
+    RestartServers,
+)
+from nicbench.methods._media import PROFILES, largest_frame_bytes
 from nicbench.methods.frames import Frames
 from nicbench.stats.latency import histogram_of
 

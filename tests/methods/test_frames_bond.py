@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from nicbench.core.bond import Bond, BondObservation, BondPort, Connection, PortBytes
-from nicbench.core.frames import FrameFigures
 from nicbench.core.result import Result
-from nicbench.core.round import Figures, Job, JobOutcome, RoundRequest
+from nicbench.core.round import Figures, FrameFigures, Job, JobOutcome, RoundRequest
 from nicbench.methods.frames import Frames
 from nicbench.stats.bonds import judge_bond
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicbench.core.result import Bounded
-from nicbench.methods._throughput import known_rate_values
+from nicbench.methods.throughput import known_rate_values
 from nicbench.search.base import Outcome
 
 from .known import KnownContext

@@ -12,7 +12,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Latency as LatencyReading
 from nicbench.core.trial import Purpose, Reading, SharedCore, StreamReading, TrialRequest
-from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods._loads import TrialTimes
 from nicbench.methods.latency import Latency
 from nicbench.report.tables import sections
 from nicbench.stats.latency import add_percentiles, histogram_of

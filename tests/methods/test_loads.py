@@ -12,10 +12,8 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
-from nicbench.methods._loads import FullRate
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.frame_loss import FrameLoss, falling_loads
-from nicbench.methods.load_sweep import LOADS_PERCENT, LoadSweep
+from nicbench.methods._loads import FullRate, TrialTimes
+from nicbench.methods.loss import LOADS_PERCENT, FrameLoss, LoadSweep, falling_loads
 
 from .known import LINE, KnownContext, reading_of, run
 

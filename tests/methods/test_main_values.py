@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.compare.merged_summary import summarise_points
+from nicbench.compare.matching import summarise_points
 from nicbench.core.result import Bounded, Result, Value
 from nicbench.core.turn import ONCE
 from nicbench.methods.base import main_values

@@ -8,17 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicbench.core.headers.multicast import Burden, Groups
+from nicbench.core.headers import Burden, Groups
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Arrivals, Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.multicast._groups import ports_objection
-from nicbench.methods.multicast.multicast_capacity import GroupTimes, MulticastCapacity
-from nicbench.methods.multicast.multicast_latency import MulticastLatency
-from nicbench.methods.multicast.multicast_membership import MulticastMembership
-from nicbench.methods.multicast.multicast_throughput import MulticastThroughput
+from nicbench.methods._loads import TrialTimes
+from nicbench.methods.multicast import MulticastLatency, MulticastThroughput, ports_objection
+from nicbench.methods.multicast_membership import GroupTimes, MulticastCapacity, MulticastMembership
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run

@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.headers.pause import Pausing, pause_seconds
+from nicbench.core.headers import Pausing, pause_seconds
+from nicbench.core.judging import Verdict
 from nicbench.core.reading import Arrivals, Counts, Silence
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Reading, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Verdict
-from nicbench.methods.lossless._pauses import Observed
-from nicbench.methods.lossless.head_room import HeadRoom
-from nicbench.methods.lossless.pause_reaction import PauseReaction
-from nicbench.methods.lossless.pause_storm import PauseStorm
+from nicbench.methods.head_room import HeadRoom
+from nicbench.methods.pauses import Observed, PauseReaction, PauseStorm
 
 from .known import HELD_UP, KnownContext, reading_of, run
 

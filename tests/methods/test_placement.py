@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from pydantic import ValidationError
 
-from nicbench.core.cpus import NumaNode, RanOn
+from nicbench.core.machine import NumaNode, RanOn
 from nicbench.core.result import Bounded, Result, Spread
 from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.methods.placement import PlacementMethod

@@ -11,7 +11,7 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
-from nicbench.methods.queues.port_shares import PortShares
+from nicbench.methods.port_shares import PortShares
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.power import PowerFacts, PowerPart, PowerSource
+from nicbench.core.machine import PowerFacts, PowerPart, PowerSource
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.units import l2_bits_per_s
 from nicbench.measure.power.meter import SimulatedMeter
-from nicbench.methods.energy.power import Power
+from nicbench.methods.power import Power
 from nicbench.report.tables import sections
 from nicbench.stats.power import rows_of
-from nicbench.testbed.simulated_power import SimulatedPower
+from nicbench.testbed.labs.base import SimulatedPower
 
 from .known import KnownContext, reading_of, run
 
@@ -107,7 +107,7 @@ async def test_the_report_answers_by_the_widest_meter_at_the_highest_load() -> N
         "which 12.0\u00a0J/Gb are above idle"
     )
     assert ("Machines", "tester and DUT are one machine: every figure is what both draw") in [
-        tuple(note.split(": ", 1)) for note in section.notes
+        (note.about, note.text) for note in section.notes
     ]
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.queues import CoreFrames, PortQueues, QueueReading, ReceiveHash
+from nicbench.core.machine import CoreFrames, PortQueues, QueueReading, ReceiveHash
 from nicbench.core.reading import Counts, Flows
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
-from nicbench.methods.queues.receive_spread import ReceiveSpread
+from nicbench.methods.receive_spread import ReceiveSpread
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run

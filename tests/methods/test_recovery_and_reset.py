@@ -17,10 +17,9 @@ from nicbench.core.trial import (
     StreamReading,
     TrialRequest,
 )
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.reset import Reset, ResetTimes
+from nicbench.methods._loads import TrialTimes
+from nicbench.methods.recovery import RecoveryTimes, Reset, ResetTimes, SystemRecovery
 from nicbench.methods.soak import IntervalTimes, Soak
-from nicbench.methods.system_recovery import RecoveryTimes, SystemRecovery
 
 from .known import LINE, KnownContext, reading_of, run
 

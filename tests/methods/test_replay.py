@@ -8,8 +8,8 @@ import pytest
 
 from nicbench.core.reading import Counts, PassedFrames, PortFigures, TransmitGaps
 from nicbench.core.trial import PortReading, Reading, StreamReading, TrialRequest
-from nicbench.methods.served.replay import CaptureReplay
-from nicbench.report.ports import ports_tables
+from nicbench.methods.served import CaptureReplay
+from nicbench.report.tails import ports_tables
 from nicbench.stats.latency import histogram_of
 
 from .known import HEALTH, KnownContext

@@ -7,15 +7,24 @@ from typing import Any
 import pytest
 
 from nicbench.core.frame_size import mean_bytes
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Counts, Intervals
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Latency, Reading, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.methods.services._judging import performance_failures, unjudged
-from nicbench.methods.services._seen import Availability, Seen, availability_in, availability_of, available_share
-from nicbench.methods.services._service import Acceptance, Service, steps_of
-from nicbench.methods.services.service_activation import ActivationTimes, ServiceActivation
+from nicbench.methods._services import (
+    Acceptance,
+    Availability,
+    Seen,
+    Service,
+    availability_in,
+    availability_of,
+    available_share,
+    performance_failures,
+    steps_of,
+    unjudged,
+)
+from nicbench.methods.service_activation import ActivationTimes, ServiceActivation
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run

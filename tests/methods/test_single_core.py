@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import IMIX, Size, mean_bytes
+from nicbench.core.machine import DutWork
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.core.units import l2_bits_per_s, line_rate_frames_per_s
-from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods._loads import TrialTimes
 from nicbench.methods.single_core import NO_RECORD, SingleCore, values_of
 from nicbench.report.tables import sections
 

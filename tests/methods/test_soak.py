@@ -9,8 +9,7 @@ import pytest
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result, ResultVerdict, Spread
 from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest
-from nicbench.methods._critical_load import CriticalLoadChoice
-from nicbench.methods.soak import WHOLE, IntervalTimes, Soak
+from nicbench.methods.soak import WHOLE, CriticalLoadChoice, IntervalTimes, Soak
 
 from .known import KnownContext, reading_of, run
 

@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, RoundTrip, StreamFigures
-from nicbench.methods.services.tcp_throughput import TcpThroughput
+from nicbench.methods.tcp_throughput import TcpThroughput
 from nicbench.report.tables import sections
 
 from .round_contexts import Laboratory

@@ -10,10 +10,9 @@ from pydantic import ValidationError
 from nicbench.core.frame_size import Size
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
-from nicbench.methods._critical_load import CriticalLoadChoice
-from nicbench.methods._throughput import SearchChoice
 from nicbench.methods.base import SearchResult
-from nicbench.methods.throughput import Throughput
+from nicbench.methods.soak import CriticalLoadChoice
+from nicbench.methods.throughput import SearchChoice, Throughput
 from nicbench.search.base import Ended, Goal, Limits, Outcome, Search
 
 from .known import LINE, KnownContext, run

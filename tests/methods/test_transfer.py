@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import WrongFileError
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.round import Job, JobOutcome, MachineCpu
+from nicbench.core.round import EndpointFacts, Job, JobOutcome, MachineCpu
 from nicbench.importing.cells import read_sheet
 from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.results import import_results
-from nicbench.methods._transfers import bucket_note
 from nicbench.methods.stream import Stream
-from nicbench.methods.transfer import Transfer
+from nicbench.methods.transfer import Transfer, bucket_note
 from nicbench.report.tables import sections
 
 from .round_contexts import Laboratory, streamed

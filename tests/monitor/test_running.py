@@ -13,7 +13,7 @@ from tests.fakes import FakeHost
 from nicbench.bench_file.load import parse
 from nicbench.core.errors import BenchFileError, EngineError
 from nicbench.core.events import Bus, Event, Note
-from nicbench.core.monitor import MonitorPlan, MonitorSettings
+from nicbench.core.machine import MonitorPlan, MonitorSettings
 from nicbench.core.reading import ChangeKind
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost

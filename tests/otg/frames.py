@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nicbench.otg.configuration import read_configuration
-from nicbench.otg.ports import ServedPort
+from nicbench.otg.flows import ServedPort
 
 SERVED = {"left": ServedPort(0, "left", 10e9), "right": ServedPort(1, "right", 10e9)}
 PORTS = [{"name": "p1", "location": "left"}, {"name": "p2", "location": "right"}]

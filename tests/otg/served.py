@@ -19,7 +19,7 @@ from typing import Any
 import snappi
 from scapy.utils import RawPcapReader
 
-from nicbench.otg.ports import ServedPort
+from nicbench.otg.flows import ServedPort
 
 BENCH = """nicbench: 1
 title: Served

@@ -16,10 +16,9 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from nicbench.bench_file.load import load
-from nicbench.otg.api import Api
-from nicbench.otg.beyond import Beyond
-from nicbench.otg.grpc_beyond import BeyondService
-from nicbench.otg.refusals import OtgError
+from nicbench.otg.api import Api, Beyond
+from nicbench.otg.grpc_front import BeyondService
+from nicbench.otg.model import OtgError
 from nicbench.otg.sessions import Sessions
 from nicbench.otg.v1 import nicbench_pb2 as messages
 from nicbench.otg.v1 import nicbench_pb2_grpc as service

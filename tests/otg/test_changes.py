@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nicbench.engine.generator import ColumnTally, FlowColumns
-from nicbench.otg import changes
-from nicbench.otg.counting import Counting
-from nicbench.otg.refusals import NOT_IMPLEMENTED, OtgError
+from nicbench.otg import api
+from nicbench.otg.model import NOT_IMPLEMENTED, OtgError
+from nicbench.otg.transmission import Counting
 
 CONFIG: dict[str, Any] = {
     "ports": [{"name": "p1"}],
@@ -24,7 +24,7 @@ def names(config: dict[str, Any]) -> list[str]:
 def test_only_the_named_properties_of_the_named_flows_are_replaced() -> None:
     new = {"name": "a", "rate": {"pps": 7}, "size": {"fixed": 128}}
     message = {"choice": "flows", "flows": {"property_names": ["rate"], "flows": [new]}}
-    changed = changes.update(CONFIG, message)
+    changed = api.update(CONFIG, message)
     assert changed["flows"][0] == {"name": "a", "rate": {"pps": 7}, "size": {"fixed": 64}}
     assert (changed["flows"][1], changed["ports"]) == (CONFIG["flows"][1], CONFIG["ports"])
     assert CONFIG["flows"][0]["rate"] == {"pps": 1}
@@ -32,23 +32,23 @@ def test_only_the_named_properties_of_the_named_flows_are_replaced() -> None:
 
 def test_flows_are_added_behind_the_others_and_taken_away_by_name() -> None:
     parts = [{"choice": "flows", "flows": [{"name": "c"}]}, {"choice": "flows", "flows": [{"name": "d"}]}]
-    assert names(changes.append(CONFIG, {"config_append_list": parts})) == ["a", "b", "c", "d"]
-    assert names(changes.append({}, {"config_append_list": parts})) == ["c", "d"]
+    assert names(api.append(CONFIG, {"config_append_list": parts})) == ["a", "b", "c", "d"]
+    assert names(api.append({}, {"config_append_list": parts})) == ["c", "d"]
     gone = {"config_delete_list": [{"choice": "flows", "flows": ["a"]}]}
-    assert names(changes.delete(CONFIG, gone)) == ["b"]
+    assert names(api.delete(CONFIG, gone)) == ["b"]
 
 
 def test_flows_that_nobody_knows_are_named() -> None:
     with pytest.raises(OtgError) as error:
-        changes.delete(CONFIG, {"config_delete_list": [{"flows": ["a", "x", "y"]}]})
+        api.delete(CONFIG, {"config_delete_list": [{"flows": ["a", "x", "y"]}]})
     assert error.value.errors == [
         "config_delete.config_delete_list: flow 1: no flow of the configuration is called 'x'",
         "config_delete.config_delete_list: flow 2: no flow of the configuration is called 'y'",
     ]
     with pytest.raises(OtgError, match=r"config_update.flows.flows\[0\].name: no flow"):
-        changes.update(CONFIG, {"flows": {"property_names": ["rate"], "flows": [{"name": "x"}]}})
+        api.update(CONFIG, {"flows": {"property_names": ["rate"], "flows": [{"name": "x"}]}})
     with pytest.raises(OtgError, match=r"config_update.protocols") as refused:
-        changes.update(CONFIG, {"choice": "protocols"})
+        api.update(CONFIG, {"choice": "protocols"})
     assert refused.value.code == NOT_IMPLEMENTED
 
 

@@ -9,11 +9,10 @@ import pytest
 import snappi
 
 from nicbench.engine.generator import FlowColumns, FlowState, PortCounts
-from nicbench.otg import refusals
-from nicbench.otg.captures import read_filters
-from nicbench.otg.configuration import EMPTY, read_configuration
-from nicbench.otg.metrics import flow_metrics, port_metric, select_flow_columns
-from nicbench.otg.refusals import INVALID, NOT_IMPLEMENTED, OtgError, Problems
+from nicbench.otg import model
+from nicbench.otg.configuration import EMPTY, read_configuration, read_filters
+from nicbench.otg.counters import flow_metrics, port_metric, select_flow_columns
+from nicbench.otg.model import INVALID, NOT_IMPLEMENTED, OtgError, Problems
 
 from .frames import PORTS, SERVED, flow, header
 
@@ -94,8 +93,8 @@ def of_listed_values(name: str, fields: int) -> dict[str, Any]:
 
 
 def test_more_values_than_a_flow_or_a_configuration_may_list_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "MOST_VALUES_OF_FLOW", 80)
-    monkeypatch.setattr(refusals, "MOST_VALUES", 90)
+    monkeypatch.setattr(model, "MOST_VALUES_OF_FLOW", 80)
+    monkeypatch.setattr(model, "MOST_VALUES", 90)
     assert refused({"ports": PORTS, "flows": [of_listed_values("f", 10)]}).errors == [
         "config.flows[0].packet[9].mpls.label.values: the flow lists more than 80 values: use increments",
         "config.flows[0].packet[10].mpls.label.random.count: the flow lists more than 80 values: use increments",

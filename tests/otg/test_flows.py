@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nicbench.otg.configuration import read_configuration
-from nicbench.otg.refusals import OtgError
+from nicbench.otg.model import OtgError
 
 from .frames import PORTS, SERVED, flow, frame_of, header, program_of
 

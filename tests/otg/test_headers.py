@@ -12,7 +12,7 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACContro
 from scapy.contrib.mpls import MPLS
 from scapy.layers.igmp import IGMP
 
-from nicbench.otg.refusals import OtgError
+from nicbench.otg.model import OtgError
 
 from .frames import frame_of, header, program_of
 

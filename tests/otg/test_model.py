@@ -9,8 +9,7 @@ import snappi
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.otg.model import check_message, parse_message
-from nicbench.otg.refusals import OtgError, Problems
+from nicbench.otg.model import OtgError, Problems, check_message, parse_message
 
 from .frames import header, program_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import parse
-from nicbench.bench_file.served import has_tests
+from nicbench.bench_file.load import has_tests
 from nicbench.core.errors import UsageError
 from nicbench.stages.served import require_servable
 

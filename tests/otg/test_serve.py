@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from nicbench.otg.configuration import read_configuration
-from nicbench.testbed.labs._veth_names import mac
+from nicbench.testbed.labs.veth import mac
 
 from .frames import frame_of
 from .packets import PACKETS, config_of_many, wait_for_many

@@ -18,8 +18,7 @@ import pytest
 
 from nicbench.otg.api import MOST_PER_S, Pace
 from nicbench.otg.http_front import MOST_BODIES
-from nicbench.otg.model import parse_message
-from nicbench.otg.refusals import OtgError
+from nicbench.otg.model import OtgError, parse_message
 
 from .served import (
     Served,
@@ -217,7 +216,7 @@ def namespace() -> Iterator[str]:
 def test_another_address_asks_for_the_password_that_stock_snappi_takes_from_netrc(
     tmp_path: Path, namespace: str
 ) -> None:
-    from nicbench.otg.certificate import make_certificate
+    from nicbench.otg.serving import make_certificate
 
     certificate, key = make_certificate(tmp_path)
     password = tmp_path / "password"

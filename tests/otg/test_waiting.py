@@ -15,7 +15,7 @@ from nicbench.core.errors import BusyError
 from nicbench.core.events import StageStarted, Waiting
 from nicbench.otg import sessions
 from nicbench.otg.api import Api
-from nicbench.otg.refusals import OtgError
+from nicbench.otg.model import OtgError
 from nicbench.otg.session import Session
 from nicbench.otg.sessions import Sessions
 

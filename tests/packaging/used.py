@@ -11,10 +11,10 @@ STATISTICS = """
 import numpy as np
 from nicbench.stats.capacity import Observation, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit
-from nicbench.stats.changes import split_at_changes
+from nicbench.stats.drift import split_at_changes
 from nicbench.stats.critical_load import Posterior
 from nicbench.stats.intervals import mean_interval, share_interval
-from nicbench.stats.rank_tests import Exactness, mann_whitney, signed_ranks
+from nicbench.stats.compare import Exactness, mann_whitney, signed_ranks
 
 draw = np.random.default_rng(1)
 rates = [1e5 * (1 - 0.4 * share) for share in draw.uniform(0.1, 0.8, 15)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import html
 from nicbench.report.document.blocks import Block, Document
 from nicbench.report.document.finishing import finish_document
-from nicbench.report.document.inlines import inlines
-from nicbench.report.document.tables import paragraph
+from nicbench.report.document.making import inlines, paragraph
 from nicbench.report.gather import gather
 from nicbench.report.layouts import document as document_of
 from nicbench.store import RunFolder

@@ -12,6 +12,7 @@ from pathlib import Path
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.events import CeilingFound, Note, ResultReady, RunFinished, RunStarted, TestStarted, TrialFinished
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.plan import Plan
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
@@ -27,7 +28,6 @@ from nicbench.core.trial import (
     Trial,
     TrialRequest,
 )
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.methods._tail import BINS_S, tail_values
 from nicbench.store import RunFolder
 

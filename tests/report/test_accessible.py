@@ -12,7 +12,7 @@ import html5lib
 import pytest
 
 from nicbench import report
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.core.result import ResultVerdict
 from nicbench.report import html
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import random
 import re
 
-from nicbench.compare.claims import Basis
-from nicbench.compare.compared import compare_sides
+from nicbench.compare.claims import Basis, compare_sides
 from nicbench.compare.points import Side
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.report.answer.of_comparison import _compare_two
-from nicbench.report.answer.of_studies import sentences
-from nicbench.report.editors.compared import compared_sentences, count_of
-from nicbench.report.editors.study import studies
-from nicbench.report.statistics.view import statistics_view
+from nicbench.report.answer.of_run import sentences
+from nicbench.report.editors import compared_sentences, count_of, studies
+from nicbench.report.statistics import statistics_view
 
 from . import _editors
 

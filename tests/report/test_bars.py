@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.charts import WIDE, bar_colours
+from nicbench.report.drawing.plots import bars_chart
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import side_by_side
 

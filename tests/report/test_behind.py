@@ -8,9 +8,9 @@ from typing import Any
 import altair as alt
 import html5lib
 
-from nicbench.report.drawing.behind import number
-from nicbench.report.drawing.behind import numbers_behind as folded_numbers
 from nicbench.report.drawing.charts import WIDE, finish_chart, rates_by_size_chart
+from nicbench.report.drawing.svg import number
+from nicbench.report.drawing.svg import numbers_behind as folded_numbers
 from nicbench.report.html import fragment
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from nicbench.compare.entry import Entry
+from nicbench.compare.entries import Entry, compare_settings
 from nicbench.compare.matching import match_points
-from nicbench.compare.settings import compare_settings
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict
-from nicbench.report.beside.layout import document
-from nicbench.report.beside.page import Page, page_of
+from nicbench.report.comparison_page import document
 from nicbench.report.document.blocks import Block, Group, Table, plain
+from nicbench.report.entries import Page, page_of
 from nicbench.report.html import write_html
 
 SIZES = (64, 512, 1518)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nicbench.core.clocks.clock_mapping import ClockMapping, PtpState
+from nicbench.core.clocks import ClockMapping, PtpState
 from nicbench.core.plan import Plan
 from nicbench.core.trial import Purpose, Trial
 from nicbench.report.html import fragment
-from nicbench.report.model import TrialGroup
-from nicbench.report.sections.clocks import clocks
-from nicbench.report.testbed.wiring import wiring
+from nicbench.report.sections.method import clocks
+from nicbench.report.sections.trials import TrialGroup
+from nicbench.report.wiring import wiring
 
 FAR = PtpState(
     host="peer",

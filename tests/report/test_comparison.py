@@ -13,15 +13,14 @@ from nicbench.methods.base import main_values
 from nicbench.report.answer import of_comparison
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.drawing import charts
-from nicbench.report.drawing.bars import bins_chart
-from nicbench.report.drawing.plots import curve_chart
+from nicbench.report.drawing.plots import bins_chart, curve_chart
 from nicbench.report.drawing.rates import has_cut_intervals, rate_multiples, rates_chart
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import change_of
-from nicbench.report.statistics.cells import comparison_cells
-from nicbench.report.statistics.view import statistics_view
+from nicbench.report.sections.statistics import comparison_cells
+from nicbench.report.statistics import statistics_view
 from nicbench.stats.runs import summarise_over_runs
 
 Interval = tuple[float, float | None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from nicbench.core.judging import Verdict
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, MachineCpu, ProcessShare, Round, RoundRequest
-from nicbench.core.verdict import Verdict
-from nicbench.report.cpu_users import list_cpu_users
 from nicbench.report.document.blocks import Table, plain
 from nicbench.report.sections.watched import cpu_user_parts
+from nicbench.report.watched import list_cpu_users
 
 JOB = Job(workload="iperf3", client="c0", server="s0", ask=JobSpec(), port=5201)
 

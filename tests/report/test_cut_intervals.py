@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from nicbench.core.result import Bounded, LimitedBy, Result
-from nicbench.report.drawing.behind import numbers_behind, read
-from nicbench.report.drawing.charts import NARROW, WIDE, Format, points_of, rates_by_size_caption, rates_by_size_chart
-from nicbench.report.drawing.cutting import cut_intervals
-from nicbench.report.drawing.svg import svg
+from nicbench.report.drawing.charts import (
+    NARROW,
+    WIDE,
+    Format,
+    cut_intervals,
+    points_of,
+    rates_by_size_caption,
+    rates_by_size_chart,
+)
+from nicbench.report.drawing.svg import numbers_behind, read, svg
 from nicbench.report.section import Section
 from nicbench.report.tables import sections
 

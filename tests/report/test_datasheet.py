@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from nicbench import report
-from nicbench.core.plan import Plan
-from nicbench.core.report_options import Layout
-from nicbench.report.datasheet.cards import settings, setup
+from nicbench.core.plan import Layout, Plan
 from nicbench.report.gather import gather
+from nicbench.report.layouts.datasheet import settings, setup
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
 

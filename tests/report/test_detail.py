@@ -1,10 +1,10 @@
 """The section "Frame by frame"."""
 
+from nicbench.core.judging import Verdict
 from nicbench.core.reading import Counts, Flows, Intervals, Reordering, Variation
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Verdict
-from nicbench.report.trial_tables import detail_tables
+from nicbench.report.sections.trials import detail_tables
 
 
 def stream(

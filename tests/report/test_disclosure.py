@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicbench.core.plan import Plan
-from nicbench.report import disclosure
+from nicbench.report import facts
 
 PLAN = Plan(
     run_id="r",
@@ -23,15 +23,15 @@ PLAN = Plan(
 
 
 def test_the_command_names_neither_the_directory_of_the_program_nor_that_of_the_output() -> None:
-    assert disclosure.command(PLAN) == ("nicbench", "run", "examples/kernel-forward.yaml", "--quiet")
+    assert facts.command(PLAN) == ("nicbench", "run", "examples/kernel-forward.yaml", "--quiet")
 
 
 def test_an_option_of_the_lab_is_listed_once() -> None:
-    assert disclosure.lab(PLAN) == {"kind": "veth", "mtu": 1500, "tester_gro": "on"}
+    assert facts.lab(PLAN) == {"kind": "veth", "mtu": 1500, "tester_gro": "on"}
 
 
 def test_the_tester_is_named_without_its_directory_and_with_the_cpu_that_was_chosen() -> None:
-    shown = disclosure.tester(PLAN)
+    shown = facts.tester(PLAN)
 
     assert shown["command"] == ["nicbench-packets", "--x"]
     assert "burst" not in shown
@@ -41,8 +41,8 @@ def test_the_tester_is_named_without_its_directory_and_with_the_cpu_that_was_cho
 def test_a_threshold_names_the_shortest_pause_that_counts() -> None:
     why = "sum of the pauses over the gap floor: the load came in bursts"
 
-    assert disclosure.threshold_why(why, 100_000) == "sum of the pauses longer than 0.1 ms: the load came in bursts"
-    assert disclosure.threshold_why(why, None) == why
+    assert facts.threshold_why(why, 100_000) == "sum of the pauses longer than 0.1 ms: the load came in bursts"
+    assert facts.threshold_why(why, None) == why
 
 
 def test_what_configurations_share_is_disclosed_once() -> None:
@@ -53,5 +53,5 @@ def test_what_configurations_share_is_disclosed_once() -> None:
 
     others = [plan("b", "bridge", 2.2e9), plan("c", "policer", 2.3e9)]
     whole = plan("a", "policer", 2.1e9, compared=["c", "b", "a"], others=others)
-    assert [names for names, _ in disclosure.of_configurations(whole, "tester")] == [""]
-    assert [names for names, _ in disclosure.of_configurations(whole, "dut")] == ["c, a", "b"]
+    assert [names for names, _ in facts.of_configurations(whole, "tester")] == [""]
+    assert [names for names, _ in facts.of_configurations(whole, "dut")] == ["c, a", "b"]

@@ -26,19 +26,25 @@ from nicbench.report.document.blocks import (
     Text,
     plain,
 )
-from nicbench.report.document.inlines import (
+from nicbench.report.document.finishing import drawing, on_paper, pages
+from nicbench.report.document.making import (
     BREAK,
     breakable,
+    cell,
     code,
     file_link,
+    heading,
+    heads,
     inlines,
     link,
     median_and_runs,
+    name,
+    paragraph,
+    row,
     strong,
     superscript,
+    table,
 )
-from nicbench.report.document.paper import drawing, on_paper, pages
-from nicbench.report.document.tables import cell, heading, heads, name, paragraph, row, table
 from nicbench.report.html import fragment, write_html
 
 from ._documents import PALETTE, document

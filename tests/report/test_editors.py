@@ -17,13 +17,14 @@ from nicbench import report
 from nicbench.cli.summary_table import headline, print_summary
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.importing.reference.data_sets import data_set, results_of
-from nicbench.report.answer.of_studies import brief, sentences
+from nicbench.report.answer.of_run import sentences, study_in_brief
 from nicbench.report.cells import fill_digits
+from nicbench.report.drawing.runs import dot_figures, sharing_rows
 from nicbench.report.drawing.svg import identifiers
-from nicbench.report.editors.dots import dot_figures
-from nicbench.report.editors.overview import sharing_rows
-from nicbench.report.editors.study import Study, studies
-from nicbench.report.editors.tables import (
+from nicbench.report.editors import Study, rate_decimals, share_text, studies
+from nicbench.report.gather import gather
+from nicbench.report.numbers import UNKNOWN
+from nicbench.report.sections.editors import (
     MOST_COLUMNS,
     SumTable,
     instance_tables,
@@ -31,11 +32,7 @@ from nicbench.report.editors.tables import (
     sum_tables,
     sustained_rows,
 )
-from nicbench.report.editors.words import rate_decimals, share_text
-from nicbench.report.gather import gather
-from nicbench.report.numbers import UNKNOWN
-from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import RATE, FilmRun, trusted_number
+from nicbench.stats.frames import RATE, FilmRun, Target, trusted_number
 from nicbench.store import RunFolder
 
 from . import _editors
@@ -124,7 +121,7 @@ def test_without_a_frame_limit_there_is_no_target() -> None:
         "with 2 instances (median run)."
     )
     assert not sustained_rows(one)
-    assert brief(one) is None
+    assert study_in_brief(one) is None
     (table,) = sum_tables(one.ways[0])
     assert [row.head for row in table.rows] == ["1"]
     assert {cell.met for row in table.rows for cell in row.cells} == {None}
@@ -299,7 +296,7 @@ def test_the_terminal_has_the_answer_and_the_sums() -> None:
     assert "Writing: sum of all instances [fps]" in shown
     assert "0 of 3" in shown
     assert shown.count("rows are in the report") == 2
-    assert headline(summed) == brief(study(_editors.results(instances=(1, 2, 10), runs=3)))
+    assert headline(summed) == study_in_brief(study(_editors.results(instances=(1, 2, 10), runs=3)))
 
 
 @pytest.mark.parametrize(

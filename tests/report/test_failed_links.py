@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nicbench.core.bond import Connection, FlowSilence, LinkFailure, LinkFailureOutcome
+from nicbench.core.judging import Verdict
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.measure.round_verdict import Verdict
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.drawing.charts import NARROW, WIDE
 from nicbench.report.drawing.over_time import failed_link_chart

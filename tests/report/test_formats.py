@@ -12,7 +12,7 @@ import pytest
 from nicbench import report
 from nicbench.cli.options import kinds as kinds_of
 from nicbench.core.errors import HostError, UsageError
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import Format, formats
 from nicbench.report.document.blocks import Document
 from nicbench.store import RunFolder

@@ -10,14 +10,24 @@ from rich.console import Console
 
 from nicbench import report
 from nicbench.cli.summary_table import headline, print_summary
-from nicbench.core.frames import FrameFigures, FramesSpec, FrameTimes
+from nicbench.core.judging import Verdict
 from nicbench.core.result import Result
-from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
-from nicbench.report.answer.of_studies import brief, sentences
-from nicbench.report.editors.study import Study, directory_rows, kind_of, studies
+from nicbench.core.round import (
+    Figures,
+    FrameFigures,
+    FramesSpec,
+    FrameTimes,
+    Job,
+    JobOutcome,
+    JobSpec,
+    Round,
+    RoundRequest,
+)
+from nicbench.report.answer.of_run import sentences, study_in_brief
+from nicbench.report.document.blocks import plain
+from nicbench.report.editors import Study, directory_rows, kind_of, studies
 from nicbench.report.facts import facts
-from nicbench.report.rounds import round_group
+from nicbench.report.sections.rounds import job_cells
 from nicbench.stats.latency import histogram_of
 
 from . import _editors
@@ -75,7 +85,7 @@ def test_of_two_tests_every_sentence_and_title_says_which_it_is_about(tmp_path: 
     ids=["fewest", "one", "gap"],
 )
 def test_the_line_of_a_list_reads_as_a_sentence(had: dict[int, list[float]], said: str) -> None:
-    assert brief(study(run(had))) == said
+    assert study_in_brief(study(run(had))) == said
 
 
 def test_frames_on_local_file_systems_are_no_answer_about_a_server(tmp_path: Path) -> None:
@@ -86,7 +96,7 @@ def test_frames_on_local_file_systems_are_no_answer_about_a_server(tmp_path: Pat
     assert local.startswith("The frames did not go over the network: ")
     assert "(tmpfs, ext4)" in local
     assert not any("the server" in text for text in sentences(one))
-    assert brief(one) == "read: at least 2 editors in every run (local file systems: tmpfs, ext4)"
+    assert study_in_brief(one) == "read: at least 2 editors in every run (local file systems: tmpfs, ext4)"
     page = report.build(_editors.write(tmp_path, found)).read_text()
     assert page.index("did not go over the network") < page.index(">Directories</h3>")
     assert "ext4 /dev/vda1" in page.replace("<wbr>", "")
@@ -159,9 +169,8 @@ def test_a_round_of_frames_says_what_was_asked_and_what_came_of_it() -> None:
         counters={},
         verdict=Verdict(),
     )
-    (row,) = round_group("frames", [one]).rounds[0].jobs
-    asked, said = row.asked.replace("\u202f", ""), " / ".join(row.figures).replace("\u202f", "")
-    for text in ("frames written", "262144 bytes each", "24 frames/s", "engine auto", "depth 4", "direct", "1 s long"):
+    _, _, asked, said, *_ = (plain(cell.inlines) for cell in job_cells(job, one.outcomes[0]))
+    for text in ("frames written", "262 144 bytes each", "24 frames/s", "engine auto", "depth 4", "direct", "1 s long"):
         assert text in asked
     assert "TCP" not in asked
     for text in (

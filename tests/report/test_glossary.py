@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from nicbench.report.document.blocks import Definitions, plain
-from nicbench.report.document.inlines import inlines, strong
-from nicbench.report.document.tables import paragraph
+from nicbench.report.document.making import inlines, paragraph, strong
 
 from ._documents import document
 

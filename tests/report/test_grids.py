@@ -16,8 +16,7 @@ from nicbench.core.table import Column, Grid
 from nicbench.report import numbers
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.plots import curve_chart, curves
-from nicbench.report.grids import GridTable, grid_tables, one_above_the_other
-from nicbench.report.section import Section
+from nicbench.report.section import GridTable, Section, grid_tables, one_above_the_other
 from nicbench.report.tables import compared_grid, sections
 
 PUBLISHED = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "nsfnic4_2000_load_sweep.csv"

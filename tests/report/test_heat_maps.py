@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, Result
+from nicbench.report.comparison import heat_maps
 from nicbench.report.drawing.charts import WIDE
-from nicbench.report.drawing.heat import heat_chart
-from nicbench.report.heat_maps import heat_maps
+from nicbench.report.drawing.plots import heat_chart
 
 AXES = {"queues": ("1", "2"), "cores": ("1", "4")}
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.judging import Verdict
 from nicbench.core.plan import Plan
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Verdict
 from nicbench.methods.impairments import values_of
 from nicbench.report.injected import InjectedRow, injected_rows, injected_sentence
 from nicbench.stats.latency import add_percentiles, histogram_of

@@ -8,9 +8,9 @@ import pytest
 
 from nicbench.core.plan import Difference
 from nicbench.core.result import Result, ResultVerdict
+from nicbench.report.comparison import _of_rates, layer_costs
 from nicbench.report.rates import RateCell
-from nicbench.report.sections.layer_costs import _cell
-from nicbench.report.statistics.layer_costs import _of_rates, layer_costs
+from nicbench.report.sections.comparing import _cell
 from nicbench.stats.sample import Span
 
 

@@ -6,7 +6,7 @@ import pkgutil
 from pathlib import Path
 
 from nicbench import report
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import layouts
 
 

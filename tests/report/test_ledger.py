@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import HealthEvent, HealthLevel, MachineHealth, Measure
 from nicbench.core.trial import LossBeside, LossPlace, Purpose, Trial
-from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.report.trial_tables import ledger_table, machine_table
+from nicbench.report.sections.trials import ledger_table, machine_table
 
 
 def trial(run: Any, name: str, *rows: LossPlace, lost: int, purpose: Purpose = Purpose.SEARCH, **more: Any) -> Trial:

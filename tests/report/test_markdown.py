@@ -10,9 +10,8 @@ from markdown_it import MarkdownIt
 
 from nicbench.report import markdown
 from nicbench.report.document.blocks import Block, Document
-from nicbench.report.document.inlines import BREAK, small
-from nicbench.report.document.inlines import code as as_code
-from nicbench.report.document.tables import NOTHING, cell, head, heads, table
+from nicbench.report.document.making import BREAK, NOTHING, cell, head, heads, small, table
+from nicbench.report.document.making import code as as_code
 from nicbench.report.markdown import Anchors, code, escape_text, fence_lines
 
 from ._documents import document

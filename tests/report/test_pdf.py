@@ -13,13 +13,12 @@ import pypdf
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import layouts, pdf
 from nicbench.report.document.blocks import Block, Code, Document, FoldedBlocks, Row, Table, Text, plain
-from nicbench.report.document.inlines import link
-from nicbench.report.document.tables import NOTHING, cell, head, heading, heads, name, paragraph, table
+from nicbench.report.document.making import NOTHING, cell, head, heading, heads, link, name, paragraph, table
 from nicbench.report.model import Report
-from nicbench.report.pdf import making
+from nicbench.report.pdf import data
 from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, breakable, fit_tables, tokens
 
 from ._documents import document
@@ -243,14 +242,14 @@ def test_words_are_broken_behind_their_punctuation() -> None:
 
 
 def test_without_typst_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making.importlib.util, "find_spec", lambda name: None if name == "typst" else object())
+    monkeypatch.setattr(data.importlib.util, "find_spec", lambda name: None if name == "typst" else object())
 
     with pytest.raises(NotReadyError, match="pip install typst"):
         pdf.make_pdf(document(paragraph("x")), "run run-1", CREATED)
 
 
 def test_nothing_is_left_in_the_folder_for_passing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(data.tempfile, "tempdir", str(tmp_path))
     made(paragraph("x"))
 
     assert os.listdir(tmp_path) == []

@@ -13,14 +13,12 @@ from tests.fakes import FakeHost, FakeMonitors
 
 from nicbench import report
 from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, PortBytes
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.events import Bus, RunFinished, RunStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Summary
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, RoundRequest
-from nicbench.measure.player import FakePlayer
-from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, RoundRequest
+from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
 from nicbench.report.gather import gather
@@ -244,7 +242,7 @@ def test_with_a_bond_it_is_said_who_shared_a_port(tmp_path: Path) -> None:
     view = gather(RunFolder.open(folder))
     combined, _, clients = view.sections
     assert any(
-        "c0a and c0b shared eth2 (25 Gb/s): 48 Mb/s and 48 Mb/s; c1a and c1b shared eth3" in one
+        "c0a and c0b shared eth2 (25 Gb/s): 48 Mb/s and 48 Mb/s; c1a and c1b shared eth3" in one.text
         for one in combined.notes
     )
     heads = [column.head for column in clients.table.columns]

@@ -6,15 +6,14 @@ from typing import get_args
 
 import pytest
 
-from nicbench.core.forms import SCALES
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.table import Column, Form, ResultTable
+from nicbench.core.table import Column, ResultTable
+from nicbench.core.units import SCALES, Form
 from nicbench.report.cells import text_of
 from nicbench.report.document.blocks import plain
 from nicbench.report.numbers import significant
-from nicbench.report.scaling import scale_units
 from nicbench.report.sections.compact import _stacked
-from nicbench.report.tables import sections
+from nicbench.report.tables import scale_units, sections
 
 
 @pytest.mark.parametrize("form", [form for form in get_args(Form) if form != "text"])

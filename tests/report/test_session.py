@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.report.answer.of_session import brief, headline, reliability, verdict_text
+from nicbench.report.answer.sentences import brief, headline, reliability, verdict_text
 
 CUT = Finding(reason=Reason.TESTER_FAILED, threshold="tester_failed", value=1.0, limit=0.0, text="it was cut off")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nicbench.core.judging import Verdict
 from nicbench.core.reading import Counts, Stamps
 from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Verdict
 from nicbench.report.timing import clock_rows, warnings, words
 
 LATENCY = Latency(

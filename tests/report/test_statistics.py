@@ -16,11 +16,10 @@ from nicbench.compare.claims import Basis
 from nicbench.compare.points import seed_of
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.importing.reference.data_sets import data_set, results_of
-from nicbench.report.editors.compared import compared_sentences
-from nicbench.report.editors.study import studies
-from nicbench.report.statistics.cells import within
-from nicbench.report.statistics.view import StatisticsView, statistics_view
-from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.report.editors import compared_sentences, studies
+from nicbench.report.sections.statistics import within
+from nicbench.report.statistics import StatisticsView, statistics_view
+from nicbench.stats.intervals import IntervalSpec
 
 from . import _editors
 

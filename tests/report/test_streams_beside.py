@@ -7,8 +7,8 @@ from typing import Any
 from nicbench.compare.points import Side, match_sides, scale_units
 from nicbench.core.result import Result
 from nicbench.report.answer.of_comparison import _of_each
-from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing.plots import bars_chart
 from nicbench.report.drawing.svg import svg
 from nicbench.report.section import Section
 from nicbench.report.tables import side_by_side
@@ -46,27 +46,31 @@ def test_each_configuration_has_a_bar_of_its_own_beside_the_others_of_its_way() 
     assert all(name in svg(chart, 1, "bars") for name in names)
 
 
+def notes_of(results: list[Result]) -> list[str]:
+    return list(map(str, ports_of(results).notes))
+
+
 def test_a_note_that_all_share_is_said_once_and_another_with_whose_it_is() -> None:
-    assert ports_of(RESULTS).notes == ("Limit: the link was full",)
+    assert notes_of(RESULTS) == ["Limit: the link was full"]
     slow = [
         one.replace(values={**one.values, "limit": "a CPU was full"})
         if (one.configuration, one.parameters["mode"]) == ("two", MODES[1])
         else one
         for one in RESULTS
     ]
-    assert ports_of(slow).notes == (
+    assert notes_of(slow) == [
         f"Limit: the link was full ({MODES[0]}, “one”; {MODES[1]}, “one”; {MODES[0]}, “two”)",
         f"Limit: a CPU was full ({MODES[1]}, “two”)",
-    )
+    ]
 
 
 def test_what_runs_tell_differently_is_told_of_each_and_of_many_runs_not_at_length() -> None:
     bond = [streamed("one", 1, MODES[0]), streamed("one", 2, MODES[0])]
     bond += [streamed("two", run, MODES[0], bond=f"c{run} was alone") for run in (1, 2)]
-    notes = ports_of(bond).notes
-    assert notes[1:] == ("Bond, “two”, run 1: c1 was alone", "Bond, “two”, run 2: c2 was alone")
+    notes = notes_of(bond)
+    assert notes[1:] == ["Bond, “two”, run 1: c1 was alone", "Bond, “two”, run 2: c2 was alone"]
     bond += [streamed("two", run, MODES[0], bond=f"c{run} was alone") for run in range(3, 12)]
-    *_, last, rest = ports_of(bond).notes
+    *_, last, rest = notes_of(bond)
     assert (last, rest) == (
         "Bond, “two”, run 8: c8 was alone",
         "3 more notes stand with each run by itself, below",

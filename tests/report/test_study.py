@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from nicbench import report
-from nicbench.core.report_options import ReportWishes
+from nicbench.core.plan import ReportWishes
 from nicbench.core.result import ResultVerdict
 from nicbench.report import html
-from nicbench.report.document.tables import heading
+from nicbench.report.document.making import heading
 from nicbench.report.model import Report
-from nicbench.report.study.findings import Place, findings
+from nicbench.report.study import Place, findings
 
 from . import _editors
 from ._documents import document

@@ -40,7 +40,7 @@ def test_each_value_stands_below_its_heading_and_unknown_is_a_dash() -> None:
     assert section.rows[0].cells == ("64", "9.66", "297.62", "3.25", "4.95", "DUT", "20.00", "3.70", "61.3", UNKNOWN)
     assert section.rows[1].cells[1] == "3.20"
     assert section.scope == "sum of 2 ports"
-    assert section.notes == ("Record of cycles: its own record",)
+    assert list(map(str, section.notes)) == ["Record of cycles: its own record"]
     assert section.doubts == ()
 
 
@@ -56,7 +56,7 @@ def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_i
 def test_a_dut_without_a_record_is_said_to_have_none() -> None:
     (section,) = sections([result(64, 1e6, cycles=None)], {})
     assert section.rows[0].cells[8] == UNKNOWN
-    assert section.notes == (f"Record of cycles: {NO_RECORD}",)
+    assert list(map(str, section.notes)) == [f"Record of cycles: {NO_RECORD}"]
     assert section.sentence == "forwards 1.00\u00a0Mpps of 64-byte frames on one core"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from nicbench.core.result import Result
 from nicbench.methods._tail import BINS_S, tail_values
 from nicbench.report.drawing import charts
-from nicbench.report.drawing.bars import bins_chart
+from nicbench.report.drawing.plots import bins_chart
 from nicbench.report.model import Report
 from nicbench.report.tails import tail_tables
 

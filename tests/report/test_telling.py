@@ -8,9 +8,8 @@ from typing import Any
 import altair as alt
 import pytest
 
-from nicbench.report.drawing.behind import Head, number, read
 from nicbench.report.drawing.charts import NARROW, WIDE, Format, finish_chart, rates_by_size_chart
-from nicbench.report.drawing.svg import svg
+from nicbench.report.drawing.svg import Head, number, read, svg
 from nicbench.report.model import Report
 
 from ._sections import rate_of, searched

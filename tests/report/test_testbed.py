@@ -13,11 +13,10 @@ from nicbench.bench_file import load
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.bond import Bond, BondPort
 from nicbench.core.plan import Plan, PlannedTest
+from nicbench.report.diagram import NARROW, WIDE, Box, Scene, pictures, place_diagram, svg
 from nicbench.report.glyphs import shorten, width, wrap
 from nicbench.report.html import fragment
-from nicbench.report.testbed.picture import NARROW, WIDE, pictures, svg
-from nicbench.report.testbed.placing import Box, Scene, place_diagram
-from nicbench.report.testbed.wiring import Direction, LinkPart, MachinePart, PortPart, Wiring, wiring, wirings
+from nicbench.report.wiring import Direction, LinkPart, MachinePart, PortPart, Wiring, wiring, wirings
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 LONG = "a-host-with-a-name-that-nobody-would-type.rack-17.room-b.laboratory.example.org"

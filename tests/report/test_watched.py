@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.monitor import MonitorCost, MonitorPlan
+from nicbench.core.machine import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.report.drawing.charts import NARROW, WIDE
 from nicbench.report.drawing.figures import Figures

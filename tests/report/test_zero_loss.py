@@ -13,8 +13,8 @@ from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.report.drawing import charts
-from nicbench.report.drawing.bars import share_bars_chart, tells_something
 from nicbench.report.drawing.charts import LINE_RATE, points_of
+from nicbench.report.drawing.plots import share_bars_chart, tells_something
 from nicbench.report.model import Report
 from nicbench.report.section import Further, RunKnowledge, Section
 from nicbench.report.tables import sections

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.result import ResultVerdict
 from nicbench.core.trial import Purpose, TrialRequest
-from nicbench.core.verdict import Reason
 from nicbench.measure.trial_verdict import Evidence, judge
 
 from .lab_bench import run_bench, short

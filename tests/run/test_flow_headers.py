@@ -12,8 +12,8 @@ from nicbench.bench_file import load
 from nicbench.core.events import Bus
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
+from nicbench.testbed.addressing import flow_headers
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.flow_headers import flow_headers
 
 BENCH = """
 nicbench: 1

@@ -10,7 +10,7 @@ import pytest
 
 from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Trial
-from nicbench.methods.multicast.multicast_throughput import MulticastThroughput
+from nicbench.methods.multicast import MulticastThroughput
 from nicbench.testbed.duts.bridge import Bridge
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes

@@ -9,7 +9,7 @@ import pytest
 
 from nicbench.core.events import RoundFinished
 from nicbench.core.round import Round
-from nicbench.testbed.vm.emulator import find_emulator
+from nicbench.testbed.vm.programs import find_emulator
 
 from .lab_bench import machine_state, make_folder, run_async
 

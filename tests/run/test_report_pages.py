@@ -9,7 +9,7 @@ import pypdf
 import pytest
 
 from nicbench import report
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.store.folder import RunFolder
 
 from .simulated_bench import BENCH, COMPARED, run_whole

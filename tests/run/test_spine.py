@@ -14,10 +14,10 @@ import pytest
 import nicbench
 from nicbench.bench_file import load
 from nicbench.core.events import Bus, Event, TrialFinished
+from nicbench.core.judging import Sample, Verdict, kind_of
 from nicbench.core.result import Result
 from nicbench.core.round import Round, RoundRequest
 from nicbench.core.trial import Trial
-from nicbench.core.verdict import Sample, Verdict, kind_of
 from nicbench.run import run
 from nicbench.stages import plan as plan_stage
 

@@ -58,6 +58,15 @@ def test_frames_that_a_queue_held_back_are_no_pass() -> None:
     assert decide(trial(100_000, queued_s=0.001), NDR, LIMITS).decision is Decision.PASS
 
 
+def test_pauses_of_the_tester_explain_what_a_queue_held_back_as_they_explain_losses() -> None:
+    assert (
+        decide(trial(109_000, queued_s=0.09, is_even=False, held_up_share=0.05), NDR, LIMITS).decision is Decision.FAIL
+    )
+    assert (
+        decide(trial(109_000, queued_s=0.09, is_even=False, held_up_share=0.2), NDR, LIMITS).decision is Decision.OPEN
+    )
+
+
 def test_the_answer_has_three_zones() -> None:
     loads = [(40, 0), (41, 0), (44, 40), (47, 0), (50, 40), (58, 0), (60, 40), (62, 40)]
     outcome = outcome_of([trial(1e3 * load, lost) for load, lost in loads], NDR, LIMITS)
@@ -65,6 +74,12 @@ def test_the_answer_has_three_zones() -> None:
     assert (rate.value, rate.lower, rate.some, rate.upper) == (41_000, 41_000, 58_000, 60_000)
     assert rate.half == pytest.approx(49_000, abs=2_000)
     assert not rate.shared_core
+
+
+def test_half_of_the_trials_passed_between_the_loads_where_the_balance_turns() -> None:
+    loads = [(40, 0), (45, 40), (50, 0), (52, 40), (58, 0), (60, 40)]
+    rate = outcome_of([trial(1e3 * load, lost) for load, lost in loads], NDR, LIMITS).rate
+    assert rate.half == pytest.approx(51_000)
 
 
 def test_a_sharp_answer_has_two() -> None:
@@ -109,6 +124,16 @@ def test_a_loss_at_any_load_is_an_outcome_of_its_own() -> None:
     assert rate.lower is not None
     assert rate.upper is not None
     assert rate.lower < 6_931 < rate.upper
+
+
+def test_the_interval_of_a_loss_is_that_of_a_poisson_mean() -> None:
+    shorter = [trial(load, round(load * 5e-5), duration_s=0.5) for load in (60_000, 120_000)]
+    floor = find_floor([*FLOORED, *shorter], NDR)
+    assert floor is not None
+    offered, lost = 436_000 + 90_000, 44 + 9  # exact limits (Garwood 1936) of 53 events: 39.70 and 69.32
+    assert (floor.ratio, floor.trial_s) == (pytest.approx(lost / offered), 0.5)
+    assert floor.lower == pytest.approx(39.70 / offered, rel=0.002)
+    assert floor.upper == pytest.approx(69.32 / offered, rel=0.002)
 
 
 def test_it_leaves_a_goal_that_tolerates_it_alone() -> None:

@@ -14,15 +14,23 @@ from dataclasses import dataclass, field
 import pytest
 from tests.fakes import FakeHost, FakeMonitors
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
-from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, MachineCpu, Placement, Round, RoundRequest
-from nicbench.measure.player import FakePlayer
-from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.core.round import (
+    EndpointFacts,
+    Figures,
+    Job,
+    JobOutcome,
+    JobSpec,
+    MachineCpu,
+    Placement,
+    Round,
+    RoundRequest,
+)
+from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.monitor.running import add_users
-from nicbench.stats.cpu_users import UNSEEN, Census, CountedProcess
+from nicbench.stats.cpu import UNSEEN, Census, CountedProcess
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
 CASES = 100

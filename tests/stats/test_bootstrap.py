@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import bdtr
 
-from nicbench.stats.bootstrap import (
+from nicbench.stats.intervals import (
     Floats,
     Interval,
     IntervalSpec,

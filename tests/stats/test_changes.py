@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from nicbench.stats.changes import MOST_GROUPED, split_at_changes
+from nicbench.stats.drift import MOST_GROUPED, split_at_changes
 
 
 def noisy(count: int, seed: int, *, step_at: int | None = None, by: float = 0.95) -> list[float]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from nicbench.stats.cpu_users import (
+from nicbench.stats.cpu import (
     ENDED,
     INTERRUPTS,
     UNSEEN,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.intervals import IntervalSpec
 from nicbench.stats.runs import describe_runs
 
 RUNS = (1, 2, 3, 4, 5, 6, 7, 8, 9)

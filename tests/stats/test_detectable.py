@@ -8,8 +8,8 @@ import random
 import pytest
 from scipy.special import bdtr
 
-from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import MOST_RUNS, POWER, ClaimOutcome, Spread, compare, compare_pairs, find_detectable
+from nicbench.stats.intervals import IntervalSpec
 
 
 def test_the_least_difference_is_that_of_the_formula() -> None:

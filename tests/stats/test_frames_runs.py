@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicbench.core.result import Result, Value
-from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import TriedPoint, group_by_point
+from nicbench.stats.frames import Target, TriedPoint, group_by_point
 
 
 def result(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nicbench.stats.latency import histogram_of
-from nicbench.stats.latency_bins import bin_counts
+from nicbench.stats.latency import bin_counts, histogram_of
 from nicbench.store.samples import decode
 
 

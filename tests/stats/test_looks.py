@@ -8,7 +8,7 @@ from base64 import b64encode
 import pytest
 
 from nicbench.core.trial import Looks
-from nicbench.stats.looks import SLOW_SHARE, decode_looks, shared_share
+from nicbench.stats.cpu import SLOW_SHARE, decode_looks, shared_share
 
 
 def looks(shares: bytes, begins_ns: int = -3, slot_ns: int = 10) -> Looks:

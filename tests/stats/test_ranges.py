@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nicbench.stats.ranges import (
-    Range,
-    find_deviation_range,
-    find_mean_range,
-    find_median_range,
-    find_sum_range,
-)
+from nicbench.stats.sample import Range, find_deviation_range, find_mean_range, find_median_range, find_sum_range
 
 HALF = 0.05
 

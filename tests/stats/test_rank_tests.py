@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from scipy.special import bdtr
 
-from nicbench.stats.rank_tests import (
+from nicbench.stats.compare import (
     Exactness,
     Magnitude,
     cliffs_delta,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from nicbench.core.sender import SenderLook, SenderTrace
-from nicbench.stats.senders import Reaction, settling_of, steps_of
+from nicbench.core.round import SenderLook, SenderTrace
+from nicbench.stats.links import Reaction, settling_of, steps_of
 
 STEP_S = 0.1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.stats.shortfalls import Offer, describe_share, find_constant_share
+from nicbench.stats.limits import Offer, describe_share, find_constant_share
 
 
 def offers(*pairs: tuple[float, float]) -> list[Offer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.stats.link_failures import Look, silence_of, step_s
+from nicbench.stats.links import Look, silence_of, step_s
 
 KEY = ("198.18.0.1", 5201, "198.18.0.10", 40000)
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from nicbench.stats.spread import Flows, most_to_mean, spread_by_chance
+from nicbench.stats.queues import Flows, most_to_mean, spread_by_chance
 
 
 def assigned(flows: list[Flows], queues: int, draw: random.Random) -> list[float]:

@@ -14,11 +14,11 @@ from nicbench.core.events import (
     TrialStarted,
     TurnStarted,
 )
+from nicbench.core.judging import Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.round import Round, RoundRequest
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Verdict
-from nicbench.stats.time_left import TimeLeft, duration_s
+from nicbench.stats.activity import TimeLeft, duration_s
 
 PLANNED = [("throughput", 60.0), ("latency", 20.0)]
 CALIBRATING = StageStarted(stage="calibration", text="calibrating without a DUT: all of it")

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from nicbench.stats.toeplitz import Toeplitz, queue_of
+from nicbench.stats.queues import Toeplitz, queue_of
 
 # Microsoft, "Verifying the RSS Hash Calculation": the key, and addresses with ports, hash with ports, hash without.
 KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")

@@ -8,8 +8,8 @@ import random
 import pytest
 from scipy.special import bdtr
 
+from nicbench.stats.compare import Exactness
 from nicbench.stats.drift import mann_kendall, sens_slope
-from nicbench.stats.rank_tests import Exactness
 
 
 def rising_less_falling(values: tuple[float, ...] | list[float]) -> int:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.core.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.store import RunFolder
 
 MakeTrial = Callable[..., Trial]

@@ -19,12 +19,11 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.errors import HostError
-from nicbench.core.frames import FramesSpec
-from nicbench.core.monitor import MonitorCost
+from nicbench.core.judging import Verdict
+from nicbench.core.machine import MonitorCost
 from nicbench.core.redaction import Redactor
 from nicbench.core.result import Summary
-from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.round import FramesSpec, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.engine.binaries import find_binary
 from nicbench.store import RunFolder, monitor_samples
 from nicbench.store.monitor_samples import MonitorLog

@@ -14,10 +14,9 @@ import pytest
 
 import nicbench
 from nicbench.core.errors import HostError, UsageError
-from nicbench.core.frames import FrameFigures, FrameTimes
+from nicbench.core.judging import Verdict
 from nicbench.core.result import Summary
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.round import Figures, Flow, FrameFigures, FrameTimes, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.report.gather import gather
 from nicbench.stats.latency import histogram_of
 from nicbench.store import Journal, manifest, tables

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.plan import Outcome
 from nicbench.core.registry import find
-from nicbench.core.tuning import Outcome
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.base import Item

@@ -11,7 +11,7 @@ from tests.fakes import FakeHost
 
 from nicbench.core import registry
 from nicbench.core.errors import HostError, NotReadyError, UsageError
-from nicbench.core.tuning import Outcome, Values
+from nicbench.core.plan import Outcome, Values
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from nicbench.core.events import Note, RunFinished, RunStarted, TestStarted, TrialFinished
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import ResultVerdict
 from nicbench.core.trial import Health, Latency, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.stats.latency import histogram_of
 from nicbench.store.files import json_text
 

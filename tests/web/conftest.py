@@ -14,9 +14,9 @@ import pytest
 from tests.web._folders import begun, make_run, started
 
 from nicbench.store.index import list_indexed_runs
-from nicbench.web.app import make_app
 from nicbench.web.catalogue import Catalogue
 from nicbench.web.security import Door
+from nicbench.web.serving import make_app
 from nicbench.web.site import Site
 
 ADDRESS = "http://127.0.0.1:8425"

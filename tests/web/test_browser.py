@@ -17,7 +17,7 @@ from tests.web._history import FIRST, facts, make_finished, result
 
 from nicbench.core.events import TestStarted, TrialStarted
 from nicbench.core.result import ResultVerdict
-from nicbench.stats.time_left import TimeLeft
+from nicbench.stats.activity import TimeLeft
 from nicbench.store.marks import NowFile, is_asked_to_stop
 
 pytestmark = [needs_browser, pytest.mark.slow]

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from nicbench.web.app import STATIC
+from nicbench.web.serving import STATIC
 
 VENDOR = STATIC / "vendor"
 KNOWN = json.loads((VENDOR / "packages.json").read_text())["packages"]

@@ -27,19 +27,19 @@ from nicbench.core.events import (
     TrialStarted,
     Waiting,
 )
+from nicbench.core.judging import Verdict
 from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest
-from nicbench.core.verdict import Verdict
+from nicbench.stats.activity import TimeLeft
 from nicbench.stats.latency import histogram_of
-from nicbench.stats.time_left import TimeLeft
 from nicbench.store import manifest
 from nicbench.store.marks import NAME as NOW
 from nicbench.store.marks import NowFile, is_asked_to_stop, read_now
-from nicbench.web import tail
+from nicbench.web import watched_run
 from nicbench.web.controller import find_writer, stop_after_test
 from nicbench.web.moments import item_of
 from nicbench.web.site import Site
-from nicbench.web.streaming import place_of, stream_run
+from nicbench.web.views.run import place_of, stream_run
 from nicbench.web.watched_run import WatchedRun
 
 ESTIMATE = TimeLeft([("throughput", 180.0)]).estimate.model_dump()
@@ -105,7 +105,7 @@ async def test_two_pages_see_the_same_and_one_that_comes_again_is_told_the_rest(
 async def test_a_page_gets_all_of_a_long_journal_before_its_server_ends(
     site: Site, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail, "_MOST_BYTES", 2000)
+    monkeypatch.setattr(watched_run, "_MOST_BYTES", 2000)
     folder = make_run(runs, "one", started() + trials(20) + finished())
     site.ending.set()
     events = [event async for event in events_of(stream_run(site, site.watched.of(folder), (0, 0)))]

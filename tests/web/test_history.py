@@ -29,8 +29,7 @@ from tests.web.conftest import Client
 
 from nicbench.cli.main import main
 from nicbench.compare.history.figure_index import NAME, FigureIndex
-from nicbench.compare.history.figures import Figure, Measure, Told
-from nicbench.compare.history.run_settings import RunSettings
+from nicbench.compare.history.figures import Figure, Measure, RunSettings, Told
 from nicbench.compare.history.selection import Entry
 from nicbench.core.result import ResultVerdict
 from nicbench.store.index import list_indexed_runs

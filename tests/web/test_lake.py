@@ -13,9 +13,8 @@ from tests.web.test_history import THROUGHPUT, ask
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import Lake
 from nicbench.store.index import list_indexed_runs
-from nicbench.web import lake_runs
-from nicbench.web.catalogue import Catalogue
-from nicbench.web.lake_runs import LakeRuns
+from nicbench.web import catalogue
+from nicbench.web.catalogue import Catalogue, LakeRuns
 from nicbench.web.security import Door
 from nicbench.web.site import Site
 
@@ -47,7 +46,7 @@ def test_runs_of_both_are_listed_and_found_once(client: Client) -> None:
 def test_of_very_many_runs_the_newest_are_listed_and_all_are_counted_and_searched(
     monkeypatch: pytest.MonkeyPatch, client: Client
 ) -> None:
-    monkeypatch.setattr(lake_runs, "MOST", 5)
+    monkeypatch.setattr(catalogue, "MOST", 5)
     listed = client.get("/api/runs").json()
     assert (listed["every"], listed["found"]) == (12, 5)
     found = client.get("/api/runs?until=2024-11-05").json()

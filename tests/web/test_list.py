@@ -17,7 +17,7 @@ from tests.web.conftest import Client
 from nicbench.store.index import IndexedRuns, list_indexed_runs, newest_known
 from nicbench.store.listing import RunHeadline
 from nicbench.store.marks import add_tag
-from nicbench.web.catalogue import Catalogue, Found, Wish, wish_of
+from nicbench.web.catalogue import Catalogue, FoundRuns, Wish, wish_of
 
 DAYS = ("2026-01-01T120000Z", "2026-02-01T120000Z", "2026-03-01T120000Z")
 
@@ -129,4 +129,4 @@ def test_a_list_that_could_not_be_read_is_empty_and_nobody_waits_for_it() -> Non
     def read() -> IndexedRuns:
         raise PermissionError("runs")
 
-    assert Catalogue(read).find(Wish()) == Found((), 0)
+    assert Catalogue(read).find(Wish()) == FoundRuns((), 0)

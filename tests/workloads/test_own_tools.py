@@ -12,8 +12,7 @@ from tests.fakes import FakeHost
 from tests.workloads.goldens import golden, job
 
 from nicbench.core.connections import Broken, ConnectionsSpec, ConnectionsTarget
-from nicbench.core.frames import FramesSpec
-from nicbench.core.round import JobSpec
+from nicbench.core.round import FramesSpec, JobSpec
 from nicbench.core.shipped import shipped
 from nicbench.doctor.checks.software import parse_packages
 from nicbench.workloads.base import End, Output, WorkloadError

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.workloads.goldens import GOLDEN, job
 
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.frames import FramesSpec
-from nicbench.core.round import Figures, Flow, Job, JobSpec, RequestLatency, StreamFigures
+from nicbench.core.round import Figures, Flow, FramesSpec, Job, JobSpec, RequestLatency, StreamFigures
 from nicbench.workloads.base import Output, Workload, WorkloadError
 from nicbench.workloads.play import kinds
 from nicbench.workloads.tool_output import find_implausible

@@ -2,7 +2,7 @@
 
 from nicbench.bench_file.load import load, parse
 from nicbench.bench_file.models import BenchFile, Choice, TestSpec
-from nicbench.bench_file.problems import WrongBenchFileError
-from nicbench.testbed.interfaces.options import Port
+from nicbench.bench_file.reader import WrongBenchFileError
+from nicbench.testbed.interfaces.base import Port
 
 __all__ = ["BenchFile", "Choice", "Port", "TestSpec", "WrongBenchFileError", "load", "parse"]

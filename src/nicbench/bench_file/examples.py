@@ -16,7 +16,7 @@ def example_names() -> tuple[str, ...]:
 def example(name: str) -> Path:
     """The bench file of this name (`kernel-forward`, with or without `.yaml`).
 
-    UsageError where there is none of the name, NotReadyError where the installation has no examples at all.
+    UsageError for an unknown name, NotReadyError where the installation has no examples at all.
     """
     names = example_names()
     stem = name.removesuffix(".yaml")

@@ -1,7 +1,4 @@
-"""From a path to a ``BenchFile``: read, validate, resolve the kinds, cross-check. Touches no host.
-
-The items of the section ``tuning`` are validated by their own ``Options`` here, and its profiles are resolved.
-"""
+"""A bench file for `nicbench serve`: what clients send takes the place of its tests."""
 
 from __future__ import annotations
 
@@ -12,33 +9,104 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from nicbench.bench_file.captures import read_captures
 from nicbench.bench_file.checks import cross_check
-from nicbench.bench_file.endpoint_wiring import clients_of_ports, count_ports
 from nicbench.bench_file.examples import example, example_names
-from nicbench.bench_file.frame_sizes import Extremes
-from nicbench.bench_file.guest_checks import ON, resolve_on
-from nicbench.bench_file.hypervisor_files import read_hypervisors
+from nicbench.bench_file.frame_sizes import Extremes, read_captures
 from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
 from nicbench.bench_file.overlays import axes_of, merge_configurations
-from nicbench.bench_file.problems import Problem, WrongBenchFileError, merge_problems, quote, suggest
-from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, read
+from nicbench.bench_file.port_checks import ON, resolve_on
+from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, WrongBenchFileError, merge_problems, read
 from nicbench.bench_file.sections import Reading, Step
-from nicbench.bench_file.served import check_methods, serve_instead
+from nicbench.bench_file.wiring import clients_of_ports, count_ports
 from nicbench.core.base import why_of
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import Problem, UsageError, quote, suggest
+from nicbench.core.machine import Hypervisor, HypervisorFiles, HypervisorTable
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
 from nicbench.store.files import BENCH, JOURNAL
 from nicbench.store.folder import is_run_folder
+from nicbench.system.hypervisor import read_domain, read_esxcli
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import Lab
 from nicbench.testbed.testers.base import TesterKind
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.tune import ALL, PROFILES, TuningRequest, requests_of
 
-KEY: Final = "tuning"
+_TESTS: Final = b"tests: [{name: transmissions, method: transmission}]"
+
+
+def serve_instead(root: Node, path: str) -> None:
+    """Puts what a session measures in the place of the file's tests. WrongBenchFileError where it compares several."""
+    if root.entries is None:
+        return
+    if "configurations" in root.entries:
+        step = "remove `configurations`: a session has one"
+        position = root.position_of_key(("configurations",))
+        raise WrongBenchFileError(path, [Problem(position, "`configurations` cannot be served", step)])
+    served = read(_TESTS, path)
+    assert served.entries is not None  # noqa: S101 - it is written above
+    root.entries["tests"] = served.entries["tests"]
+    root.key_positions.setdefault("tests", root.position)
+
+
+def has_tests(bench: BenchFile) -> bool:
+    """Whether the file that is served has tests, which are not made."""
+    return "tests" in (read(bench.source.encode(), str(bench.path)).entries or {})
+
+
+def check_methods(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields tests of a method that is measured only for clients."""
+    for index, test in enumerate(bench.tests):
+        if test.plugin.of_sessions:
+            message = f"{quote(test.method_kind)} is measured for clients of `nicbench serve`, not by a test"
+            step = f"remove the test, or `nicbench serve {bench.path}`"
+            yield Problem(root.position_of(("tests", index, "method")), message, step)
+
+
+_HYPERVISOR: Final = "hypervisor"
+_LARGEST_BYTES: Final = 2**20
+
+
+def read_hypervisors(bench: BenchFile, root: Node) -> BenchFile:
+    """The bench file, of every configuration, with what its hypervisors are set to.
+
+    WrongBenchFileError names each file that cannot be read, or does not come from a hypervisor.
+    """
+    problems: list[Problem] = []
+    found = {name: _read(bench.path.parent, name, files, root, problems) for name, files in bench.hypervisor.items()}
+    if problems:
+        raise WrongBenchFileError(str(bench.path), problems)
+    return keep_hypervisors(bench, found)
+
+
+def keep_hypervisors(bench: BenchFile, found: dict[str, Hypervisor]) -> BenchFile:
+    """The bench file, of every configuration, with these tables, as a run has read them before."""
+    compared = tuple(replace(each, hypervisors=found) for each in bench.compared)
+    return replace(bench, hypervisors=found, compared=compared)
+
+
+def _read(folder: Path, whose: str, files: HypervisorFiles, root: Node, problems: list[Problem]) -> Hypervisor:
+    tables: list[HypervisorTable] = []
+    for said, name in files.named.items():
+        place = (_HYPERVISOR, whose, "libvirt") if files.libvirt is not None else (_HYPERVISOR, whose, "esxi", said)
+        try:
+            with (folder / name).open("rb") as stream:
+                content = stream.read(_LARGEST_BYTES + 1)
+            if len(content) > _LARGEST_BYTES:
+                raise ValueError(f"is larger than {_LARGEST_BYTES // 2**10} KiB, so it is no such file")
+            tables += read_domain(content) if files.libvirt is not None else [read_esxcli(content, said)]
+        except OSError as error:
+            step = f"names are relative to the bench file's folder, {folder.resolve()}"
+            problems.append(Problem(root.position_of(place), f"{name} cannot be read: {error.strerror}", step))
+        except ValueError as error:
+            what, _, step = str(error).partition("; ")
+            problems.append(Problem(root.position_of(place), f"{name} {what}", step or None))
+    kind = "libvirt" if files.libvirt is not None else "ESXi"
+    return Hypervisor(kind=kind, files=tuple(files.named.values()), tables=tuple(tables))
+
+
+TUNING: Final = "tuning"
 PROFILE: Final = "profile"
 _ROLES: Final = (ALL, "tester", "dut", "clients")
 _MOST_IN_A_LIST: Final = 64
@@ -46,7 +114,7 @@ _MOST_IN_A_LIST: Final = 64
 
 def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
     """Every tuning request of the section, in the order of the file; problems go to ``reading``."""
-    section = reading.root.child(KEY)
+    section = reading.root.child(TUNING)
     if section is None or (section.entries is None and section.value is None and section.items is None):
         return ()
     if section.entries is None:
@@ -89,7 +157,7 @@ def _read_host(reading: Reading, role: str, node: Node) -> Iterator[TuningReques
 
 def _read_item(reading: Reading, role: str, item: type[Item], node: Node) -> Iterator[TuningRequest]:
     """Yields one request for a value or a mapping; for a list of mappings one each, for different interfaces."""
-    path: tuple[Step, ...] = (KEY, role, item.kind)
+    path: tuple[Step, ...] = (TUNING, role, item.kind)
     is_list = node.items is not None and all(one.entries is not None for one in node.items) and bool(node.items)
     if not is_list:
         yield from _read_options(reading, role, item, node, path)
@@ -265,7 +333,7 @@ def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool
 
 
 def _keys(reading: Reading, path: tuple[Step, ...]) -> list[str]:
-    """The keys at ``path`` whose values can be sections; none where there is no mapping, which the model reports."""
+    """The keys at ``path`` whose values can be sections; empty unless it is a mapping, which the model reports."""
     node = reading.root
     for step in path:
         child = node.child(step)

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.controller import Controller
-from nicbench.core.hypervisor import Hypervisor, HypervisorFiles
 from nicbench.core.judging import Thresholds
-from nicbench.core.monitor import Monitoring, MonitorSettings
+from nicbench.core.machine import Controller, Hypervisor, HypervisorFiles, Monitoring, MonitorSettings
+from nicbench.core.plan import DEFAULT_WISHES, ReportWishes
 from nicbench.core.quantity import Ratio
-from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
 from nicbench.core.traffic import Name, Traffic
 from nicbench.core.turn import DEFAULT, MOST_RUNS, ONCE, Runs, Turn, interleave_turns
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.interfaces.base import Port
 
 if TYPE_CHECKING:
     from nicbench.methods.base import Measures

@@ -6,7 +6,7 @@ keeps its position in the file, so that a problem of a merged tree is reported w
 
 ``bench_file/overlays.py`` merges each overlay into the tree of the whole file before anything is validated, so a
 ``BenchFile`` is one configuration, written out, and ``bench.configurations`` has all. ``axes`` are overlays too, of
-which every combination is one; ``report/heat_maps.py`` lays their results out. A ``Turn`` (``core/turn.py``) is one
+which every combination is one; ``report/comparison.py`` lays their results out. A ``Turn`` (``core/turn.py``) is one
 run of one configuration. It is part of the keys of trials and the ids of results, and ``stages/turns.py`` undoes what
 a turn changed before the next begins. Where the number of runs grows until a mean is known, it asks ``stats/runs.py``
 after each round; ``Method.main_values`` says for which values.
@@ -23,10 +23,10 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Reading
 from nicbench.core.base import Frozen
+from nicbench.core.errors import Problem, quote, suggest
 from nicbench.core.plan import Difference
 from nicbench.core.traffic import Name
 from nicbench.core.turn import DEFAULT, combination_name, combinations

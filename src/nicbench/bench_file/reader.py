@@ -1,13 +1,13 @@
 """From text to a tree that remembers where each value stands: a strict reader of YAML 1.2 that bounds what a hostile
-file could make it do.
+file can cost, and the problems that it and every later check report, each with its line and column.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
 from ruamel.yaml import YAML
@@ -22,7 +22,34 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
 )
 
-from nicbench.bench_file.problems import Position, Problem, WrongBenchFileError, quote
+from nicbench.core.errors import BenchFileError, Position, Problem, WrongFileError, quote, suggest
+
+__all__ = ["Position", "Problem", "WrongBenchFileError", "merge_problems", "quote", "suggest"]
+
+
+class WrongBenchFileError(WrongFileError, BenchFileError):
+    """Every problem of one bench file, in the order of the file; ``place`` and ``message`` are those of the first."""
+
+    kind = BenchFileError
+
+
+def merge_problems(by_configuration: Mapping[str, Sequence[Problem]], of: int) -> list[Problem]:
+    """The problems of all configurations, each once; one that not all ``of`` them have names those that do."""
+    names_of: dict[Problem, list[str]] = {}
+    for name, problems in by_configuration.items():
+        for problem in dict.fromkeys(problems):
+            names_of.setdefault(problem, []).append(name)
+    return [
+        problem
+        if len(names) == of
+        else replace(problem, message=f"configuration {_join_names(names)}: {problem.message}")
+        for problem, names in names_of.items()
+    ]
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return " and ".join(quote(name) for name in names)
+
 
 # The tree that a bench file is read into: plain values that remember their positions.
 
@@ -47,7 +74,7 @@ class Node:
         return self.value
 
     def child(self, step: str | int) -> Node | None:
-        """The node one step below, None where there is no such step."""
+        """The node one step below, None if the step does not exist."""
         if self.entries is not None and isinstance(step, str):
             return self.entries.get(step)
         if self.items is not None and isinstance(step, int) and 0 <= step < len(self.items):

@@ -1,8 +1,4 @@
-"""Sections with a ``kind``: the registry finds the plug-in, and its own ``Options`` validate the rest of the section.
-
-Nothing here names a lab, a DUT, a host or a method: a new file beside their ``base.py`` is a new kind in bench files.
-Validation errors of pydantic become problems of the bench file, with line and column.
-"""
+"""What newcomers, and other programs, call the keys of a bench file: an unknown key leads to the one that is meant."""
 
 from __future__ import annotations
 
@@ -11,22 +7,71 @@ import json
 import math
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from nicbench.bench_file.other_names import meant_by
-from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.described import Unit
-from nicbench.core.errors import nearest_name
+from nicbench.core.errors import Problem, nearest_name, quote, suggest
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s, format_rate
+
+_MEANT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "pci": ("address",),
+        "pci_address": ("address",),
+        "bdf": ("address",),
+        "slot": ("address",),
+        "interface": ("device",),
+        "iface": ("device",),
+        "netdev": ("device",),
+        "nic": ("device",),
+        "ifname": ("device",),
+        "dev": ("device",),
+        "ip_address": ("ip",),
+        "addr": ("ip", "address"),
+        "type": ("kind", "method"),
+        "machine": ("host",),
+        "packet_size": ("frame_bytes",),
+        "packet_sizes": ("frame_bytes",),
+        "pkt_size": ("frame_bytes",),
+        "size": ("frame_bytes", "frame_size", "message_bytes"),
+        "sizes": ("frame_bytes", "message_bytes"),
+        "frame_size": ("frame_bytes",),
+        "frame_sizes": ("frame_bytes",),
+        "frame_length": ("frame_bytes",),
+        "tool": ("workload",),
+        "editors": ("instances",),
+        "clients": ("instances",),
+        "fps": ("frames_per_s",),
+        "time": ("duration",),
+        "seconds": ("duration",),
+        "repeat": ("repetitions", "runs"),
+        "parallel": ("streams",),
+        "loss": ("goals",),
+        "server": ("dut",),
+        "device_under_test": ("dut",),
+        "cables": ("links",),
+        "generator": ("tester",),
+        "topology": ("lab", "links"),
+    }
+)
+
+
+def meant_by(given: str, known: Collection[str]) -> str | None:
+    """The key that is called ``given`` elsewhere; None for an unknown name, or a key that the section does not have."""
+    asked = given.lower().replace("-", "_").replace(" ", "_")
+    if asked in known:
+        return asked
+    return next((key for key in _MEANT.get(asked, ()) if key in known), None)
+
 
 Step = str | int
 
@@ -83,7 +128,7 @@ def list_problems(
 ) -> list[Problem]:
     """One problem for each wrong node; of a union's several errors only the first is reported.
 
-    ``path`` is where the validated section stands in the file, ``beside`` names its keys beside those of ``model``.
+    ``path`` is where the validated section stands in the file, ``beside`` names its keys other than the model's.
     """
     found: dict[tuple[int, Step | None], Problem] = {}
     all_details = error.errors(include_url=False)
@@ -149,7 +194,7 @@ def _problem(
 
 
 def _example_of(path: Sequence[Step]) -> str | None:
-    """Returns a value of the key at the path; None where there is no example."""
+    """Returns a value of the key at the path; None without an example."""
     return _EXAMPLES.get(f"{path[0]}.{path[-1]}", _EXAMPLES.get(str(path[-1])))
 
 
@@ -302,7 +347,7 @@ class Reading:
     ) -> Model | None:
         """Validates ``content``, found at ``path``, as ``model``; None after noting the problems.
 
-        ``beside`` names keys of the section that ``content`` leaves out.
+        ``beside`` lists keys of the section that ``content`` leaves out.
         """
         try:
             # As JSON and strictly: a list is a tuple, but text is no number and a number is no text.
@@ -323,7 +368,7 @@ class Reading:
     ) -> tuple[type[Any], Frozen] | None:
         """The plug-in that the section at ``path`` chooses by ``key``, and its options; None after noting the problems.
 
-        ``beside`` are further keys of the section, not the plug-in's. A kind may stand alone (``lab: simulated``):
+        ``beside`` lists further keys of the section, not the plug-in's. A kind may stand alone (``lab: simulated``):
         it is a section without options. ``default`` is the kind of a section that names none.
         """
         node = self.root.find(path)

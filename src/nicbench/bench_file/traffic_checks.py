@@ -8,22 +8,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.bench_file.peer_checks import is_testers
-from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Step
-from nicbench.bench_file.wiring import check_wiring
-from nicbench.core.errors import UsageError
+from nicbench.bench_file.wiring import check_wiring, is_testers
+from nicbench.core.errors import Position, Problem, UsageError, quote, suggest
 from nicbench.core.frame_size import IMIX, STREAMS
-from nicbench.core.headers.tunnels import OverIp, inner_version
+from nicbench.core.headers import OverIp, inner_version
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import Ability, StreamSpec, Traffic
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import FrameMethod, Method
 from nicbench.testbed.duts.base import Dut, FrameDut
-from nicbench.testbed.interfaces.options import Port
-from nicbench.testbed.wired import make_testbed_of_own_ports
+from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.real_hosts import make_testbed_of_own_ports
 
 _NEEDS = {
     "vlan": ("a tag", "`vlan: 100`"),
@@ -147,7 +145,7 @@ def _check_tunnels(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Ite
 
 
 def _check_size(traffic: Traffic, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
-    """Yields a stream's own frame size that is no known mix, or whose mean would change with the load."""
+    """Yields a stream's own frame size that is not a known mix, or whose mean would change with the load."""
     others = [other.pcap for other in traffic.port_streams() if other.pcap is not None] if traffic.streams else []
     if others and stream.pcap is not None and stream.frame_bytes is not None:
         message = "the frames of a capture have sizes of their own, so `frame_bytes` has no effect"
@@ -320,7 +318,7 @@ def _pattern_position(root: Node) -> Position:
 
 
 def _kinds(bench: BenchFile, ports: int, *, same_port: bool = False) -> str:
-    """The kinds of DUT that fit here with so many ports, as a list in words."""
+    """The kinds of DUT that fit here with this number of ports, as a list in words."""
     fitting = [
         kind
         for kind, dut in find("nicbench.testbed.duts", Dut).items()

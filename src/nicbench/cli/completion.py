@@ -16,7 +16,7 @@ from typing import Final
 
 import typer
 
-from nicbench.core.registry import names_of_files
+from nicbench.core.registry import list_kinds
 from nicbench.store.marks import tags_of
 
 Completer = Callable[[typer.Context, str], list[str]]
@@ -95,7 +95,7 @@ def _examples(_: Path) -> list[str]:
 
 
 def _methods(_: Path) -> list[str]:
-    return [name.replace("_", "-") for name in names_of_files("nicbench.methods")]
+    return list_kinds("nicbench.methods")
 
 
 def _list_of(names: Callable[[], Iterable[str]]) -> Completer:
@@ -112,6 +112,6 @@ methods: Final = _careful(_methods)
 labs: Final = _careful(_labs)
 examples: Final = _careful(_examples)
 data_sets: Final = _list_of(_published)
-export_formats: Final = _list_of(lambda: names_of_files("nicbench.export.formats"))
-import_formats: Final = _list_of(lambda: names_of_files("nicbench.importing.formats"))
+export_formats: Final = _list_of(lambda: list_kinds("nicbench.export.formats"))
+import_formats: Final = _list_of(lambda: list_kinds("nicbench.importing.formats"))
 report_formats: Final = _list_of(lambda: ("html", "pdf", "md", "all"))

@@ -18,16 +18,16 @@ from nicbench.cli.output import FORMAT, print_line
 from nicbench.cli.progress import ABOUT
 from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
-from nicbench.core.headers.fields import FieldValue
+from nicbench.core.headers import FieldValue
 from nicbench.core.pattern import Pattern
+from nicbench.core.plan import Outcome, PlannedSetting
 from nicbench.core.traffic import Traffic
-from nicbench.core.tuning import Outcome, PlannedSetting
 from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate
 from nicbench.report.facts import written_text
 from nicbench.stages.hosts import Presence
 from nicbench.stages.tester import estimate_s, foretell_driver, plan_calibration, turns_s
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.interfaces.base import Port
 from nicbench.tuning.setting import values_in_words
 
 _OUTCOME_WORDS: Final = {

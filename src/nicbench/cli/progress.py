@@ -45,9 +45,8 @@ from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate, format_ratio
-from nicbench.stats.activity import Activity, Current, Ended, Hottest, Shared
+from nicbench.stats.activity import Activity, Current, Ended, Hottest, Shared, TimeLeft
 from nicbench.stats.rounds import moved_bits_per_s, what_of, words_of
-from nicbench.stats.time_left import TimeLeft
 
 # The live view of a run on a terminal: its activity as a few lines that need no colour and fit the terminal's width.
 # Pure: ``view`` makes lines of what ``stats/activity.py`` says; ``progress.py`` shows them.

@@ -27,8 +27,8 @@ from nicbench.core.redaction import Redactor
 from nicbench.core.result import ResultVerdict, Summary
 from nicbench.stages.plan import ends, list_planned
 from nicbench.stages.turns import summarise
+from nicbench.stats.activity import TimeLeft
 from nicbench.stats.intervals import Agreement
-from nicbench.stats.time_left import TimeLeft
 from nicbench.store import manifest
 from nicbench.store.confined import Fence, run_confined
 from nicbench.store.files import ERROR
@@ -36,7 +36,7 @@ from nicbench.store.folder import RunFolder
 from nicbench.store.marks import NowFile
 
 if TYPE_CHECKING:
-    from nicbench.web.beside import LivePage
+    from nicbench.web.live import LivePage
 
 RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]
 Show = Callable[[Summary], None]
@@ -189,7 +189,7 @@ def served(folder: RunFolder, *, wanted: bool) -> contextlib.AbstractContextMana
     """Serves the live page of a run where it is wanted; returns None where it is not."""
     if not wanted:
         return contextlib.nullcontext()
-    from nicbench.web.beside import live_page  # imported here, as most runs are not watched
+    from nicbench.web.live import live_page  # imported here, as most runs are not watched
 
     return live_page(folder, say)
 

@@ -17,25 +17,20 @@ from rich.markup import escape, render
 from rich.table import Table
 
 from nicbench.cli.output import print_line
-from nicbench.core.forms import uncapitalise
-from nicbench.core.imported import NOT_MEASURED
 from nicbench.core.reading import PortFigures
-from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.core.result import NOT_MEASURED, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
-from nicbench.core.units import format_rate, format_ratio
-from nicbench.report.answer.of_run import brief
-from nicbench.report.answer.of_session import brief as session_in_brief
-from nicbench.report.answer.of_studies import answers
-from nicbench.report.answer.of_studies import briefs as studies_in_brief
+from nicbench.core.units import format_rate, format_ratio, uncapitalise
+from nicbench.report.answer.of_run import answers, brief
+from nicbench.report.answer.of_run import briefs as studies_in_brief
+from nicbench.report.answer.sentences import brief as session_in_brief
 from nicbench.report.cells import texts
 from nicbench.report.comparison import runs_lines
-from nicbench.report.editors.study import OneWay, Study, studies
-from nicbench.report.editors.words import rate_decimals, rate_text
-from nicbench.report.grids import Crossing, GridTable, one_above_the_other
+from nicbench.report.editors import OneWay, Study, rate_decimals, rate_text, studies
 from nicbench.report.imported import errata_words, value_name
 from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.overview import BySize, SizeColumn, join_by_size
-from nicbench.report.section import Section
+from nicbench.report.section import Crossing, GridTable, Section, one_above_the_other
 from nicbench.report.tables import sections, side_by_side
 from nicbench.stats.frames import FiguresOverRuns
 
@@ -387,7 +382,7 @@ def _print_section(console: Console, section: Section, title: str) -> None:
     print_fitted(console, columns, title=escape(title), caption=escape(basis))
     if len(rows) < len(section.rows):
         console.print(f"  the report has all {len(section.rows)} results of which these are the main ones")
-    _print_few(console, section.notes)
+    _print_few(console, list(map(str, section.notes)))
 
 
 def _full_head(column: Column) -> str:

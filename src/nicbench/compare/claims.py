@@ -1,23 +1,24 @@
-"""The single rule by which a difference between two sides is claimed, wherever nicbench compares results.
-
-Everything here is a pure function. Where both sides have enough runs for a rank test to show a difference, the runs
-must show it (stats/compare.py). For rates that a search enclosed in intervals, the intervals of the median runs must
-also not overlap, because a search is no finer than its interval. With fewer runs, only the intervals of all runs
-together can show a difference; so also where a run tells only what its rate lies below, for it cannot be ranked.
-Of disturbed results nothing is claimed: what disturbed a side may be the difference.
+"""What is claimed of a difference: the single rule, wherever nicbench compares results, and its use on every pair of
+sides at every point that both measured.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import combinations
+from typing import Final
 
+from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
 from nicbench.core.result import Bounded, Value
-from nicbench.stats.compare import ClaimOutcome, Comparison
+from nicbench.core.units import decimals_above_one, figures, probability
+from nicbench.stats.compare import ClaimOutcome, Comparison, compare, compare_pairs, correct_by_holm, fewest_runs
+from nicbench.stats.intervals import IntervalSpec
 from nicbench.stats.sample import Span, bounds_of, span_of
+from nicbench.stats.wording import arithmetic, could_show, explain_no_claim, sentence
 
 
 class Basis(StrEnum):
@@ -126,3 +127,240 @@ def median_span(rates: Sequence[Bounded]) -> Span | None:
     if not bounds:
         return None
     return Span(statistics.median(lower for lower, _ in bounds), statistics.median(upper for _, upper in bounds))
+
+
+MOST_SIDES: Final = 5
+"""With up to this many sides, every pair is compared; with more, each side is compared with the first only."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointComparison:
+    """The comparison of two sides at one point in one main value.
+
+    Numbers are in the unit of ``value.quantity``; ratios and differences are of the first side relative to the second.
+    ``p_corrected`` is the p-value corrected by Holm's method for all comparisons made together; None where no test was
+    made.
+    """
+
+    point: Point
+    value: MainValue
+    comparison: Comparison
+    claim: SideClaim
+    p_corrected: float | None
+    made_together: int
+
+    @property
+    def better(self) -> str | None:
+        """The name of the better side; None where no difference is shown or neither direction is better."""
+        return self.claim.better(higher_is_better=self.value.quantity.higher_is_better)
+
+    @property
+    def sentence(self) -> str:
+        """The claim without a full stop: "with 10 instances, “1x100” is 1.24 times faster [1.19, 1.31]"."""
+        said = self.claim_text
+        return f"{self.point.circumstances}, {said}" if self.point.circumstances else said
+
+    @property
+    def arithmetic(self) -> str:
+        """The numbers behind the sentence, in clauses: medians, ratio with interval and seed, test, Cliff's delta."""
+        parts = [arithmetic(_quote_names(self.comparison), self.value.quantity)]
+        if self.p_corrected is not None and self.made_together > 1:
+            told = probability(self.p_corrected)
+            parts.append(f"corrected for {self.made_together} comparisons (Holm) {told}")
+        if self.claim.spans is not None:
+            ends = [_interval_text(span.lower / self.value.factor, span.upper / self.value.factor)
+                    for span in self.claim.spans]  # fmt: skip
+            of = "median runs" if self.claim.basis in (Basis.RUNS, Basis.SEARCHES_OVERLAP) else "all runs"
+            parts.append(f"rates found within {ends[0]} and {ends[1]} {self.value.quantity.unit} ({of})")
+        return "; ".join(parts)
+
+    @property
+    def could_show(self) -> str | None:
+        """What this number of runs could have shown, and how many runs the observed difference would need; None where
+        disturbed results rule out any claim.
+        """
+        return None if self.claim.basis is Basis.DISTURBED else could_show(self.comparison, self.value.quantity)
+
+    @property
+    def holds_together(self) -> bool:
+        """Whether the difference is still shown after correction for all comparisons made together."""
+        level = round(1.0 - self.comparison.effect.confidence_ratio, 12)
+        return self.claim.basis is Basis.RUNS and self.p_corrected is not None and self.p_corrected <= level
+
+    @property
+    def claim_text(self) -> str:
+        """The claim as a sentence that does not name the circumstances of the point."""
+        quoted, claim, quantity = _quote_names(self.comparison), self.claim, self.value.quantity
+        if claim.basis is Basis.RUNS:
+            text = sentence(quoted, quantity)
+            return f"{text}, or more: no load that was offered was too much for “{claim.higher}”" if (
+                claim.is_at_least
+            ) else text  # fmt: skip
+        if claim.basis is Basis.INTERVALS:
+            return self._interval_sentence()
+        if claim.basis is Basis.SEARCHES_OVERLAP:
+            reason = "the runs differ by less than the intervals within which their rates were found"
+            return explain_no_claim(quoted, quantity, reason, more_runs_help=False)
+        if claim.basis is Basis.INTERVALS_OVERLAP:
+            return explain_no_claim(quoted, quantity, "their intervals overlap")
+        if claim.basis is Basis.DISTURBED:
+            whose = " and ".join(f"“{name}”" for name in claim.disturbed)
+            reason = f"results of {whose} were disturbed"
+            return explain_no_claim(quoted, quantity, reason, more_runs_help=False)
+        return sentence(quoted, quantity)
+
+    def _interval_sentence(self) -> str:
+        claim, quantity = self.claim, self.value.quantity
+        assert claim.spans is not None  # noqa: S101 - the basis
+        above, below = claim.spans if claim.higher == self.comparison.first.name else claim.spans[::-1]
+        least, most = above.times(below)
+        decimals = decimals_above_one(least)
+        ends = [figures(one, 3) if decimals is None else f"{one:.{decimals}f}" for one in (least, most)]
+        factor = f"at least {ends[0]}" if math.isinf(most) else " to ".join(dict.fromkeys(ends))
+        text = f"“{claim.higher}” has {factor} times the {quantity.name} of “{claim.lower}”"
+        verdict = f", and “{claim.lower}” is the better" if self.better == claim.lower else ""
+        return f"{text}{verdict}: their intervals do not overlap"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """All comparisons made together; ``only`` has points that some side lacks, each with a side that measured it."""
+
+    all: tuple[PointComparison, ...]
+    only: tuple[tuple[str, Point], ...]
+    asked: IntervalSpec
+    is_in_pairs: bool
+    with_first: str | None = None
+    """The side that every other is compared with, where there are too many sides to compare every pair; else None."""
+
+    @property
+    def tests(self) -> int:
+        """How many rank tests were made."""
+        return sum(one.p_corrected is not None for one in self.all)
+
+    @property
+    def shown(self) -> tuple[PointComparison, ...]:
+        """The comparisons in which a difference is claimed."""
+        return tuple(one for one in self.all if one.claim.basis.is_shown)
+
+    @property
+    def rule(self) -> tuple[str, ...]:
+        """The rule by which a difference is claimed and the number of comparisons, as sentences to be printed once."""
+        return tuple(_explain_rule(self))
+
+    def of_method(self, method: str) -> tuple[PointComparison, ...]:
+        """Returns the comparisons of the results of one method."""
+        return tuple(one for one in self.all if one.point.method == method)
+
+
+def compare_sides(
+    sides: Sequence[Side],
+    *,
+    seed: int,
+    in_rounds: bool = False,
+    tests: Mapping[str, str] | None = None,
+    points: Sequence[PointValues] | None = None,
+) -> Comparisons:
+    """Compares every pair of sides (with more than ``MOST_SIDES``, each with the first) at every point that both have.
+
+    With ``in_rounds``, the n-th runs of all sides were made one right after the other, as turns are (core/turn.py);
+    they are compared in pairs where there are enough of them for a test to show a difference. ``tests`` is described at
+    ``point_of``. ``points`` is the result of ``match_sides`` for these sides, where the caller already has it.
+    """
+    asked = IntervalSpec(seed=seed)
+    points = match_sides(sides, tests) if points is None else points
+    names = [side.name for side in sides]
+    found = [one for point in points for one in _compare_point(point, names, asked, in_rounds=in_rounds)]
+    p_values = [_p_value(one) for one in found]
+    corrected = iter(correct_by_holm([p for p in p_values if p is not None]))
+    tests_made = sum(p is not None for p in p_values)
+    made = tuple(
+        replace(one, p_corrected=None if p is None else next(corrected), made_together=tests_made)
+        for one, p in zip(found, p_values, strict=True)
+    )
+    only = dict.fromkeys(
+        (name, point.point) for point in points for name in names if name in point.of and len(point.of) < len(names)
+    )
+    is_in_pairs = any(one.comparison.kind.is_paired for one in made)
+    return Comparisons(made, tuple(only), asked, is_in_pairs, names[0] if len(names) > MOST_SIDES else None)
+
+
+def _compare_point(
+    of: PointValues, names: Sequence[str], asked: IntervalSpec, *, in_rounds: bool
+) -> Iterator[PointComparison]:
+    there = [name for name in names if name in of.of]
+    pairs = combinations(there, 2) if len(names) <= MOST_SIDES else ((name, there[0]) for name in there[1:])
+    for first, second in pairs:
+        yield _compare_pair(of, first, second, asked, in_rounds=in_rounds)
+
+
+def _compare_pair(of: PointValues, first: str, second: str, asked: IntervalSpec, *, in_rounds: bool) -> PointComparison:
+    one, other = of.of[first], of.of[second]
+    fewest = fewest_runs(asked.level_ratio, paired=True)
+    in_pairs = in_rounds and len(one) >= fewest and [ran.run for ran in one] == [ran.run for ran in other]
+    make = compare_pairs if in_pairs else compare
+    disturbed = [name for name in (first, second) if of.is_disturbed(name)]
+    found = make((first, of.numbers(first)), (second, of.numbers(second)), asked)
+    claim = claim_of(found, of.values(first), of.values(second), disturbed)
+    return PointComparison(of.point, of.value, found, claim, None, 0)
+
+
+def _p_value(one: PointComparison) -> float | None:
+    """Returns the p-value of the rank test; None without a test, or with one from which nothing could be claimed."""
+    test = one.comparison.test
+    level = round(1.0 - one.comparison.effect.confidence_ratio, 12)
+    if test is None or one.claim.basis in (Basis.TOO_FEW, Basis.DISTURBED) or not test.can_show(level):
+        return None
+    return test.p
+
+
+def _quote_names(comparison: Comparison) -> Comparison:
+    """Returns the comparison with the sides' names in quotation marks, because users chose these names."""
+    first, second = (replace(side, name=f"“{side.name}”") for side in (comparison.first, comparison.second))
+    claim = comparison.claim
+    if claim.higher is not None:
+        claim = replace(claim, higher=f"“{claim.higher}”", lower=f"“{claim.lower}”")
+    return replace(comparison, first=first, second=second, claim=claim)
+
+
+def _interval_text(lower: float, upper: float) -> str:
+    return f"[{figures(lower)}, {'no bound' if math.isinf(upper) else figures(upper)}]"
+
+
+def _explain_rule(found: Comparisons) -> Iterator[str]:
+    level = found.asked.level_ratio
+    confidence = f"{100.0 * found.asked.confidence_ratio:g} %"
+    independent, pairs = (fewest_runs(level, paired=paired) for paired in (False, True))
+    yield (
+        f"A difference is claimed where the {confidence} interval of the ratio of medians leaves out 1 and a rank test "
+        f"has p of at most {level:g}, which needs at least {independent} runs of each; rates that a search found must "
+        f"also lie farther apart than their intervals. With fewer runs, a difference is "
+        f"claimed only for searched rates: where the intervals of all runs do not overlap. Disturbed results support "
+        f"no "
+        "claim."
+    )
+    if found.with_first is not None:
+        yield (
+            f"There are more than {MOST_SIDES}: each is compared with the first, “{found.with_first}” (at a point that "
+            "it lacks, with the first that has it), and not with the others."
+        )
+    if found.is_in_pairs:
+        yield (
+            "The n-th runs of all configurations were made one soon after the other: from "
+            f"{pairs} runs of each on they are compared in pairs (signed ranks of Wilcoxon), so that slow changes "
+            "cancel out."
+        )
+    elif found.tests:
+        yield "Runs are compared as independent of one another (Mann-Whitney U)."
+    if found.tests:
+        held = sum(one.holds_together for one in found.all)
+        by_runs = sum(one.claim.basis is Basis.RUNS for one in found.all)
+        chance = level * found.tests
+        text = f"{found.tests} comparison{' was' if found.tests == 1 else 's were'} tested"
+        if found.tests > 1:
+            text += (
+                f"; if nothing differed, {level:g} x {found.tests} = {figures(chance, 2)} of them would be expected to "
+                f"look like a difference. {by_runs} show a difference; corrected for all of them together (Holm) "
+                f"{held} do"
+            )
+        yield f"{text}."

@@ -1,24 +1,223 @@
-"""Reasons why entries must not be compared, and facts that a reader must know when they are compared.
+"""What rates are of, by their scope: one port, each of several ports that send at once, or the sum of these.
 
-Everything here is a pure function. An objection *blocks* where it changes the meaning of a number: one rate allows loss
-and the other does not, one is of a port and the other of two, one passed a trial of 1 s and the other one of 60 s, one
-is of a network card and the other of a simulation. An objection that does not block is only reported, because it may be
-the very thing that is compared: cards, kernels, settings, links.
+Pure functions. A sum of ports is a rate of ports that sent at once; so its share is comparable with a rate per port of
+as many that send at once, and not with that of one port that sends alone. A rate that others published as per port is
+that of one port in one direction, and leaves open how many sent at once: it is compared with either, and the
+reader learns what is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
-from nicbench.compare.conditions import Conditions, TestConditions
-from nicbench.compare.entry import Origin
-from nicbench.compare.scopes import how_to_agree, ports_at_once
+from nicbench.compare.entries import Entry, Origin
+from nicbench.core.pattern import per_port_of
 from nicbench.core.registry import find_one
-from nicbench.core.result import ResultVerdict
-from nicbench.core.units import format_bits_per_s, format_duration_s
+from nicbench.core.result import Result, ResultVerdict, name_of_test
+from nicbench.core.units import and_list, format_bits_per_s, format_duration_s
 from nicbench.methods.base import Method
+
+_SUM: Final = re.compile(r"sum of (\d+) ports")
+_OF_SEVERAL: Final = re.compile(r"per port of (\d+) that send at once")
+
+
+def ports_of_sum(scope: str) -> int | None:
+    """Returns of how many ports a rate is the sum; None for any other rate."""
+    match = _SUM.fullmatch(scope)
+    return int(match[1]) if match else None
+
+
+def divide_scope(scope: str) -> str:
+    """Returns the scope of a rate that was divided by its ports; any other rate keeps its scope."""
+    ports = ports_of_sum(scope)
+    return scope if ports is None else per_port_of(ports)
+
+
+def ports_at_once(scopes: Collection[str]) -> int | None:
+    """Returns how many ports send at once where all rates are per port of as many; else None."""
+    match = _OF_SEVERAL.fullmatch(next(iter(scopes))) if len(scopes) == 1 else None
+    return int(match[1]) if match else None
+
+
+def how_to_agree(every: Collection[str]) -> str | None:
+    """Returns what brings rates of different scopes to one, or None where nothing does: dividing those that are sums,
+    another run where a port sent alone, or both.
+    """
+    divided = {divide_scope(scope) for scope in every}
+    has_sum = divided != set(every)
+    if len(divided) == 1:
+        return "--per-port divides what is a sum of ports by their number"
+    alone = per_port_of(1)
+    ports = ports_at_once(divided - {alone})
+    if alone not in divided or ports is None:
+        return None
+    run = f"compare with a run whose {ports} ports send at once: `bidirectional: true` in `traffic`"
+    return f"{run}; --per-port then divides the sum by their number" if has_sum else run
+
+
+_TIMES: Final = frozenset({"duration", "overload_time", "recovery_time", "longest_burst"})
+"""Names of the options of a test that say for how many seconds it sends."""
+_TRIAL, _VALIDATION = "trial.duration", "search.validation"
+_LONGEST: Final = f"the longer of {_TRIAL} and {_VALIDATION}"
+_PASSED: Final = "_passed_for_s"
+"""The end of the names of values that say how long a trial a rate has passed."""
+_BASES: Final = ("latency_basis", "basis")
+"""Names of the values that say whether a latency is one-way or round-trip."""
+ONE_WAY: Final = "one way"
+_NOT_SAID: Final = "as the source gives them"
+
+
+@dataclass(frozen=True, slots=True)
+class TestConditions:
+    """The conditions of one test; ``times_s`` is by option name; what nobody states is left out."""
+
+    __test__ = False
+
+    test: str
+    method: str
+    scopes: frozenset[str]
+    """What rates are based on (per port, or a sum of ports); a source that does not say it adds nothing here."""
+    times_s: Mapping[str, float]
+    shortest_passed_s: float | None
+    """The shortest of the trials that its rates have passed, each the longest of one rate; None where none says so."""
+    goals: Mapping[str, float]
+    """Loss ratios by the name of the goal."""
+    latencies: frozenset[str]
+    """What the latencies measure, as the tool states it: one way, or half of the round trip."""
+    tools: frozenset[str]
+    is_imported: bool = False
+
+    @property
+    def leaves_ports_open(self) -> bool:
+        """Whether its rates are published as per port, which does not say whether other ports sent at once."""
+        return self.is_imported and self.scopes == {per_port_of(1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The conditions of one entry; ``nominal``: the line rate is only a virtual link's claim (None if unknown)."""
+
+    name: str
+    origin: Origin
+    tests: tuple[TestConditions, ...]
+    verdict: ResultVerdict = ResultVerdict.VALID
+    finished: bool = True
+    troubles: tuple[str, ...] = ()
+    nominal: bool | None = None
+    link_bits_per_s: float | None = None
+    bidirectional: bool | None = None
+    runs: int = 1
+
+    def of_test(self, test: str, method: str) -> TestConditions | None:
+        """Returns the conditions of the test with this name and method; or None."""
+        return next((one for one in self.tests if (one.test, one.method) == (test, method)), None)
+
+
+def conditions_of(entry: Entry) -> Conditions:
+    """Collects the conditions of an entry from its results and its plan."""
+    plan = entry.plan
+    known = plan is not None and entry.origin is not Origin.IMPORTED
+    return Conditions(
+        name=entry.name,
+        origin=entry.origin,
+        tests=tuple(_list_tests(entry)),
+        verdict=entry.verdict,
+        finished=entry.finished,
+        troubles=entry.troubles,
+        nominal=plan.link_is_nominal if plan is not None and known else None,
+        link_bits_per_s=plan.link_bits_per_s if plan is not None else None,
+        bidirectional=_flag(plan.traffic.get("bidirectional")) if plan is not None and known else None,
+        runs=entry.runs,
+    )
+
+
+def _list_tests(entry: Entry) -> Iterator[TestConditions]:
+    grouped: dict[tuple[str, str], list[Result]] = {}
+    for result in entry.results:
+        grouped.setdefault((name_of_test(result, {}), result.method), []).append(result)
+    planned = {test.name: test.options for test in (entry.plan.tests if entry.plan else ())}
+    for (test, method), results in grouped.items():
+        options = planned.get(test, {})
+        imported = entry.origin is Origin.IMPORTED
+        yield TestConditions(
+            test=test,
+            method=method,
+            scopes=frozenset(result.scope for result in results if not result.scope.startswith(_NOT_SAID)),
+            times_s=MappingProxyType({} if imported else _times(options)),
+            shortest_passed_s=min(_list_passed(results), default=None),
+            goals=MappingProxyType(_goal_ratios(options)),
+            latencies=frozenset(_list_latencies(results, method, imported=imported)),
+            tools=frozenset(_list_tools(options, results)),
+            is_imported=imported,
+        )
+
+
+def _times(options: Mapping[str, Any]) -> dict[str, float]:
+    """Returns for how long a test sends, by option. A search is as good as the longest trial that its rate must pass:
+    a validation, where it has one, and else the trials that find it.
+    """
+    found = dict(_list_times(options))
+    search = options.get("search")
+    if not isinstance(search, Mapping) or _TRIAL not in found:
+        return found
+    validation = search.get("validation")
+    longest = max(found.pop(_TRIAL), float(validation) if isinstance(validation, int | float) else 0.0)
+    return {_LONGEST: longest, **found}
+
+
+def _list_passed(results: Iterable[Result]) -> Iterator[float]:
+    for result in results:
+        for name, value in result.values.items():
+            if name.endswith(_PASSED) and isinstance(value, int | float):
+                yield float(value)
+
+
+def _list_times(options: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _list_times(value, f"{within}{name}.")
+        elif name in _TIMES and isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{within}{name}", float(value)
+
+
+def _goal_ratios(options: Mapping[str, Any]) -> dict[str, float]:
+    search = options.get("search")
+    goals = search.get("goals") if isinstance(search, Mapping) else None
+    return (
+        {str(name): float(ratio) for name, ratio in goals.items() if isinstance(ratio, int | float)}
+        if isinstance(goals, Mapping)
+        else {}
+    )
+
+
+def _list_latencies(results: Iterable[Result], method: str, *, imported: bool) -> Iterator[str]:
+    kind = find_one("nicbench.methods", Method, method)
+    if kind is not None and kind.times_one_way and not imported:
+        yield ONE_WAY
+    for result in results:
+        for name in _BASES:
+            value = result.values.get(name)
+            if isinstance(value, str):
+                yield value
+
+
+def _list_tools(options: Mapping[str, Any], results: Iterable[Result]) -> Iterator[str]:
+    workload = options.get("workload")
+    if isinstance(workload, Mapping) and isinstance(workload.get("kind"), str):
+        yield workload["kind"]
+    for result in results:
+        value = result.parameters.get("workload")
+        if isinstance(value, str):
+            yield value
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
 
 MOST_NAMED = 4
 Value = TypeVar("Value", bound=Hashable)
@@ -245,4 +444,4 @@ def list_names(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     if more > 0:
         return f"{', '.join(shown)} and {more} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return and_list(shown)

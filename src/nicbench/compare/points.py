@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from nicbench.core.forms import SCALES, Form, suitable_form, uncapitalise
 from nicbench.core.registry import find, find_one
 from nicbench.core.result import Result, ResultVerdict, Value, counted_number, name_of_test
 from nicbench.core.table import Column
+from nicbench.core.units import SCALES, Form, Quantity, suitable_form, uncapitalise
 from nicbench.methods.base import Method, main_values
-from nicbench.stats.numerals import Quantity
 from nicbench.stats.sample import known_numbers
 
 _NOT_OF_A_POINT: Final = frozenset({"run"})
@@ -133,7 +132,7 @@ class MainValue:
         return replace(self, quantity=replace(self.quantity, unit=SCALES[form].unit), form=form)
 
     def number_of(self, result: Result) -> float | None:
-        """Returns the number in the unit of ``quantity``: 0 if the DUT passes nothing, None if there is no number."""
+        """Returns the number in the unit of ``quantity``: 0 if the DUT passes nothing, None without a number."""
         number = comparable_number(self.value_in(result))
         return None if number is None else number / self.factor
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 
 class Frozen(BaseModel):
@@ -26,6 +28,11 @@ class Frozen(BaseModel):
         if unknown and self.model_config.get("extra") != "allow":
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
         return self.model_copy(update=changes)
+
+
+def optional(default: Any) -> Any:
+    """Returns the default of a field that is left out of JSON wherever it has this value."""
+    return Field(default=default, exclude_if=partial(operator.is_ if default is None else operator.eq, default))
 
 
 def why_of(details: Mapping[str, Any]) -> str:

@@ -79,7 +79,7 @@ class BondFlow(Frozen):
     """A connection, the jobs it belongs to, and the port it leaves by according to the driver's computation.
 
     ``jobs`` are numbers of the round's jobs, from 1: more than one where jobs share a connection, or where the mounts
-    of one client cannot be told apart. ``port`` is None where it cannot be computed, for the reason in ``why``.
+    of one client cannot be distinguished. ``port`` is ``None`` where it cannot be computed, for the reason in ``why``.
     """
 
     jobs: tuple[int, ...]
@@ -98,7 +98,7 @@ class PortBytes(Frozen):
 
 
 class BondObservation(Frozen):
-    """One bond in one round. ``confirmed``: whether the counters support the prediction; None: there is none.
+    """One bond in one round. ``confirmed``: whether the counters support the prediction; None without a prediction.
 
     ``why`` explains in words why the counters do not support it, or what else a reader should know.
     """

@@ -70,7 +70,7 @@ class BusyError(NotReadyError):
 
 
 class HostError(NicbenchError):
-    """A command on a host failed, or the host is no longer reachable."""
+    """A command on a host failed, or the host cannot be reached any more."""
 
     exit_status = 4
 

@@ -39,7 +39,7 @@ class UsedMachine(Frozen):
 
 
 class MachinesUsed(Frozen):
-    """The machines, by the hosts of the bench file; again where a run was resumed on others, as it was asked to."""
+    """The machines, by the hosts of the bench file; again where a run was resumed on other machines."""
 
     event: Literal["machines_used"] = "machines_used"
     machines: dict[str, UsedMachine]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 from nicbench.core.quantity import FrameBytes
 
 MINIMUM: Final = "minimum"
@@ -33,7 +33,9 @@ FrameSize = FrameBytes | MixName
 
 
 MOST_WEIGHT: Final = 65_536
-"""Of the weights of a mix together, without their common divisor: the engine keeps the order of so many frames."""
+"""The limit of the sum of a mix's weights without their common divisor: the engine stores the order of that many
+frames.
+"""
 
 
 class WeightedSize(Frozen):
@@ -116,7 +118,7 @@ class Mix(Frozen):
     sweep: SizeSweep | None = None
     mean_of_streams_bytes: float | None = None
     """The mean size of the streams, where each stream of a port has sizes of its own."""
-    mean_of_capture_bytes: float | None = Field(default=None, exclude_if=lambda mean: mean is None)
+    mean_of_capture_bytes: float | None = optional(None)
     """The mean size of the frames of a capture."""
 
     @property

@@ -27,8 +27,8 @@ def contradiction_in(counts: Mapping[str, int | None], *, into_sink: bool = Fals
     """Says in which way the counts of one stream, or of a whole trial, contradict themselves; None where they add up.
 
     A count that is unknown (None) contradicts nothing: such frames are among the others. Frames that go ``into_sink``
-    come to nothing that is counted: to early versions none of them was lost. Frames that are no load (pause frames) are
-    counted by what they hold, and two streams of them may be taken for one.
+    come to nothing that is counted: to early versions none of them was lost. Frames that are not load (pause frames)
+    are counted by what they hold, and two streams of them may be taken for one.
     """
     known = {name: count for name, count in counts.items() if count is not None}
     for name, count in known.items():

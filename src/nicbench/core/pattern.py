@@ -19,7 +19,7 @@ from nicbench.core.base import Frozen
 Way = tuple[int, int]
 
 MOST_STREAMS_AT_ONCE: Final = 64
-"""The engine sends at most so many streams at once, over all ways together."""
+"""The maximum number of streams that the engine sends at once, over all ways together."""
 
 
 class Pattern(StrEnum):
@@ -76,7 +76,7 @@ class WayLoad(Frozen):
     receive: int
     load_frames_per_s: float = Field(gt=0.0)
     frames: int | None = Field(default=None, ge=1)
-    """Exactly so many frames; without it the way ends with the trial."""
+    """The exact number of frames; without it the way ends with the trial."""
 
 
 class Ways(Frozen):
@@ -132,7 +132,7 @@ class Ways(Frozen):
 
 
 def per_port_of(senders: int) -> str:
-    """Returns what rates are of that each of so many sending ports had."""
+    """Returns the basis of rates that each of ``ports`` sending ports had, in words."""
     return "per port" if senders == 1 else f"per port of {senders} that send at once"
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from pydantic import Field
-
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 
 
 class Counts(Frozen):
     """Frames of one trial, in one stream or summed over streams. Each frame has one fate (protocol, "Meanings").
 
-    A count is None where the tester does not know it: it cannot tell such frames from others.
+    A count is ``None`` where the tester does not know it: it cannot tell such frames from others.
     """
 
     intended: int
@@ -32,7 +30,7 @@ class Counts(Frozen):
     """Missing frames in whose place one with a broken signature, between the same addresses, came: not lost either."""
     corrupted_unattributed: int | None = 0
     foreign: int | None = 0
-    misdirected: int | None = Field(default=None, exclude_if=lambda count: count is None)
+    misdirected: int | None = optional(None)
     """Frames of this trial at ports that are not their stream's; None where they are among the foreign ones."""
     stale: int | None = 0
     """Frames of earlier trials of this run."""
@@ -62,7 +60,7 @@ class Counts(Frozen):
 
     @classmethod
     def sum_of(cls, parts: Iterable[Counts]) -> Counts:
-        """Sums counts field by field; a field is None where one part is unknown, and zero for an empty iterable."""
+        """Sums counts field by field; a field is ``None`` where one part is unknown, and zero for an empty iterable."""
         rows = list(parts)
         return cls(**{name: sum_of_known(getattr(row, name) for row in rows) for name in cls.model_fields})
 
@@ -85,9 +83,9 @@ class TransmitGaps(Frozen):
     mean_ns: float
     maximum_ns: int
     histogram: str
-    lateness: TransmitGaps | None = Field(default=None, exclude_if=lambda known: known is None)
+    lateness: TransmitGaps | None = optional(None)
     """How late the frames of a capture with its own timing were sent, in nanoseconds."""
-    errors: TransmitGaps | None = Field(default=None, exclude_if=lambda known: known is None)
+    errors: TransmitGaps | None = optional(None)
     """By how much the gaps differ from those of the capture, in nanoseconds."""
 
 
@@ -102,7 +100,7 @@ class LearntFlows(Frozen):
     """The flows of which no frame came back, not even of the last and longest attempt."""
     frames_per_flow: int
     """The learning frames of each flow that were sent in all attempts together."""
-    unsent: int = Field(default=0, exclude_if=lambda flows: not flows)
+    unsent: int = optional(0)
     """The flows of which the tester sent no learning frame: whether they pass is not known."""
 
     def say(self, port_names: Sequence[str]) -> str:
@@ -330,7 +328,7 @@ class PortFrames(Frozen):
     offered_frames_per_s: float
     received_frames_per_s: float
     foreign_frames: int | None
-    misdirected_frames: int | None = Field(default=None, exclude_if=lambda count: count is None)
+    misdirected_frames: int | None = optional(None)
 
 
 class PortFigures(Frozen):

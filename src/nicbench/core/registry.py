@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import os
 import pkgutil
+import re
+from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
@@ -21,6 +24,7 @@ from pydantic import BaseModel
 from nicbench.core.errors import NicbenchError
 
 Base = TypeVar("Base")
+_KIND = re.compile(r'^    kind(?:: [^=\n]+)? = "([^"]+)"', re.MULTILINE)
 
 
 def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
@@ -30,18 +34,28 @@ def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
 
 
 def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
-    """Returns the plug-in of this kind, None where there is none; only its own file is imported if it is named so."""
-    place = _places(package, tuple(importlib.import_module(package).__path__)).get(kind.replace("-", "_"))
-    if place is not None:
+    """Returns the plug-in of this kind or None. Files that name the kind are imported first, and others only then."""
+    places = _places(package, tuple(importlib.import_module(package).__path__))
+    named = places.get(kind.replace("-", "_"))
+    for place in places.values() if named is None else (named,):
+        if named is None and f'"{kind}"' not in _source_of(place):
+            continue
         offered = _all_of(importlib.import_module(place), base)  # type: ignore[arg-type]  # a class can be hashed
         if kind in offered:
             return offered[kind]
     return find(package, base).get(kind)
 
 
-def names_of_files(package: str) -> list[str]:
-    """Returns the names of the files with plug-ins, sorted, without loading one: kinds, where each file has one."""
-    return sorted(_places(package, tuple(importlib.import_module(package).__path__)))
+def _source_of(place: str) -> str:
+    """Returns the text of a module without importing it."""
+    found = importlib.util.find_spec(place)
+    return "" if found is None or found.origin is None else Path(found.origin).read_text(encoding="utf-8")
+
+
+def list_kinds(package: str) -> list[str]:
+    """Returns the kinds of a package's plug-ins, sorted, as their files have them: none is loaded."""
+    places = _places(package, tuple(importlib.import_module(package).__path__))
+    return sorted(kind for place in places.values() for kind in _KIND.findall(_source_of(place)))
 
 
 @functools.cache

@@ -8,16 +8,96 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field, model_validator
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, optional
 from nicbench.core.identities import contradiction_in_values
-from nicbench.core.imported import ImportedRow, ImportOrigin
+from nicbench.core.judging import SampleKind, kind_of
 from nicbench.core.reading import PortFigures
 from nicbench.core.turn import DEFAULT, RunCounts
-from nicbench.core.verdict import SampleKind, kind_of
+
+# The origin of imported results and the values that their source printed: kept in summary.json beside the values.
+
+
+NOT_MEASURED: Final = "imported: not measured by nicbench"
+"""How imported results are marked wherever they are shown."""
+
+
+class PrintedValue(Frozen):
+    """A value as its source printed it, with a decimal point and without thousands separators, and its unit."""
+
+    text: str
+    unit: str | None = None
+
+
+class Erratum(Frozen):
+    """A printed value that is implausible. ``computed`` is what would be consistent; ``place`` is line:column.
+
+    ``computed`` is ``None`` where no consistent value can be computed: a negative latency is simply impossible. A value
+    that ``stands`` is possible by itself but contradicts other tables of its source: it is listed and marked, and used
+    as printed.
+    """
+
+    value: str
+    place: str
+    printed: str
+    computed: str | None
+    reason: str
+    stands: bool = optional(False)
+    """Written in summaries from format 1.4 on."""
+
+
+class ImportedRow(Frozen):
+    """The origin of one result: its line in the file, the printed values, and which of them are implausible."""
+
+    line: int
+    printed: dict[str, PrintedValue]
+    computed: tuple[str, ...] = ()
+    """Names of values that the source does not print, and that follow from values that it does print."""
+    errata: tuple[Erratum, ...] = ()
+
+
+class ImportedFile(Frozen):
+    """One of the source files of an import, kept unchanged in the run folder."""
+
+    file: str
+    sha256: str
+
+
+class ImportCheck(Frozen):
+    """One kind of consistency check on the printed figures of an import: ``what`` was compared, and how many times."""
+
+    what: str
+    comparisons: int
+
+
+class ImportOrigin(Frozen):
+    """The origin of an imported run: source and file. ``file`` lies unchanged in the run folder, as ``raw/NAME``."""
+
+    statement: str = NOT_MEASURED
+    source: str | None
+    year: int | None
+    device: str | None
+    method: str
+    format: str
+    file: str
+    sha256: str
+    rows: int
+    ignored_columns: tuple[str, ...] = ()
+    more_files: tuple[ImportedFile, ...] = optional(())
+    """All source files but the first, where there are several. Since format 1.4."""
+
+    checks: tuple[ImportCheck, ...] = optional(())
+    """The consistency checks that the printed figures underwent. Since format 1.5."""
+
+    @property
+    def named(self) -> str:
+        """Describes the source: "Vendor, performance report (2019)"."""
+        source = self.source or "a source that was not named"
+        return f"{source} ({self.year})" if self.year is not None else source
+
 
 # A measured rate: never a bare number, always with its interval and what limited it.
 
@@ -73,9 +153,9 @@ class Bounded(Frozen):
     ``lower`` is the highest load up to which every trial passed, ``upper`` the lowest load from which on none did;
     ``upper`` is ``None`` where the DUT passed the maximum load (then it has *at least* ``value``), ``lower`` and
     ``value`` are ``None`` where nothing passed (``reason_null`` says so). Where trials of the same load disagreed,
-    ``some`` is the highest load that passed at all, and ``half`` the load that half of the trials passed; both are None
-    where every trial up to ``value`` passed and none above it. A bare value, without bounds and limit, was measured by
-    others, and its source does not state its precision.
+    ``some`` is the highest load that passed at all, and ``half`` the load that half of the trials passed; both are
+    ``None`` where every trial up to ``value`` passed and none above it. A bare value, without bounds and limit, was
+    measured by others, and its source does not state its precision.
     """
 
     value: float | None
@@ -84,13 +164,13 @@ class Bounded(Frozen):
     limited_by: LimitedBy | None = None
     n: int | None = None
     reason_null: str | None = None
-    some: float | None = Field(default=None, exclude_if=lambda known: known is None)
-    half: float | None = Field(default=None, exclude_if=lambda known: known is None)
-    shared_core: bool = Field(default=False, exclude_if=lambda is_set: not is_set)
+    some: float | None = optional(None)
+    half: float | None = optional(None)
+    shared_core: bool = optional(False)
     """Whether other programs used the DUT's core in the trials that disagreed. The last five are since format 1.7."""
-    loss_floor: LossFloor | None = Field(default=None, exclude_if=lambda known: known is None)
+    loss_floor: LossFloor | None = optional(None)
     """The loss at any load, where there is one: ``value`` is then the load at which half of the trials lose nothing."""
-    queue: Queue | None = Field(default=None, exclude_if=lambda known: known is None)
+    queue: Queue | None = optional(None)
     """The queue that was filled at loads above ``value``, which passed a trial without loss all the same."""
 
     @property
@@ -132,7 +212,7 @@ class Bounded(Frozen):
 class FoundInterval(Frozen):
     """A bootstrap interval over all runs, outliers included.
 
-    ``notes`` say why there is no interval, or what makes it less reliable.
+    ``notes`` say why the interval is missing, or what makes it less reliable.
     """
 
     lower: float | None = None
@@ -152,7 +232,7 @@ class OutlierRun(Frozen):
 
 
 class RunStatistics(Frozen):
-    """Statistics of the ``n`` runs that have the value. What cannot be said of so few runs is None.
+    """Statistics of the ``n`` runs that have the value. Statistics that need more runs are ``None``.
 
     ``sample_standard_deviation`` divides by n - 1 (the runs are a sample), ``population_standard_deviation`` by n (the
     runs are the whole population); ``coefficient_of_variation`` is the former over the absolute mean.
@@ -210,9 +290,9 @@ class Spread(Frozen):
     at_least: bool = False
     limited_by: LimitedBy | None = None
     """What limited a rate, where that is the same in all runs."""
-    of_mean: MeanInterval | None = Field(default=None, exclude_if=lambda found: found is None)
+    of_mean: MeanInterval | None = optional(None)
     """The interval of the mean of a main value, where runs are repeated until it is narrow. Since format 1.4."""
-    statistics: RunStatistics | None = Field(default=None, exclude_if=lambda found: found is None)
+    statistics: RunStatistics | None = optional(None)
     """The statistics of a main value. Since format 1.5."""
 
     @classmethod
@@ -304,37 +384,37 @@ class Result(Frozen):
     """One row: one test, one configuration, one set of parameters. Names in ``values`` carry their unit."""
 
     id: str
-    test: str | None = Field(default=None, exclude_if=lambda found: found is None)
+    test: str | None = optional(None)
     """The test's name in the bench file; not written before format 1.2."""
     method: str
     configuration: str = DEFAULT
-    run: int | None = Field(default=None, exclude_if=lambda run: run is None)
+    run: int | None = optional(None)
     """The number of the run of the configuration, from 1.
 
     None for a result over all runs. Not written before format 1.2.
     """
-    warm_up: bool = Field(default=False, exclude_if=lambda warm_up: not warm_up)
+    warm_up: bool = optional(False)
     """Whether the result is of a warm-up run, which is shown and enters no conclusion. Since format 1.4."""
     scope: str = "default"
     parameters: dict[str, Any]
     values: dict[str, Value]
     verdict: ResultVerdict = ResultVerdict.VALID
-    disturbed_runs: int = Field(default=0, exclude_if=lambda runs: runs == 0)
+    disturbed_runs: int = optional(0)
     """How many runs are disturbed, in a result over several; its verdict may be a worse one. Since format 1.6."""
-    contradicted_by: tuple[str, ...] = Field(default=(), exclude_if=lambda trials: not trials)
+    contradicted_by: tuple[str, ...] = optional(())
     """The later trials that contradict it, where they alone are why it is disturbed. Since format 1.7."""
     disturbances: tuple[str, ...] = ()
     extrapolated: tuple[str, ...] = Field(default=(), exclude=True)
     """Of format 1.6: the names of estimated values that no trial came near. It is read, and not written."""
     trials: tuple[str, ...] = ()
-    near_tester_limit: tuple[NearLimit, ...] | None = Field(default=None, exclude_if=lambda found: found is None)
+    near_tester_limit: tuple[NearLimit, ...] | None = optional(None)
     """The values close to the tester's own limit.
 
     Always written since format 1.1; None, and not written, in a result of format 1.0.
     """
-    by_port: PortFigures | None = Field(default=None, exclude_if=lambda found: found is None)
+    by_port: PortFigures | None = optional(None)
     """The figures of each port, each way, and in total, where several ways between ports carried traffic at once."""
-    imported: ImportedRow | None = Field(default=None, exclude_if=lambda found: found is None)
+    imported: ImportedRow | None = optional(None)
     """The origin of a result that was not measured by nicbench. Since format 1.3."""
 
     @model_validator(mode="after")
@@ -380,13 +460,13 @@ class Summary(Frozen):
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)
-    configurations: tuple[str, ...] = Field(default=(), exclude_if=lambda names: names == ())
+    configurations: tuple[str, ...] = optional(())
     """The names of the compared configurations, in the order of the bench file."""
-    over_runs: tuple[Result, ...] = Field(default=(), exclude_if=lambda results: results == ())
+    over_runs: tuple[Result, ...] = optional(())
     """Each point over all runs, numbers as median and range, where each configuration has several runs."""
-    imported: ImportOrigin | None = Field(default=None, exclude_if=lambda found: found is None)
+    imported: ImportOrigin | None = optional(None)
     """The source of results that were not measured by nicbench. Since format 1.3."""
-    runs: RunCounts | None = Field(default=None, exclude_if=lambda found: found is None)
+    runs: RunCounts | None = optional(None)
     """The numbers of runs, where there are warm-up runs or the number of runs is not fixed. Since format 1.4."""
 
     @property

@@ -2,18 +2,200 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Choice, Frozen, optional
 from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
 from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
-from nicbench.core.cpus import RanOn
-from nicbench.core.frames import FrameFigures, FramesSpec
+from nicbench.core.judging import Sample
+from nicbench.core.machine import RanOn
 from nicbench.core.reading import PathChanges
-from nicbench.core.sender import SenderTrace
-from nicbench.core.verdict import Sample
+
+# The sender of a TCP stream over time, by its own kernel: what it delivered, what of that was marked, its window.
+#
+# Source: ``tcp_info`` of Linux (include/uapi/linux/tcp.h), as ``ss -ti`` prints it.
+
+
+class SenderLook(Frozen):
+    """The counts of a connection at one time, since it began; None where the kernel or ``ss`` does not tell."""
+
+    at_s: float
+    """Seconds since the clients of the round began."""
+    acked_bytes: int
+    """Payload that the receiver acknowledged."""
+    delivered: int | None = None
+    """Segments that arrived."""
+    delivered_marked: int | None = None
+    """Those of them whose acknowledgement reported a mark. A receiver of RFC 3168 repeats it until the sender answers,
+    one of DCTCP (RFC 8257) does not.
+    """
+    resent: int = 0
+    """Segments that were sent again."""
+    round_trip_ns: float | None = None
+    """The smoothed round-trip time."""
+    window: int | None = None
+    """The congestion window in segments."""
+
+
+class SenderTrace(Frozen):
+    """The connection of a job. ``job`` counts from 1; ``ecn`` is whether both ends agreed on ECN; None is unknown."""
+
+    job: int
+    congestion_control: str | None = None
+    ecn: bool | None = None
+    looks: tuple[SenderLook, ...] = ()
+
+
+# Media frames as files: the request to a process that writes or reads them, and its figures (protocol/frames.md).
+
+
+FramesTask = Literal["prepare", "write", "read"]
+"""The task of a process; ``prepare`` writes the files that are read later, as fast as possible."""
+
+
+class FramesSpec(Frozen):
+    """The fields of ``configure`` of the protocol in protocol/frames.md; None leaves a field to the program's default.
+
+    ``directory`` is a path on the host where the process runs.
+    """
+
+    task: FramesTask
+    directory: str
+    profile: str | None = None
+    frame_bytes: int | None = None
+    header_bytes: int | None = None
+    frames: int | None = None
+    after_s: float = 0.0
+    """How long the process waits, once everything is ready, before its first frame."""
+    warm_up_s: float = 0.0
+    frames_per_s: float | None = None
+    read_ahead_frames: int = 1
+    order: Literal["forward", "reverse", "random"] = "forward"
+    seed: int = 1
+    threads: int = 1
+    engine: Literal["auto", "sync", "io_uring", "threads"] = "auto"
+    depth: int = 4
+    request_bytes: int = 1_048_576
+    """Bytes of one read or write call; 0 means a whole frame at once."""
+    direct: bool = False
+    sync: Literal["none", "frame", "end"] = "none"
+    streamed: bool = False
+    pattern: str | None = None
+    first: int | None = None
+    existing: bool = False
+    content: Literal["unique", "stamped", "same"] = "unique"
+    verify: Literal["none", "blocks", "full"] = "blocks"
+    repeat: bool = False
+    samples: bool = False
+    """Whether the times of every single frame are kept."""
+
+
+class FrameTimes(Frozen):
+    """One component of the time that each frame took. ``histogram`` is HdrHistogram V2 in base64, in nanoseconds."""
+
+    count: int
+    minimum_ns: int
+    mean_ns: float
+    maximum_ns: int
+    histogram: str
+
+
+class FrameInterval(Frozen):
+    """Figures of an interval, in nanoseconds since the first frame was due; ``dropped`` is ``None`` without a limit."""
+
+    from_ns: int
+    interval_ns: int
+    frames: int
+    bytes: int
+    dropped: int | None = None
+
+
+class FrameFigures(Frozen):
+    """What one process reported of its measurement, without the warm-up.
+
+    ``due_frames`` is the number of frames that were due during the measurement, ``dropped_frames`` the number of those
+    that were completed too late; None where the process ran without a limit. ``lateness`` is 0 for frames on time.
+    """
+
+    engine: str
+    measured_ns: int
+    frames: int
+    bytes: int
+    frames_per_s: float
+    bytes_per_s: float
+    dropped_frames: int | None = None
+    due_frames: int | None = None
+    open: FrameTimes | None = None
+    io: FrameTimes | None = None
+    sync: FrameTimes | None = None
+    close: FrameTimes | None = None
+    completion: FrameTimes | None = None
+    """The time for open, I/O, sync and close together."""
+    lateness: FrameTimes | None = None
+    cpu_ns: int | None = None
+    """CPU time of the process and its kernel workers, over all ``all_frames`` frames."""
+    all_frames: int | None = None
+    sync_at_end_ns: int | None = None
+    intervals: tuple[FrameInterval, ...] = ()
+
+
+# Where workloads run: ports of hosts by their addresses, and folders of the measured host that clients mount.
+
+
+class EndpointFacts(Frozen):
+    """Facts about an endpoint. ``port`` is the server port that a client is connected to; None for a server.
+
+    Speeds are in bits per second. ``machine`` names the computer: two endpoints in namespaces of one machine share its
+    CPUs. ``card`` tells ports of one adapter from those of another (the PCI device without its function); None where
+    there is not a card. ``bond_links`` is the number of links of the endpoint's bond, where nicbench made one.
+    """
+
+    name: str
+    host: str
+    machine: str
+    address: str
+    device: str | None = None
+    port: str | None = None
+    link_bits_per_s: float | None = None
+    card: str | None = None
+    numa_node: int | None = None
+    bond_links: int | None = optional(None)
+    bucket_bytes: int | None = optional(None)
+    """What a token bucket on the link lets pass at once, where nicbench holds the link to its rate by one."""
+
+
+# A share: a folder of the measured host that a client has mounted, and by which kind of server.
+
+
+MOUNTS: Final = "/run/nicbench-mounts-"
+"""Prefix of the path of every mount that nicbench makes on a client."""
+
+
+class ShareChoice(Choice):
+    """The choice of a file server: ``share: sftp``, or ``share: {kind: sftp, ...}`` with options of its plug-in."""
+
+    plugins: ClassVar[str] = "nicbench.testbed.shares"
+
+
+class Mount(Frozen):
+    """Share number ``share`` (from 1) of the measured host, mounted on the host of the client ``endpoint``.
+
+    ``directory`` is the mount point on that client's host. ``server_port`` names the measured port through which the
+    share is reached, at ``address`` and the TCP port ``tcp_port``. Each mount has connections of its own, except with
+    the kernel's NFS. ``survives_restart``: the mount works again after its server has been restarted.
+    """
+
+    share: int
+    kind: str
+    endpoint: str
+    directory: str
+    server_port: str
+    address: str
+    tcp_port: int
+    survives_restart: bool = False
+
 
 Transport = Literal["tcp", "udp", "rdma"]
 Direction = Literal["forward", "reverse", "both"]
@@ -24,10 +206,6 @@ one host (no server); files of media frames in a directory of the client, whoeve
 nicbench); TCP connections by the clock.
 """
 Basis = Literal["one way", "half round trip", "round trip"]
-
-
-def _is_unknown(value: object) -> bool:
-    return value is None
 
 
 class Placement(Frozen):
@@ -65,9 +243,9 @@ class JobSpec(Frozen):
     """The path of a file on the sender; None: the source is memory."""
     sink_file: str | None = None
     """The path of a file on the receiver; None: the sink is memory."""
-    frames: FramesSpec | None = Field(default=None, exclude_if=lambda asked: asked is None)
+    frames: FramesSpec | None = optional(None)
     """The parameters of the operation ``frames``."""
-    connections: ConnectionsSpec | None = Field(default=None, exclude_if=lambda asked: asked is None)
+    connections: ConnectionsSpec | None = optional(None)
     """The parameters of the operation ``connections``."""
 
 
@@ -76,7 +254,7 @@ class Job(Frozen):
 
     ``client`` and ``server`` are names of endpoints (ports); a ``memory`` workload has no server. ``port`` is the first
     TCP or UDP port that the job may use, of ``ports_per_job`` (workloads/base.py). ``role`` says whether the job is
-    measured as the load, is a probe beside the load, or only keeps the memory busy.
+    measured as the load, is a probe next to the load, or only keeps the memory busy.
     """
 
     workload: str
@@ -89,9 +267,9 @@ class Job(Frozen):
     """The options of the workload, as given in the bench file."""
     client_placement: Placement = Placement()
     server_placement: Placement = Placement()
-    label: str | None = Field(default=None, exclude_if=lambda label: label is None)
+    label: str | None = optional(None)
     """The job's label among others of the same client ("instance 3")."""
-    begins_after_s: float = Field(default=0.0, exclude_if=lambda after: after == 0.0)
+    begins_after_s: float = optional(0.0)
     """The time from the beginning of the round's clients until this one begins."""
 
 
@@ -119,13 +297,13 @@ class RoundRequest(Frozen):
     """The expected duration of the round."""
     timeout_s: float = 30.0
     warm_up: bool = False
-    before: tuple[HostCommand | RestartServers, ...] = Field(default=(), exclude_if=lambda commands: commands == ())
+    before: tuple[HostCommand | RestartServers, ...] = optional(())
     """The actions before the jobs, one after another, while the machines are not monitored yet."""
-    pause_s: float = Field(default=0.0, exclude_if=lambda pause: pause == 0.0)
+    pause_s: float = optional(0.0)
     """The pause between the actions before the jobs and the jobs."""
-    failure: LinkFailure | None = Field(default=None, exclude_if=lambda failure: failure is None)
+    failure: LinkFailure | None = optional(None)
     """A link to take down on purpose during the round."""
-    looks_at_senders: bool = Field(default=False, exclude_if=lambda looks: not looks)
+    looks_at_senders: bool = optional(False)
     """Whether the connections of clients are looked at while they run (``Round.senders``)."""
 
 
@@ -179,7 +357,7 @@ class StreamFigures(Frozen):
     sent_bits_per_s: float | None = None
     received_bits_per_s: float | None = None
     retransmissions: int | None = None
-    round_trip: RoundTrip | None = Field(default=None, exclude_if=_is_unknown)
+    round_trip: RoundTrip | None = optional(None)
 
 
 class Flow(Frozen):
@@ -236,43 +414,43 @@ class Figures(Frozen):
     latency: RequestLatency | None = None
     memory_bytes_per_s: float | None = None
     """The memory bandwidth of a memory workload (STREAM's triad)."""
-    frames: FrameFigures | None = Field(default=None, exclude_if=lambda found: found is None)
-    connections: ConnectionFigures | None = Field(default=None, exclude_if=_is_unknown)
+    frames: FrameFigures | None = optional(None)
+    connections: ConnectionFigures | None = optional(None)
     client_cpu_share: float | None = None
     """The CPU use reported by the tool, as a share of one CPU: 1.0 is one CPU busy all the time."""
     server_cpu_share: float | None = None
-    client_machine_cpu_share: float | None = Field(default=None, exclude_if=_is_unknown)
+    client_machine_cpu_share: float | None = optional(None)
     """The share 0..1 of all CPUs of the client's machine that was busy, with whatever, by the tool's own look."""
-    server_machine_cpu_share: float | None = Field(default=None, exclude_if=_is_unknown)
-    client_service_demand_ns_per_byte: float | None = Field(default=None, exclude_if=_is_unknown)
+    server_machine_cpu_share: float | None = optional(None)
+    client_service_demand_ns_per_byte: float | None = optional(None)
     """The busy time of all CPUs of the client's machine over the bytes moved, as the tool reported it."""
-    server_service_demand_ns_per_byte: float | None = Field(default=None, exclude_if=_is_unknown)
+    server_service_demand_ns_per_byte: float | None = optional(None)
     congestion_control: str | None = None
     """The congestion control that the tool read back from the connection."""
     mss_bytes: int | None = None
-    path_mtu_bytes: int | None = Field(default=None, exclude_if=_is_unknown)
+    path_mtu_bytes: int | None = optional(None)
     """The path MTU that the sender's kernel had found for the first connection."""
     notes: tuple[str, ...] = ()
 
 
 class JobOutcome(Frozen):
-    """The outcome of a job: its figures, or why there are none. Files are paths in the run folder."""
+    """The outcome of a job: its figures, or why it has no figures. Files are paths in the run folder."""
 
     figures: Figures | None = None
     failure: str | None = None
     """The failure in words, with exit status and the tool's last words; None where there are figures."""
     repeatable: bool = True
     """Whether a repeat might help; false where the tool is missing or cannot do what was asked."""
-    ends_run: bool = Field(default=False, exclude_if=lambda ends: not ends)
+    ends_run: bool = optional(False)
     """Whether every later round would fail in the same way: the disk is full, or the directory is gone."""
     version: str | None = None
     server_version: str | None = None
     client_command: tuple[str, ...] = ()
     server_command: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: notes == ())
+    notes: tuple[str, ...] = optional(())
     """Which of the files that the job left on its host could not be kept, and why."""
-    file_system: str | None = Field(default=None, exclude_if=lambda name: name is None)
+    file_system: str | None = optional(None)
     """The file system of the directory of a job of frames, as its client has it mounted: type and source."""
     server_ran_on: RanOn | None = None
     """Where the server process ran, read while it worked; None where no placement was requested."""
@@ -303,7 +481,7 @@ class MachineCpu(Frozen):
     """How busy a machine was during a round, as shares 0..1 of all its CPUs; None is unknown.
 
     ``minimum`` and ``maximum`` are over the monitor's intervals, ``busiest_core`` is the mean of the busiest CPU.
-    ``own``, ``kernel``, ``nicbench``, ``strangers`` and ``idle`` are told apart by processes (docs/verdicts.md).
+    ``own``, ``kernel``, ``nicbench``, ``strangers`` and ``idle`` are distinguished by processes (docs/verdicts.md).
     """
 
     machine: str
@@ -320,20 +498,20 @@ class MachineCpu(Frozen):
     """The share of all CPUs that the monitor itself used."""
     controller: float | None = None
     """The share of all CPUs that nicbench's other processes used."""
-    counted_s: float | None = Field(default=None, exclude_if=_is_unknown)
+    counted_s: float | None = optional(None)
     """The time over which processes were counted, a little longer than the clients ran."""
-    own: float | None = Field(default=None, exclude_if=_is_unknown)
+    own: float | None = optional(None)
     """The share that the programs of the test used: clients, servers, and what these started."""
-    kernel: float | None = Field(default=None, exclude_if=_is_unknown)
+    kernel: float | None = optional(None)
     """The share of interrupts and of the kernel's threads, which work for the test."""
-    nicbench: float | None = Field(default=None, exclude_if=_is_unknown)
+    nicbench: float | None = optional(None)
     """The share of nicbench itself: controller, monitor, and what carries commands to the machine."""
-    strangers: float | None = Field(default=None, exclude_if=_is_unknown)
+    strangers: float | None = optional(None)
     """The share of all other programs."""
-    idle: float | None = Field(default=None, exclude_if=_is_unknown)
-    pressure: float | None = Field(default=None, exclude_if=_is_unknown)
+    idle: float | None = optional(None)
+    pressure: float | None = optional(None)
     """The share of the round's time in which some task was ready and waited for a CPU (/proc/pressure)."""
-    processes: tuple[ProcessShare, ...] = Field(default=(), exclude_if=lambda rows: rows == ())
+    processes: tuple[ProcessShare, ...] = optional(())
     """The ten greatest shares, the greatest first."""
 
     @property
@@ -361,13 +539,13 @@ class Round(Sample):
     """By endpoint, what its interface counted over the round (bytes, packets, drops; PFC and ECN where available)."""
     bonds: tuple[BondObservation, ...] = ()
     """Every bond under an interface of the test: which connection used which port."""
-    environments: tuple[ToolEnvironment, ...] = Field(default=(), exclude_if=lambda known: known == ())
+    environments: tuple[ToolEnvironment, ...] = optional(())
     """The environments of its tools, by tool and host."""
-    failure: LinkFailureOutcome | None = Field(default=None, exclude_if=lambda failure: failure is None)
+    failure: LinkFailureOutcome | None = optional(None)
     """The outcome of the link failure that the test asked for."""
-    changes: PathChanges | None = Field(default=None, exclude_if=lambda seen: seen is None)
+    changes: PathChanges | None = optional(None)
     """What others changed on the path meanwhile; None where nobody watched."""
-    senders: tuple[SenderTrace, ...] = Field(default=(), exclude_if=lambda traces: traces == ())
+    senders: tuple[SenderTrace, ...] = optional(())
     """The connections of clients over time, where the request asked for them."""
 
     @property

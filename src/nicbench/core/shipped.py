@@ -1,4 +1,4 @@
-"""What comes with the program besides its modules: the examples and the list of Debian packages.
+"""Files that come with the program in addition to its modules: the examples and the list of Debian packages.
 
 In a clone they stand at its root; a wheel has them inside the package (``force-include`` in pyproject.toml).
 """

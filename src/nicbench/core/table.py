@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.forms import Form, contradiction, default_form, default_unit
-from nicbench.core.units import format_digits
+from nicbench.core.units import Form, contradiction, default_form, default_unit, format_digits
 
 Aspect = Literal["value", "rate", "exact", "span", "interval", "limit"]
 """What a cell shows of a value with bounds (``Bounded``): the value, with a sign before one that may be higher; the
-rate as a search found it, in words ("line rate, 14.88", "< 0.2", or why there is none); the value where it cannot
+rate as a search found it, in words ("line rate, 14.88", "< 0.2", or why it is missing); the value where it cannot
 exceed the line rate; the value between its bounds ("0.39 .. 0.40"); the interval that contains it; what limited it.
 """
 
@@ -32,7 +31,7 @@ class Column(Frozen):
     unit: str | None = None
     form: Form = "number"
     name: str | None = None
-    """The column's name where it appears outside of its table; ``head`` where it is None."""
+    """The column's name where it appears outside of its table; ``head`` where it is ``None``."""
     group: str | None = None
     """A heading above this one, shared with the neighbouring columns of the same group."""
     aspect: Aspect = "value"
@@ -138,7 +137,8 @@ class Narrowing(Frozen):
 class Goal(Frozen):
     """A goal of a search, and the name of the value that holds the highest rate that met it.
 
-    ``share`` names the value with that rate as a share of the line rate; ``loss_ratio`` is None where it is unknown.
+    ``share`` names the value with that rate as a share of the line rate; ``loss_ratio`` is ``None`` where it is
+    unknown.
     """
 
     value: str
@@ -221,7 +221,7 @@ class ResultTable(Frozen):
     ``overview`` has the columns of the summary table with a row for each frame size that ends a run on the terminal,
     joined with those of other tests; of several loads it shows the highest.
 
-    ``editors``: its results are instances against a target, over numbers of instances and runs (stats/frames_runs.py),
+    ``editors``: its results are instances against a target, over numbers of instances and runs (stats/frames.py),
     which the report sums up beforehand (report/editors); the table itself has the details.
     """
 

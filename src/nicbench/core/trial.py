@@ -7,15 +7,13 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from nicbench.core.base import Frozen
-from nicbench.core.clocks.clock_mapping import ClockMapping
-from nicbench.core.dut_work import DutWork
+from nicbench.core.base import Frozen, optional
+from nicbench.core.clocks import ClockMapping
 from nicbench.core.frame_size import Mix, Size
-from nicbench.core.headers.multicast import Groups
-from nicbench.core.headers.pause import Codepoint, Pausing
+from nicbench.core.headers import Codepoint, Groups, Pausing
+from nicbench.core.judging import Sample
+from nicbench.core.machine import DutWork, PowerOver, QueueReading
 from nicbench.core.pattern import WayLoad
-from nicbench.core.power import PowerOver
-from nicbench.core.queues import QueueReading
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -36,7 +34,6 @@ from nicbench.core.reading import (
     Variation,
 )
 from nicbench.core.traffic import MacTable, Replay, StreamLoad
-from nicbench.core.verdict import Sample
 
 CALIBRATION: Final = "calibration"
 """The name of the stage that measures the tester by itself, which its trials have in place of a test's name."""
@@ -62,6 +59,10 @@ class Purpose(StrEnum):
     POWER = "power"  # what they draw at a given load
     SPREAD = "spread"  # what each receive queue and core gets at a given load
     SERVED = "served"  # what a client of `nicbench serve` had sent
+
+
+OF_THE_TESTER: Final = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+"""The trials of the tester by itself, in which no frame passes the DUT."""
 
 
 class Phase(Frozen):
@@ -97,26 +98,26 @@ class TrialRequest(Frozen):
     """The exact number of frames of each load (``core/pattern.py``); the transmission ends with the last of them."""
     phases: tuple[Phase, ...] = ()
     """Consecutive loads in one transmission; ``load_frames_per_s`` is the first one's, ``duration_s`` the sum."""
-    streams: tuple[StreamLoad, ...] = Field(default=(), exclude_if=lambda loads: not loads)
+    streams: tuple[StreamLoad, ...] = optional(())
     """Loads of single streams, the others send nothing; ``load_frames_per_s`` is their sum. Empty: as in traffic."""
-    macs: MacTable | None = Field(default=None, exclude_if=lambda macs: macs is None)
+    macs: MacTable | None = optional(None)
     """MAC addresses to learn and to find again in place of the traffic's streams; the load is that of the latter."""
-    replay: Replay | None = Field(default=None, exclude_if=lambda replay: replay is None)
+    replay: Replay | None = optional(None)
     """Captures in place of the traffic's streams; ``duration_s`` is the most that they may take."""
-    groups: Groups | None = Field(default=None, exclude_if=lambda groups: groups is None)
+    groups: Groups | None = optional(None)
     """Groups, or all stations, to which the first port sends the load in place of the traffic's streams."""
-    codepoint: Codepoint | None = Field(default=None, exclude_if=lambda codepoint: codepoint is None)
+    codepoint: Codepoint | None = optional(None)
     """The ECN codepoint of every frame in place of the traffic's; traffic classes are then counted as they arrive."""
-    pausing: Pausing | None = Field(default=None, exclude_if=lambda pausing: pausing is None)
+    pausing: Pausing | None = optional(None)
     """Pause frames of the port that receives the load, and which of the DUT's are counted at the one that sends."""
-    ways: tuple[WayLoad, ...] = Field(default=(), exclude_if=lambda ways: not ways)
+    ways: tuple[WayLoad, ...] = optional(())
     """Loads of single ways, the others send nothing; ``load_frames_per_s`` is that of the busiest port."""
     interruption: Interruption | None = None
     """A command to run on the DUT during the transmission."""
-    adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)
+    adjusts: bool = optional(False)
     """Whether the method corrects for what others took of the DUT's core."""
     sent_share: float = Field(default=1.0, gt=0.0, le=1.0, exclude_if=lambda share: share == 1.0)
-    """The share of any load that the tester is known to send: what it falls short by is no disturbance."""
+    """The share of any load that the tester is known to send: the rest does not count as a disturbance."""
 
     @property
     def sent_frames_per_s(self) -> float | None:
@@ -125,7 +126,7 @@ class TrialRequest(Frozen):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it offers the traffic as it is: one load of all its streams, and nothing in their place or beside."""
+        """Whether it offers unchanged traffic: one load of all its streams, with nothing in their place or added."""
         others = (self.phases, self.streams, self.ways)
         instead = (self.macs, self.replay, self.groups, self.codepoint, self.pausing)
         return not any(others) and all(each is None for each in instead)
@@ -174,10 +175,10 @@ class Latency(Frozen):
 
 
 class Looks(Frozen):
-    """Samples of the speed of one core over a trial, in slots of equal length; ``stats/looks.py`` decodes them.
+    """Samples of the speed of one core over a trial, in slots of equal length; ``stats/cpu.py`` decodes them.
 
     ``begins_ns`` counts from the moment when the first frame was due. ``shares`` has a byte for each slot, zlib in
-    base64: the core's speed in hundredths of its best, rounded down, and 0 where there is no sample.
+    base64: the core's speed in hundredths of its best, rounded down, and 0 without a sample.
     """
 
     begins_ns: int
@@ -249,7 +250,7 @@ class Health(Frozen):
     """How often a transmit queue was full, as the generator reports it: frames were then sent late."""
     overtime_ns: int | None = None
     """How much longer than requested the generator took to send; negative where it took less."""
-    time_uncertainty_ns: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    time_uncertainty_ns: int | None = optional(None)
     """How exactly that is known."""
 
     @property
@@ -291,7 +292,7 @@ class StreamReading(Frozen):
     """The number of the phase, from 1, where the transmission has several: each phase is a stream of its own."""
     groups: tuple[FlowGroup, ...] = ()
     flows: Flows | None = None
-    traffic_classes: TrafficClasses | None = Field(default=None, exclude_if=lambda classes: classes is None)
+    traffic_classes: TrafficClasses | None = optional(None)
     """None where they were not asked for."""
 
 
@@ -302,7 +303,7 @@ class PortReading(Frozen):
     arrived: int | None = None
     """Every frame that came by the end of the drain: each is in one count of a stream or of the port."""
     foreign: int | None = None
-    misdirected: int | None = Field(default=None, exclude_if=lambda count: count is None)
+    misdirected: int | None = optional(None)
     """Frames of streams that do not end here; None where they are among the foreign ones."""
     stale: int | None = None
     corrupted_unattributed: int | None = None
@@ -325,7 +326,7 @@ class LossPlace(Frozen):
     frames: int
     stage: int = 0
     unsent: bool = False
-    by_tester: bool = Field(default=False, exclude_if=lambda is_set: not is_set)
+    by_tester: bool = optional(False)
 
 
 class LossBeside(Frozen):
@@ -352,23 +353,25 @@ class Reading(Frozen):
     """What the tester read in one trial, before the verdict. ``counts`` sums all streams and ports.
 
     ``transmit_ns`` ends when the last frame had left its port, as far as ports report it; ``sending_ns`` ends when the
-    last frame was handed over; by then ``sent_while_sending`` frames had left. Both are None in journals from before
-    they were measured.
+    last frame was handed over; by then ``sent_while_sending`` frames had left. Both are ``None`` in journals from
+    before they were measured.
     """
 
     transmit_ns: int
     sending_ns: int | None = None
     sent_while_sending: int | None = None
-    drain_s: float | None = Field(default=None, exclude_if=lambda drain_s: drain_s is None)
+    drain_s: float | None = optional(None)
     """The time that frames had to arrive after the transmission, where it was longer than what was asked for."""
-    learning: tuple[LearntFlows, ...] = Field(default=(), exclude_if=lambda learnt: not learnt)
+    learning: tuple[LearntFlows, ...] = optional(())
     """What came back of every stream's flows before the trial, when the DUT was taught them last."""
     counts: Counts
-    uncounted: Uncounted | None = Field(default=None, exclude_if=lambda frames: frames is None)
-    """What was sent beside the streams; None where every frame is of a stream."""
+    uncounted: Uncounted | None = optional(None)
+    """The frames that were sent in addition to the streams; None where every frame belongs to a stream."""
     streams: tuple[StreamReading, ...]
-    beside: tuple[StreamReading, ...] = Field(default=(), exclude_if=lambda streams: not streams)
-    """Streams that are no load and in no count: reports of membership, and copies at ports that should get none."""
+    beside: tuple[StreamReading, ...] = optional(())
+    """Streams that are not load, and that no count includes: reports of membership, and copies at ports that should get
+    none.
+    """
     ports: tuple[PortReading, ...]
     latency: Latency | None
     health: Health
@@ -384,16 +387,16 @@ class Reading(Frozen):
     """The share of the trial's time in which a DUT that is nicbench's own process was ready to run but did not run."""
     dut_queues: tuple[tuple[int, ...], ...] = ()
     """Frames that the DUT received, by port and queue; empty where it has one queue, or counts none."""
-    queues: QueueReading | None = Field(default=None, exclude_if=lambda queues: queues is None)
+    queues: QueueReading | None = optional(None)
     """What receive queues and cores got; None where no method asked for it."""
     interrupted: InterruptionTimes | None = None
     machine: MachineHealth | None = None
     """The hardware health of the hosts; None where it was not read."""
-    clocks: ClockMapping | None = Field(default=None, exclude_if=lambda mapping: mapping is None)
+    clocks: ClockMapping | None = optional(None)
     """Of a tester on two machines: how their clocks were mapped; None where they have one, or it was not possible."""
-    changes: PathChanges | None = Field(default=None, exclude_if=lambda seen: seen is None)
+    changes: PathChanges | None = optional(None)
     """What others changed on the path meanwhile; None where nobody watched."""
-    power: tuple[PowerOver, ...] = Field(default=(), exclude_if=lambda power: not power)
+    power: tuple[PowerOver, ...] = optional(())
     """What each meter said of the time in which frames passed; empty where no method asked for it."""
 
     @property
@@ -421,7 +424,7 @@ class Trial(Sample):
 
     @property
     def sent_frames_per_s(self) -> float | None:
-        """The load as it was sent: the one asked for, by what was offered of it in the time that this took."""
+        """The load that was sent: the requested load, by the share of it that was offered in the time taken."""
         asked, counts = self.request.load_frames_per_s, self.reading.counts
         if asked is None or not counts.intended:
             return None

@@ -20,7 +20,7 @@ class Runs(Frozen):
     """The number of runs of each configuration: ``warm_up`` uncounted ones, then ``at_least`` to ``at_most``.
 
     With ``until_ratio``, complete passes over all configurations are repeated until the confidence interval of the mean
-    of every main value is no wider than this share of the mean. It is the full width, as in netperf's ``-I``: 0.05 is
+    of every main value is at most this share of the mean wide. It is the full width, as in netperf's ``-I``: 0.05 is
     ±2.5 %.
     """
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Final, Literal
 
 FRAME_OVERHEAD_BYTES = 20
 """Bytes on the wire in addition to each frame: preamble 7, start delimiter 1, inter-frame gap 12 (IEEE 802.3)."""
@@ -208,7 +209,7 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def format_digits(number: float, digits: int = 3, sign: str = "") -> str:
-    """Formats with at most so many significant digits, never as a power of ten: "0.0000795", "12.5", "1230".
+    """Formats with a maximum number of significant digits, never as a power of ten: "0.0000795", "12.5", "1230".
 
     With "+" as the ``sign`` a positive number has one, too.
     """
@@ -223,6 +224,11 @@ def format_ratio(ratio: float, digits: int = 3) -> str:
     texts = (format_digits(ratio * 100.0, more) for more in range(digits, _MOST_DIGITS + 1))
     text = next((text for text in texts if text != "100" or ratio >= 1.0), "100")
     return f"{text} %"
+
+
+def and_list(parts: Sequence[str]) -> str:
+    """Returns the parts as a list in a sentence: "a, b and c"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _decimals(value: float, most: int = 4) -> int:
@@ -254,3 +260,233 @@ def _require_finite(value: float, text: str | float, what: str, forms: str) -> f
     if not math.isfinite(value) or value < 0.0:
         raise ValueError(f"{text!r} is not {what}: it must be finite and not negative; write {forms}")
     return value
+
+
+# How values are written: the unit, the scale factor, and the unit that suits a whole column.
+#
+# The name of a value carries its base unit (``latency_ns``). A form that contradicts the name is refused, so that no
+# table can print nanoseconds under a heading of microseconds.
+
+
+Form = Literal[
+    "pps",
+    "kpps",
+    "mpps",
+    "gigabits",
+    "megabits",
+    "megabytes",
+    "gigahertz",
+    "microseconds",
+    "milliseconds",
+    "seconds",
+    "uncertainty",
+    "percent",
+    "trimmed",
+    "of_frames",
+    "number",
+    "whole",
+    "text",
+]
+"""How a value is written: ``pps`` to ``mpps`` for frames per second, ``gigahertz`` for Hz, ``microseconds`` to
+``seconds`` for ns, ``megabytes`` (10^6) for bytes, ``uncertainty`` for a time that is written as "± 0.35"; ``number``
+with three significant digits, ``trimmed`` with at most three decimals and no trailing zeros; ``of_frames`` is like
+``trimmed``, for a percentage that shows 0 only for no frames and 100 only for all of them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A form with its own unit: values whose name ends with ``suffix`` are multiplied by ``factor`` into ``unit``.
+
+    ``base_unit`` is that of the values themselves.
+    """
+
+    suffix: str
+    unit: str
+    factor: float
+    base_unit: str
+
+
+SCALES: Final[Mapping[Form, Scale]] = MappingProxyType(
+    {
+        "pps": Scale("_frames_per_s", "pps", 1.0, "frames/s"),
+        "kpps": Scale("_frames_per_s", "kpps", 1e-3, "frames/s"),
+        "mpps": Scale("_frames_per_s", "Mpps", 1e-6, "frames/s"),
+        "megabits": Scale("_bits_per_s", "Mb/s", 1e-6, "b/s"),
+        "gigabits": Scale("_bits_per_s", "Gb/s", 1e-9, "b/s"),
+        "megabytes": Scale("bytes_per_s", "MB/s", 1e-6, "B/s"),
+        "gigahertz": Scale("_hz", "GHz", 1e-9, "Hz"),
+        "microseconds": Scale("_ns", "µs", 1e-3, "ns"),
+        "milliseconds": Scale("_ns", "ms", 1e-6, "ns"),
+        "seconds": Scale("_ns", "s", 1e-9, "ns"),
+        "uncertainty": Scale("_ns", "µs", 1e-3, "ns"),
+    }
+)
+
+_PLAIN_FORMS: Final = frozenset({"number", "trimmed", "whole"})
+_UNITS: Final[Mapping[str, frozenset[str | None]]] = MappingProxyType(
+    {
+        "_frames_per_s": frozenset({"fps", "frames/s"}),
+        "_bits_per_s": frozenset({"b/s"}),
+        "_bytes_per_s": frozenset({"B/s"}),
+        "_hz": frozenset({"Hz"}),
+        "_ns": frozenset({"ns"}),
+        "_us": frozenset({"µs"}),
+        "_ms": frozenset({"ms"}),
+        "_bytes": frozenset({"bytes"}),
+    }
+)
+"""The allowed units of values that are written unscaled, by the suffix of their name."""
+_DEFAULTS: Final[tuple[tuple[str, Form], ...]] = (
+    ("_frames_per_s", "mpps"),
+    ("_bits_per_s", "gigabits"),
+    ("bytes_per_s", "megabytes"),
+    ("_hz", "gigahertz"),
+    ("_ns", "microseconds"),
+)
+_LADDERS: Final[Mapping[Form, tuple[tuple[Form, float], ...]]] = MappingProxyType(
+    {
+        "mpps": (("pps", 0.0), ("kpps", 1e3), ("mpps", 1e6)),
+        "gigabits": (("megabits", 0.0), ("gigabits", 1e8)),
+        "microseconds": (("microseconds", 0.0), ("milliseconds", 1e6), ("seconds", 1e9)),
+        "milliseconds": (("milliseconds", 0.0), ("seconds", 1e9)),
+    }
+)
+"""The forms that a column may have instead of a declared form, each with the magnitude from which it applies.
+
+Links of 1 Gb/s and more are compared in Gb/s, so the step to Gb/s is at a tenth of one.
+"""
+
+
+def name_in_words(value: str) -> str:
+    """Returns the name of a value without its unit, as it stands in a sentence: "recovery time", "NDR"."""
+    units = ("_frames_per_s", "_bits_per_s", "_bytes_per_s", "_transactions_per_s", "_percent", "_ratio", "_ns", "_ms")
+    unit = next((unit for unit in (*units, "_us", "_hz", "_s") if value.endswith(unit)), "")
+    words = value.removesuffix(unit).replace("_", " ")
+    return words.upper() if words in ("ndr", "pdr") else words
+
+
+def uncapitalise(head: str) -> str:
+    """Returns a heading as it reads inside a sentence: in lower case, unless its first word is written in capitals."""
+    return head if head[1:2].isupper() else f"{head[:1].lower()}{head[1:]}"
+
+
+def default_form(value: str, unit: str | None) -> Form:
+    """Returns the form of a column without one, by the suffix of the value's name unless another unit is given."""
+    form: Form = next((form for suffix, form in _DEFAULTS if value.endswith(suffix)), "number")
+    return form if unit is None or form not in SCALES or SCALES[form].unit == unit else "number"
+
+
+def default_unit(value: str, form: Form) -> str | None:
+    """Returns the unit of a form that has one, else the unit that the value's name ends with."""
+    if form in SCALES:
+        return SCALES[form].unit
+    return {"_us": "µs", "_ms": "ms"}.get(value[-3:])
+
+
+def contradiction(value: str, form: Form, unit: str | None) -> str | None:
+    """Describes how a column contradicts the suffix of its value's name; None where name, form and unit agree."""
+    scale = SCALES.get(form)
+    if scale is not None:
+        if not value.endswith(scale.suffix):
+            return f"the form {form!r} is of values whose name ends with {scale.suffix!r}"
+        return None if unit == scale.unit else f"the form {form!r} prints {scale.unit}, the heading says {unit}"
+    suffix = next((suffix for suffix in _UNITS if value.endswith(suffix)), None)
+    if suffix is None or form == "text" or form in ("percent", "of_frames"):
+        wrong = suffix is not None and form != "text"
+        return f"the form {form!r} is of percentages, the name ends with {suffix!r}" if wrong else None
+    if form in _PLAIN_FORMS and unit not in _UNITS[suffix]:
+        allowed = " or ".join(sorted(filter(None, _UNITS[suffix])))
+        return f"a value whose name ends with {suffix!r} is written as it is in {allowed}, the heading says {unit}"
+    return None
+
+
+def suitable_form(form: Form, greatest: float) -> Form:
+    """Returns the form for a whole column by its greatest value in the base unit: kpps where that is below 1 Mpps."""
+    steps = _LADDERS.get(form)
+    if steps is None or greatest <= 0.0:
+        return form
+    return next(candidate for candidate, least in reversed(steps) if greatest >= least)
+
+
+# Formats numbers and quantities for sentences, with enough digits that rounding does not mislead.
+
+
+_MOST_DECIMALS: Final = 9
+_ROUNDING_ERROR: Final = 1e-6
+
+
+def figures(value: float, digits: int = 4) -> str:
+    """Formats with this many significant digits, commas and no exponent: "235.1", "14,880,000", "0.01234"."""
+    if value == 0.0 or not math.isfinite(value):
+        return "0" if value == 0.0 else "unknown"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+
+def decimals_above_one(factor: float) -> int | None:
+    """Returns the decimals that show that a factor is more than 1, where two do not: 3 for 1.002; else None."""
+    if round(factor, 2) != 1.0:
+        return None
+    return next((decimals for decimals in range(3, 7) if round(factor, decimals) > 1.0), 6)
+
+
+def round_up(value: float, digits: int = 4) -> float:
+    """Rounds an upper bound above 0 up to this many significant digits, so that it stays one: 1.2431 to 1.244.
+
+    A relative excess of 1e-6 is an error of the arithmetic before: 2.00000001 stays 2.
+    """
+    nearest = float(f"{value:.{digits}g}")
+    if abs(value - nearest) <= _ROUNDING_ERROR * nearest:
+        return nearest
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.15g}"))
+
+
+def format_alike(values: Sequence[float], of_no_difference: float, least_decimals: int = 2) -> tuple[str, ...]:
+    """Formats with equal decimals, enough that values differ from ``of_no_difference`` and from each other as they
+    should.
+    """
+    decimals = least_decimals
+    while decimals < _MOST_DECIMALS and _misleads(values, of_no_difference, decimals):
+        decimals += 1
+    return tuple(f"{value:,.{decimals}f}" for value in values)
+
+
+def probability(p: float) -> str:
+    """Formats a p-value: "p = 0.032"; below 0.0001 "p < 0.0001"."""
+    if p < 0.0001:
+        return "p < 0.0001"
+    return f"p = {p:.4f}" if p < 0.01 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def percent(value: float) -> str:
+    """Formats with a sign and at least two significant digits: "+3.2 %", "-0.041 %", "0 %"."""
+    text = figures(value, max(2, 1 + math.floor(math.log10(abs(value))) if value else 2))
+    return f"{'+' if value > 0.0 else ''}{text} %"
+
+
+def _misleads(values: Sequence[float], of_no_difference: float, decimals: int) -> bool:
+    """Returns whether this many decimals make a value look like no difference, or different values look equal."""
+    texts = {value: f"{value:.{decimals}f}" for value in values}
+    nothing = f"{of_no_difference:.{decimals}f}"
+    if any(value != of_no_difference and text == nothing for value, text in texts.items()):
+        return True
+    return len(set(texts.values())) == 1 < len(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What is compared. ``name`` is such as "sum of frame rates"; ``unit`` such as "frames/s", or "".
+
+    ``comparative`` describes the better one: "faster" (then "1.24 times faster"); without it the sentence only says
+    which is higher. ``higher_is_better`` is ``None`` where neither is better.
+    """
+
+    name: str
+    unit: str
+    higher_is_better: bool | None = None
+    comparative: str | None = None
+
+    def format_value(self, value: float | None) -> str:
+        """Formats a value with the unit."""
+        return "unknown" if value is None else f"{figures(value)} {self.unit}".rstrip()

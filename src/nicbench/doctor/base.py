@@ -15,7 +15,7 @@ from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.testbed import l3fwd_build as l3fwd
+from nicbench.testbed.duts import l3fwd
 
 
 class State(StrEnum):

@@ -16,7 +16,7 @@ from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from nicbench.core.clocks.clock_mapping import ClockMapping
+from nicbench.core.clocks import ClockMapping
 from nicbench.core.errors import EngineError
 from nicbench.engine.client import REPLY_TIMEOUT_S, EngineClient
 from nicbench.hosts.base import Process

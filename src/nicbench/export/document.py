@@ -1,14 +1,51 @@
-"""The JSON export: every result of a run with its values, in one shape (docs/export.schema.json)."""
+"""Text that does no harm: titles, host names and tools' words reach files that other programs read."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.imported import Erratum
 from nicbench.core.reading import PortFigures
+from nicbench.core.result import Erratum
+from nicbench.store.files import json_text
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+"""What no text file should hold and XML 1.0 may not; tab and the ends of lines stay."""
+_BEGINS_A_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Spreadsheet programs take a cell for a formula by its first character, also a full-width one (CWE-1236)."""
+
+
+def storable(text: str) -> str:
+    """Text that can be written as UTF-8: halves of surrogate pairs, which JSON may spell, become U+FFFD."""
+    if text.isascii():  # nearly all are, and there are millions of cells
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def storable_deeply(value: Any) -> Any:
+    """The same for every text in lists and dictionaries."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(key)): storable_deeply(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_deeply(each) for each in value]
+    return value
+
+
+def replace_controls(text: str) -> str:
+    """The same without control characters; each becomes U+FFFD, so that it is seen that something was there."""
+    return _CONTROL.sub("\ufffd", storable(text))
+
+
+def harmless_cell(text: str) -> str:
+    """A cell of a CSV file that no spreadsheet program takes for a formula: such text gets an apostrophe before it."""
+    clean = replace_controls(text)
+    return f"'{clean}" if clean.startswith(_BEGINS_A_FORMULA) else clean
+
 
 FORMAT = "1.3"
 """Of the document. A new key makes it 1.1; a key that is gone, or means something else, 2.0."""
@@ -133,3 +170,21 @@ class ExportDocument(Frozen):
     format: str = FORMAT
     run: RunOfExport
     results: tuple[ExportedResult, ...]
+
+
+def export_schema() -> dict[str, Any]:
+    """The schema as it follows from the model."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": "Made from nicbench.export.document.ExportDocument by `python -m nicbench.export.document`.",
+        **ExportDocument.model_json_schema(mode="serialization"),
+    }
+
+
+def export_schema_text() -> str:
+    """The content of docs/export.schema.json."""
+    return json_text(export_schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(export_schema_text(), end="")

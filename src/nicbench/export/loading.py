@@ -12,7 +12,7 @@ from nicbench.core.errors import UsageError
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, Summary
 from nicbench.export.document import ExportDocument
-from nicbench.export.reading import document_of, summary_of
+from nicbench.export.source import document_of, summary_of
 from nicbench.export.tables import long_table, wide_table
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
@@ -48,38 +48,38 @@ class LoadedRun:
 
     @property
     def plan(self) -> Plan | None:
-        """The bench file as it was resolved; None where the run ended before."""
+        """The resolved bench file; None where the run ended before."""
         return self.folder.plan()
 
     def results_frame(self) -> pa.Table:
         """A row for each result, a column for each value."""
-        from nicbench.export.arrow import arrow_table
+        from nicbench.export.tables import arrow_table
 
         return arrow_table(wide_table(self.document))
 
     def values_frame(self) -> pa.Table:
         """A row for each value of each result, with the same columns whatever the method."""
-        from nicbench.export.arrow import arrow_table
+        from nicbench.export.tables import arrow_table
 
         return arrow_table(long_table(self.document))
 
     def trials_frame(self) -> pa.Table:
         """A row for each trial; none where the run has rounds."""
-        from nicbench.export import arrow
+        from nicbench.export import tables
 
-        return arrow.trials(self.folder)
+        return tables.trials(self.folder)
 
     def rounds_frame(self) -> pa.Table:
         """A row for each job of each round; none where the run has trials."""
-        from nicbench.export import arrow
+        from nicbench.export import tables
 
-        return arrow.rounds(self.folder)
+        return tables.rounds(self.folder)
 
     def frames_frame(self, columns: Sequence[str] | None = None, *, rounds: Sequence[str] | None = None) -> pa.Table:
         """Every media frame's times of method ``frames``; of some columns and rounds (``r0001``) alone, if so asked."""
-        from nicbench.export import arrow
+        from nicbench.export import tables
 
-        return arrow.frames(self.folder, columns, rounds)
+        return tables.frames(self.folder, columns, rounds)
 
     def monitor_frame(self, metrics: Sequence[str] | None = None) -> pa.Table:
         """What the machines' monitors sampled, a row for each value; of some metrics alone, if so asked.
@@ -104,7 +104,7 @@ class LoadedRun:
 def load(run: str | PathLike[str], *, runs: str | PathLike[str] = DEFAULT_RUNS) -> LoadedRun:
     """The run of this folder, of this id under ``runs``, or the ``latest`` there.
 
-    UsageError where there is none; HostError, with the file's name, where it is damaged.
+    UsageError if it does not exist; HostError, with the file's name, where it is damaged.
     """
     folder = open_run(str(run), Path(runs))
     summary = summary_of(folder)

@@ -1,17 +1,206 @@
-"""What a kind of export works on: a run's document and tables, each made when it is first asked for."""
+"""From a run folder to the document of an export. It reads the folder and nothing else, and changes nothing."""
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeVar
 
+from pydantic import BaseModel
+
+from nicbench.compare.matching import unfinished_summary
+from nicbench.core.events import ResultReady, RunStarted
 from nicbench.core.plan import Plan
-from nicbench.export.document import ExportDocument
-from nicbench.export.reading import document_of
-from nicbench.export.tables import Cell, Column, Table, kind_of, long_table, wide_table
-from nicbench.export.text import storable
-from nicbench.store.files import PLAN, damaged_error
+from nicbench.core.result import (
+    Bounded,
+    ImportedRow,
+    Result,
+    ResultVerdict,
+    RunStatistics,
+    Spread,
+    Summary,
+    Value,
+    name_of_test,
+)
+from nicbench.export.document import (
+    ExportDocument,
+    ExportedResult,
+    ExportedValue,
+    RunOfExport,
+    storable,
+    storable_deeply,
+)
+from nicbench.export.tables import Cell, Column, Table, kind_of, long_table, unit_of, wide_table
+from nicbench.store.files import PLAN, SUMMARY, damaged_error
 from nicbench.store.folder import RunFolder
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def summary_of(folder: RunFolder) -> Summary:
+    """The summary; of a run that wrote none, or goes on, its results so far, which are incomplete."""
+    summary = folder.summary()
+    if summary is not None and folder.finished:
+        return summary
+    plan = folder.plan()
+    return unfinished_summary(folder.journal.results(), plan, folder.run_id, plan.title if plan else folder.run_id)
+
+
+def document_of(folder: RunFolder, summary: Summary | None = None) -> ExportDocument:
+    """Everything that is exported of a run, in the order of its summary; what is over runs comes last."""
+    summary = summary or summary_of(folder)
+    tests = _tests(folder, summary)
+    results = [_result(folder, result, "run", tests) for result in summary.results]
+    results += [_result(folder, result, "over_runs", tests) for result in summary.over_runs]
+    return ExportDocument(run=_run(folder, summary), results=tuple(results))
+
+
+def _run(folder: RunFolder, summary: Summary) -> RunOfExport:
+    plan = folder.plan()
+    started = next((event for event in folder.journal.events() if isinstance(event, RunStarted)), None)
+    version = plan.nicbench_version if plan else started.nicbench_version if started else None
+    imported = summary.imported
+    return RunOfExport(
+        run_id=storable(folder.run_id),
+        title=storable(summary.title),
+        started=storable(started.wall_time) if started else None,
+        nicbench_version=storable(version) if version else None,
+        verdict=summary.verdict.value,
+        finished=folder.finished,
+        changed_files=tuple(storable(sentence) for sentence in folder.differences()),
+        configurations=tuple(storable(name) for name in summary.configurations),
+        imported=storable(imported.statement) if imported else None,
+        source=storable(imported.named) if imported else None,
+    )
+
+
+def _tests(folder: RunFolder, summary: Summary) -> dict[str, str]:
+    """The test of each result that is too old to say it."""
+    if all(result.test is not None for result in (*summary.results, *summary.over_runs)):
+        return {}
+    return {event.result.id: event.test for event in folder.journal.events() if isinstance(event, ResultReady)}
+
+
+def _result(
+    folder: RunFolder, result: Result, span: Literal["run", "over_runs"], tests: dict[str, str]
+) -> ExportedResult:
+    near = {found.value: found.text for found in result.near_tester_limit or ()}
+    _check(folder, result.id, "parameters", result.parameters)
+    return ExportedResult(
+        result=storable(result.id),
+        span=span,
+        test=storable(name_of_test(result, tests)),
+        method=storable(result.method),
+        configuration=storable(result.configuration),
+        run=result.run,
+        warm_up=result.warm_up,
+        scope=storable(result.scope),
+        verdict=result.verdict.value,
+        disturbances=tuple(storable(text) for text in result.disturbances),
+        imported=result.imported is not None or result.verdict is ResultVerdict.IMPORTED,
+        imported_line=result.imported.line if result.imported else None,
+        samples=tuple(storable(name) for name in result.trials),
+        parameters=storable_deeply(result.parameters),
+        values=tuple(_value(folder, result, name, near.get(name)) for name in result.values),
+        by_port=_clean(result.by_port) if result.by_port else None,
+    )
+
+
+def _value(folder: RunFolder, result: Result, name: str, near: str | None) -> ExportedValue:
+    found = _figures(result.values[name])
+    _check(folder, result.id, name, found)
+    row = result.imported or ImportedRow(line=0, printed={})
+    printed = row.printed.get(name)
+    return ExportedValue(
+        name=storable(name),
+        unit=unit_of(name),
+        near_limit=None if near is None else storable(near),
+        printed=storable(printed.text) if printed else None,
+        printed_unit=storable(printed.unit) if printed and printed.unit else None,
+        computed=name in row.computed,
+        errata=tuple(_clean(erratum) for erratum in row.errata if erratum.value == name),
+        **found,
+    )
+
+
+def _figures(value: Value) -> dict[str, Any]:
+    """What a value comes to, without further arithmetic."""
+    if isinstance(value, Bounded):
+        return {
+            "kind": "rate" if value.limited_by or value.value is None else "interval",
+            "value": value.value,
+            "lower": value.lower,
+            "upper": value.upper,
+            "some": value.some,
+            "half": value.half,
+            "loss_floor_ratio": value.loss_floor.ratio if value.loss_floor else None,
+            "at_least": value.at_least,
+            "limited_by": value.limited_by.value if value.limited_by else None,
+            "n": value.n,
+            "reason_null": None if value.reason_null is None else storable(value.reason_null),
+        }
+    if isinstance(value, Spread):
+        mean, found = value.of_mean, value.statistics
+        return {
+            "kind": "spread",
+            "value": value.median,
+            "lower": value.minimum,
+            "upper": value.maximum,
+            "at_least": value.at_least,
+            "limited_by": value.limited_by.value if value.limited_by else None,
+            "n": value.n,
+            "runs": value.runs,
+            "mean": mean.mean if mean else found.mean if found else None,
+            "mean_lower": mean.lower if mean else None,
+            "mean_upper": mean.upper if mean else None,
+            "mean_confidence_ratio": mean.confidence_ratio if mean else None,
+            **(_statistics(found) if found else {}),
+        }
+    if isinstance(value, str):
+        return {"kind": "text", "text": storable(value)}
+    return {"kind": "unknown"} if value is None else {"kind": "number", "value": value}
+
+
+def _statistics(found: RunStatistics) -> dict[str, Any]:
+    of_median, of_mean = found.median_interval, found.mean_interval
+    return {
+        "sample_standard_deviation": found.sample_standard_deviation,
+        "population_standard_deviation": found.population_standard_deviation,
+        "coefficient_of_variation": found.coefficient_of_variation,
+        "median_bootstrap_lower": of_median.lower,
+        "median_bootstrap_upper": of_median.upper,
+        "mean_bootstrap_lower": of_mean.lower,
+        "mean_bootstrap_upper": of_mean.upper,
+        "bootstrap_confidence_ratio": of_median.confidence_ratio,
+        "bootstrap_seed": of_median.seed,
+        "outlier_runs": ", ".join(str(one.run) for one in found.outliers) or None,
+    }
+
+
+def _clean(record: Record) -> Record:
+    """A record of the summary whose texts can be written."""
+    return type(record).model_validate(storable_deeply(record.model_dump()))
+
+
+def _check(folder: RunFolder, result: str, name: str, value: Any) -> None:
+    """HostError where something is not a number that a file can hold: only a damaged folder has one."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _check(folder, result, f"{name}.{key}", each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            _check(folder, result, name, each)
+    elif isinstance(value, int | float) and not _is_finite(value):
+        problem = ValueError(f"{result}: {name} is not a finite number")
+        raise damaged_error(problem, folder.path / SUMMARY)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
+
 
 TABLES: Final = ("results", "values", "trials", "rounds")
 """The tables of a run that ``--table`` names."""
@@ -38,14 +227,14 @@ class ExportSource:
 
     def table(self, name: str) -> Table:
         """One of ``TABLES``."""
-        from nicbench.export import arrow  # here: pyarrow takes long to load
+        from nicbench.export import tables  # here: pyarrow takes long to load
 
         if name == "results":
             return wide_table(self.document)
         if name == "values":
             return long_table(self.document)
-        found = arrow.trials(self.folder) if name == "trials" else arrow.rounds(self.folder)
-        return arrow.as_table(name, found)
+        found = tables.trials(self.folder) if name == "trials" else tables.rounds(self.folder)
+        return tables.as_table(name, found)
 
     @cached_property
     def settings(self) -> Table:

@@ -13,8 +13,7 @@ from nicbench.bench_file.load import parse
 from nicbench.core.errors import HostError, Problem, UsageError, WrongFileError
 from nicbench.importing.cells import decode, read_bytes, read_sheet
 from nicbench.importing.columns import ImportOptions
-from nicbench.importing.results import import_results, importable, method_of
-from nicbench.importing.suggesting import likely_method
+from nicbench.importing.results import import_results, importable, likely_method, method_of
 from nicbench.store.files import make_folder
 
 # What can be asked of ``nicbench init``: what is measured, between which ends, and how thoroughly.

@@ -16,8 +16,7 @@ from ruamel.yaml import YAML
 
 from nicbench.bench_file.load import parse_tree
 from nicbench.bench_file.overlays import Overlay, apply_overlay
-from nicbench.bench_file.problems import WrongBenchFileError
-from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, read
+from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, WrongBenchFileError, read
 from nicbench.bench_file.sections import Reading
 from nicbench.core.base import Distinct, Frozen
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError, quote, suggest

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from nicbench.core.clocks.clock import ClockOffset, Exchange, offset_of
-from nicbench.core.cpus import NumaNode, RanOn, parse_cpu_list
+from nicbench.core.clocks import ClockOffset, Exchange, offset_of
 from nicbench.core.errors import HostError, NicbenchError, UnknownFactError
+from nicbench.core.machine import NumaNode, RanOn, parse_cpu_list
 from nicbench.hosts.base import Host, Process
 
 __all__ = [

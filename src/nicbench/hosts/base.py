@@ -15,7 +15,7 @@ To add one:
    it runs a script there once nothing is heard of the controller (``tuning/guards.py`` writes it,
    ``tuning/dry_undo.py`` finds out what an undo would do), and ``reconnect``, by which the undo comes back after a
    lost connection. A host that is made on another says in ``stands_on`` which wrappers that may be: bench files then
-   name it by ``on`` (``bench_file/guest_checks.py``). What nicbench makes for one run alone (``made_here``) is
+   name it by ``on`` (``bench_file/port_checks.py``). What nicbench makes for one run alone (``made_here``) is
    started by ``stages/hosts.py``; ``statements()`` and ``disclosure()`` are what the report says of it. Hosts are
    made there once, live, and given to whoever needs them. A wrapper says in ``machine`` which host is the whole
    machine, and in ``network`` where its interfaces are read and set: a container has few rights inside. Programs of a

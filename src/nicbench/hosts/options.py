@@ -19,8 +19,8 @@ from pydantic import (
 )
 
 from nicbench.core.base import Frozen, why_of
-from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.core.errors import UsageError
+from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.core.quantity import Bytes, Seconds
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host

@@ -25,7 +25,7 @@ _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16")
 
 
 def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """Reads a regular file of at most this many bytes; UsageError where it is none."""
+    """Reads a regular file of at most this many bytes; UsageError for anything else."""
     try:
         with path.open("rb") as stream:
             if not stat.S_ISREG(path.stat().st_mode):
@@ -94,7 +94,7 @@ class Sheet:
     ignored: tuple[str, ...] = field(default=())
 
     def index_of(self, head: str) -> int | None:
-        """Returns the index of the column with this heading; None where there is none."""
+        """Returns the index of the column with this heading, or None."""
         return next((number for number, cell in enumerate(self.heads) if cell.text == head), None)
 
     def texts(self) -> tuple[str, ...]:

@@ -1,26 +1,229 @@
-"""Writes an import's run folder: that of a measured run, with ``import.json`` for the bench file, and the files."""
+"""Reads the files of an import, each by itself so that errors name it, and joins them into one run."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from nicbench import __version__
+from nicbench.core.errors import UsageError
 from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
-from nicbench.core.imported import NOT_MEASURED, ImportedFile, ImportOrigin
+from nicbench.core.machine import MonitorPlan
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find_one
-from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.result import NOT_MEASURED, ImportCheck, ImportedFile, ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
-from nicbench.importing.files import GivenFile
-from nicbench.importing.monitored import Monitored, plans, rows, words
-from nicbench.importing.results import ImportedResults
+from nicbench.importing.cells import MOST_ROWS, Cell, Sheet, decode, read_bytes
+from nicbench.importing.columns import ImportOptions, choose_rows
+from nicbench.importing.formats.base import Format
+from nicbench.importing.nmon import ENDING, Recording, read_nmon
+from nicbench.importing.results import ImportedResults, import_results
 from nicbench.methods.base import Method
 from nicbench.store.files import write_atomically
 from nicbench.store.folder import RAW, RunFolder
+
+MOST_FILES: Final = 500
+MOST_BYTES_TOGETHER: Final = 64 * 2**20
+FILE: Final = "file"
+"""A column that options may name although no file has it: the file's name without its suffix."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFile:
+    """A file as the user named it, with its content."""
+
+    path: Path
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the files are written; None where each file shows it."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    heading_line: int = 1
+
+
+def given_files(paths: Sequence[Path]) -> tuple[GivenFile, ...]:
+    """Reads the files, within limits. UsageError where one cannot be read, or two have one name in the run folder."""
+    if len(paths) > MOST_FILES:
+        raise UsageError(f"{len(paths)} files are more than {MOST_FILES}", next_step="import a part of them at a time")
+    seen: dict[str, Path] = {}
+    found = []
+    total = 0
+    for path in paths:
+        if path.name in seen:
+            raise UsageError(
+                f"has the name of {seen[path.name]}", place=str(path), next_step="give them names of their own"
+            )
+        seen[path.name] = path
+        content = read_bytes(path)
+        total += len(content)
+        if total > MOST_BYTES_TOGETHER:
+            limit = f"with it there are more than {MOST_BYTES_TOGETHER // 2**20} MiB"
+            raise UsageError(limit, place=str(path), next_step="import a part of the files at a time")
+        found.append(GivenFile(path, content))
+    return tuple(found)
+
+
+def import_files(
+    files: Sequence[GivenFile],
+    form: type[Format],
+    method: type[Method],
+    options: ImportOptions,
+    dialect: Dialect,
+) -> ImportedResults:
+    """Imports all files.
+
+    WrongFileError lists what is wrong with the first wrong file; UsageError where two files have the same point.
+    """
+    found = [_import_one(file, form, method, options, dialect) for file in files]
+    if len(found) == 1:
+        return found[0]
+    seen: dict[str, Path] = {}
+    results: list[Result] = []
+    for file, one in zip(files, found, strict=True):
+        for result in one.results:
+            if result.id in seen:
+                raise UsageError(
+                    f"is about the same as {seen[result.id]}: {result.id}",
+                    place=str(file.path),
+                    next_step=f"tell the files apart: --configuration {FILE}, or --column {FILE}=PORT for instance",
+                )
+            results.append(_name_file_in_errata(result, file.path))
+        seen |= {result.id: file.path for result in one.results}
+        if len(results) > MOST_ROWS:
+            raise UsageError(
+                f"with it there are more than {MOST_ROWS} rows",
+                place=str(file.path),
+                next_step="import a part of the files at a time",
+            )
+    columns = {column.head.text: column for one in found for column in one.columns}
+    ignored = dict.fromkeys(name for one in found for name in one.ignored)
+    counted = Counter[str]()
+    for check in (check for one in found for check in one.checks):
+        counted[check.what] += check.comparisons
+    checks = tuple(ImportCheck(what=what, comparisons=number) for what, number in counted.items())
+    return ImportedResults(tuple(results), tuple(columns.values()), tuple(ignored), checks)
+
+
+def _import_one(
+    file: GivenFile, form: type[Format], method: type[Method], options: ImportOptions, dialect: Dialect
+) -> ImportedResults:
+    name = str(file.path)
+    text = decode(file.content, name, dialect.encoding)
+    cells = _add_file_column(form.cells(text, name, dialect.delimiter, dialect.heading_line), file.path, options)
+    sheet = form.sheet(choose_rows(cells, options), name, method.kind, options)
+    return import_results(sheet, name, method, options)
+
+
+def _add_file_column(sheet: Sheet, path: Path, options: ImportOptions) -> Sheet:
+    """Adds the file's name as a column, where an option names it and the file has no such heading."""
+    asked = {*options.configurations, *options.columns, *options.where}
+    if FILE not in asked or sheet.index_of(FILE) is not None:
+        return sheet
+    name = path.stem.encode("utf-8", "replace").decode()
+    rows = tuple((*row, Cell(name, row[0].position)) for row in sheet.rows)
+    return replace(sheet, heads=(*sheet.heads, Cell(FILE, sheet.heads[0].position)), rows=rows)
+
+
+def _name_file_in_errata(result: Result, path: Path) -> Result:
+    """Adds the file's name to the place of each erratum."""
+    if result.imported is None or not result.imported.errata:
+        return result
+    name = path.name.encode("utf-8", "replace").decode()
+    errata = tuple(one.replace(place=f"{name}:{one.place}") for one in result.imported.errata)
+    return result.replace(imported=result.imported.replace(errata=errata))
+
+
+METHOD: Final = "monitor"
+"""Stands for the method where nothing was measured and machines were only monitored."""
+FORMAT: Final = "nmon"
+MOST_BYTES: Final = 64 * 2**20
+"""The largest recording; a day at one-second intervals on a machine with 64 CPUs takes twice as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Monitored:
+    """A file and the recording in it."""
+
+    file: GivenFile
+    recording: Recording
+
+
+def is_recording(path: Path) -> bool:
+    """Returns whether the file is a recording, by its ending."""
+    return path.suffix.lower() == ENDING
+
+
+def read_monitored(
+    named: Iterable[tuple[Path, str | None]], beside: Sequence[GivenFile] = (), encoding: str | None = None
+) -> tuple[Monitored, ...]:
+    """Reads each file, under another machine name where one is given; ``beside`` lists the files of results.
+
+    UsageError where two are of one machine or have one name. WrongFileError with line and section where one is wrong.
+    """
+    found: list[Monitored] = []
+    seen: dict[str, Path] = {}
+    names = {file.path.name for file in beside}
+    for path, host in named:
+        if path.name in names:
+            raise UsageError("has the name of another file", place=str(path), next_step="give them names of their own")
+        names.add(path.name)
+        content = read_bytes(path, MOST_BYTES)
+        recording = read_nmon(decode(content, str(path), encoding), str(path), host)
+        if recording.host in seen:
+            raise UsageError(
+                f"is a recording of {recording.host}, as is {seen[recording.host]}",
+                place=str(path),
+                next_step="name the machines apart: --with-monitor FILE=HOST",
+            )
+        seen[recording.host] = path
+        found.append(Monitored(GivenFile(path, content), recording))
+    return tuple(found)
+
+
+def rows(recordings: Sequence[Recording]) -> Iterator[tuple[Any, ...]]:
+    """Yields rows of monitor.parquet. Times count from the first recording where all recordings overlap.
+
+    Otherwise the machines' clocks differ, and the times of each count from its own start.
+    """
+    begun_s = [each.samples[0].at_s - each.samples[0].interval_s for each in recordings]
+    ended_s = [each.samples[-1].at_s for each in recordings]
+    at_once = max(begun_s) < min(ended_s)
+    for recording, began_s in zip(recordings, begun_s, strict=True):
+        from_s = min(begun_s) if at_once else began_s
+        for sample in recording.samples:
+            at_s = sample.at_s - from_s
+            head = (1, recording.host, at_s, round(at_s * 1e9), round(sample.interval_s * 1e9), None)
+            for one in sample.readings:
+                yield (*head, one.metric, one.of, one.kind, one.value)
+
+
+def plans(recordings: Sequence[Recording]) -> tuple[MonitorPlan, ...]:
+    """Returns how the recordings were made, for reports."""
+    return tuple(
+        MonitorPlan(host=each.host, interval_s=each.interval_s, paused=False, during_trials="", recorder=each.recorder)
+        for each in recordings
+    )
+
+
+def words(each: Monitored) -> str:
+    """Describes what was read of a file and what was not, for the notes of a report."""
+    recording = each.recording
+    text = (
+        f"{each.file.path.name} is a recording of {recording.host} by {recording.recorder}: {len(recording.samples)} "
+        f"snapshots, one each {recording.interval_s:g} s."
+    )
+    left = ", ".join(recording.left_out[:12])
+    return f"{text} Not read of it: {left}{', ...' if len(recording.left_out) > 12 else ''}." if left else text
+
 
 _MOST_NAMED = 5
 

@@ -27,7 +27,8 @@ from nicbench.core.errors import Position, Problem, WrongFileError, quote
 class Reading:
     """One value of a sample, named as in monitor.parquet. A ``gauge`` was read, a ``count`` is over the interval.
 
-    ``of`` is the CPU, interface or drive, "" for the machine. ``value`` is None where the recording does not give it.
+    ``of`` is the CPU, interface or drive, "" for the machine. ``value`` stays None where the recording does not give
+    it.
     """
 
     metric: str
@@ -232,7 +233,7 @@ def _interval(file: _File, times_s: Sequence[int]) -> float:
 
 
 def _readings(file: _File, sections: dict[str, _Line], took_s: float) -> Iterator[Reading]:
-    """Yields the readings of one snapshot; the sum over CPUs only where there are no single CPUs."""
+    """Yields the readings of one snapshot; the sum over CPUs only where single CPUs are missing."""
     one_by_one = any(_CPU.fullmatch(section) for section in file.heads)
     for section, line in sections.items():
         cpu, kind = _CPU.fullmatch(section), _section_kind(section)

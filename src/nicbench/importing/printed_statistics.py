@@ -1,24 +1,235 @@
-"""Holds printed sums, averages, medians, deviations, minima and maxima against the figures that they summarise.
+"""To which digit figures are printed where zeros at the end are left out, as spreadsheets do: "25" among 25.1 and 24.9.
 
-Every figure stands for all numbers that round to it. A statistic is wrong where none of them have it.
+Only statistics over several rows need it: a sum of twelve such figures would else be known to 6 instead of 0.6.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import pstdev, stdev
 from typing import Final, Literal
 
 from nicbench.core.table import ImportStatistics, ImportTable
-from nicbench.importing.across_rows import PlausibleRow
-from nicbench.importing.digits import restore_digits
-from nicbench.importing.plausible import EXACT, Comparison, Finding
+from nicbench.importing.plausible import EXACT, Comparison, Finding, Group, PlausibleRow
 from nicbench.importing.rows import Figure
-from nicbench.importing.wholes import Part, Whole, find_wholes, range_of
-from nicbench.stats.ranges import Range, find_deviation_range, find_median_range, find_sum_range
+from nicbench.stats.sample import Range, find_deviation_range, find_median_range, find_sum_range
+
+_FEWEST: Final = 6
+"""Figures of a group that show how many digits it has; of fewer, the last printed one is the last."""
+
+_SHARE: Final = 1.0 / 3.0
+"""At least this share of the figures has the digit that all are taken to have.
+
+One in ten ends with a zero by chance, but more than half of those that lie close about a round number.
+"""
+
+
+def restore_digits(
+    rows: Sequence[PlausibleRow], values: Iterable[str], tells_apart: Sequence[str], places: Sequence[str]
+) -> list[PlausibleRow]:
+    """Returns the rows with the rounding that figures of these values have together with their like.
+
+    Alike are figures of one value in the rows that differ in ``places`` alone; where those are too few, all figures of
+    one unit there; and where even those are, figures of the value in all rows that have the same columns.
+    """
+    known = frozenset(values)
+    groups: dict[Hashable, list[Figure]] = defaultdict(list)
+    for one in rows:
+        for value, figure in one.figures.items():
+            if value in known:
+                for group in _groups_of(one, value, figure, tells_apart, places):
+                    groups[group].append(figure)
+    decimals = {group: _decimals_by_magnitude(figures) for group, figures in groups.items()}
+
+    def restored(one: PlausibleRow) -> dict[str, Figure]:
+        return {
+            value: _with_digits(
+                figure, [decimals[group] for group in _groups_of(one, value, figure, tells_apart, places)]
+            )
+            if value in known
+            else figure
+            for value, figure in one.figures.items()
+        }
+
+    return [replace(one, figures=restored(one)) for one in rows]
+
+
+def _groups_of(
+    one: PlausibleRow, value: str, figure: Figure, tells_apart: Sequence[str], places: Sequence[str]
+) -> tuple[Hashable, Hashable, Hashable]:
+    block = one.group([name for name in tells_apart if name not in places])
+    columns = tuple(name for name in tells_apart if one.has(name))
+    texts = one.group([name for name in tells_apart if name in one.row.texts])
+    unit = (figure.quantity, figure.printed.unit)
+    return (
+        ("value", value, unit, columns, block),
+        ("unit", unit, columns, block),
+        ("column", value, unit, columns, texts),
+    )
+
+
+def _decimals_by_magnitude(figures: Sequence[Figure]) -> Mapping[int | None, int] | None:
+    """Returns the number of decimals by power of ten (None: of zero); None where the figures do not show it.
+
+    Where the digits are significant ones, greater figures have fewer decimals: no figure gets more than one of its
+    magnitude, or of a greater one, was printed with.
+    """
+    printed = [(_magnitude(figure), _decimals(figure)) for figure in figures if figure.value != 0.0]
+    if len(printed) < _FEWEST:
+        return None
+    ranked = sorted((decimals for _, decimals in printed), reverse=True)
+    shared = ranked[math.ceil(_SHARE * len(ranked)) - 1]
+    found: dict[int | None, int] = {None: shared}
+    most = 0
+    for magnitude in sorted({magnitude for magnitude, _ in printed}, reverse=True):
+        most = max(most, *(decimals for of, decimals in printed if of == magnitude))
+        found[magnitude] = min(shared, most)
+    return found
+
+
+def _with_digits(figure: Figure, groups: Sequence[Mapping[int | None, int] | None]) -> Figure:
+    """Returns the figure with the rounding of the first group that shows how many digits its figures have."""
+    magnitude = None if figure.value == 0.0 else _magnitude(figure)
+    for decimals in groups:
+        if decimals is not None and magnitude in decimals:
+            rounding = 0.5 * 10.0 ** -decimals[magnitude] * figure.scale
+            return replace(figure, rounding=min(figure.rounding, rounding))
+    return figure
+
+
+def _magnitude(figure: Figure) -> int:
+    return math.floor(math.log10(abs(figure.value / figure.scale)) + 1e-12)
+
+
+def _decimals(figure: Figure) -> int:
+    """Returns the decimals that were printed; negative ones count as none."""
+    mantissa, _, exponent = figure.printed.text.lower().partition("e")
+    return max(0, len(mantissa.partition(".")[2]) - int(exponent or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is known of one part, and the line that says so."""
+
+    range: Range
+    line: int
+
+
+Sums = Mapping[str, Sequence[tuple[PlausibleRow, Part]]]
+"""By value: sums that are known from parts, from a printed sum or from an average, each with a row of its whole."""
+
+
+@dataclass(slots=True)
+class Whole:
+    """Parts by place, the rows that summarise them, and all rows that are about it."""
+
+    like: PlausibleRow
+    """A row of it, or of one of its parts."""
+    parts: dict[object, Part] = field(default_factory=dict)
+    rows: list[PlausibleRow] = field(default_factory=list)
+    number: float | None = None
+    """How many parts there are; None where nothing says so."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all parts are known."""
+        return bool(self.parts) and len(self.parts) == self.number
+
+
+def range_of(figure: Figure) -> Range:
+    """Returns the numbers that round to what is printed."""
+    return Range(figure.value - figure.rounding, figure.value + figure.rounding)
+
+
+def find_wholes(
+    rule: ImportStatistics, rows: Sequence[PlausibleRow], tells_apart: Sequence[str], sums: Sums
+) -> list[Whole]:
+    """Returns the wholes of a rule; their parts are the ``sums`` of an earlier rule where it found such."""
+    if rule.place is None:
+        return [Whole(rows=[one], like=one, number=one.number(rule.number or "")) for one in rows]
+    apart = {rule.place, *rule.below}
+    alike = [name for name in tells_apart if name not in apart]
+    found: dict[Group, Whole] = {}
+
+    def group_of(one: PlausibleRow) -> Group:
+        configuration, frame_bytes, link, *values = one.group(alike)
+        speed = one.row.link.bits_per_s if one.row.link and rule.named is not None else link
+        return (configuration, frame_bytes, speed, *values)
+
+    for one, part in _find_parts(rule, rows, sums):
+        below = tuple(one.row.texts.get(name) for name in rule.below) if rule.named else ()
+        found.setdefault(group_of(one), Whole(like=one)).parts.setdefault((_place(rule, one), *below), part)
+    for one in rows:
+        group = group_of(one)
+        if _summarises(rule, one, sums, has_parts=group in found):
+            found.setdefault(group, Whole(like=one)).rows.append(one)
+    numbers = {group_of(one): one.number(rule.number) for one in rows if rule.number and one.has(rule.number)}
+    for group, whole in found.items():
+        _leave_out_what_is_below(whole)
+        whole.number = numbers.get(group) if rule.number else _number_of_places(rule, whole)
+    return list(found.values())
+
+
+def _find_parts(
+    rule: ImportStatistics, rows: Sequence[PlausibleRow], sums: Sums
+) -> Iterator[tuple[PlausibleRow, Part]]:
+    if rule.part is not None and rule.part in sums:
+        yield from ((one, part) for one, part in sums[rule.part] if _place(rule, one) is not None)
+        return
+    for one in rows:
+        figure = one.figures.get(rule.part or "")
+        if figure is not None and _is_part(rule, one):
+            yield one, Part(range_of(figure), figure.cell.position.line)
+
+
+def _place(rule: ImportStatistics, one: PlausibleRow) -> float | str | None:
+    place = rule.place or ""
+    return one.row.texts.get(place, one.number(place))
+
+
+def _is_part(rule: ImportStatistics, one: PlausibleRow) -> bool:
+    place = _place(rule, one)
+    if rule.named is not None:
+        return place is not None and not _is_named(rule, place) and all(one.has(name) for name in rule.if_said)
+    return place is not None and not any(one.has(name) for name in rule.below)
+
+
+def _is_named(rule: ImportStatistics, place: float | str | None) -> bool:
+    return isinstance(place, str) and place.lower() == rule.named
+
+
+def _summarises(rule: ImportStatistics, one: PlausibleRow, sums: Sums, *, has_parts: bool) -> bool:
+    """Says whether what the row prints is over parts; a sum may also stand on the row of each part."""
+    if rule.named is not None:
+        return has_parts and _is_named(rule, _place(rule, one)) and all(one.has(name) for name in rule.if_said)
+    if one.has(rule.place or ""):
+        return rule.part != rule.total and rule.total is not None and _place(rule, one) is not None
+    if any(one.has(name) for name in rule.below) or (rule.total is None and any(one.has(value) for value in sums)):
+        return False
+    if rule.of is not None and one.has(rule.of) and one.number(rule.of) is None:
+        return False
+    return has_parts or (rule.of is not None and (one.has(rule.of) or one.has(rule.total or "")))
+
+
+def _leave_out_what_is_below(whole: Whole) -> None:
+    """Leaves out the clients of ports where the ports themselves are printed."""
+    whole_places = {place for place in whole.parts if isinstance(place, tuple) and not any(place[1:])}
+    if whole_places:
+        whole.parts = {place: part for place, part in whole.parts.items() if place in whole_places}
+
+
+def _number_of_places(rule: ImportStatistics, whole: Whole) -> float | None:
+    """Returns how many parts there are by their places: counted from 1 without a gap, or all ports of the link."""
+    places = {place[0] for place in whole.parts if isinstance(place, tuple)}
+    count = len(places)
+    if rule.named is not None:
+        ports = next((one.row.link.ports for one in whole.rows if one.row.link), None)
+        return len(whole.parts) if count > 1 and ports in (None, 1, count) else None
+    return count if count > 1 and places == set(range(1, count + 1)) else None
+
 
 Divisor = Literal["n", "n - 1"]
 _DIVISORS: Final[tuple[Divisor, ...]] = ("n", "n - 1")

@@ -9,12 +9,22 @@ from fractions import Fraction
 from typing import Final
 
 from nicbench.core.errors import Problem, quote
-from nicbench.core.imported import PrintedValue
+from nicbench.core.result import PrintedValue
 from nicbench.core.table import ImportTable, Quantity
 from nicbench.core.units import FRAME_OVERHEAD_BYTES, format_digits
 from nicbench.importing.cells import Cell, Sheet
-from nicbench.importing.columns import AssignedColumn, Assignment, ImportOptions
-from nicbench.importing.units import FORMS, NOTHING, Link, PrintedNumber, Unit, parse_link, parse_number
+from nicbench.importing.columns import (
+    FORMS,
+    NOTHING,
+    AssignedColumn,
+    Assignment,
+    ImportOptions,
+    Link,
+    PrintedNumber,
+    Unit,
+    parse_link,
+    parse_number,
+)
 
 _SMALLEST_FRAME: Final = 64
 _LARGEST_FRAME: Final = 65_535

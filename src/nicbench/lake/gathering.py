@@ -13,8 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nicbench.compare.history.figures import FigureReader
-from nicbench.compare.history.run_settings import settings_of
+from nicbench.compare.history.figures import FigureReader, settings_of
 from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.core.events import MachinesUsed
 from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, TABLES, TRIALS, Lake, Month

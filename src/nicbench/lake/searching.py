@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nicbench.compare.history.figures import Figure, Measure, Told, figure_of
-from nicbench.compare.history.run_settings import RunSettings, settings_from
+from nicbench.compare.history.figures import Figure, Measure, RunSettings, Told, figure_of, settings_from
 from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Lake, Month, Part
 from nicbench.store.index import Search, find_runs, is_release
 from nicbench.store.listing import VERDICTS, RunHeadline, clean

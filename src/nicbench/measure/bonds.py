@@ -4,7 +4,7 @@ Where no interface of the test is a bond, or lies on one, hosts are asked that o
 a bond is read three times a round: before the clients begin, in the midst, and after the last has ended.
 
 What follows is pure: ``stats/bonds.py`` predicts which port a connection uses, as the Linux driver does, and holds
-that against the counters; ``stats/bond_words.py`` says who shared a port.
+that against the counters; ``stats/bonds.py`` says who shared a port.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HEADERS_BYTES: Final = 28
 
 @dataclass(frozen=True, slots=True)
 class WantedConnections:
-    """The connections of a job: from ``client`` (any of its ports where ``client_ports`` is None) to ``server``."""
+    """The connections of a job: from ``client`` (any of its ports where ``client_ports`` is ``None``) to ``server``."""
 
     job: int
     client: str
@@ -257,7 +257,7 @@ class BondWatch:
             one.midst = midst
 
     async def _look(self, *, connections: bool = True) -> list[Moment | None]:
-        """Reads every bond as it is now."""
+        """Reads the present state of every bond."""
         wanted = self._wanted if connections else ()
         return await asyncio.gather(*(one.read(wanted, connections=connections) for one in self.bonded))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from nicbench.core.headers.multicast import BROADCASTS, TO_ALL
+from nicbench.core.headers import BROADCASTS, TO_ALL
 from nicbench.core.pattern import Way, way_of_stream
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result

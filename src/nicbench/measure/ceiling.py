@@ -1,4 +1,4 @@
-"""The tester by itself: how many frames per second it sends, and how long a frame takes, when there is no DUT."""
+"""The tester by itself: how many frames per second it sends, and how long a frame takes, without a DUT."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LOW_LOAD_S = 0.3
 
 
 def calibration_s(ceilings: int, latencies: int) -> float:
-    """Estimate of the time in seconds that ``Ceilings.calibrate`` takes for so many frame sizes."""
+    """Estimate of the time in seconds that ``Ceilings.calibrate`` takes for these numbers of frame sizes."""
     return ceilings * FLOODS * (FLOOD_S + 3 * SETTLE_S) + latencies * (LOW_LOAD_S + 3 * SETTLE_S)
 
 
 class Ceilings:
     """Measures the tester's limits and remembers them.
 
-    ``lab`` is None for a testbed of real machines, which has no sink of ours. The same ways are flooded at once as
+    ``lab`` is ``None`` for a testbed of real machines, which has no sink of ours. The same ways are flooded at once as
     carry the load of the trials that the ceiling bounds, and it is on their basis (``Ways.basis``).
     """
 

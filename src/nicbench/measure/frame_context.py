@@ -14,13 +14,12 @@ from typing import Any, Final
 
 from nicbench.core.events import CeilingFound
 from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
-from nicbench.core.judging import REPEATS_OF_TRIALS, RepeatPolicy
+from nicbench.core.judging import REPEATS_OF_TRIALS, Reason, RepeatPolicy
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Reading, Trial, TrialRequest
 from nicbench.core.units import format_digits, format_rate, line_rate_frames_per_s
-from nicbench.core.verdict import Reason
 from nicbench.measure.broadcasts import add_broadcasts
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.learning import add_unlearnt
@@ -31,8 +30,8 @@ from nicbench.measure.trials import TrialMaker
 from nicbench.methods.base import SearchResult
 from nicbench.search import share_sent
 from nicbench.search.base import Goal, Limits, Sample, Search
+from nicbench.stats.limits import describe_share
 from nicbench.stats.ports import find_telling_trial, port_figures
-from nicbench.stats.shortfalls import describe_share
 
 NEAR_CEILING: Final = 0.95
 NEAR_LATENCY: Final = 2.0
@@ -49,7 +48,7 @@ _OF_A_PORT: Final = frozenset({"line_rate_frames_per_s", "ceiling_frames_per_s"}
 def add_basis(result: Result, ways: Ways) -> Result:
     """A result of one port's rate says which port that is, and gives the sum of all ports beside each rate.
 
-    A method that has summed over the ports by itself said so in ``scope``, and is left as it is.
+    A method that has summed over the ports by itself said so in ``scope``, and its results stay unchanged.
     """
     if result.scope != PER_PORT:
         return result

@@ -9,8 +9,9 @@ from typing import Final
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import BondObservation, LinkFailureOutcome
-from nicbench.core.cpus import cpu_list
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.machine import cpu_list
+from nicbench.core.plan import Values
 from nicbench.core.redaction import Redactor
 from nicbench.core.round import (
     HostCommand,
@@ -22,20 +23,17 @@ from nicbench.core.round import (
     RestartServers,
     Round,
     RoundRequest,
+    SenderTrace,
     ToolEnvironment,
 )
-from nicbench.core.sender import SenderTrace
-from nicbench.core.tuning import Values
 from nicbench.engine.binaries import deploy_binary
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
 from nicbench.measure.bonds import Bonds
-from nicbench.measure.client_files import LeftFiles
-from nicbench.measure.host_files import OwnFolders, RoundFiles, file_system_at
+from nicbench.measure.host_files import LeftFiles, OwnFolders, RoundFiles, file_system_at
 from nicbench.measure.host_readings import COUNTERS_SCRIPT, parse_counters
-from nicbench.measure.link_failures import FailureWatch
-from nicbench.measure.player import Player, ServingDut
-from nicbench.measure.sender_watch import SenderWatch
+from nicbench.measure.round_watches import FailureWatch, SenderWatch
+from nicbench.measure.rounds import Player, ServingDut
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.steering import IrqAffinity, IrqAffinityOptions

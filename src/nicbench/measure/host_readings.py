@@ -127,7 +127,7 @@ class Socket:
 
 
 def parse_sockets(text: str) -> list[Socket]:
-    """Connections that are or were established; lines that are none are left out.
+    """Connections that are or were established; other lines are left out.
 
     A connection is a line and, where the kernel has counters, an indented one after it. Older versions of ss leave out
     ``bytes_sent``, which counts what was sent again as well: ``bytes_acked`` then stands for it.
@@ -149,7 +149,7 @@ def parse_sockets(text: str) -> list[Socket]:
 def plain_address(address: str) -> str:
     """Without a scope, as Python writes it; an IPv4 address in the clothes of IPv6 is that IPv4 address: so frames are.
 
-    ValueError where it is none.
+    ValueError for any other text.
     """
     parsed = ipaddress.ip_address(address.strip("[]").partition("%")[0])
     mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
@@ -290,7 +290,7 @@ class Moment:
 
 
 def moment_script(ports: Iterable[str], peers: Iterable[str], *, connections: bool, udp: bool) -> str:
-    """Counters first and connections right after them. ``peers`` are those whose next hop is to be told."""
+    """Counters first and connections right after them. ``peers`` are those whose next hop is asked for."""
     files = " ".join(f"/sys/class/net/{shlex.quote(port)}/statistics/[rt]x_bytes" for port in ports)
     wanted = {"ports": f'grep -sH "" {files}'}
     if connections:

@@ -16,24 +16,71 @@ from typing import Final
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import Bus, Note
 from nicbench.core.frame_size import Size, words_of
+from nicbench.core.judging import Reason
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.result import Result
-from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Reason
-from nicbench.measure.patience import Patience
+from nicbench.core.trial import OF_THE_TESTER, Purpose, Reading, Trial, TrialRequest
 from nicbench.measure.samples import Slot
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 
-OF_THE_TESTER: Final = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+# How long frames take through the DUT, as learning frames and trials have shown: one time, for whatever waits.
+#
+# Learning, the proof that frames pass, the drain of a trial, and the proof behind it wait no less than that.
+
+
+_AT_ONCE_S: Final = 0.02
+"""The time that the first learning frames behind a trial are waited for; most DUTs return them at once."""
+_STUCK_S: Final = 0.5
+"""The time that a DUT may need, behind a trial that was too much for it, before it forwards again."""
+_LONGER: Final = 2.0
+"""The factor by which waits grow once frames came back only after a wait: the next ones may take longer."""
+_LEAST_LONGER_DRAIN_S: Final = 0.5
+
+
+class Patience:
+    """``needed_s`` is what frames are waited for at least; 0 until some took longer than they were given."""
+
+    def __init__(self, journaled: Iterable[Trial] = ()) -> None:
+        self.needed_s = 0.0
+        for trial in journaled:
+            self.note(trial)
+
+    def note_wait(self, wait_s: float) -> None:
+        """Takes notice that frames came back when they were waited for so long, and not when it was less."""
+        self.needed_s = max(self.needed_s, _LONGER * wait_s)
+
+    def note(self, trial: Trial) -> None:
+        """Takes notice of a trial: of the drain that it had, and of frames that came after it."""
+        used_s = trial.reading.drain_s or trial.request.drain_s
+        if Reason.LATE in trial.verdict.reasons:
+            longer_s = _LONGER * (used_s + trial.request.settle_s)
+            self.needed_s = max(self.needed_s, longer_s, _LEAST_LONGER_DRAIN_S)
+        self.needed_s = max(self.needed_s, trial.reading.drain_s or 0.0)
+
+    def settle(self, request: TrialRequest) -> TrialRequest:
+        """Returns the request with as long a settle time as learning frames need."""
+        return request.replace(settle_s=max(request.settle_s, self.needed_s))
+
+    def drain(self, request: TrialRequest) -> TrialRequest:
+        """Returns the request with as long a drain as its frames need."""
+        return request.replace(drain_s=max(request.drain_s, self.needed_s))
+
+    def waits_behind(self, request: TrialRequest) -> tuple[float, ...]:
+        """Returns how long learning frames behind a trial are waited for, one time after the other."""
+        last_s = max(request.settle_s, self.needed_s + _STUCK_S)
+        short = (min(request.settle_s, _AT_ONCE_S), request.settle_s)
+        return (*(each for each in dict.fromkeys(short) if self.needed_s <= each < last_s), last_s)
+
+
 _UNTAUGHT: Final = (*OF_THE_TESTER, Purpose.CONNECTIONS)
 """Trials before which no flows are taught: they have none, or are to see how the DUT takes new ones."""
 UNTIL_FRAMES_COME_BACK_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
+"""The times that learning frames are waited for, one after the other: a link needs seconds to come up."""
 _FORGETS: Final = {Reason.LINK_CHANGED, Reason.PEER_FAILED, Reason.UNLEARNT}
 """After such a trial nobody knows which flows the DUT still has."""
 _STANDS_S: Final = 1.0
-"""So long it stands that frames came back on every way, where nothing was done but a trial."""
+"""The time for which the proof holds that frames came back on every way, if nothing but a trial was done."""
 _LEARN_AGAIN_S: Final = 30.0
 """Learning frames go out again after so long, whatever passes: tables of addresses age on ways that carry no load."""
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import NicbenchError
-from nicbench.core.headers.flow_rules import FlowRule
+from nicbench.core.headers import FlowRule
+from nicbench.core.machine import CoreFrames, PortQueues, QueueReading, QueueSide, ReceiveHash
 from nicbench.core.pattern import way_of_stream
-from nicbench.core.queues import CoreFrames, PortQueues, QueueReading, QueueSide, ReceiveHash
 from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.core.trial import Reading, StreamReading
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
-from nicbench.stats.toeplitz import Toeplitz, queue_of
+from nicbench.stats.queues import Toeplitz, queue_of
 from nicbench.system.adapters.ethtool import parse_driver, parse_flow_rules, parse_hash_fields, parse_receive_hashing
 from nicbench.system.xdp.abilities import parse_received, queues_command
+from nicbench.testbed.addressing import FlowHeaders, UnknownHeadersError, flow_headers
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.flow_headers import FlowHeaders, UnknownHeadersError, flow_headers
 from nicbench.testbed.labs.base import Testbed
 
 # The counters of receive queues and cores, as drivers and the kernel print them. Pure.  Each driver has names of its

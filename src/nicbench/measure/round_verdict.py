@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nicbench.core.bond import LinkFailureOutcome
-from nicbench.core.cpus import cpu_list
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
+from nicbench.core.machine import cpu_list
 from nicbench.core.reading import PathChanges
 from nicbench.core.round import JobOutcome, MachineCpu, RoundRequest
-from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.measure.path_changes import OF_A_LINK, find_changes, leave_out
+from nicbench.measure.trial_verdict import OF_A_LINK, find_changes, leave_out
 
 CARRIER_CHANGES: Final = "carrier_changes of "
 """The name of a counter, followed by the interface that it is of (``host_readings.py``)."""
@@ -22,7 +21,7 @@ _MOSTLY_IDLE: Final = 0.75
 """With less idle time than this on average, more than half of the CPUs are busy in many a moment: then hyperthreads
 share cores, and soon tasks wait."""
 _FEW_CPUS: Final = 2
-"""Mostly the two hyperthreads of one core: whatever runs there is beside the test."""
+"""Mostly the two hyperthreads of one core: whatever runs there disturbs the test."""
 _MOST_NAMED: Final = 3
 
 
@@ -38,11 +37,11 @@ def judge_round(
     of_ports: Sequence[Finding] = (),
     changes: PathChanges | None = None,
 ) -> Verdict:
-    """Never looks at how much was moved: a slow card is no reason.
+    """Never looks at how much was moved: a slow card does not make a round invalid.
 
     ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
     ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint,
-    ``of_ports`` the ports whose counters are gone, or do not agree with the tools (``port_bytes.py``), ``changes`` what
+    ``of_ports`` the ports whose counters are gone, or do not agree with the tools (``witnesses.py``), ``changes`` what
     others changed on the path.
     """
     return Verdict(
@@ -107,7 +106,7 @@ def _late_starts(request: RoundRequest, outcomes: Sequence[JobOutcome], threshol
 
 
 def _loads_that_ended_early(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator[Finding]:
-    """A probe beside a load that was over before the probe was: a part of its samples is of an idle machine."""
+    """A probe next to a load that ended before the probe: a part of its samples is of an idle machine."""
     ends = [
         (job, outcome.began_s + outcome.took_s)
         for job, outcome in zip(request.jobs, outcomes, strict=True)

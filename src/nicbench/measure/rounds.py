@@ -5,27 +5,212 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from nicbench.core.cpus import NumaNode
-from nicbench.core.endpoint import Mount
+from nicbench.core.base import WorkloadChoice
+from nicbench.core.bond import BondObservation, LinkFailureOutcome
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import RoundBegun, RoundFinished
-from nicbench.core.judging import REPEATS_OF_ROUNDS, Thresholds
+from nicbench.core.judging import REPEATS_OF_ROUNDS, Finding, Reason, Thresholds
+from nicbench.core.machine import NumaNode
 from nicbench.core.reading import PathChanges
-from nicbench.core.round import JobOutcome, MachineCpu, Preparation, Round, RoundRequest
-from nicbench.core.verdict import Finding, Reason
+from nicbench.core.round import (
+    HostCommand,
+    Job,
+    JobOutcome,
+    JobSpec,
+    MachineCpu,
+    Mount,
+    Preparation,
+    RestartServers,
+    Round,
+    RoundRequest,
+    SenderTrace,
+    ToolEnvironment,
+)
 from nicbench.measure.host_readings import is_telling
-from nicbench.measure.player import Player
-from nicbench.measure.port_bytes import SETTLE_S, Interface, find_contradicted_ports, find_lost_ports, has_bytes
 from nicbench.measure.round_verdict import LINK_CHANGED, judge_round
 from nicbench.measure.samples import LiveContext, Maker, RepeatRule, SampleLog, Slot, TestSetting
-from nicbench.measure.tool_cpu import add_cpu_notes
+from nicbench.measure.witnesses import (
+    SETTLE_S,
+    Interface,
+    add_cpu_notes,
+    find_contradicted_ports,
+    find_lost_ports,
+    has_bytes,
+)
 from nicbench.monitor.base import Monitors
-from nicbench.stats.cpu_users import ENDED
+from nicbench.stats.cpu import ENDED
 from nicbench.testbed.labs.base import EndpointTestbed
+from nicbench.workloads.base import Watch
+
+# What makes a round's jobs run (``Player``): the one part of a round that touches hosts.
+#
+# ``HostPlayer`` (``host_player.py``) is the real one; ``FakePlayer`` is a deterministic stand-in.
+
+
+class ServingDut(Protocol):
+    """A DUT with servers of its own in addition to those of the tools: see ``duts.base.EndpointDut``."""
+
+    @property
+    def survives_restart(self) -> bool:
+        """Whether ``restart`` may be called."""
+
+    async def restart(self) -> None:
+        """Ends them and starts them anew; what clients have of them they then use again."""
+
+    async def begin_round(self) -> None:
+        """Says that a round begins: ``failure`` then tells of servers that end in it."""
+
+    async def failure(self) -> str | None:
+        """How one ended since then; None where all went on."""
+
+
+class Player(ABC):
+    """Starts every job of a round together and brings each to its end.
+
+    ``own_folder`` is the name of a folder that no other run has.
+    """
+
+    own_folder: str
+
+    @abstractmethod
+    async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
+        """NotReadyError where a tool that tests ask for is on none of the machines."""
+
+    @abstractmethod
+    async def prepare(self, preparation: Preparation) -> None:
+        """Makes the missing part of it; what an earlier call made stays unchanged.
+
+        NotReadyError where the directory is missing or has too little room, HostError where a job fails.
+        """
+
+    @abstractmethod
+    async def run_before(self, command: HostCommand | RestartServers) -> None:
+        """HostError where it fails, or takes too long."""
+
+    async def rest(self, pause_s: float) -> None:
+        """Lets the hosts come to rest before a round."""
+        await asyncio.sleep(pause_s)
+
+    @abstractmethod
+    async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
+        """The outcomes in the order of the jobs, each of which fails alone; ``number`` is the round's place in the run.
+
+        HostError where a host itself is gone.
+        """
+
+    def server_failure(self) -> str | None:
+        """How a server of the DUT's own ended in the midst of the round that was played last; None: none did."""
+        return None
+
+    async def keep(self, one: Round) -> None:  # noqa: B027 - most workloads leave nothing
+        """Writes into the run folder what the round that was played last left on its hosts; it is journaled next."""
+
+    def bonds(self) -> tuple[BondObservation, ...]:
+        """Of the round that was played last: its bonds, and which connection used which of their ports."""
+        return ()
+
+    def environments(self, request: RoundRequest) -> tuple[ToolEnvironment, ...]:
+        """Of a round that was played: the environments that its tools ran in, as far as they are known."""
+        return ()
+
+    def failure(self) -> LinkFailureOutcome | None:
+        """Of the round that was played last: the link that was taken down, where that was asked for."""
+        return None
+
+    def senders(self) -> tuple[SenderTrace, ...]:
+        """Of the round that was played last: the connections of its clients over time, where that was asked for."""
+        return ()
+
+    @abstractmethod
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        """A file of ours in a folder of this endpoint's host, and its path; it is gone when the run is.
+
+        ``filled``: with that many random bytes, to be read; else empty, with room for them. NotReadyError where the
+        folder is missing or has too little space.
+        """
+
+    @abstractmethod
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        """Makes room before the end of the run; of a file that ``make_file`` made."""
+
+    @abstractmethod
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        """Gives the interrupts of this endpoint's queues to these CPUs; None: to those that had them before.
+
+        NotReadyError where they cannot be moved.
+        """
+
+    @abstractmethod
+    async def counters(self) -> dict[str, dict[str, int]]:
+        """Cumulative counters of each endpoint's interface, by its name; what cannot be read is left out."""
+
+
+@dataclass
+class FakePlayer(Player):
+    """``outcome`` gives what comes of a job of the round with this number, ``bonded`` what is seen of its bonds."""
+
+    outcome: Callable[[int, Job], JobOutcome]
+    heard: list[RoundRequest] = field(default_factory=list)
+    steered: list[tuple[str, tuple[int, ...] | None]] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    """Those that are there now."""
+    own_folder: str = "nicbench-fake"
+    prepared: list[Preparation] = field(default_factory=list)
+    before: list[HostCommand | RestartServers] = field(default_factory=list)
+    broken: Callable[[int], str | None] = lambda number: None
+    """How a server of the DUT ended in the midst of the round of this number."""
+    failed: str | None = None
+    bonded: Callable[[RoundRequest], tuple[BondObservation, ...]] = lambda request: ()
+    traced: Callable[[RoundRequest], tuple[SenderTrace, ...]] = lambda request: ()
+
+    async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
+        """Every tool is there."""
+
+    async def prepare(self, preparation: Preparation) -> None:
+        self.prepared.append(preparation)
+
+    async def run_before(self, command: HostCommand | RestartServers) -> None:
+        self.before.append(command)
+
+    async def rest(self, pause_s: float) -> None:
+        """Returns at once."""
+
+    async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
+        await watch.begin()
+        self.heard.append(request)
+        self.failed = self.broken(number)
+        return tuple(self.outcome(number, job) for job in request.jobs)
+
+    def server_failure(self) -> str | None:
+        return self.failed
+
+    def bonds(self) -> tuple[BondObservation, ...]:
+        return self.bonded(self.heard[-1]) if self.heard else ()
+
+    def senders(self) -> tuple[SenderTrace, ...]:
+        return self.traced(self.heard[-1]) if self.heard else ()
+
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        path = f"{folder}/{endpoint}-{purpose}"
+        self.files.append(path)
+        return path
+
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        self.files.remove(path)
+
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        self.steered.append((endpoint, cpus))
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        return {}
+
 
 Counters = Mapping[str, Mapping[str, int]]
 
@@ -136,7 +321,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
 class RoundRepeats(RepeatRule[Round]):
     """Of invalid rounds the one in which the fewest jobs failed is used, and of these the least disturbed one.
 
-    A round in which a tool failed is no worse a measurement of the others: its figures stand, and the result says
+    A round in which a tool failed measures the others as well as any: its figures stand, and the result says
     which is missing.
     """
 
@@ -232,7 +417,7 @@ class _Watch:
         self._since = time.process_time(), time.monotonic()
 
     async def end(self) -> None:
-        """Again is no harm; where nothing began there is nothing to end."""
+        """A second call changes nothing, nor does one before the beginning."""
         if self._since is None:
             return
         (own_s, began), self._since = self._since, None

@@ -19,10 +19,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
-from nicbench.core.judging import RepeatPolicy
+from nicbench.core.judging import RepeatPolicy, Sample
 from nicbench.core.result import Result
 from nicbench.core.turn import ALONE, Turn
-from nicbench.core.verdict import Sample
 
 SampleT = TypeVar("SampleT", bound=Sample)
 RequestT = TypeVar("RequestT")
@@ -103,7 +102,7 @@ class Maker(ABC, Generic[SampleT, RequestT]):
         }
 
     def request_in_turn(self, request: RequestT) -> RequestT:
-        """The request as it is made in this turn."""
+        """The request that is made in this turn."""
         return request
 
     @abstractmethod
@@ -160,7 +159,7 @@ class RepeatRule(ABC, Generic[SampleT]):
         return False
 
     def useless(self, sample: SampleT) -> str | None:
-        """Why nothing may be told from an invalid sample, not even as a disturbed one; None where that may be."""
+        """Why an invalid sample is useless even as a disturbed one; None where it may be used."""
         return None
 
     def compare(self, before: SampleT, last: SampleT, policy: RepeatPolicy) -> None:
@@ -191,11 +190,11 @@ class Repeats(Generic[SampleT]):
     ) -> tuple[SampleT, bool]:
         """A valid sample and ``False``, or the least disturbed of several and ``True``.
 
-        Without ``repeats``, only a sample from which nothing may be told is repeated.
+        Without ``repeats``, only a useless sample is repeated.
 
         ``once`` makes one sample at the point in question; its argument is the number of the repeat, 0 for the first.
-        ``has`` tells whether the journal has that sample. A sample from which nothing may be told is repeated whatever
-        that costs; HostError where all repeats are so. A run that is resumed after that begins them anew.
+        ``has`` tells whether the journal has that sample. A useless sample is repeated whatever that costs; HostError
+        where all repeats are useless. A run that is resumed after that begins them anew.
         """
         samples: list[SampleT] = []
         usable: list[SampleT] = []
@@ -239,7 +238,7 @@ def _nothing_told(last: Sample, why: str | None, times: int) -> HostError:
 
 @dataclass(frozen=True, slots=True)
 class TestSetting:
-    """What the context of every test is told: ``estimate_s`` is its planned time, ``earlier`` the results before it."""
+    """The settings of the context of a test: ``estimate_s`` is its planned time, ``earlier`` the results before it."""
 
     __test__ = False  # not a test class for pytest
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nicbench.core.frame_size import Size, size_label
 from nicbench.core.trial import Trial, TrialRequest
-from nicbench.stats.shortfalls import Offer, find_constant_share
+from nicbench.stats.limits import Offer, find_constant_share
 
 
 class TesterShares:

@@ -8,16 +8,136 @@ A verdict that looked at the loss would throw away the trials in which the DUT d
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from nicbench.core.base import Frozen
-from nicbench.core.judging import Thresholds
-from nicbench.core.reading import HealthEvent, Measure, PathChanges
+from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
+from nicbench.core.reading import Change, ChangeAction, ChangeKind, HealthEvent, Measure, PathChanges
 from nicbench.core.trial import CpuTime, Reading
-from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.measure.path_changes import find_changes
-from nicbench.measure.tester_drops import TesterDrops, arriving_drops, leaving_drops
-from nicbench.stats.shortfalls import AGREEMENT
+from nicbench.measure.ledger.base import Stage
+from nicbench.stats.limits import AGREEMENT
+
+# The findings of changes on the path: what somebody else changed there is never charged to the DUT. Pure.
+
+
+OF_A_LINK: Final = frozenset({ChangeKind.LINK, ChangeKind.ADDRESS, ChangeKind.ROUTE, ChangeKind.NEIGHBOUR})
+"""What follows by itself where a link goes down and comes up."""
+_MOST_NAMED: Final = 3
+_NOUNS: Final[Mapping[ChangeKind, str]] = MappingProxyType(
+    {
+        ChangeKind.LINK: "interface",
+        ChangeKind.ADDRESS: "address",
+        ChangeKind.ROUTE: "route",
+        ChangeKind.RULE: "routing rule",
+        ChangeKind.NEIGHBOUR: "neighbour",
+        ChangeKind.QUEUEING: "queueing discipline",
+        ChangeKind.FILTER: "traffic control filter",
+        ChangeKind.RULESET: "nftables ruleset",
+        ChangeKind.XDP: "XDP program",
+        ChangeKind.TCX: "tcx program",
+        ChangeKind.SETTING: "setting",
+    }
+)
+
+
+def leave_out(seen: PathChanges | None, kinds: Collection[ChangeKind]) -> PathChanges | None:
+    """Returns the changes without those of these kinds, which are known to be made on purpose."""
+    if seen is None or not kinds:
+        return seen
+    return seen.replace(changes=tuple(each for each in seen.changes if each.kind not in kinds))
+
+
+def leave_out_programs(seen: PathChanges | None, devices: Collection[str]) -> PathChanges | None:
+    """Returns the changes without those of XDP programs at these devices, which the tester attaches itself."""
+    if seen is None or not devices:
+        return seen
+    kept = (each for each in seen.changes if each.kind is not ChangeKind.XDP or each.device not in devices)
+    return seen.replace(changes=tuple(kept))
+
+
+def find_changes(seen: PathChanges | None) -> Iterator[Finding]:
+    """Yields one finding for all changes; none where nothing changed, or nobody could watch."""
+    if seen is None:
+        return
+    count = len(seen.changes) + seen.more
+    if count:
+        named = [describe(each) for each in seen.changes[:_MOST_NAMED]]
+        left = count - len(named)
+        more = [f"and {left} more change{'s' if left > 1 else ''}"] if left else []
+        yield _finding(count, f"somebody changed the path of the frames: {'; '.join((*named, *more))}")
+    for network in seen.overflowed:
+        yield _finding(1, f"more was changed in the network {network} than its kernel could tell")
+
+
+def describe(change: Change) -> str:
+    """Returns what changed, where, when and by whom: ``in dut, v1: mtu changed from 1500 to 1400 after 0.52 s``."""
+    place = change.network if change.device is None else f"{change.network}, {change.device}"
+    parts = [f"in {place}: {_subject(change)} {change.action}"]
+    if change.action is ChangeAction.CHANGED and change.before is not None:
+        parts.append(f"from {change.before}")
+    if change.after is not None:
+        parts.append(f"to {change.after}" if change.action is ChangeAction.CHANGED else f"({change.after})")
+    parts.append("meanwhile" if change.after_ns is None else f"after {change.after_ns / 1e9:.2f} s")
+    if change.process is not None:
+        parts.append(f"by {change.process}" + ("" if change.pid is None else f" (process {change.pid})"))
+    elif change.pid is not None:
+        parts.append(f"by process {change.pid}")
+    return " ".join(parts)
+
+
+def _subject(change: Change) -> str:
+    if change.kind is ChangeKind.SETTING or (change.kind is ChangeKind.LINK and change.what is not None):
+        return change.what or _NOUNS[change.kind]
+    if change.kind is ChangeKind.RULESET:
+        return _NOUNS[change.kind] + (f" (table {change.what})" if change.what else "")
+    return f"{_NOUNS[change.kind]} {change.what or ''}".rstrip()
+
+
+def _finding(count: int, text: str) -> Finding:
+    return Finding(reason=Reason.CHANGED, threshold="changed", value=float(count), limit=0.0, text=text)
+
+
+# Frames that the tester itself dropped, by the loss ledger: a trial that lost them so says nothing of the DUT.
+#
+# The ledger has rows only where frames were lost: where none was, the tester dropped frames of others.
+
+
+class TesterDrops(Frozen):
+    """What counters of the tester's hosts and cards say was dropped there, on one of the two directions."""
+
+    frames: int = 0
+    places: tuple[str, ...] = ()
+    """Each place with its counter and the frames there."""
+
+    def say(self) -> str:
+        """Returns the places in words."""
+        return "; ".join(self.places)
+
+
+def arriving_drops(reading: Reading) -> TesterDrops:
+    """Returns what the tester's hosts dropped of frames that arrived, without what its ports count as overruns.
+
+    A card may count an overrun of its port again, so those are taken off the sum.
+    """
+    overruns = sum(port.receive_overrun or 0 for port in reading.ports)
+    found = _drops(reading, sending=False)
+    return found.replace(frames=max(0, found.frames - overruns))
+
+
+def leaving_drops(reading: Reading) -> TesterDrops:
+    """Returns what the tester's hosts and cards dropped of frames that it had sent."""
+    return _drops(reading, sending=True)
+
+
+def _drops(reading: Reading, *, sending: bool) -> TesterDrops:
+    rows = [row for row in reading.ledger if row.by_tester and (row.stage <= Stage.TESTER_TRANSMIT) == sending]
+    return TesterDrops(
+        frames=sum(row.frames for row in rows),
+        places=tuple(f"{row.place}: {row.counter} {row.frames}" for row in rows),
+    )
+
 
 # Frames that an AF_XDP socket took, completed, and never sent (struct xdp_statistics, tx_invalid_descs).
 TRANSMIT_REFUSED_COUNTER = "xdp_tx_invalid_descs"
@@ -84,9 +204,9 @@ class Evidence(Frozen):
         """The evidence in a reading.
 
         ``dut_cpus`` are the cores on which the DUT works in the kernel. A core that the tester's worker shares, or on
-        which a DUT in user space polls, must not be among them: their own work would count as foreign.
-        Where the DUT is reset its links may go down, and what could not be sent then is no fault of the tester's.
-        Nor is it a disturbance that a tester falls short as it always does, by all but ``sent_share``.
+        which a DUT in user space polls, must not be among them: their own work would count as foreign. Where the DUT is
+        reset its links may go down, and frames that could not be sent then do not count against the tester. Nor is it a
+        disturbance that a tester falls short as it always does, by all but ``sent_share``.
         """
         health = reading.health
         usually_unsent = math.ceil((1.0 - sent_share) * (1.0 + AGREEMENT) * reading.counts.intended)

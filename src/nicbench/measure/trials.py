@@ -12,15 +12,13 @@ import time
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
 from nicbench.core.judging import Thresholds
-from nicbench.core.power import PowerFacts
+from nicbench.core.machine import PowerFacts
 from nicbench.core.reading import Counts, InterruptionTimes
 from nicbench.core.trial import Health, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.engine.reading import require_consistent
-from nicbench.measure.learning import Learner, dead_dut_error
-from nicbench.measure.patience import Patience
+from nicbench.measure.learning import Learner, Patience, dead_dut_error
 from nicbench.measure.samples import Maker, SampleLog, Slot
-from nicbench.measure.surroundings import Surroundings
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import Surroundings, TrialSetup
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.testbed.duts.base import FrameDut
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import Size, size_label, size_parameters
-from nicbench.core.headers.multicast import BROADCASTS
+from nicbench.core.headers import BROADCASTS
 from nicbench.core.pattern import times_load, way_of_stream
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column
 from nicbench.core.trial import Reading, Trial, TrialRequest
 from nicbench.methods._loads import FullLoad
-from nicbench.methods.base import Context, FrameMethod
+from nicbench.methods.base import Context, FrameMethod, Values
 
 PER_PORT = "per port"
 
@@ -119,7 +119,6 @@ def reason_of(values: Values, name: str) -> str | None:
 
 BROADCASTS_NOTE: Final = (BROADCASTS, "Broadcasts")
 """The note of a table that says what became of broadcasts in the load."""
-Values = dict[str, Bounded | float | int | str | None]
 # A transmission ends within a burst of its time.
 _ROUNDING = 1.001
 

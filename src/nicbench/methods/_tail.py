@@ -1,7 +1,4 @@
-"""The long tail: how many frames, or messages, took how long, in bins, and how many were slower than each bound.
-
-The bins are those of a published report on two 25 Gb/s adapters (2018), which counted 100 million frames at line rate.
-"""
+"""Latency apart: frames in bins of how long they took, and frames that a neighbour on a DUT's core may have delayed."""
 
 from __future__ import annotations
 
@@ -15,10 +12,16 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.quantity import Seconds
 from nicbench.core.round import RequestLatency
-from nicbench.core.table import ImportColumn
+from nicbench.core.table import Column, FurtherTable, ImportColumn
 from nicbench.core.trial import Latency
 from nicbench.methods.base import Values
-from nicbench.stats.latency import add_histograms, counts_above, frames_above, percentiles_ns
+from nicbench.stats.latency import add_histograms, counts_above, frames_above, percentiles_ns, split_by_core
+
+# The long tail: how many frames, or messages, took how long, in bins, and how many were slower than each bound.
+#
+# The bins are those of a published report on two 25 Gb/s adapters (2018), which counted 100 million frames at line
+# rate.
+
 
 BINS_S: Final = (10e-6, 20e-6, 40e-6, 60e-6, 80e-6, 100e-6, 120e-6)
 SCALED_TO_FRAMES: Final = 100_000_000
@@ -139,3 +142,47 @@ def message_tail_values(latency: RequestLatency | None, bounds_s: Sequence[float
         f"bin_over_{bounds_ns[-1]}_ns_messages": above[-1],
         **{f"outside_{bound}_ns_messages": count for bound, count in zip(bounds_ns, above, strict=True)},
     }
+
+
+# Latency in two groups: frames that had the DUT's core to themselves, and those that a neighbour may have delayed.
+
+
+_PERCENTILES: Final = ("50", "99", "99.9")
+_SHARED_PERCENT: Final = "latency_shared_core_percent"
+
+
+def by_core_values(latency: Latency | None) -> dict[str, float | int | None]:
+    """Returns the percentiles of both groups; empty where no sample found the core shared, or there are no samples."""
+    apart = split_by_core(latency) if latency is not None else None
+    if apart is None or apart.shared_count == 0:
+        return {}
+    return {
+        _SHARED_PERCENT: 100 * apart.shared_count / (apart.shared_count + apart.own_count),
+        **{_name("own", percentile): apart.own_ns.get(percentile) for percentile in _PERCENTILES},
+        **{_name("shared", percentile): apart.shared_ns.get(percentile) for percentile in _PERCENTILES},
+    }
+
+
+def by_core_table(size: Column, values: frozenset[str]) -> tuple[FurtherTable, ...]:
+    """Returns the table of the results that have such ``values``; empty where no neighbour was seen."""
+    if _SHARED_PERCENT not in values:
+        return ()
+    columns = [
+        Column(value=_name(core, percentile), head=f"p{percentile}", group=heading, is_optional=True)
+        for core, heading in (("own", "Dedicated core"), ("shared", "Core shared"))
+        for percentile in _PERCENTILES
+    ]
+    return (
+        FurtherTable(
+            title="Latency with and without a neighbour on the core",
+            caption=(
+                "Of the frames above, those that were under way while a look at the DUT's core found its physical core "
+                "shared with another hyperthread or guest, and the others. A look stands for the time until the next."
+            ),
+            columns=(size, Column(value=_SHARED_PERCENT, head="Frames, core shared", form="of_frames"), *columns),
+        ),
+    )
+
+
+def _name(core: str, percentile: str) -> str:
+    return f"latency_{core}_core_p{percentile.replace('.', '_')}_ns"

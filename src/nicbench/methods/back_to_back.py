@@ -30,16 +30,20 @@ from nicbench.methods._loads import (
     HIGHEST,
     LINE_RATE,
     NDR,
+    RFC_2544_FRAME_BYTES,
+    BurstPauses,
+    Duration,
     FullLoad,
     FullRate,
+    TrialTimes,
     earlier_rate,
     explain_other_rate,
     full_rate,
     full_rate_words,
+    missing_sizes,
 )
-from nicbench.methods._results import Values, bounded_unless, measure_sizes, result_at, without_tester
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, BurstPauses, Duration, TrialTimes, missing_sizes
-from nicbench.methods.base import Context, FrameMethod
+from nicbench.methods._results import bounded_unless, measure_sizes, result_at, without_tester
+from nicbench.methods.base import Context, FrameMethod, Values
 
 REPETITIONS = 50
 LONGEST_BURST_S = 2.0

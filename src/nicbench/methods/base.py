@@ -6,28 +6,71 @@ There are two families: of frames, which a tester sends and counts, and of round
 from __future__ import annotations
 
 import functools
+import json
 import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 from nicbench.core.base import Frozen, WorkloadChoice
-from nicbench.core.cpus import NumaNode
 from nicbench.core.described import DescribedPlugin
-from nicbench.core.endpoint import EndpointFacts, Mount
-from nicbench.core.frame_size import Size
+from nicbench.core.frame_size import Size, label_of
+from nicbench.core.machine import NumaNode, PowerFacts, PowerWish
 from nicbench.core.pattern import Pattern
-from nicbench.core.power import PowerFacts, PowerWish
 from nicbench.core.registry import find_one
 from nicbench.core.result import Bounded, Result, Value
-from nicbench.core.round import JobSpec, Preparation, Round, RoundRequest
+from nicbench.core.round import EndpointFacts, JobSpec, Mount, Preparation, Round, RoundRequest
 from nicbench.core.table import Column, ImportTable, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Trial, TrialRequest
-from nicbench.methods._circumstances import describe_circumstances
+from nicbench.core.units import format_digits
 from nicbench.search.base import Ended, Goal, Limits, Outcome, Search
 from nicbench.stats.sample import Series
+
+# The parameters of a result as the beginning of a sentence: "with 64-byte frames at 50 % of the PDR".
+
+
+_TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_percent", "load_of"})
+"""Parameters that are worded separately, or that only tell results of several kinds apart."""
+
+
+def describe_circumstances(parameters: Mapping[str, Any]) -> str:
+    """Describes the circumstances in the order frames, load, the rest by name; "" where there are none."""
+    said = [text for text in (_describe_frames(parameters), _describe_load(parameters)) if text]
+    rest = [_words_of(name, value) for name, value in parameters.items() if name not in _TOLD and value is not None]
+    return ", ".join((*([" ".join(said)] if said else []), *rest))
+
+
+def _describe_frames(parameters: Mapping[str, Any]) -> str:
+    label = label_of(dict(parameters))
+    if label is None:
+        return ""
+    return f"with {label}-byte frames" if label.replace(".", "").isdigit() else f"with {label} frames"
+
+
+def _describe_load(parameters: Mapping[str, Any]) -> str:
+    percent, of = parameters.get("load_percent"), parameters.get("load_of")
+    if not isinstance(percent, int | float):
+        return ""
+    article = "" if str(of)[:1].isdigit() else "the "
+    return f"at {percent:g} % of {article}{of}" if of else f"at a load of {percent:g} %"
+
+
+def _words_of(name: str, value: Any) -> str:
+    if name == "mode":
+        return str(value)
+    if name == "ports":
+        return f"{value} {'port' if value == 1 else 'ports'}"
+    words = name.removesuffix("_percent").replace("_", " ")
+    told = format_digits(value, 6) if isinstance(value, float) else _text_of(value)
+    return f"{words} {told}{' %' if name.endswith('_percent') else ''}"
+
+
+def _text_of(value: Any) -> str:
+    """Returns a value as text: lists and mappings, which only results of others have, as JSON."""
+    return str(value) if isinstance(value, str | int) else json.dumps(value, default=str)
+
 
 _OF_THIS_PROJECT = re.compile(r"(?<=\?) \(methods\.md [^)]*\)\.| \(methods\.md [^)]*\)|, search/\w+\.py")
 """Matches references in a docstring to notes that a reader of a report does not have."""
@@ -171,6 +214,8 @@ class Method(DescribedPlugin, ABC):
     kind: ClassVar[str]
     question: ClassVar[str] = ""
     """The question that the method answers, with ``{subject}`` for what is measured; a report begins with it."""
+    steps: ClassVar[str] = ""
+    """Standard, steps, and what is verified; empty for a method whose module's docstring says it."""
     Options: ClassVar[type[Frozen]]
     measures: ClassVar[Measures]
     times_one_way: ClassVar[bool] = False
@@ -226,8 +271,8 @@ class Method(DescribedPlugin, ABC):
 
     @classmethod
     def procedure(cls, options: Mapping[str, Any] | None = None) -> str:
-        """Returns steps, standard, and what is verified: its module's docstring, adapted to ``options``."""
-        words = " ".join((sys.modules[cls.__module__].__doc__ or "").split())
+        """Returns steps, standard, and what is verified, adapted to ``options``."""
+        words = " ".join((cls.steps or sys.modules[cls.__module__].__doc__ or "").split())
         return _OF_THIS_PROJECT.sub("", words).replace("``", "")
 
     @classmethod

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Direction, Job, JobSpec, RoundRequest
+from nicbench.core.round import Direction, EndpointFacts, Job, JobSpec, RoundRequest
 from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
 from nicbench.methods._round_figures import (
     FIRST_PORT,

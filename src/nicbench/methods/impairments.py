@@ -22,10 +22,9 @@ from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Purpose, Reading
-from nicbench.methods._loads import FullLoad, FullRate, full_rate
-from nicbench.methods._results import Values, measure_sizes, result_at, verdict_of, without_tester
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Context, FrameMethod
+from nicbench.methods._loads import FullLoad, FullRate, TrialTimes, full_rate
+from nicbench.methods._results import measure_sizes, result_at, verdict_of, without_tester
+from nicbench.methods.base import Context, FrameMethod, Values
 from nicbench.stats.intervals import share_interval
 
 _PERCENTILES: Final = ("50", "99", "99.9")

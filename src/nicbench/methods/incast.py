@@ -17,15 +17,13 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.quantity import Seconds, SomeBytes
 from nicbench.core.result import Result, number_of
-from nicbench.core.round import Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest, Transport
+from nicbench.core.round import EndpointFacts, Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest, Transport
 from nicbench.core.table import Column, Grid, Plot, ResultTable
 from nicbench.core.traffic import Name
 from nicbench.core.trial import Trial
-from nicbench.core.units import format_bits_per_s, format_digits
+from nicbench.core.units import SCALES, format_bits_per_s, format_digits, suitable_form
 from nicbench.methods._round_figures import (
     FIRST_PORT,
     PAYLOAD_RATE,

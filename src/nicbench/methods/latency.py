@@ -24,12 +24,18 @@ from nicbench.core.table import Column, ImportColumn, ImportTable, ResultTable, 
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency as LatencyReading
 from nicbench.core.trial import Purpose, Trial
-from nicbench.methods._by_core import by_core_table, by_core_values
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
-from nicbench.methods._loads import LOWERED_NOTE, NDR, explain_other_rate, lowered_values
+from nicbench.methods._loads import (
+    LOWERED_NOTE,
+    NDR,
+    RFC_2544_FRAME_BYTES,
+    TrialTimes,
+    explain_other_rate,
+    lowered_values,
+    missing_sizes,
+)
 from nicbench.methods._results import BROADCASTS_NOTE
-from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scale_tail, tail_values
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
+from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, by_core_table, by_core_values, scale_tail, tail_values
 from nicbench.methods.base import Context, FrameMethod, Values
 from nicbench.stats.latency import PERCENTILES
 

@@ -17,13 +17,20 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
 from nicbench.core.quantity import Percent
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.trial import Purpose
-from nicbench.methods._loads import LOWERED_NOTE, NDR, earlier_rate, lowered_values
+from nicbench.methods._loads import (
+    LOWERED_NOTE,
+    NDR,
+    RFC_2544_FRAME_BYTES,
+    TrialTimes,
+    earlier_rate,
+    lowered_values,
+    missing_sizes,
+)
 from nicbench.methods._results import PER_PORT, measure_sizes, result_at
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
-from nicbench.methods.base import Context, FrameMethod
+from nicbench.methods.base import Context, FrameMethod, Values
 
 # Of the line rate; RFC 2889 section 5.6 leaves the step to the tester: a smaller one takes more trials.
 STEP_PERCENT = 1.0
@@ -96,7 +103,7 @@ class MaximumForwardingRate(FrameMethod):
             if sent < load * (1.0 - _CLOSE):
                 break  # higher loads cannot be sent either
         highest, load = max(rates, key=lambda found: (found[0], -found[1]))
-        values: dict[str, Bounded | float | int | str | None] = {
+        values: Values = {
             _MAXIMUM.value: highest,
             "load_of_maximum_frames_per_s": load,
             _AT_MAXIMUM_LOAD.value: rates[-1][0],

@@ -16,16 +16,16 @@ from typing import ClassVar, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.machine import DutWork
 from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ImportColumn, ImportTable, Plot, ResultTable
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
-from nicbench.methods._loads import FullLoad
+from nicbench.methods._loads import FullLoad, TrialTimes
 from nicbench.methods._results import (
     PER_PORT,
     bounded_unless,
@@ -35,8 +35,7 @@ from nicbench.methods._results import (
     verdict_of,
     without_tester,
 )
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Context, FrameMethod
+from nicbench.methods.base import Context, FrameMethod, Values
 
 FRAME_BYTES: Final = (64, 128, 256, 512, 1024, 1280, 1518)
 # Below this share of what was offered nobody says that the DUT was at its limit: rings fill and drain.
@@ -173,7 +172,7 @@ def values_of(
     load_percent: float = 100.0,
     *,
     disturbed: bool = False,
-) -> dict[str, Bounded | float | int | str | None]:
+) -> Values:
     """Returns the values of a trial: the rates of a port, and the total of all traffic, on the same basis."""
     reading, frame_bytes = trial.reading, trial.request.frame_bytes
     ports = sending_ports(trial)

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from nicbench.core.base import WorkloadChoice
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.result import Result
-from nicbench.core.round import JobOutcome, JobSpec, Round, RoundRequest
+from nicbench.core.round import EndpointFacts, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.table import Bars, Column, Grid, ImportTable, ResultTable
 from nicbench.core.trial import Trial
-from nicbench.methods import _failures
+from nicbench.methods import _round_figures as _failures
 from nicbench.methods._imports import IMPORTS, cells_of_rate_and_cpu, stream_of_import
 from nicbench.methods._round_figures import (
     CLIENT_OWN_CPU,
@@ -36,8 +35,8 @@ from nicbench.methods._round_figures import (
     mean_retransmissions,
     spread_of,
 )
-from nicbench.methods._transfers import StreamOptions, Together
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
+from nicbench.methods.transfer import StreamOptions, Together
 from nicbench.stats.frames import fairness
 from nicbench.stats.rounds import bits_per_s, rate_together
 

@@ -8,59 +8,367 @@ its payload compared; losses that the tester may have caused are not charged to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.core.result import (
-    RATE,
-    Bounded,
-    LimitedBy,
-    Result,
-    ResultVerdict,
-    counted_number,
-    number_of,
-)
+from nicbench.core.described import OneLine
+from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters, words_of
+from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
+from nicbench.core.registry import find
+from nicbench.core.result import RATE, Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
 from nicbench.core.table import (
+    Column,
+    FurtherTable,
+    Goal,
     ImportColumn,
     ImportTable,
+    RateBars,
     ResultTable,
     SearchedRates,
 )
 from nicbench.core.trial import Purpose, Trial, TrialRequest
-from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
+from nicbench.core.units import (
+    format_digits,
+    format_lower,
+    format_rate,
+    format_span,
+    format_upper,
+    l1_bits_per_s,
+    l2_bits_per_s,
+)
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
-from nicbench.methods._rate_columns import (
-    CEILING,
-    FRAME,
-    LINE_RATE_COLUMN,
-    columns_of,
-    explain_rates,
-    goals_of,
-    in_bits,
-    keys_of_goals,
-    overview_of,
-    zero_loss,
-)
+from nicbench.methods._loads import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods._results import BROADCASTS_NOTE, measure_sizes
-from nicbench.methods._throughput import (
-    EXPECTED_TRIALS,
-    NEAR_CEILING,
-    SELF_CHECK,
-    TRIALS_IN_TIME,
-    SearchChoice,
-    how_it_searches,
-    known_rate_values,
-    say_notes,
-)
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
-from nicbench.search.base import Ended, Limits, Outcome, highest_load, lowest_load
+from nicbench.search.base import Ended, Limits, Outcome, Search, check_loads, highest_load, lowest_load
 from nicbench.search.base import Goal as SearchGoal
-from nicbench.stats.shortfalls import describe_share
+from nicbench.stats.intervals import Agreement
+from nicbench.stats.limits import describe_share
+
+# The columns of throughput tables, with rate, interval, limit and share for each goal, and their explanation.
+
+
+_BORNE = ("_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s")
+"""Ends of the names of rates that runs of formats 1.5 and 1.6 have beside estimated ones."""
+_BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
+"""Prefixes of rates that are not the result of a search."""
+FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
+LINE_RATE_COLUMN = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
+CEILING = Column(value="ceiling_frames_per_s", head="Tester's ceiling", is_minor=True, is_optional=True)
+
+
+def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
+    """Returns a sentence on the longest trial that each rate has passed; empty where the results do not contain it."""
+    found = (
+        number_of(result.values.get(f"{key}_passed_for_s")) for result in results for key in keys_of_goals((result,))
+    )
+    lengths = {length for length in found if length is not None}
+    if not lengths:
+        return ()
+    if len(lengths) == 1:
+        return (f"Every rate has passed a trial of {min(lengths):g} s.",)
+    return (f"Every rate has passed a trial of {min(lengths):g} s at least, and {max(lengths):g} s at most.",)
+
+
+def keys_of_goals(results: Iterable[Result]) -> tuple[str, ...]:
+    """Returns the prefix of the names of each goal's values: "ndr"."""
+    names = (name for result in results for name, value in result.values.items() if not isinstance(value, str))
+    rates = (name for name in names if name.endswith(RATE) and not name.endswith(_BORNE))
+    keys = dict.fromkeys(name.removesuffix(RATE) for name in rates)
+    return tuple(key for key in keys if key not in _BOUNDS)
+
+
+def goals_of(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goal, ...]:
+    """Returns the goals of the results, strictest first; their loss ratios are in the options of the test."""
+    search = options.get("search")
+    written = search.get("goals") if isinstance(search, Mapping) else None
+    ratios = written if isinstance(written, Mapping) else {}
+    known = {str(name).lower(): (str(name), _ratio_of(ratio)) for name, ratio in ratios.items()}
+    goals = []
+    for key in keys_of_goals(results):
+        name, ratio = known.get(key, (_name_of(key), None))
+        goals.append(Goal(value=f"{key}{RATE}", share=f"{key}_percent_of_line_rate", name=name, loss_ratio=ratio))
+    return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.value)))
+
+
+def _ratio_of(written: Any) -> float | None:
+    """Returns a loss ratio as a plan has it; None where the file was damaged, and holds something else there."""
+    return float(written) if isinstance(written, int | float) and 0 <= written <= 1 else None
+
+
+def _name_of(key: str) -> str:
+    """Returns the name of a goal whose options are unknown: NDR and PDR are abbreviations, others are words."""
+    return key.upper() if key[1:3] == "dr" else key
+
+
+def _columns_of(goal: Goal) -> tuple[Column, ...]:
+    rate = Column(
+        value=goal.value,
+        head="Frame rate",
+        name=goal.name,
+        group=goal.name,
+        aspect="rate",
+        is_main=True,
+        better="higher",
+        comparative="faster",
+    )
+    return (
+        rate,
+        Column(value=goal.value, head="Interval", group=goal.name, aspect="interval", is_minor=True),
+        Column(value=goal.value, head="Limited by", group=goal.name, aspect="limit"),
+        Column(value=goal.share, head="% of line rate", group=goal.name, form="percent", is_optional=True),
+    )
+
+
+def _overview_of(goal: Goal) -> tuple[Column, ...]:
+    return (
+        Column(value=goal.value, head=goal.name, aspect="span", is_main=True),
+        Column(value=goal.share, head="% of line rate", form="percent", is_optional=True),
+        Column(value=goal.value, head="limited by", aspect="limit"),
+    )
+
+
+def _in_bits(goals: Iterable[Goal]) -> FurtherTable:
+    layers = [
+        Column(value=goal.value.replace(RATE, f"_{layer}_bits_per_s"), head=layer.upper(), group=goal.name)
+        for goal in goals
+        for layer in ("l2", "l1")
+    ]
+    trials = Column(value="search_trials", head="Trials of the search", form="whole", is_minor=True, is_optional=True)
+    traffic = Column(value="search_traffic_s", head="Its traffic", unit="s", is_minor=True, is_optional=True)
+    return FurtherTable(
+        title="The same in bits",
+        caption=(
+            "L2 counts the frame with its FCS; L1 adds the 20 bytes of preamble, start delimiter and inter-frame gap."
+        ),
+        columns=(FRAME, *layers, trials, traffic, CEILING),
+    )
+
+
+def _zero_loss(goal: Goal) -> FurtherTable:
+    size = Column(value="size", head="Frame size", unit="bytes", form="text")
+    rate = Column(value=goal.value, head="Frame rate", aspect="exact", is_main=True)
+    line_rate = Column(value=LINE_RATE_COLUMN.value, head="Line rate")
+    share = Column(value=goal.share, head="% of line rate", form="trimmed")
+    return FurtherTable(
+        title="Zero packet loss",
+        caption="The highest frame rate at which every frame came back.",
+        columns=(size, rate, line_rate, share),
+        bars=RateBars(x=size, rate=rate, share=share, goal=goal),
+    )
+
+
+def explain_rates(table: ResultTable, results: Sequence[Result], goals: Sequence[Goal]) -> str:
+    """Explains the rates: the search that found them, and the meaning of each goal."""
+    told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
+    return " ".join((table.caption, *told, *explain_confirmation(results)))
+
+
+# Parts of the method ``throughput``: the choice of its search, and the self-check against a rate that is known.
+
+
+TRIALS_IN_TIME: Final = 12
+EXPECTED_TRIALS: Final = 7
+BESIDE_S: Final = 0.3
+"""What a trial takes beside its traffic and pauses."""
+NEAR_CEILING: Final = 0.95
+"""A rate that comes so near what the tester sent may be the tester's."""
+NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
+# RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
+FULL_TRIAL_S = 60.0
+
+GoalRatio = Annotated[Ratio, Field(lt=1.0)]
+
+_TAKEN_NAMES: Final = frozenset({"line_rate", "ceiling", "known_rate"})
+
+
+def how_it_searches(kind: str) -> str | None:
+    """Returns how a search chooses its loads: the first sentence of its module; None where there is none of this kind.
+
+    It begins with a small letter, as it stands behind a colon.
+    """
+    search = find("nicbench.search", Search).get(kind)
+    if search is None:
+        return None
+    said = " ".join((sys.modules[search.__module__].__doc__ or "").replace("``", "").split("\n\n")[0].split())
+    first = re.split(r"(?<=[a-z)])\. ", said)[0].rstrip(".")
+    return f"{first[:1].lower()}{first[1:]}." if not first[:2].isupper() else f"{first}."
+
+
+class SearchChoice(Frozen):
+    """The choice of a search, its goals (loss ratios), its precision, and the maximum number of trials per frame size.
+
+    Further options of the search stand beside these keys, and are read by the search's own ``Options``.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    plugins: ClassVar[str] = "nicbench.search"
+
+    kind: str = "guided"
+    """The search: `guided`, `mlr` (MLRsearch, RFC 9971) or `step-down` (RFC 2544)."""
+    goals: Annotated[dict[str, GoalRatio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
+    """The share of frames that may be lost, by name."""
+    precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
+    """Relative width of the reported interval."""
+    maximum_trials: int = Field(default=60, ge=2)
+    """Most trials for each frame size. A search that ends early reports a wider interval."""
+    time: Annotated[Seconds, Field(gt=0.0)] | None = None
+    """The time for all frame sizes of the test. A search that runs out of it ends with what its trials showed. Without
+    it, `guided` takes at most the time of twelve trials at each size, the others as many trials as they need.
+    """
+    minimum_load: Annotated[FramesPerSecond, Field(gt=0.0)] = 1.0
+    """Below this load the search gives up."""
+    maximum_load: FramesPerSecond | None = None
+    """The highest load that is tried; without it the line rate, or what the tester can send. For a device that is
+    known to be slow, or that a flood of frames stops for good. A device that passes it does at least that.
+    """
+    validation: Validation = FULL_TRIAL_S
+    """Duration of the trial that the answer must pass in the end, where the others are shorter; `0 s` is none. In a
+    lab made on the spot there is none.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_by_the_search(cls, written: Any, information: ValidationInfo) -> Any:
+        """Reads the search's own keys; an unknown kind is left to the bench file's checks, which know its position."""
+        if not isinstance(written, dict):
+            return written
+        kind = written.get("kind", "guided")
+        search = find("nicbench.search", Search).get(kind) if isinstance(kind, str) else None
+        if search is None:
+            return written
+        own = {key: value for key, value in written.items() if key not in cls.model_fields}
+        known = [*cls.model_fields, *search.Options.model_fields]
+        unknown = [
+            InitErrorDetails(
+                type=PydanticCustomError("extra_forbidden", "unknown key", {"known": known}), loc=(key,), input=value
+            )
+            for key, value in own.items()
+            if key not in known
+        ]
+        if unknown:
+            raise ValidationError.from_exception_data("search", unknown)
+        return {**written, **search.Options.model_validate(own, strict=True, context=information.context).model_dump()}
+
+    @field_validator("goals", mode="after")
+    @classmethod
+    def _names_differ(cls, goals: dict[str, float]) -> dict[str, float]:
+        """Values of results are named after goals in small letters, beside values of other names."""
+        known: dict[str, str] = {}
+        for name in goals:
+            other = known.setdefault(name.lower(), name)
+            if other != name:
+                raise ValueError(f"the goals `{other}` and `{name}` differ by capital letters only: rename one")
+            if name.lower() in _TAKEN_NAMES:
+                raise ValueError(f"`{name}` is the name of another figure of the result: give the goal another one")
+        return goals
+
+    @model_validator(mode="after")
+    def _loads_are_in_order(self) -> Self:
+        check_loads(self.minimum_load, self.maximum_load)
+        return self
+
+    def build(self) -> Search:
+        """Returns the search."""
+        kind = find("nicbench.search", Search)[self.kind]
+        return kind(kind.Options.model_validate(self.model_extra or {}))
+
+    def time_s(self, times: TrialTimes, sizes: int) -> float | None:
+        """Returns the time for so many frame sizes together; ``None`` where there is no limit."""
+        if self.time is not None or self.kind != "guided":
+            return self.time
+        of_trial_s = times.estimate_s(1) + BESIDE_S
+        validations_s = len(self.goals) * (self.validation_s(times.duration) or 0.0)
+        return sizes * (min(TRIALS_IN_TIME, self.maximum_trials) * of_trial_s + validations_s)
+
+    def validation_s(self, trial_s: float) -> float | None:
+        """Returns the length of the trial that confirms the answer; ``None`` if all are as long or none is wanted."""
+        return self.validation if self.validation > trial_s else None
+
+
+WITHIN_RATIO: Final = 0.005
+"""An interval agrees that contains the known rate, and whose ends are no farther from it than this share of it."""
+SELF_CHECK: Final = ("self_check", "Known rate")
+"""The value and the subject of the note below a table of rates."""
+
+
+def known_rate_values(context: Context, size: Size, outcome: Outcome, trial_s: float) -> Values:
+    """Returns the DUT's known rate for trials of ``trial_s``, and whether the lossless rate agrees with it.
+
+    Empty where no rate is known.
+    """
+    longest_s = outcome.passed_for_s or trial_s
+    known = context.known_rate_frames_per_s(longest_s)
+    if known is None:
+        return {}
+    rate = outcome.rate
+    found = _agreement(rate, known, 1.0 / longest_s)
+    words = {Agreement.AGREE: "agrees", Agreement.DISAGREE: "does not agree", Agreement.UNKNOWN: "cannot be told"}
+    return {
+        "known_rate_frames_per_s": known,
+        "agreement": found.value,
+        "self_check": f"at {words_of(size)} expected {format_rate(known)}, found {_span(rate)}: {words[found]}",
+    }
+
+
+def _agreement(rate: Bounded, known: float, frame_frames_per_s: float) -> Agreement:
+    """Returns whether the interval contains the known rate, to a frame of a trial, and says it to half a percent.
+
+    One bound alone can contradict the rate, and so can a wide interval; neither can confirm it.
+    """
+    lower, upper = rate.lower, rate.upper
+    too_high = lower is not None and lower > known + frame_frames_per_s
+    too_low = upper is not None and upper < known - frame_frames_per_s
+    if too_high or too_low:
+        return Agreement.DISAGREE
+    if lower is None or upper is None:
+        return Agreement.UNKNOWN
+    farthest = max(known - lower, upper - known)
+    return Agreement.AGREE if farthest <= WITHIN_RATIO * known + frame_frames_per_s else Agreement.UNKNOWN
+
+
+def _span(rate: Bounded) -> str:
+    if rate.lower is not None and rate.upper is not None:
+        return format_span(rate.lower, rate.upper)
+    if rate.lower is not None:
+        return f"at least {format_lower(rate.lower)}"
+    return "no rate" if rate.upper is None else f"less than {format_upper(rate.upper)}"
+
+
+_ENDED: Final = {
+    Ended.TRIALS: "the trials were spent",
+    Ended.TIME: "the time was spent",
+    Ended.STOPPED: "the run was interrupted",
+}
+
+
+def say_notes(outcome: Outcome, limits: Limits) -> tuple[str, ...]:
+    """Returns in words what a search left open, and what was misleading."""
+    said = []
+    rate, why = outcome.rate, _ENDED.get(outcome.ended, "the search ended")
+    if outcome.disturbed:
+        said.append("in the trials that failed the tester was disturbed: their losses may be due to it")
+    if not outcome.is_settled and rate.lower is not None and rate.upper is not None:
+        width = format_digits(100.0 * (1.0 - rate.lower / rate.upper))
+        said.append(f"{why} after {outcome.trials} trials: the ends are {width} % apart")
+    elif not outcome.is_settled and outcome.wanted_validation_s is None:
+        said.append(f"{why} after {outcome.trials} trials")
+    if outcome.wanted_validation_s is not None:
+        said.append(f"{why} before a trial of {outcome.wanted_validation_s:g} s could confirm the rate")
+    if outcome.misleading_frames_per_s is not None:
+        said.append(
+            f"at {format_rate(outcome.misleading_frames_per_s)} shorter trials met the goal and one of "
+            f"{limits.longest_trial_s:g} s did not: below it only trials of that length count"
+        )
+    return tuple(said)
+
 
 _NDR = ImportColumn(
     value="ndr_frames_per_s",
@@ -216,15 +524,15 @@ class Throughput(FrameMethod):
         )
         caption = explain_rates(table, results, goals)
         further = (
-            *((zero_loss(lossless),) if lossless and has_lossless else ()),
-            in_bits(goals),
+            *((_zero_loss(lossless),) if lossless and has_lossless else ()),
+            _in_bits(goals),
         )
         return table.replace(
             caption=caption,
-            columns=(FRAME, *(column for goal in goals for column in columns_of(goal)), LINE_RATE_COLUMN),
+            columns=(FRAME, *(column for goal in goals for column in _columns_of(goal)), LINE_RATE_COLUMN),
             rates=SearchedRates(goals=goals, line_rate=LINE_RATE_COLUMN.value, ceiling=CEILING.value),
             further=further,
-            overview=(*(column for goal in goals for column in overview_of(goal)), CEILING),
+            overview=(*(column for goal in goals for column in _overview_of(goal)), CEILING),
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:

@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nicbench.core.cpus import cpu_list
-from nicbench.core.monitor import MonitorPlan
+from nicbench.core.machine import MonitorPlan, cpu_list
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows, PathChanges
 from nicbench.core.round import MachineCpu

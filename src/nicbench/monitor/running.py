@@ -22,10 +22,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from nicbench.core.base import Frozen
-from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import Bus, Note
-from nicbench.core.monitor import MonitorCost, MonitorPlan, MonitorSettings
+from nicbench.core.machine import MonitorCost, MonitorPlan, MonitorSettings, parse_cpu_list
 from nicbench.core.reading import PathChanges
 from nicbench.core.round import MachineCpu
 from nicbench.engine.binaries import deploy_binary
@@ -33,8 +32,16 @@ from nicbench.engine.client import PROTOCOL, error_of, explain_wrong_protocol, p
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.owner import MARK, owner_mark
 from nicbench.monitor.base import BESIDE_ROUNDS, Machine, Monitors, Place, machines, place
-from nicbench.stats.cpu import BUSY, CpuStates, add_times, utilisation
-from nicbench.stats.cpu_users import Census, parse_census, tell_apart, with_exact_children
+from nicbench.stats.cpu import (
+    BUSY,
+    Census,
+    CpuStates,
+    add_times,
+    parse_census,
+    tell_apart,
+    utilisation,
+    with_exact_children,
+)
 from nicbench.store.monitor_samples import SAMPLE, MonitorLog
 from nicbench.testbed.labs.base import TestHost
 

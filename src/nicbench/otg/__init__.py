@@ -1,13 +1,9 @@
 """``nicbench serve``: a server of the Open Traffic Generator API (OTG), which snappi and other clients control.
 
-``headers``, ``patterns``, ``flows``, ``captures``, ``metrics`` and ``checks`` are pure: they turn messages of the API,
-as plain data, into programs of the engine or into other messages. Only the fronts import snappi and grpc, which are an
-optional extra.
-
-``otg`` is on the line of ``run.py``. ``headers.py`` (with a file for each layer), ``patterns.py``, ``flows.py``,
-``captures.py``, ``metrics.py`` and ``checks.py`` are pure: messages of OTG as plain data in, programs of the engine
-(``load``, in protocol/README.md) or messages out; ``model.py`` walks the tables of snappi's classes, which are the
-model. ``session.py`` has the state that clients change, ``transmission.py`` makes a ``Trial`` of each transmission,
-``stages/served.py`` the testbed. ``api.py`` is what both fronts offer (``http_front.py``, ``grpc_front.py``). Only
-``model.py`` and the fronts import snappi and grpc, which are the extra ``otg``.
+``headers.py``, ``draft.py``, ``flows.py``, ``configuration.py`` and ``counters.py`` are pure: messages of OTG as plain
+data in, programs of the engine (``load``, in protocol/README.md) or messages out; ``model.py`` walks the tables of
+snappi's classes, which are the model. ``session.py`` has the state that clients change, ``transmission.py`` makes a
+``Trial`` of each transmission, ``stages/served.py`` the testbed. ``api.py`` is what both fronts offer
+(``http_front.py``, ``grpc_front.py``). Only ``model.py`` and the fronts import snappi and grpc, which are the extra
+``otg``.
 """

@@ -1,24 +1,73 @@
-"""The requests of OTG, as plain data in and out; both fronts call them.
+"""Changes of a configuration, as a new whole one: flows with another rate or size, more flows, or fewer. Pure.
 
-Each message is checked against the model, away from the event loop; what this server does not do is refused by name.
+A message has been checked against the model before; whether the new configuration is right is checked after it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from nicbench import __version__
-from nicbench.otg import changes
-from nicbench.otg.checks import check_locations
-from nicbench.otg.model import check_message
-from nicbench.otg.refusals import NOT_IMPLEMENTED, OtgError, Problems
+from nicbench.core.trial import Trial
+from nicbench.otg.configuration import LARGEST_CAPTURE_BYTES, MOST_FLOWS, check_locations
+from nicbench.otg.headers import ENCODERS
+from nicbench.otg.model import MOST_VALUES, MOST_VALUES_OF_FLOW, NOT_IMPLEMENTED, OtgError, Problems, check_message
 from nicbench.otg.session import Session
 from nicbench.otg.sessions import Sessions
+from nicbench.report import build
+from nicbench.store.folder import RunFolder
+
+Config = Mapping[str, Any]
+
+
+def update(config: Config, message: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the configuration with rates or sizes of flows replaced (OTG ``config_update``). OtgError."""
+    if message.get("choice", "flows") != "flows":
+        raise OtgError(["config_update.protocols: protocols are not emulated"], code=NOT_IMPLEMENTED)
+    given = message.get("flows") or {}
+    new = {str(flow.get("name")): flow for flow in given.get("flows") or ()}
+    _require_known(config, list(new), "config_update.flows.flows[{index}].name")
+    keys = given.get("property_names") or ()
+    flows = [
+        {**flow, **{key: new[flow["name"]][key] for key in keys if key in new[flow["name"]]}}
+        if flow["name"] in new
+        else flow
+        for flow in _flows(config)
+    ]
+    return {**config, "flows": flows}
+
+
+def append(config: Config, message: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the configuration with more flows, behind those that it has (OTG ``config_append``)."""
+    added = [flow for part in message.get("config_append_list") or () for flow in part.get("flows") or ()]
+    return {**config, "flows": [*_flows(config), *added]}
+
+
+def delete(config: Config, message: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the configuration without the flows of these names (OTG ``config_delete``). OtgError for unknown ones."""
+    names = [str(name) for part in message.get("config_delete_list") or () for name in part.get("flows") or ()]
+    _require_known(config, names, "config_delete.config_delete_list: flow {index}")
+    gone = set(names)
+    return {**config, "flows": [flow for flow in _flows(config) if flow["name"] not in gone]}
+
+
+def _flows(config: Config) -> Sequence[Mapping[str, Any]]:
+    return config.get("flows") or ()
+
+
+def _require_known(config: Config, names: Sequence[str], path: str) -> None:
+    known = {str(flow.get("name")) for flow in _flows(config)}
+    problems = Problems()
+    for index, name in enumerate(names):
+        if name not in known:
+            problems.invalid(path.format(index=index), f"no flow of the configuration is called {name[:80]!r}")
+    problems.raise_any()
+
 
 Message = Mapping[str, Any]
 Change = Callable[[Message, Message], dict[str, Any]]
@@ -51,22 +100,22 @@ class Api:
         return {"warnings": list(warnings)} if warnings else {}
 
     async def get_config(self) -> dict[str, Any]:
-        """Returns the configuration as it was set; empty without a session."""
+        """Returns the configuration that was set; empty without a session."""
         await self.turn()
         session = self.sessions.current
         return dict(session.config) if session is not None else {}
 
     async def update_config(self, message: Message) -> dict[str, Any]:
         """Changes rates and sizes of flows, while none is sending. Returns warnings."""
-        return await self._change("ConfigUpdate", message, "config_update", changes.update)
+        return await self._change("ConfigUpdate", message, "config_update", update)
 
     async def append_config(self, message: Message) -> dict[str, Any]:
         """Adds flows, while none is sending. Returns warnings."""
-        return await self._change("ConfigAppend", message, "config_append", changes.append)
+        return await self._change("ConfigAppend", message, "config_append", append)
 
     async def delete_config(self, message: Message) -> dict[str, Any]:
         """Removes flows, while none is sending. Returns warnings."""
-        return await self._change("ConfigDelete", message, "config_delete", changes.delete)
+        return await self._change("ConfigDelete", message, "config_delete", delete)
 
     async def _change(self, kind: str, message: Message, path: str, change: Change) -> dict[str, Any]:
         await self._check(kind, message, path)
@@ -169,3 +218,84 @@ class Pace:
             raise OtgError([f"more than {MOST_PER_S} requests a second: ask less often"], code=500)
         if wait_s > 0:
             await asyncio.sleep(wait_s)
+
+
+class Beyond:
+    """The requests. OtgError where there is nothing to tell of."""
+
+    def __init__(self, sessions: Sessions, turn: Callable[[], Awaitable[None]]) -> None:
+        """``turn`` waits until a request may pass."""
+        self._sessions = sessions
+        self._turn = turn
+
+    async def session(self) -> dict[str, Any]:
+        """Returns the session's state and its run folder."""
+        await self._turn()
+        session, folder = self._sessions.current, self._sessions.folder
+        state = "empty" if session is None else "transmitting" if session.is_transmitting else "configured"
+        return {"state": state, "run_folder": None if folder is None else str(folder.path)}
+
+    async def flows(self) -> dict[str, Any]:
+        """Returns the counts of flows and ports, with latency distributions (HdrHistogram V2 in base64, ns)."""
+        await self._turn()
+        return await self._session().tally()
+
+    async def ports(self) -> dict[str, Any]:
+        """Returns the counts of ports alone."""
+        await self._turn()
+        return await self._session().tally(flows=())
+
+    async def transmissions(self) -> list[dict[str, Any]]:
+        """Returns verdict, counts, ledger and health of each transmission that has ended."""
+        await self._turn()
+        trials = await asyncio.to_thread(self._folder().journal.trials)
+        return [_describe(trial) for trial in trials.values()]
+
+    async def capabilities(self) -> dict[str, Any]:
+        """Returns headers and limits."""
+        await self._turn()
+        return {
+            "headers": sorted(ENCODERS),
+            "flows": MOST_FLOWS,
+            "values_of_flow": MOST_VALUES_OF_FLOW,
+            "values": MOST_VALUES,
+            "body_bytes": LARGEST_BODY_BYTES,
+            "capture_bytes": LARGEST_CAPTURE_BYTES,
+            "requests_per_s": MOST_PER_S,
+        }
+
+    async def report(self) -> Path:
+        """Makes the report of the session in its present state, or of the last one, and returns its file (HTML)."""
+        await self._turn()
+        return await asyncio.to_thread(build, self._folder().path)
+
+    def _session(self) -> Session:
+        session = self._sessions.current
+        if session is None:
+            raise OtgError(["there is no configuration: set one first"])
+        return session
+
+    def _folder(self) -> RunFolder:
+        if self._sessions.folder is None:
+            raise OtgError(["there was no session yet: set a configuration first"])
+        return self._sessions.folder
+
+
+def _describe(trial: Trial) -> dict[str, Any]:
+    """One transmission: counts, verdict, where frames were lost, and the state of the machines."""
+    reading = trial.reading
+    return {
+        "id": trial.id,
+        "at_s": trial.at_s,
+        "valid": trial.verdict.valid,
+        "findings": [finding.model_dump(mode="json") for finding in trial.verdict.findings],
+        "counts": reading.counts.model_dump(mode="json"),
+        "uncounted": None if reading.uncounted is None else reading.uncounted.model_dump(mode="json"),
+        "ledger": [place.model_dump(mode="json") for place in reading.ledger],
+        "ledger_beside": [place.model_dump(mode="json") for place in reading.ledger_beside],
+        "ledger_faults": list(reading.ledger_faults),
+        "unexplained": reading.unexplained,
+        "latency": reading.latency.model_dump(mode="json") if reading.latency is not None else None,
+        "health": reading.health.model_dump(mode="json"),
+        "machine": reading.machine.model_dump(mode="json") if reading.machine is not None else None,
+    }

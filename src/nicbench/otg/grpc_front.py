@@ -1,11 +1,12 @@
-"""OTG over gRPC, with messages and service of snappi's own package, and beside it nicbench's own. On loopback alone."""
+"""Errors over gRPC: OTG's message as JSON, with the status that fits its code."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import grpc
 from google.protobuf import json_format
@@ -13,13 +14,69 @@ from snappi import otg_pb2 as messages
 from snappi import otg_pb2_grpc as service
 
 from nicbench.core.errors import NotReadyError
-from nicbench.otg.api import MOST_AT_ONCE, Api
-from nicbench.otg.beyond import Beyond
-from nicbench.otg.grpc_beyond import BeyondService
-from nicbench.otg.grpc_errors import abort
-from nicbench.otg.model import MOST_PARTS
-from nicbench.otg.refusals import OtgError
+from nicbench.otg.api import MOST_AT_ONCE, Api, Beyond
+from nicbench.otg.http_front import error_message
+from nicbench.otg.model import MOST_PARTS, OtgError
+from nicbench.otg.v1 import nicbench_pb2 as beyond_messages
 from nicbench.otg.v1 import nicbench_pb2_grpc as beyond_service
+
+_STATUS: Final = {400: grpc.StatusCode.INVALID_ARGUMENT, 501: grpc.StatusCode.UNIMPLEMENTED}
+
+
+async def abort(context: Any, error: Exception) -> None:
+    """Ends a call with OTG's error: its status, and its message as JSON."""
+    message = error_message(error)
+    await context.abort(_STATUS.get(message["code"], grpc.StatusCode.INTERNAL), json.dumps(message))
+
+
+_PIECE_BYTES: Final = 2**20
+Answer = TypeVar("Answer")
+
+
+class BeyondService(beyond_service.NicbenchServicer):  # type: ignore[misc]
+    """The remote procedures."""
+
+    def __init__(self, beyond: Beyond) -> None:
+        self._beyond = beyond
+
+    async def GetSession(self, request: Any, context: Any) -> Any:
+        return _message(await _answer(self._beyond.session(), context), beyond_messages.Session())
+
+    async def GetFlows(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        told = await _answer(self._beyond.flows(), context)
+        for flow in told["flows"]:
+            yield _message(flow, beyond_messages.Flow())
+
+    async def GetPorts(self, request: Any, context: Any) -> Any:
+        told = await _answer(self._beyond.ports(), context)
+        return _message(told, beyond_messages.Ports())
+
+    async def GetTransmissions(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        for transmission in await _answer(self._beyond.transmissions(), context):
+            yield _message(transmission, beyond_messages.Transmission())
+
+    async def GetCapabilities(self, request: Any, context: Any) -> Any:
+        return _message(await _answer(self._beyond.capabilities(), context), beyond_messages.Capabilities())
+
+    async def GetReport(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        path = await _answer(self._beyond.report(), context)
+        html = await asyncio.to_thread(path.read_bytes)
+        for at in range(0, len(html), _PIECE_BYTES):
+            yield beyond_messages.ReportPart(html=html[at : at + _PIECE_BYTES])
+
+
+def _message(told: dict[str, Any], message: Any) -> Any:
+    """Fills a message; None leaves a field unset, and what the message does not have is left out."""
+    return json_format.ParseDict(told, message, ignore_unknown_fields=True)
+
+
+async def _answer(asked: Awaitable[Answer], context: Any) -> Answer:
+    try:
+        return await asked
+    except Exception as error:
+        await abort(context, error)
+        raise
+
 
 ADDRESS: Final = "127.0.0.1"
 LARGEST_CALL_BYTES: Final = 16 * 2**20

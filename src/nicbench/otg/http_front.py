@@ -1,4 +1,4 @@
-"""OTG over HTTP: its REST paths and errors, and nicbench's own paths under ``/nicbench/v1``."""
+"""``/nicbench/v1``: what nicbench knows of a session beyond OTG, as JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -18,19 +19,47 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nicbench.core.errors import EngineError, NicbenchError, UsageError
-from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
-from nicbench.otg.beyond import Beyond
-from nicbench.otg.http_beyond import beyond_routes
-from nicbench.otg.model import parse_message
-from nicbench.otg.refusals import INVALID, OtgError
+from nicbench.otg import v1
+from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api, Beyond
+from nicbench.otg.model import INVALID, OtgError, parse_message
 from nicbench.web.security import Door
+
+_PREFIX: Final = "/nicbench/v1"
+_PROTO: Final = Path(v1.__file__).with_name("nicbench.proto")
+
+
+def beyond_routes(beyond: Beyond) -> list[Route]:
+    """Returns the paths and what answers them."""
+
+    async def session(request: Request) -> Response:
+        return JSONResponse(await beyond.session())
+
+    async def flows(request: Request) -> Response:
+        return JSONResponse(await beyond.flows())
+
+    async def transmissions(request: Request) -> Response:
+        return JSONResponse({"transmissions": await beyond.transmissions()})
+
+    async def capabilities(request: Request) -> Response:
+        return JSONResponse(await beyond.capabilities())
+
+    async def report(request: Request) -> Response:
+        return FileResponse(await beyond.report(), media_type="text/html")
+
+    async def proto(request: Request) -> Response:
+        return FileResponse(_PROTO, media_type="text/plain")
+
+    answers = (session, flows, transmissions, capabilities, report)
+    described = [Route(f"{_PREFIX}/{answer.__name__}", answer) for answer in answers]
+    return [*described, Route(f"{_PREFIX}/nicbench.proto", proto)]
+
 
 _OF_THE_CLIENT: Final = frozenset({"bad_request", "frame_size", "unsupported"})
 """Kinds of the engine's errors by which it refuses what a client asked for."""
 BODY_WITHIN_S: Final = 30.0
 """A whole body comes within this time."""
 MOST_BODIES: Final = 32
-"""So many bodies come at once; a further one ends that which has been coming for longest."""
+"""The number of bodies received at once; a further one ends the one that has taken longest."""
 ANSWER_WITHIN_S: Final = 120.0
 """A client takes a whole answer within this time."""
 _PCAP: Final = "application/octet-stream"
@@ -162,7 +191,7 @@ class _Entrance:
 
 
 async def _message(request: Request) -> Mapping[str, Any]:
-    """Returns the message in a body. OtgError where it is no JSON object."""
+    """Returns the message in a body. OtgError for anything but a JSON object."""
     return await asyncio.to_thread(parse_message, await request.body())
 
 

@@ -17,14 +17,11 @@ from typing import Any, Final
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import ConfigurationSet
 from nicbench.engine.generator import Action, FlowState
-from nicbench.otg.capturing import Capturing
 from nicbench.otg.configuration import Configuration, read_configuration
-from nicbench.otg.counting import LOOK_S, Counting, Snapshot
-from nicbench.otg.flows import Flow
-from nicbench.otg.metrics import flow_metrics, port_metric, select_flow_columns, select_port_columns
-from nicbench.otg.ports import ServedPort
-from nicbench.otg.refusals import NOT_IMPLEMENTED, OtgError
-from nicbench.otg.transmission import Transmission
+from nicbench.otg.counters import flow_metrics, port_metric, select_flow_columns, select_port_columns
+from nicbench.otg.flows import Flow, ServedPort
+from nicbench.otg.model import NOT_IMPLEMENTED, OtgError
+from nicbench.otg.transmission import LOOK_S, Capturing, Counting, Snapshot, Transmission
 from nicbench.stages.served import Bed
 
 DRAIN_S: Final = 0.5
@@ -50,7 +47,7 @@ class Session:
         self._is_closing = False
         """Whether the transmission is over, and being written down."""
         self._trouble: NicbenchError | None = None
-        """Why the last transmission could not be finished; whoever changes something next is told."""
+        """Why the last transmission could not be finished; the next client that changes something receives it."""
         self._capturing = Capturing(bed)
         self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
@@ -168,7 +165,7 @@ class Session:
         return [select_flow_columns(metric, columns) for metric in metrics] if columns else metrics
 
     async def port_metrics(self, names: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns metrics of the ports of these names, all where there are none."""
+        """Returns metrics of the ports of these names, or of all."""
         flows, now = await self._count()
         ports = self._configuration.ports
         for index, name in enumerate(names):
@@ -197,7 +194,7 @@ class Session:
         ]
 
     def capture(self, name: str) -> Path:
-        """Returns the file of a port's capture, which has ended. OtgError where there is none."""
+        """Returns the file of a port's capture, which has ended. OtgError without one."""
         return self._capturing.file(name)
 
     async def tally(self, flows: Sequence[int] | None = None) -> dict[str, Any]:

@@ -23,13 +23,13 @@ from nicbench.tuning.lock import BY_WAITING, is_waited_for, tell_idle
 
 _LOOK_S: Final = 1.0
 _ANSWER_S: Final = 10.0
-"""A client is told after this time that others have the machine."""
+"""After this time a client learns that others have the machine."""
 _PLACE_S: Final = 120.0
-"""So long the place in the queue is kept for a client that was told."""
+"""For this time the place in the queue is kept for a client that learned so."""
 _OTHERS_S: Final = 60.0
 """A session that nobody asks of gives the machine to others who wait after this time."""
 _IDLE_S: Final = 5.0
-"""Those who wait are told that a session is idle where nobody asked for anything in this time."""
+"""A session in which nobody asked for anything in this time is reported as idle to waiting clients."""
 
 
 class Sessions:
@@ -46,7 +46,7 @@ class Sessions:
     ) -> None:
         self._bench = require_servable(bench)
         self.locations = locations_of(self._bench)
-        """The names among which those of its ports are; none where they are not known yet."""
+        """The names among which its ports' names are; empty while they are unknown."""
         self._runs = runs
         self._tell = tell
         self._idle_s = idle_s
@@ -69,7 +69,7 @@ class Sessions:
         self._asked_at = time.monotonic()
 
     async def begin(self) -> Session:
-        """Returns the session, and makes one if there is none. NicbenchError where the testbed cannot be made.
+        """Returns the session, and makes one if needed. NicbenchError where the testbed cannot be made.
 
         BusyError where others have the machine: the place in the queue is kept until the configuration is set again.
         """
@@ -186,7 +186,7 @@ class Sessions:
 
 
 def _told(error: BaseException) -> NicbenchError:
-    """The error as a client is told it, who sets the configuration again where the machine is in use."""
+    """The error for a client, which sets the configuration again where the machine is in use."""
     if isinstance(error, NicbenchError):
         error.next_step = (error.next_step or "").replace(BY_WAITING, ", and set the configuration again") or None
         return error

@@ -1,27 +1,161 @@
-"""One transmission: from the start of the first flow until all flows have stopped and the drain has passed.
-
-Counters along the path are read before and after it; what became of it goes to the journal as a trial, is laid to
-places by the ledger, and is judged, as every trial is.
-"""
+"""Repeated tallies of the engine with their times, from which rates and link changes follow."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from nicbench.core.errors import NicbenchError
+from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import Note, ResultReady, TrialFinished
+from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.trial import Purpose, Reading, Trial
 from nicbench.core.turn import DEFAULT
-from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.engine.generator import FlowState, FlowTally, PortCounts, Tally
+from nicbench.engine.generator import ColumnTally, FlowColumns, FlowState, FlowTally, Generator, PortCounts, Tally
 from nicbench.measure.surroundings import Look
 from nicbench.measure.trial_verdict import Evidence, judge
-from nicbench.otg.configuration import Configuration
-from nicbench.otg.record import TEST, Sent, reading_of, request_of, results_of
+from nicbench.otg.configuration import LARGEST_CAPTURE_BYTES, Configuration
+from nicbench.otg.counters import TEST, Sent, reading_of, request_of, results_of
+from nicbench.otg.model import OtgError
 from nicbench.stages.served import Bed
+
+LOOK_S: Final = 0.1
+"""How often a transmission is looked at."""
+_RATE_S: Final = 0.5
+"""Rates are taken over at least so long, where a flow has been sending for that long."""
+_KEPT: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A tally with its time (monotonic). ``flows`` has one value for each flow of the configuration, by its number."""
+
+    at_s: float
+    flows: FlowColumns
+    ports: Sequence[PortCounts]
+
+
+class Counting:
+    """Asks the engine for tallies, and keeps the last ones."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+        self._history: list[Snapshot] = []
+        self.latest: ColumnTally | None = None
+        """The last counts of all flows: what is left of a transmission whose engine is gone."""
+        self._links: dict[str, tuple[bool | None, int]] = {}
+
+    def forget(self) -> None:
+        """Drops earlier tallies, when flows were replaced or begin anew: rates do not reach back beyond that."""
+        self._history = []
+
+    async def count(self) -> Snapshot:
+        """Counts all flows and ports now."""
+        self.latest = tally = await self._generator.tally_columns()
+        now = Snapshot(time.monotonic(), tally.columns, tally.ports)
+        if not self._history or now.at_s - self._history[-1].at_s >= LOOK_S / 2:
+            self._history = [*self._history[1 - _KEPT :], now]
+        for port in tally.ports:
+            if port.name not in self._links or self._links[port.name][0] != port.link_up:
+                self._links[port.name] = (port.link_up, time.time_ns())
+        return now
+
+    def before(self, now: Snapshot) -> Snapshot | None:
+        """Returns the youngest tally that is old enough to take rates from, or the oldest."""
+        old = [each for each in self._history if now.at_s - each.at_s >= _RATE_S]
+        oldest = self._history[0] if self._history and self._history[0] is not now else None
+        return old[-1] if old else oldest
+
+    def link_changed_ns(self, port: str) -> int:
+        """Returns when the link of a port was seen to change, or first seen (UNIX time); 0 where it never was."""
+        return self._links[port][1] if port in self._links else 0
+
+
+class Capturing:
+    """The captures in progress, and the files of those that have ended, by the names of their ports."""
+
+    def __init__(self, bed: Bed) -> None:
+        self._bed = bed
+        self._configuration = Configuration({}, (), {})
+        self._going: set[str] = set()
+        self._files: dict[str, Path] = {}
+        self._begun = 0
+
+    @property
+    def going(self) -> Collection[str]:
+        """The ports with a capture in progress."""
+        return self._going
+
+    async def configure(self, configuration: Configuration) -> None:
+        """Ends all captures, and takes those of a new configuration, of which none is begun."""
+        await self.stop_all()
+        self._configuration, self._files = configuration, {}
+
+    async def control(self, action: str, names: Iterable[str]) -> None:
+        """Starts or stops the captures of these ports; without names, all captures of the configuration."""
+        configured = self._configuration.captures
+        wanted = list(names) or list(configured)
+        if action == "start" and not wanted:
+            raise OtgError(["control_state.port.capture: the configuration has no capture: add one with its ports"])
+        for index, name in enumerate(wanted):
+            if name not in configured:
+                path = f"control_state.port.capture.port_names[{index}]"
+                raise OtgError([f"{path}: no capture of the configuration has port {name[:80]!r}"])
+        if action == "start":
+            await self._start([name for name in wanted if name not in self._going])
+        else:
+            await self._stop([name for name in wanted if name in self._going])
+
+    async def stop_all(self) -> None:
+        """Ends all captures. EngineError where a file is incomplete, HostError where it cannot be fetched."""
+        await self._stop(list(self._going))
+
+    def file(self, name: str) -> Path:
+        """Returns the file of a port's capture, which has ended. OtgError without one."""
+        if name not in self._configuration.ports:
+            raise OtgError([f"capture_request.port_name: no port of the configuration is called {name[:80]!r}"])
+        if name in self._going:
+            raise OtgError([f"capture_request.port_name: the capture at {name!r} goes on: stop it first"])
+        if name not in self._files:
+            raise OtgError([f"capture_request.port_name: nothing was captured at {name!r}: start and stop its capture"])
+        return self._files[name]
+
+    async def _start(self, names: list[str]) -> None:
+        folder = self._bed.folder_elsewhere or self._bed.folder.raw
+        for name in names:
+            capture = self._configuration.captures[name]
+            self._begun += 1
+            await self._bed.generator.start_capture(
+                [self._configuration.ports[name].number],
+                f"{folder}/capture-{self._begun:04d}-",
+                filters=list(capture.filters),
+                at_most_bytes=LARGEST_CAPTURE_BYTES,
+                overwrite=capture.overwrite,
+                snap_bytes=capture.snap_bytes,
+            )
+            self._going.add(name)
+            self._files.pop(name, None)
+
+    async def _stop(self, names: list[str]) -> None:
+        for name in names:
+            ports = [self._configuration.ports[name].number]
+            self._going.discard(name)
+            (file,) = await self._bed.generator.stop_capture(ports)
+            if file.error:
+                raise EngineError(f"the capture at {name} is not whole: {file.error}", kind="capture")
+            self._files[name] = await self._fetch(file.path)
+
+    async def _fetch(self, path: str) -> Path:
+        if self._bed.folder_elsewhere is None:
+            return Path(path)
+        host, copy = self._bed.testbed.tester, self._bed.folder.raw / PurePosixPath(path).name
+        await host.get(path, copy)
+        await host.run(("rm", "-f", "--", path))
+        return copy
+
 
 FILE: Final = "raw/transmission-{number:04d}.json"
 

@@ -13,7 +13,7 @@ from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondObservation, Fl
 from nicbench.core.round import Job, JobOutcome, Round
 from nicbench.core.units import format_bits_per_s, format_digits
 from nicbench.report.numbers import UNKNOWN, whole
-from nicbench.stats.link_failures import failure_summary, when_words, who_words
+from nicbench.stats.links import failure_summary, when_words, who_words
 from nicbench.stats.rounds import what_of
 
 

@@ -1,30 +1,226 @@
-"""Configurations side by side: what differs between them, and the results of all of them, test by test.
-
-Where the number of runs grew until a mean was known, it also has the precision that was asked for, the one reached, and
-the interval of each main value.
-"""
+"""Main values over the axes of a study: a row for each value of the first axis, a column for each of the second."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.plan import Difference, Plan
-from nicbench.core.result import Result, Summary
+from nicbench.core.registry import find_one
+from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
-from nicbench.core.turn import RunCounts, Turn
-from nicbench.report.cells import number_in
-from nicbench.report.heat_maps import HeatMap, heat_maps
+from nicbench.core.turn import RunCounts, Turn, combination_name, combinations
+from nicbench.core.units import SCALES, suitable_form
+from nicbench.methods.base import Method
+from nicbench.report.cells import factor_of, number_in, texts
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
-from nicbench.report.rates import RatesTable, rates_tables
+from nicbench.report.rates import RateCell, RatesTable, rates_tables
 from nicbench.report.section import RunKnowledge, Section
-from nicbench.report.statistics.layer_costs import LayerCosts, layer_costs
-from nicbench.report.statistics.view import StatisticsView
-from nicbench.report.tables import side_by_side
+from nicbench.report.statistics import StatisticsView
+from nicbench.report.tables import configuration_of, side_by_side
 from nicbench.report.tails import TailTable, tail_tables
 from nicbench.stats.runs import AwaitedValue, list_awaited, percent, verdict_words
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One combination: its value as a number and in words, in the unit of the column; None where it is not known."""
+
+    row: str
+    column: str
+    number: float | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """One value of one point of a test over one axis or two. ``about`` says which point, and of what further axes."""
+
+    test: str
+    shown: Column
+    about: str
+    rows: str
+    columns: str | None
+    cells: tuple[HeatCell, ...]
+
+    @property
+    def is_of_rate(self) -> bool:
+        """Whether it is of frames or bits per second."""
+        return self.shown.value.endswith(("_frames_per_s", "_bits_per_s"))
+
+    @property
+    def title(self) -> str:
+        """What is shown, with the axes."""
+        over = self.rows if self.columns is None else f"{self.rows} and {self.columns}"
+        unit = f" [{self.shown.unit}]" if self.shown.unit else ""
+        return f"{self.shown.head}{unit} over {over}{f', {self.about}' if self.about else ''}"
+
+
+def heat_maps(results: Sequence[Result], tests: Mapping[str, str], plan: Plan | None) -> tuple[HeatMap, ...]:
+    """Returns a map of each main value of each point; none where the bench file has no axes."""
+    axes = plan.axes if plan is not None else {}
+    if not axes:
+        return ()
+    points: dict[tuple[str, str, str], dict[str, Result]] = {}
+    for result in results:
+        what = json.dumps(result.parameters, sort_keys=True, default=str)
+        by_name = points.setdefault((tests.get(result.id, ""), result.method, what), {})
+        by_name[result.configuration] = result
+    return tuple(
+        found for (test, _, _), by_name in points.items() for found in _maps_of(test, by_name, axes) if _tells(found)
+    )
+
+
+def _in_one_unit(column: Column, results: Iterable[Result]) -> Column:
+    """The column in the unit that suits the greatest value: kpps or Mpps."""
+    most = max(
+        (abs(number) for result in results if (number := number_in(result, column.value)) is not None), default=0.0
+    )
+    form = suitable_form(column.form, most)
+    return column if form == column.form else column.replace(form=form, unit=SCALES[form].unit)
+
+
+def _tells(found: HeatMap) -> bool:
+    return sum(cell.number is not None for cell in found.cells) > 1
+
+
+def _maps_of(test: str, by_name: Mapping[str, Result], axes: Mapping[str, Sequence[str]]) -> Iterator[HeatMap]:
+    first = next(iter(by_name.values()))
+    method = find_one("nicbench.methods", Method, first.method)
+    if method is None:
+        return
+    rows, columns, *further = (*axes, None) if len(axes) == 1 else tuple(axes)
+    circumstances = method.describe_circumstances(first.parameters)
+    for name in method.main_values(first):
+        declared = method.column_of(first, name)
+        if declared is None:
+            continue
+        shown = _in_one_unit(declared, by_name.values())
+        written = dict(zip(by_name, texts(shown, list(by_name.values())), strict=True))
+        for fixed in combinations({axis: axes[axis] for axis in further if axis is not None}):
+            also = [f"{axis} {value}" for axis, value in fixed.items()]
+            cells = []
+            for chosen in combinations({axis: axes[axis] for axis in (rows, columns) if axis is not None}):
+                key = combination_name({axis: {**chosen, **fixed}[axis] for axis in axes})
+                result = by_name.get(key)
+                number = None if result is None else number_in(result, name)
+                cells.append(
+                    HeatCell(
+                        row=chosen[str(rows)],
+                        column=chosen[columns] if columns is not None else "",
+                        number=None if number is None else number * factor_of(shown.form),
+                        text=written.get(key),
+                    )
+                )
+            about = ", ".join(text for text in (circumstances, *also) if text)
+            yield HeatMap(test, shown, about, str(rows), columns, tuple(cells))
+
+
+_SAME_LOAD_RATIO: Final = 0.02
+_LATENCY: Final = "latency_p50_ns"
+_LOAD: Final = "load_frames_per_s"
+_NS: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one configuration adds to the first, in ns a frame, from ``lower`` to ``upper``.
+
+    ``doubtful`` is the first of the results behind it that is not valid.
+    """
+
+    size: str
+    configuration: str
+    added_ns: float
+    lower_ns: float
+    upper_ns: float
+    doubtful: Result | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCosts:
+    """The costs of all but the first configuration, in their order: of time per frame by ``goal``, and of latency."""
+
+    first: str
+    names: tuple[str, ...]
+    goal: str
+    per_frame: tuple[Cost, ...]
+    latency: tuple[Cost, ...]
+
+
+def layer_costs(
+    differences: Sequence[Difference], rates: Sequence[RatesTable], sections: Iterable[Section]
+) -> LayerCosts | None:
+    """Returns the costs; None where the configurations differ in more than their DUT, or not in its kind.
+
+    ``sections`` have the results of every run that counts.
+    """
+    settings = {difference.setting for difference in differences}
+    is_comparable = all(setting.partition(".")[0] == "dut" for setting in settings)
+    if not is_comparable or "dut.kind" not in settings or not rates or len(rates[0].names) < 2:
+        return None
+    shown = rates[0]
+    goal = shown.goals[-1]
+    per_frame = tuple(cost for row in shown.rows for cost in _of_rates(row.size, row.cells[goal.value]))
+    latency = tuple(cost for section in sections for cost in _of_latency(section, shown.names))
+    if not per_frame and not latency:
+        return None
+    return LayerCosts(shown.names[0], shown.names[1:], goal.name, per_frame, latency)
+
+
+def _of_rates(size: str, cells: Sequence[RateCell]) -> Iterable[Cost]:
+    """Yields the costs at one frame size, of rates that are the DUT's own with both bounds known."""
+    first = cells[0]
+    for cell in cells[1:] if _is_of_the_dut(first) else ():
+        if not _is_of_the_dut(cell):
+            continue
+        assert first.span is not None  # noqa: S101 - as asked above
+        assert cell.span is not None  # noqa: S101 - as asked above
+        added = _NS / (cell.rate_frames_per_s or math.inf) - _NS / (first.rate_frames_per_s or math.inf)
+        least = _NS / cell.span.upper - _NS / first.span.lower
+        most = _NS / cell.span.lower - _NS / first.span.upper
+        yield Cost(size, cell.configuration, added, least, most, _find_doubtful((*first.results, *cell.results)))
+
+
+def _is_of_the_dut(cell: RateCell) -> bool:
+    """Whether the rate has two bounds: at the line rate, or at the tester's ceiling, the DUT could do more."""
+    span = cell.span
+    bounded = [value for result in cell.results for value in result.values.values() if isinstance(value, Bounded)]
+    at_a_limit = any(value.is_line_rate or value.at_least for value in bounded)
+    is_known = span is not None and span.lower > 0.0 and math.isfinite(span.upper)
+    return bool(cell.rate_frames_per_s) and is_known and not at_a_limit
+
+
+def _of_latency(section: Section, names: Sequence[str]) -> Iterable[Cost]:
+    """Yields the costs of a section that timed frames of every configuration at the same load."""
+    sizes: dict[str, dict[str, list[Result]]] = {}
+    for row in section.rows:
+        if number_in(row.result, _LATENCY) is not None and number_in(row.result, _LOAD) is not None:
+            size = str(row.result.parameters.get("frame_bytes", ""))
+            sizes.setdefault(size, {}).setdefault(configuration_of(row.result), []).append(row.result)
+    for size, found in sizes.items():
+        loads = [number_in(result, _LOAD) or 0.0 for results in found.values() for result in results]
+        if names[0] not in found or max(loads) - min(loads) > _SAME_LOAD_RATIO * max(loads):
+            continue
+        first = _latencies(found[names[0]])
+        for name in names[1:]:
+            if own := _latencies(found.get(name, ())):
+                added = statistics.median(own) - statistics.median(first)
+                doubtful = _find_doubtful((*found[names[0]], *found[name]))
+                yield Cost(size, name, added, min(own) - max(first), max(own) - min(first), doubtful)
+
+
+def _find_doubtful(results: Iterable[Result]) -> Result | None:
+    return next((result for result in results if result.verdict is not ResultVerdict.VALID), None)
+
+
+def _latencies(results: Iterable[Result]) -> list[float]:
+    return [value for result in results if (value := number_in(result, _LATENCY)) is not None]
+
 
 COLUMNS: Final = (
     Column(value="place", head="Result", form="text"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import RunStarted
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import Format, html, markdown, pdf
 from nicbench.report.document.blocks import Document
 from nicbench.report.gather import gather

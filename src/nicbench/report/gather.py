@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from nicbench.compare.merged_summary import unfinished_summary
+from nicbench.compare.matching import unfinished_summary
 from nicbench.core.bond import Bond
 from nicbench.core.events import (
     CeilingFound,
@@ -22,37 +22,32 @@ from nicbench.core.events import (
     TrialFinished,
     Waiting,
 )
-from nicbench.core.plan import Plan
-from nicbench.core.report_options import DEFAULT_WISHES
+from nicbench.core.plan import DEFAULT_WISHES, Plan
 from nicbench.core.result import Result, Summary
 from nicbench.core.round import Round
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.turn import run_words
-from nicbench.report.answer import of_comparison, of_run, of_session, of_studies
+from nicbench.core.units import and_list
+from nicbench.report.answer import of_comparison, of_run, sentences
 from nicbench.report.answer.of_run import verdict_text
-from nicbench.report.answer.of_session import is_of_session
-from nicbench.report.answer.sentences import and_list
+from nicbench.report.answer.sentences import is_of_session
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.comparison import Comparison, comparison
-from nicbench.report.cpu_users import list_cpu_users
-from nicbench.report.disclosure import shares_cores
-from nicbench.report.editors.compared import compared_sentences
-from nicbench.report.editors.study import Study, editors_parts, is_shown_by_studies, studies
-from nicbench.report.endpoints import endpoint_rows
-from nicbench.report.imported import imported_view
+from nicbench.report.editors import Study, compared_sentences, editors_parts, is_shown_by_studies, studies
+from nicbench.report.facts import shares_cores
+from nicbench.report.imported import imported_view, label_of_time, revision_rows
 from nicbench.report.injected import injected_rows, injected_sentence
-from nicbench.report.model import Report, TrialGroup, place_of
+from nicbench.report.model import Report, place_of
 from nicbench.report.overview import overview
-from nicbench.report.ports import ports_tables
-from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of, variables_of
 from nicbench.report.section import RunKnowledge, Section
-from nicbench.report.statistics.view import StatisticsView, statistics_view
-from nicbench.report.study.revisions import label_of_time, revision_rows
+from nicbench.report.sections.rounds import RoundGroup, failures_of, tools_of, variables_of
+from nicbench.report.sections.trials import TrialGroup, detail_tables, ledger_table, machine_table
+from nicbench.report.statistics import StatisticsView, statistics_view
 from nicbench.report.system_table import system_table, tuned_rows
 from nicbench.report.tables import sections, with_tables
-from nicbench.report.tails import tail_tables
-from nicbench.report.trial_tables import detail_tables, ledger_table, machine_table
-from nicbench.report.watched import watched_machines
+from nicbench.report.tails import ports_tables, tail_tables
+from nicbench.report.watched import list_cpu_users, watched_machines
+from nicbench.report.wiring import endpoint_rows
 from nicbench.store import RunFolder
 from nicbench.store.folder import FRAMES
 
@@ -80,7 +75,7 @@ def gather(folder: RunFolder) -> Report:
     headline, details = _answers(summary, plan, compared, tables, of_editors, found)
     is_session = plan is not None and is_of_session(plan)
     if is_session:
-        headline, details = of_session.headline(tuple(trials.values()), plan), ()
+        headline, details = sentences.headline(tuple(trials.values()), plan), ()
     injected = injected_rows(results, plan, trials)
     if (sentence := injected_sentence(injected)) is not None:
         headline, details = sentence, (headline, *details)
@@ -97,7 +92,7 @@ def gather(folder: RunFolder) -> Report:
         started=label_of_time(started.wall_time) if started else None,
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
-        verdict_text=of_session.verdict_text(tuple(trials.values()), has_ended=complete)
+        verdict_text=sentences.verdict_text(tuple(trials.values()), has_ended=complete)
         if is_session
         else verdict_text(
             summary, plan, folder.run_id, complete=complete, failures=failures_of(rounds), by_rounds=bool(rounds)
@@ -164,7 +159,7 @@ def gather(folder: RunFolder) -> Report:
 
 
 def _bonds(rounds: Iterable[Round]) -> dict[str, dict[str, Bond]]:
-    """Returns the bonds of each configuration by endpoint, each as it was first observed."""
+    """Returns the bonds of each configuration by endpoint, each in the state in which it was first observed."""
     found: dict[str, dict[str, Bond]] = {}
     for one in rounds:
         for seen in one.bonds:
@@ -194,7 +189,7 @@ def _answers(
     """Returns the first sentence and the further ones. A study of editors gives the answer unless frames of a tester
     were sent.
     """
-    said = of_studies.answers(of_editors)
+    said = of_run.answers(of_editors)
     said = (*said, *(text for study in of_editors for text in compared_sentences(study, found)))
     of_frames = any(section.table.rates is not None or section.table.apart_by for section in tables)
     if said and not of_frames:
@@ -350,7 +345,7 @@ def _round_groups(rounds: Iterable[Round], compared: Comparison | None) -> tuple
     for one in rounds:
         turn = turn_name(one.configuration, one.run, compared)
         by_test.setdefault(f"{turn}: {one.test}" if turn else one.test, []).append(one)
-    return tuple(round_group(test, members) for test, members in by_test.items())
+    return tuple(RoundGroup(test, tuple(members)) for test, members in by_test.items())
 
 
 def _core_clock(trials: dict[str, Trial]) -> tuple[float, float] | None:

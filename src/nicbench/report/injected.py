@@ -1,4 +1,4 @@
-"""What a DUT with known faults injected, beside what was measured of it: does the tester report what it should?
+"""Compares what a DUT with known faults injected with what was measured of it: does the tester report what it should?
 
 It applies to the DUT `netem` and the results of the method `impairments`. A share agrees where its exact 99.9 %
 interval contains the injected share; of a thousand correct ones, one lies outside. A delay agrees where no frame was
@@ -64,8 +64,8 @@ _QUARTILES: Final = {"uniform": 1.0, "normal": 1.349}
 
 @dataclass(frozen=True, slots=True)
 class InjectedRow:
-    """One fault: what was injected, what is expected of it, and what was measured. ``agrees`` is None where that cannot
-    be judged.
+    """One fault: what was injected, what is expected of it, and what was measured. ``agrees`` stays None where that
+    cannot be judged.
     """
 
     configuration: str

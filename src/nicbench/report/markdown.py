@@ -28,7 +28,7 @@ from nicbench.report.document.blocks import (
     Table,
     plain,
 )
-from nicbench.report.document.paper import Pages, left_out_words, on_paper, pages
+from nicbench.report.document.finishing import Pages, left_out_words, on_paper, pages
 
 _ABROAD = ("https://", "http://", "mailto:")
 _IN_CONTENTS = 2
@@ -50,7 +50,7 @@ class MarkdownText:
 
 def write_markdown(document: Document, pictures_folder: str) -> MarkdownText:
     """Returns the document as Markdown; ``pictures_folder`` is the name of the folder for the pictures
-    beside the file.
+    next to the file.
     """
     writer = _Writer(document, pictures_folder)
     front = "\n\n".join(writer.blocks(writer.pages.front))

@@ -10,44 +10,27 @@ from typing import Any
 
 from nicbench.core.bond import Bond
 from nicbench.core.events import CeilingFound, ConfigurationSet, Note, TesterLatencyFound
-from nicbench.core.plan import Plan
+from nicbench.core.plan import DEFAULT_WISHES, Plan, ReportWishes
 from nicbench.core.reading import Capture
-from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Purpose, Trial
 from nicbench.report.bonds import FailedLink
 from nicbench.report.comparison import Comparison
-from nicbench.report.cpu_users import CpuUsers
-from nicbench.report.editors.study import Study
-from nicbench.report.endpoints import EndpointRow
-from nicbench.report.imported import ImportedView
+from nicbench.report.editors import Study
+from nicbench.report.imported import ImportedView, RevisionRow
 from nicbench.report.injected import InjectedRow
 from nicbench.report.overview import Overview
-from nicbench.report.ports import PortsTable
-from nicbench.report.rounds import RoundGroup, Tool, Variable
 from nicbench.report.section import Section
-from nicbench.report.statistics.view import StatisticsView
-from nicbench.report.study.revisions import RevisionRow
+from nicbench.report.sections.rounds import RoundGroup, Tool, Variable
+from nicbench.report.sections.trials import DetailTable, LedgerTable, MachineTable, TrialGroup
+from nicbench.report.statistics import StatisticsView
 from nicbench.report.system_table import SystemTable, TunedRow
-from nicbench.report.tails import TailTable
-from nicbench.report.trial_tables import DetailTable, LedgerTable, MachineTable
-from nicbench.report.watched import WatchedMachine
+from nicbench.report.tails import PortsTable, TailTable
+from nicbench.report.watched import CpuUsers, WatchedMachine
+from nicbench.report.wiring import EndpointRow
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
 """The purposes of trials that measure the tester itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialGroup:
-    """The trials of one test, in the order in which they were made."""
-
-    test: str
-    trials: tuple[Trial, ...]
-
-    @property
-    def invalid_count(self) -> int:
-        """The number of trials that were not valid."""
-        return sum(1 for trial in self.trials if not trial.verdict.valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +114,7 @@ class Report:
     revisions: tuple[RevisionRow, ...] = ()
     captures: tuple[Capture, ...] = ()
     injected: tuple[InjectedRow, ...] = ()
-    """For DUTs with known faults: what was injected beside what was measured."""
+    """For DUTs with known faults: what was injected, compared with what was measured."""
     failed_links: tuple[FailedLink, ...] = ()
     """For tests that take a link down: what each connection did."""
     tails: tuple[TailTable, ...] = ()

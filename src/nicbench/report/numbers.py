@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from types import MappingProxyType
 
-from nicbench.core.forms import SCALES, Form
+from nicbench.core import units as numerals
 from nicbench.core.result import Bounded
-from nicbench.core.units import format_digits, format_ratio
-from nicbench.stats import numerals
+from nicbench.core.units import SCALES, Form, format_digits, format_ratio
 
 _EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero
@@ -181,8 +180,8 @@ def of_frames(value: float | None, decimals: int = 3) -> str:
 
 
 def format_fixed(value: float, decimals: int, thousands: str = "") -> str:
-    """Writes so many decimals, rounding ties away from zero, as a reader rounds 21.95 to 22.0, although no binary
-    number is 21.95.
+    """Writes a number with this many decimals, rounding ties away from zero, as a reader rounds 21.95 to 22.0, although
+    no binary number is 21.95.
     """
     if not math.isfinite(value):
         return f"{value:.{decimals}f}"
@@ -251,7 +250,7 @@ class Writer:
 
 
 def interval(rate: Bounded, write: Writer) -> str:
-    """Returns the interval that is known to contain the rate: "0.38 to 0.40", "at least 0.38", or why there is none."""
+    """Returns the interval that is known to contain the rate: "0.38 to 0.40", "at least 0.38", or why it is unknown."""
     if rate.value is None:
         return UNKNOWN if rate.upper is None else f"below {write.up(rate.upper)}"
     if rate.is_bare:

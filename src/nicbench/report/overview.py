@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.forms import uncapitalise
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.table import Column
+from nicbench.core.units import uncapitalise
 from nicbench.report.cells import number_in, text_of, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.section import Row, Section, name_of_row, place_columns

@@ -5,30 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from nicbench.compare.claims import Basis
-from nicbench.compare.compared import PointComparison
+from nicbench.compare.claims import Basis, PointComparison
 from nicbench.compare.points import point_of
 from nicbench.core.result import Bounded, Result, Spread, counted_number, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.core.units import format_digits
-from nicbench.report.cells import factor_of, writer
+from nicbench.report.cells import factor_of, interval_cell, number_cell, rate_cell, why_nothing_passes, writer
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, percent, round_up, significant
 from nicbench.report.section import Section
-from nicbench.report.statistics.view import StatisticsView
+from nicbench.report.statistics import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
-from nicbench.report.zones import interval_cell, number_cell, rate_cell
 from nicbench.stats.sample import Span, span_of
 
 MOST_COLUMNS = 4
 MOST_COLOURS = 7
 
 
+class Bound(Enum):
+    """What the number of a known rate stands for; the value precedes the number in a sentence."""
+
+    EXACT = ""
+    AT_LEAST = "at least "
+    LINE_RATE = "the line rate, "
+
+
 @dataclass(frozen=True, slots=True)
 class RateCell:
     """One rate of one configuration. ``within`` is its interval or, for several runs, the lowest and the
     highest rate; ``below_frames_per_s`` is an upper bound where no more is known; ``measured`` counts runs with a rate.
-    ``number`` is the rate without a word of its bound.
+    ``number`` is the rate without a word of its ``bound``; ``passes_nothing`` is the reason where no load passed.
     """
 
     configuration: str
@@ -42,6 +49,8 @@ class RateCell:
     against_first: str
     span: Span | None
     results: tuple[Result, ...]
+    bound: Bound = Bound.EXACT
+    passes_nothing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class RatesRow:
     size: str
     cells: Mapping[str, tuple[RateCell, ...]]
     told: Mapping[str, tuple[PointComparison, ...]]
-    """For each goal, what may be said about each pair of configurations."""
+    """For each goal, what may be claimed of each pair of configurations."""
 
     @property
     def size_name(self) -> str:
@@ -108,14 +117,17 @@ class RatesTable:
         """Returns the factor that converts frames per second to the unit of a goal."""
         return factor_of(self.columns[goal.value].form)
 
-    def rate_text(self, goal: Goal, cell: RateCell) -> str:
-        """Returns the rate of a single cell, with its unit."""
-        return cell.number if cell.rate_frames_per_s is None else f"{cell.number}\u00a0{self.unit(goal)}"
-
-    def below_text(self, goal: Goal, cell: RateCell) -> str | None:
-        """Returns the bound that the rate of a cell lies below, rounded up to three digits; None where it has none."""
-        bound = cell.below_frames_per_s
-        return None if bound is None else f"{significant(round_up(bound * self.factor(goal)))}\u00a0{self.unit(goal)}"
+    def speak_rate(self, goal: Goal, cell: RateCell) -> str:
+        """Returns the rate of a cell for a sentence, with its bound and unit; an upper bound is rounded up to three
+        digits.
+        """
+        if cell.rate_frames_per_s is not None:
+            return f"{cell.bound.value}{cell.number}\u00a0{self.unit(goal)}"
+        if cell.passes_nothing is not None:
+            return "nothing"
+        if cell.below_frames_per_s is None:
+            return "an unknown rate"
+        return f"less than {significant(round_up(cell.below_frames_per_s * self.factor(goal)))}\u00a0{self.unit(goal)}"
 
 
 def rates_tables(
@@ -197,25 +209,41 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, col
         below = None if rate.passes_nothing else rate.upper
         text = rate.reason_null or UNKNOWN if below is None else rate_cell(rate, writer(column, [rate]))
         within = f"{len(values)} of {len(runs)} runs" if 0 < len(values) < len(runs) else ""
-        return RateCell(name, None, below, 0, text, UNKNOWN, within, percent_text, against_first, span, tuple(runs))
+        why = why_nothing_passes(rate) if rate.passes_nothing else None
+        return RateCell(
+            name,
+            None,
+            below,
+            0,
+            text,
+            UNKNOWN,
+            within,
+            percent_text,
+            against_first,
+            span,
+            tuple(runs),
+            passes_nothing=why,
+        )
+    bound = Bound.EXACT
     value: float | None
     if len(runs) == 1:
         value, write = values[0].value, writer(column, values)
         text, number, within = (form(values[0], write) for form in (rate_cell, number_cell, interval_cell))
+        bound = Bound.LINE_RATE if values[0].is_line_rate else Bound.AT_LEAST if values[0].at_least else bound
         if text == f"≥ {number}" and within == f"at least {number}":
             within = ""
     else:
         spread = Spread.of(values, len(runs))
-        bound = "≥ " if spread.at_least and not spread.is_line_rate else ""
+        bound = Bound.AT_LEAST if spread.at_least and not spread.is_line_rate else bound
         value, write = spread.median, writer(column, values)
-        number = write.down(value) if bound else write(value)
-        text = f"{bound}{number}"
+        number = write.down(value) if bound is Bound.AT_LEAST else write(value)
+        text = f"≥ {number}" if bound is Bound.AT_LEAST else number
         least, most = write(spread.minimum), write(spread.maximum)
         told = [f"{least} to {most}"] if least != most else [f"the same in {spread.n} runs"] if spread.n > 1 else []
         told += [f"{spread.n} of {spread.runs} runs"] if spread.n < spread.runs else []
         within = ", ".join(told)
     return RateCell(
-        name, value, None, len(values), text, number, within, percent_text, against_first, span, tuple(runs)
+        name, value, None, len(values), text, number, within, percent_text, against_first, span, tuple(runs), bound
     )
 
 

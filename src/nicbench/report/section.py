@@ -1,21 +1,168 @@
-"""A section of the page: one table of results that a method describes (core/table.py), and what its rows say."""
+"""Sibling tables: the sections of one method's table in a report, whose like columns have the same decimals."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import groupby, takewhile
 from string import Formatter
 from typing import Any, Final
 
 from nicbench.core.plan import Plan
-from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
-from nicbench.report.cells import known_within, number_in, text_of, texts, value_of, with_unit
-from nicbench.report.grids import GridTable
+from nicbench.core.units import Form, format_digits
+from nicbench.report.cells import factor_of, known_within, number_in, text_of, texts, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.timing import Timing
+
+Among = Callable[[Column], Sequence[Result]]
+"""The results whose values decide how many decimals a column has."""
+_Key = tuple[str, str | None]
+
+
+class Siblings:
+    """Knows the results of all sections of a table that show the same value in the same unit."""
+
+    def __init__(self, sections: Iterable[tuple[_Key, ResultTable, Sequence[Result]]]) -> None:
+        self._results: dict[tuple[_Key, str, Form], list[Result]] = {}
+        for key, table, results in sections:
+            columns = (*table.columns, *(column for further in table.further for column in further.columns))
+            columns = (*columns, table.grid.cell) if table.grid else columns
+            for value, form in dict.fromkeys((column.value, column.form) for column in columns):
+                self._results.setdefault((key, value, form), []).extend(results)
+
+    def among(self, key: _Key, column: Column) -> Sequence[Result]:
+        """Returns the results of every section with this column; empty where none has it."""
+        return self._results.get((key, column.value, column.form), ())
+
+
+_DIGITS_APART: Final = 9
+"""The digits of loads that differ by less than is printed as a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """One cell, with its result."""
+
+    text: str
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class GridTable:
+    """A table of results in a grid.
+
+    ``heads`` has one tuple for each level of headings, outermost first, each as long as a row has cells. ``title`` says
+    what the whole table has in common ("64 bytes"); None where there is only one table. A crossing stays None where
+    nobody measured.
+    """
+
+    title: str | None
+    corner: str
+    heads: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str, tuple[Crossing | None, ...]], ...]
+
+    def spans(self, level: int) -> tuple[tuple[str, int], ...]:
+        """Returns the headings of a level, each with the number of columns that it spans; it ends where a heading above
+        it changes.
+        """
+        columns = zip(*self.heads[: level + 1], strict=True)
+        return tuple((path[-1], sum(1 for _ in same)) for path, same in groupby(columns))
+
+
+def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = None) -> tuple[GridTable, ...]:
+    """Returns one table for each value of ``each``, with the highest row first (or the lowest, where the grid says so)
+    and the columns in the order of the results; all have the decimals that the results ``among`` which they stand need,
+    by default all of ``results``.
+    """
+    decisive = results if among is None else among(grid.cell)
+    if grid.each is not None and len({_path(result, grid.across) for result in results}) == 1:
+        # Many tables with one column each are better shown as one table with a column for each.
+        grid = grid.replace(across=(*grid.across, grid.each), each=None)
+    groups: dict[str | None, list[Result]] = {}
+    for result in results:
+        title = with_unit(grid.each, text_of(grid.each, result)) if grid.each else None
+        groups.setdefault(title, []).append(result)
+    return tuple(_table(title, members, grid, decisive) for title, members in groups.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What one row has in common: its value, and which of the results with this value in one column it holds."""
+
+    value: Value
+    turn: int
+
+
+def _table(title: str | None, results: Sequence[Result], grid: Grid, among: Sequence[Result]) -> GridTable:
+    at: dict[tuple[_Place, tuple[str, ...]], Crossing] = {}
+    turns: Counter[tuple[Value, tuple[str, ...]]] = Counter()
+    members: dict[_Place, Result] = {}
+    for cell in map(Crossing, texts(grid.cell, results, among), results):
+        value, path = value_of(cell.result, grid.rows.value), _path(cell.result, grid.across)
+        place = _Place(value, turns[value, path])
+        turns[value, path] += 1
+        at[place, path] = cell
+        members.setdefault(place, cell.result)
+    sign = 1.0 if grid.is_rising else -1.0
+    rows = dict(sorted(members.items(), key=lambda item: sign * (number_in(item[1], grid.rows.value) or 0.0)))
+    labels = _labels(rows, grid.rows)
+    columns = _columns([path for _, path in at], labels)
+    return GridTable(
+        title=title,
+        corner=f"{grid.rows.head} [{grid.rows.unit}]" if grid.rows.unit else grid.rows.head,
+        heads=tuple(
+            tuple(with_unit(column, path[level]) for path in columns) for level, column in enumerate(grid.across)
+        ),
+        rows=tuple(
+            (label, tuple(at.get((row, path)) for path in columns)) for row, label in zip(rows, labels, strict=True)
+        ),
+    )
+
+
+def _labels(rows: Mapping[_Place, Result], column: Column) -> list[str]:
+    """Returns the names of rows. Values that would print alike get more digits, and results of one value their run."""
+    texts_of = {row: text_of(column, result) for row, result in rows.items()}
+    values: dict[str, set[Value]] = {}
+    for row, text in texts_of.items():
+        values.setdefault(text, set()).add(row.value)
+    labels = []
+    for row, text in texts_of.items():
+        number = number_in(rows[row], column.value)
+        label = text
+        if len(values[text]) > 1 and number is not None:
+            label = format_digits(number * factor_of(column.form), _DIGITS_APART)
+        if row.turn > 0 and rows[row].run_number is not None:
+            label = f"{label} (run {rows[row].run_number})"
+        labels.append(label)
+    return labels
+
+
+def _path(result: Result, across: tuple[Column, ...]) -> tuple[str, ...]:
+    return tuple(text_of(column, result) for column in across)
+
+
+def _columns(paths: Sequence[tuple[str, ...]], rows: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns each path once, those with the same outer heading next to each other.
+
+    Names that rows have too, as the ports of each way from one to another, stand in the order of the rows: no port
+    leads to itself, so that the first one would otherwise come after those that it leads to.
+    """
+    seen = [_in_order(list(dict.fromkeys(level)), rows) for level in zip(*paths, strict=True)]
+    return sorted(set(paths), key=lambda path: [names.index(text) for names, text in zip(seen, path, strict=True)])
+
+
+def _in_order(names: Sequence[str], rows: Sequence[str]) -> list[str]:
+    return [*(row for row in rows if row in names), *(name for name in names if name not in rows)]
+
+
+def one_above_the_other(tables: Sequence[GridTable]) -> tuple[tuple[GridTable, ...], ...]:
+    """Returns the tables in groups of those with the same headings, each of which is printed as one table."""
+    return tuple(tuple(same) for _, same in groupby(tables, key=lambda table: (table.corner, table.heads)))
+
 
 _GAP = "\u00a0"
 
@@ -27,6 +174,17 @@ class Row:
     cells: tuple[str, ...]
     result: Result
     doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowNote:
+    """A sentence below a table; ``about`` names what it explains, "" where the text says so itself."""
+
+    about: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}" if self.about else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +207,7 @@ class Further:
 class Section:
     """One test of a method that has a table; ``configuration`` and ``scope`` are those of all its rows.
 
-    ``says_caption`` is False where the section before it has the same caption. ``search_notes`` are said even of
+    ``says_caption`` is False where the section before it has the same caption. ``search_notes`` appear even for
     results that may be relied on.
     """
 
@@ -58,7 +216,7 @@ class Section:
     scope: str
     table: ResultTable
     rows: tuple[Row, ...]
-    notes: tuple[str, ...]
+    notes: tuple[RowNote, ...]
     grids: tuple[GridTable, ...] = ()
     brief: tuple[Row, ...] = ()
     """The rows that are shown where there is little room: those that the method chose, or those that sum up the others,
@@ -121,7 +279,7 @@ class Section:
         return said and f"{said}{caveat(behind)}"
 
     def _tell(self) -> tuple[str | None, tuple[Row, ...]]:
-        """Returns what the first row says, and the rows that it is said of."""
+        """Returns what the first row says, and the rows that it describes."""
         if not self.rows:
             return None, ()
         rows = self.sums or self.brief or self.rows
@@ -174,7 +332,7 @@ class Section:
 
     def _worst_beside(self, first: Row) -> Row | None:
         """Returns the row at the load of ``first`` that lies farthest from free of loss, where the sentences do not
-        tell all lines of the curve apart. Returns None where that row is no worse than ``first``.
+        tell all lines of the curve apart. Returns None unless that row is worse than ``first``.
         """
         curve = self.table.curve
         if (
@@ -232,7 +390,7 @@ def caveat(rows: Iterable[Row]) -> str:
 
 
 def speak_cell(column: Column, cell: str) -> str:
-    """Returns a cell as it is written within a sentence, with its unit."""
+    """Returns a cell in the form of a sentence, with its unit."""
     if column.value == "port":
         return cell if cell.startswith("port ") else f"port {cell}"
     if column.unit == "bytes":
@@ -273,7 +431,7 @@ def place_columns(grid: Grid) -> tuple[Column, ...]:
 
 
 def heads_above(columns: Sequence[Column]) -> tuple[tuple[str | None, int], ...]:
-    """Returns the headings above those of columns, each with the number of columns that it spans; None above a column
+    """Returns the headings above the columns' own, each with the number of columns that it spans; None above a column
     without one.
     """
     found: list[tuple[str | None, int]] = []

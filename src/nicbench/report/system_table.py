@@ -1,7 +1,7 @@
 """The system configuration table: what a reader must know of each machine, with a column for each machine and a row for
 each subject.
 
-It is made from inventory.json alone. A subject about which a machine says nothing is None there; the report says in one
+It is made from inventory.json alone. A subject about which a machine says nothing stays None; the report says in one
 place why. Below it stand the whole inventory and, from tuning.json, what was tuned for the test: each setting before
 and during the test, and what came of it.
 """
@@ -60,7 +60,7 @@ class SystemTable:
     rows: tuple[SystemRow, ...]
     unknown: tuple[tuple[str, str], ...] = ()
     declared_things: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    """What is declared of things that are no machine of the test: a switch, cables."""
+    """What is declared of things other than the machines of the test: a switch, cables."""
 
 
 def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | None = None) -> SystemTable:

@@ -1,25 +1,268 @@
-"""What the machines did over the run, from monitor.parquet: CPU time by state over the run, and a table
-for each phase.
-"""
+"""What a watched machine transferred over time, from monitor.parquet: bytes through its interfaces and its drives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nicbench.core.monitor import MonitorCost, MonitorPlan
+from nicbench.core.machine import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
-from nicbench.report.moved import METRICS as MOVED
-from nicbench.report.moved import MovedData, moved_data
-from nicbench.report.socket_links import METRICS as LINKS
-from nicbench.report.socket_links import SocketLinks, socket_links
-from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, utilisation
+from nicbench.core.round import CpuUser, MachineCpu, Round
+from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, greatest, utilisation
 from nicbench.store import monitor_samples
+
+_MOST: Final = 6
+"""The most interfaces, and the most drives, that are drawn and described: those that transferred most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of transfer. ``of`` is the word for what it goes through; ``ways`` maps the metric of each direction to
+    the word for that direction.
+    """
+
+    name: str
+    of: str
+    ways: Mapping[str, str]
+
+
+KINDS: Final = (
+    Kind("Network", "interface", {"receive_bytes": "received", "transmit_bytes": "sent"}),
+    Kind("Drives", "drive", {"disk_read_bytes": "read", "disk_written_bytes": "written"}),
+)
+MOVED: Final = tuple(metric for kind in KINDS for metric in kind.ways)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Bytes within one interval, whose begin and end are seconds since the recording began."""
+
+    begin_s: float
+    end_s: float
+    moved_bytes: int
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The mean rate over the interval."""
+        return self.moved_bytes / (self.end_s - self.begin_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One direction through one interface or drive; rates are bytes/s."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+    @property
+    def mean_bytes_per_s(self) -> float:
+        """The mean rate over all intervals."""
+        return sum(each.moved_bytes for each in self.steps) / sum(each.end_s - each.begin_s for each in self.steps)
+
+    @property
+    def greatest_bytes_per_s(self) -> float:
+        """The rate of the interval with the highest rate."""
+        return max(each.bytes_per_s for each in self.steps)
+
+    @property
+    def moved_bytes(self) -> int:
+        """The bytes of all intervals."""
+        return sum(each.moved_bytes for each in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedData:
+    """All transfers of one kind on one machine. ``others`` is the number of interfaces or drives that are left out,
+    ``idle`` has the names of those that transferred nothing.
+    """
+
+    kind: Kind
+    flows: tuple[Flow, ...]
+    others: int = 0
+    idle: tuple[str, ...] = ()
+
+
+def moved_data(columns: Mapping[str, Sequence[object]], host: str) -> tuple[MovedData, ...]:
+    """Returns what one machine transferred, of each kind that was recorded; ``columns`` are those of
+    monitor.parquet.
+    """
+    steps: dict[tuple[str, str], list[Step]] = {}
+    names = ("host", "metric", "of", "at_s", "interval_ns", "value")
+    for row_host, metric, of, at_s, interval_ns, value in zip(*(columns[name] for name in names), strict=True):
+        if row_host != host or value is None or int(str(interval_ns)) <= 0:
+            continue
+        end_s = float(str(at_s))
+        step = Step(end_s - int(str(interval_ns)) / 1e9, end_s, int(str(value)))
+        steps.setdefault((str(metric), str(of)), []).append(step)
+    return tuple(_of_kind(kind, steps) for kind in KINDS if any(metric in kind.ways for metric, _ in steps))
+
+
+def _of_kind(kind: Kind, steps: Mapping[tuple[str, str], list[Step]]) -> MovedData:
+    amounts: dict[str, int] = {}
+    for (metric, of), each in steps.items():
+        if metric in kind.ways:
+            amounts[of] = amounts.get(of, 0) + sum(step.moved_bytes for step in each)
+    busy = sorted((of for of, amount in amounts.items() if amount), key=lambda of: (-amounts[of], of))
+    told = busy[:_MOST]
+    return MovedData(
+        kind,
+        tuple(_flows(kind, told, steps)),
+        others=len(busy) - len(told),
+        idle=tuple(sorted(of for of, amount in amounts.items() if not amount)),
+    )
+
+
+def _flows(kind: Kind, told: Sequence[str], steps: Mapping[tuple[str, str], list[Step]]) -> Iterator[Flow]:
+    for of in told:
+        for metric, way in kind.ways.items():
+            if (metric, of) in steps:
+                yield Flow(f"{of}, {way}", tuple(steps[metric, of]))
+
+
+_SENT, _USED, _POSSIBLE = "link_transmit_bytes", "link_used_flits", "link_possible_flits"
+LINKS: Final = (_SENT, _USED, _POSSIBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanAndGreatest:
+    """The mean over a phase, and the greatest value of one sample."""
+
+    mean: float
+    greatest: float
+
+
+@dataclass(frozen=True, slots=True)
+class SocketLinks:
+    """All links of one socket during one phase, in the direction away from it.
+
+    ``sent_bytes_per_s`` is data alone. ``used`` is the share, 0 to 1, of the flits that the links could have carried,
+    of data and of all else; None where the processor does not tell it.
+    """
+
+    phase: str
+    socket: str
+    sent_bytes_per_s: MeanAndGreatest
+    used: MeanAndGreatest | None
+
+
+def socket_links(
+    columns: Mapping[str, Sequence[object]], host: str, phase_of: Callable[[str | None], str]
+) -> tuple[SocketLinks, ...]:
+    """Returns a row for each phase and socket, in the order of the recording, the time between trials last.
+
+    ``columns`` are those of monitor.parquet. ``phase_of`` returns the phase to which the id of a trial belongs, None
+    being the time between trials.
+    """
+    samples: dict[tuple[str, str], dict[tuple[object, object], _Sample]] = {}
+    names = ("host", "session", "at_s", "interval_ns", "trial", "of", "metric", "value")
+    for of_host, session, at_s, interval_ns, trial, of, metric, value in zip(
+        *(columns[name] for name in names), strict=True
+    ):
+        if of_host != host or value is None:
+            continue
+        phase = phase_of(None if trial is None else str(trial))
+        at = samples.setdefault((phase, str(of)), {})
+        sample = at.setdefault((session, at_s), _Sample(int(str(interval_ns)) / 1e9, {}))
+        sample.counts[str(metric)] = float(str(value))
+    rows = (_socket_row(phase, socket, list(at.values())) for (phase, socket), at in samples.items())
+    between = phase_of(None)
+    return tuple(sorted((row for row in rows if row is not None), key=lambda row: row.phase == between))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    duration_s: float
+    counts: dict[str, float]
+
+
+def _socket_row(phase: str, socket: str, samples: Sequence[_Sample]) -> SocketLinks | None:
+    sent = _ratio((each.counts.get(_SENT), each.duration_s) for each in samples)
+    used = _ratio((each.counts.get(_USED), each.counts.get(_POSSIBLE)) for each in samples)
+    return SocketLinks(phase, socket, sent, used) if sent else None
+
+
+def _ratio(samples: Iterable[tuple[float | None, float | None]]) -> MeanAndGreatest | None:
+    known = [(part, whole) for part, whole in samples if part is not None and whole]
+    if not known:
+        return None
+    mean = sum(part for part, _ in known) / sum(whole for _, whole in known)
+    return MeanAndGreatest(mean, max(part / whole for part, whole in known))
+
+
+USERS: Final[Mapping[CpuUser, str]] = MappingProxyType(
+    {"own": "the test", "kernel": "the kernel", "nicbench": "nicbench", "stranger": "a stranger"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRow:
+    """A program of a machine: its mean share over all rounds and its greatest in one; 0..1 of all CPUs."""
+
+    name: str
+    user: CpuUser
+    mean: float
+    greatest: float
+
+
+@dataclass(frozen=True, slots=True)
+class CpuUsers:
+    """One machine: means over all rounds, weighted by their time, as shares 0..1 of all CPUs; None is unknown."""
+
+    machine: str
+    rounds: int
+    own: float | None
+    kernel: float | None
+    nicbench: float | None
+    strangers: float | None
+    idle: float | None
+    steal: float | None
+    pressure: float | None
+    programs: tuple[ProgramRow, ...]
+
+
+def list_cpu_users(rounds: Iterable[Round]) -> tuple[CpuUsers, ...]:
+    """Returns a row for each machine whose programs were distinguished in any round; warm-ups do not count."""
+    seen: dict[str, list[tuple[float, MachineCpu]]] = {}
+    for one in rounds:
+        for cpu in one.cpu:
+            if cpu.own is not None and not one.warm_up:
+                seen.setdefault(cpu.machine, []).append((max(one.measured_s, 1e-9), cpu))
+    return tuple(_machine(machine, parts) for machine, parts in seen.items())
+
+
+def _machine(machine: str, parts: list[tuple[float, MachineCpu]]) -> CpuUsers:
+    def mean_of(name: str) -> float | None:
+        known = [(weight, value) for weight, cpu in parts if (value := getattr(cpu, name)) is not None]
+        return sum(weight * value for weight, value in known) / sum(weight for weight, _ in known) if known else None
+
+    return CpuUsers(
+        machine=machine,
+        rounds=len(parts),
+        programs=_programs(parts),
+        **{name: mean_of(name) for name in ("own", "kernel", "nicbench", "strangers", "idle", "steal", "pressure")},
+    )
+
+
+def _programs(parts: list[tuple[float, MachineCpu]]) -> tuple[ProgramRow, ...]:
+    """The greatest by their mean; a round in which a program is not among the ten greatest counts as none."""
+    whole = sum(weight for weight, _ in parts)
+    sums: dict[tuple[CpuUser, str], float] = {}
+    highest: dict[tuple[CpuUser, str], float] = {}
+    for weight, cpu in parts:
+        for row in cpu.processes:
+            key = row.user, row.name
+            sums[key] = sums.get(key, 0.0) + weight * row.share
+            highest[key] = max(highest.get(key, 0.0), row.share)
+    rows = [ProgramRow(name, user, total / whole, highest[user, name]) for (user, name), total in sums.items()]
+    return greatest(rows, lambda row: row.mean)
+
 
 METRICS = {f"cpu_{state}_ns": state for state in (*BUSY, "idle", "iowait", "steal")}
 BETWEEN = "between trials"

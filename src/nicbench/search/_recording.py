@@ -24,7 +24,7 @@ from nicbench.search._zones import (
     read,
 )
 from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
-from nicbench.stats.shortfalls import Offer, find_constant_share
+from nicbench.stats.limits import Offer, find_constant_share
 
 FRAMES_WANTED = 1.0
 """A trial offers this many frames over the precision, where a longer one can: fewer do not resolve it."""

@@ -22,16 +22,13 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.vm import VmHost
 from nicbench.system.inventory.collect import Known, collect_host, host_name
-from nicbench.testbed.interfaces.base import Making
+from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.bond import make_bonds
-from nicbench.testbed.interfaces.dpdk_devices import bind_cards
+from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions
+from nicbench.testbed.interfaces.host_interfaces import make_rdma_devices
 from nicbench.testbed.interfaces.namespaces import assign_addresses, make_namespaces, move_interfaces
-from nicbench.testbed.interfaces.options import Port
-from nicbench.testbed.interfaces.rdma import make_rdma_devices
-from nicbench.testbed.interfaces.virtual_function import make_virtual_functions
 from nicbench.testbed.vm.booting import boot
-from nicbench.testbed.vm.emulator import find_emulator
-from nicbench.testbed.vm.kernel import find_kernel, own_kernel
+from nicbench.testbed.vm.programs import find_emulator, find_kernel, own_kernel
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.lock import holder_words
 from nicbench.tuning.record import RUNTIME_FOLDER, has_records

@@ -10,9 +10,8 @@ from typing import Any
 from nicbench import __version__
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.overlays import list_differences
-from nicbench.core.cpus import cpu_list
 from nicbench.core.judging import Thresholds
-from nicbench.core.monitor import MonitorPlan
+from nicbench.core.machine import MonitorPlan, cpu_list
 from nicbench.core.pattern import Pattern, Ways, share_of_load
 from nicbench.core.plan import Plan, PlannedTest, PlannedTurn
 from nicbench.core.trial import CALIBRATION

@@ -13,17 +13,14 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
-from nicbench.bench_file.captures import settle_captures
-from nicbench.bench_file.frame_sizes import smallest_frame_bytes
+from nicbench.bench_file.frame_sizes import settle_captures, smallest_frame_bytes
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.clocks.clock import ClockOffset
-from nicbench.core.controller import Controller
-from nicbench.core.cpus import NumaNode
+from nicbench.core.clocks import ClockOffset
 from nicbench.core.errors import NotReadyError
 from nicbench.core.events import Bus, Note, StageStarted, TestStarted
 from nicbench.core.judging import Thresholds
+from nicbench.core.machine import Controller, NumaNode, PowerFacts
 from nicbench.core.pattern import Ways
-from nicbench.core.power import PowerFacts
 from nicbench.core.result import Result
 from nicbench.core.trial import Trial
 from nicbench.core.turn import Turn
@@ -34,20 +31,20 @@ from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.ledger.reader import LedgerReader
-from nicbench.measure.port_bytes import interfaces_of
 from nicbench.measure.power.meter import LiveMeter, Meter, MeteredMachine, SimulatedMeter
 from nicbench.measure.queues import QueueReader
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
+from nicbench.measure.witnesses import interfaces_of
 from nicbench.monitor.base import Monitors, WatchedTester, measuring_cpus
 from nicbench.monitor.running import RunningMonitors
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import cores_disclosure, statements_of, traffic_disclosure
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, settle_driver, start_tester
-from nicbench.stats.time_left import duration_s
+from nicbench.stats.activity import duration_s
 from nicbench.store.folder import RunFolder
 from nicbench.store.marks import end_where_asked
 from nicbench.store.monitor_samples import MonitorLog

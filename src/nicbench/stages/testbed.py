@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.clocks.clock import ClockOffset, clock_warnings
+from nicbench.bench_file.wiring import measured_host
+from nicbench.core.clocks import ClockOffset, clock_warnings
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
 from nicbench.core.pattern import Pattern, Ways, ways_of
@@ -18,9 +18,8 @@ from nicbench.hosts.base import Host
 from nicbench.stages.hosts import disclose_hosts, machine_of_lab, make_hosts, make_ports
 from nicbench.testbed.addressing import choose_ways
 from nicbench.testbed.duts.base import Addressing, EndpointDut, FrameDut
-from nicbench.testbed.endpoints import make_endpoint_testbed
 from nicbench.testbed.labs.base import EndpointLab, EndpointTestbed, FrameLab, Testbed
-from nicbench.testbed.wired import TESTER, make_testbed_of_own_ports, make_wired_testbed
+from nicbench.testbed.real_hosts import TESTER, make_endpoint_testbed, make_testbed_of_own_ports, make_wired_testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.preparation import raise_huge_pages
 

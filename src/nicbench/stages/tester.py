@@ -39,12 +39,12 @@ from nicbench.system.xdp.abilities import (
     kernel_lacks,
     xdp_lacks,
 )
+from nicbench.testbed.interfaces.base import Port
 from nicbench.testbed.interfaces.host_interfaces import check_interface, interfaces_of
-from nicbench.testbed.interfaces.options import Port
 from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.real_hosts import TESTER
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.testbed.testers.packets import ALWAYS
-from nicbench.testbed.wired import TESTER
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.preparation import stamp_all_frames
 from nicbench.tuning.stack import UndoStack

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.wiring import measured_host
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
-from nicbench.core.tuning import Outcome, PlannedSetting, TunedSetting, TuningDocument
+from nicbench.core.plan import Outcome, PlannedSetting, TunedSetting, TuningDocument
 from nicbench.core.turn import Turn
 from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host
@@ -20,9 +20,8 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
 from nicbench.stages.hosts import machine_of_lab, makes_ports, starts_hosts
 from nicbench.store.folder import RunFolder
-from nicbench.testbed.endpoints import make_endpoint_testbed
 from nicbench.testbed.labs.base import EndpointLab, Lab, TestHost
-from nicbench.testbed.wired import make_testbed_of_own_ports, make_wired_testbed
+from nicbench.testbed.real_hosts import make_endpoint_testbed, make_testbed_of_own_ports, make_wired_testbed
 from nicbench.tuning.setting import CannotSetError, values_in_words
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import (

@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 
 from nicbench import __version__
 from nicbench.bench_file.models import BenchFile
-from nicbench.compare.merged_summary import summarise_points
+from nicbench.compare.matching import summarise_points
 from nicbench.core.errors import NicbenchError, NothingMeasuredError, ToolsFailedError, UsageError
 from nicbench.core.events import Bus, Event, IntervalsChecked, RunStarted, TurnFinished, TurnStarted
+from nicbench.core.judging import Sample
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value, number_of
 from nicbench.core.round import Round
 from nicbench.core.turn import Turn
-from nicbench.core.verdict import Sample
 from nicbench.hosts import close_containers
 from nicbench.measure.contradictions import with_contradictions
 from nicbench.methods.base import main_values

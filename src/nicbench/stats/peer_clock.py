@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.clocks.clock_mapping import ClockMapping
+from nicbench.core.clocks import ClockMapping
 
 LONGEST_MEMORY_S: Final = 120.0
 """Older comparisons are left out: the drift of a crystal changes with its temperature."""

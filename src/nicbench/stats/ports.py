@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nicbench.core.headers.multicast import UNICAST
+from nicbench.core.headers import UNICAST
 from nicbench.core.pattern import Way, way_of_stream
 from nicbench.core.reading import Counts, PassedFrames, PortFigures, PortFrames, WayFrames
 from nicbench.core.trial import Latency, Reading, StreamReading, Trial

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.power import PowerOver, PowerPart, PowerSource
+from nicbench.core.machine import PowerOver, PowerPart, PowerSource
 from nicbench.stats.intervals import mean_interval
 
 _BOTH: Final = (PowerPart.PACKAGES, PowerPart.MEMORY)

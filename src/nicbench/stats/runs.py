@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from nicbench.core.forms import name_in_words
 from nicbench.core.frame_size import size_words
 from nicbench.core.result import (
     Bounded,
@@ -24,9 +23,8 @@ from nicbench.core.result import (
     counted_number,
 )
 from nicbench.core.turn import DEFAULT, ONCE, RunCounts, Runs
-from nicbench.core.units import format_digits
-from nicbench.stats.bootstrap import Interval, IntervalSpec, bootstrap_mean, bootstrap_median
-from nicbench.stats.intervals import mean_interval
+from nicbench.core.units import format_digits, name_in_words
+from nicbench.stats.intervals import Interval, IntervalSpec, bootstrap_mean, bootstrap_median, mean_interval
 from nicbench.stats.sample import Values, describe, outliers
 
 MainValues = Callable[[Result], tuple[str, ...]]

@@ -16,7 +16,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.errors import InterruptedRunError, NicbenchError, UsageError
 from nicbench.core.events import Event, RoundBegun, RunFinished, StageStarted, TestStarted, TrialStarted
-from nicbench.stats.time_left import Estimate
+from nicbench.stats.activity import Estimate
 from nicbench.store import files
 from nicbench.store.files import TAGS, damaged_error, hands, json_text, storage_error, write_atomically
 

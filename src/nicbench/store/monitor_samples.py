@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic_core import from_json
 
-from nicbench.core.monitor import MonitorCost
+from nicbench.core.machine import MonitorCost
 from nicbench.store import files
 from nicbench.store.files import damaged_error, storage_error, sync_folder, writing_atomically
 

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicbench.core.frames import FrameFigures
 from nicbench.core.identities import contradiction_in
 from nicbench.core.reading import Counts
-from nicbench.core.round import Flow, Job, JobOutcome, Round
+from nicbench.core.round import Flow, FrameFigures, Job, JobOutcome, Round
 from nicbench.core.trial import Purpose, Trial
 from nicbench.stats.latency import percentiles_ns
 from nicbench.store import files
@@ -92,7 +91,7 @@ def trials_parquet(trials: Iterable[Trial]) -> bytes:
 
 
 def _row(trial: Trial) -> dict[str, Any]:
-    files, request, health = trial.reading, trial.request, trial.reading.health
+    reading, request, health = trial.reading, trial.request, trial.reading.health
     clock_before, clock_after = health.core_clock_hz or (None, None)
     row: dict[str, Any] = {
         "id": trial.id,
@@ -112,11 +111,11 @@ def _row(trial: Trial) -> dict[str, Any]:
         "duration_s": request.duration_s,
         "drain_s": request.drain_s,
         "settle_s": request.settle_s,
-        "transmit_ns": files.transmit_ns,
-        "sending_ns": files.sending_ns,
-        "sent_while_sending": files.sent_while_sending,
-        "loss_ratio": files.counts.loss_ratio,
-        "unexplained": files.unexplained,
+        "transmit_ns": reading.transmit_ns,
+        "sending_ns": reading.sending_ns,
+        "sent_while_sending": reading.sent_while_sending,
+        "loss_ratio": reading.counts.loss_ratio,
+        "unexplained": reading.unexplained,
         "longest_gap_ns": health.longest_gap_ns,
         "total_gap_ns": health.total_gap_ns,
         "core_clock_before_hz": clock_before,
@@ -125,22 +124,22 @@ def _row(trial: Trial) -> dict[str, Any]:
         "reasons": [reason.value for reason in trial.verdict.reasons],
         "findings": [finding.text for finding in trial.verdict.findings],
     }
-    row.update({name: getattr(files.counts, name) for name in _COUNTS})
-    if files.uncounted is not None:
-        row.update({} if files.is_counted else dict.fromkeys(_FATES), uncounted=files.uncounted.sent)
-    if files.latency is not None:
+    row.update({name: getattr(reading.counts, name) for name in _COUNTS})
+    if reading.uncounted is not None:
+        row.update({} if reading.is_counted else dict.fromkeys(_FATES), uncounted=reading.uncounted.sent)
+    if reading.latency is not None:
         row.update(
-            latency_source=files.latency.source,
-            latency_received_by=files.latency.received_by,
-            latency_uncertainty_ns=files.latency.uncertainty_ns,
-            latency_negative_frames=files.latency.negative,
-            latency_sample_of_frames=files.latency.sample_of,
-            latency_minimum_ns=files.latency.minimum_ns,
-            latency_mean_ns=files.latency.mean_ns,
-            latency_maximum_ns=files.latency.maximum_ns,
+            latency_source=reading.latency.source,
+            latency_received_by=reading.latency.received_by,
+            latency_uncertainty_ns=reading.latency.uncertainty_ns,
+            latency_negative_frames=reading.latency.negative,
+            latency_sample_of_frames=reading.latency.sample_of,
+            latency_minimum_ns=reading.latency.minimum_ns,
+            latency_mean_ns=reading.latency.mean_ns,
+            latency_maximum_ns=reading.latency.maximum_ns,
         )
         for percentile, name in _TRIAL_PERCENTILES.items():
-            row[f"latency_{name}_ns"] = files.latency.percentiles_ns.get(percentile)
+            row[f"latency_{name}_ns"] = reading.latency.percentiles_ns.get(percentile)
     return row
 
 
@@ -203,7 +202,7 @@ ROUND_SCHEMA = pa.schema(
         *(pa.field(f"latency_{name}_ns", pa.float64()) for name in _ROUND_PERCENTILES.values()),
         pa.field("client_command", pa.string(), nullable=False),
         pa.field("server_command", pa.string(), nullable=False),
-        pa.field("files", pa.list_(pa.string()), nullable=False),
+        pa.field("reading", pa.list_(pa.string()), nullable=False),
         pa.field("cpu_json", pa.string(), nullable=False),
         pa.field("counters_json", pa.string(), nullable=False),
         pa.field("bonds_json", pa.string(), nullable=False),

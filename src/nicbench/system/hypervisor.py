@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from nicbench.core.errors import NicbenchError
-from nicbench.core.hypervisor import HypervisorTable
+from nicbench.core.machine import HypervisorTable
 from nicbench.hosts.base import Host
 
 # Whether a machine is virtual.

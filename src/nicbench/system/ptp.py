@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nicbench.core.clocks.clock_mapping import PtpState
+from nicbench.core.clocks import PtpState
 from nicbench.hosts.asking import join_scripts, split_sections
 
 _ASKED: Final = ("CURRENT_DATA_SET", "TIME_STATUS_NP", "PORT_DATA_SET", "PORT_PROPERTIES_NP")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.errors import UnknownFactError
+from nicbench.core.machine import parse_cpu_list
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 

@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError
 
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.errors import NicbenchError, NotReadyError
+from nicbench.core.plan import Values
 from nicbench.core.redaction import visible_name
-from nicbench.core.tuning import Values
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import Owner, start_ticks
 from nicbench.tuning.undo.base import AnyUndo, undo_one

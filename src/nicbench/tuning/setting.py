@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nicbench.core.base import Frozen
-from nicbench.core.controller import Controller
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import HostError
-from nicbench.core.tuning import Values
+from nicbench.core.machine import Controller
+from nicbench.core.plan import Values
 from nicbench.hosts.base import Host
 
 _SELECTED = re.compile(r"\[([^\]\s]+)\]")

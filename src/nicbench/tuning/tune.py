@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.core.base import Frozen
-from nicbench.core.controller import Controller
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.machine import Controller
+from nicbench.core.plan import Outcome, TunedSetting, Values
 from nicbench.core.registry import find
-from nicbench.core.tuning import Outcome, TunedSetting, Values
 from nicbench.core.turn import DEFAULT
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost

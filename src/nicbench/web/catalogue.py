@@ -6,20 +6,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.lake.place import HEADLINE, Lake
+from nicbench.lake.searching import Found, find_together
 from nicbench.store.index import IndexedRuns, Search, find_runs, moment, searched_text
 from nicbench.store.listing import RunHeadline
 
 Peek = Callable[[int], tuple[tuple[RunHeadline, ...], int]]
-"""Returns so many of the newest runs as they were known last, and how many there were."""
+"""Returns this many of the newest runs as last known, and the number of all runs."""
 ReadRuns = Callable[[], IndexedRuns]
 """Returns every run as its folder is now, oldest first."""
 Look = Callable[[Search], Sequence[RunHeadline]]
 """Searches where not every run is in memory."""
 _FRESH_S: Final = 2.0
-"""A list younger than this is shown as it is."""
+"""A list younger than this is shown without reading the folder again."""
 _REST: Final = 20.0
 """Looking for new runs takes at most a twentieth of the time: with very many runs the list may be older."""
 _PATIENCE_S: Final = 0.3
@@ -96,7 +98,7 @@ def wish_of(query: Sequence[tuple[str, str]]) -> Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRuns:
     """The runs that were found, in order, and the number of all. ``reading``: others are still being read."""
 
     runs: Sequence[RunHeadline]
@@ -109,7 +111,7 @@ def _sorted(runs: Sequence[RunHeadline], sort: str) -> tuple[RunHeadline, ...]:
 
 
 class Catalogue:
-    """Every run of the folder, as it was a moment ago."""
+    """Every run of the folder, in its state of a moment ago."""
 
     def __init__(self, read: ReadRuns, peek: Peek = lambda _: ((), 0), look: Look | None = None) -> None:
         self._read = read
@@ -130,21 +132,21 @@ class Catalogue:
         self._refresh()
 
     def wait(self, patience_s: float) -> bool:
-        """Has the runs read where it is time; whether they are read, after so long a wait at most."""
+        """Has the runs read where it is time; whether they are read, after this wait at most."""
         self._refresh()
         return self._is_read.wait(patience_s)
 
-    def first_page(self, wish: Wish, most: int) -> Found:
+    def first_page(self, wish: Wish, most: int) -> FoundRuns:
         """Returns the first runs of a list, which may be as the index has them until the folders are read."""
         if not self._is_read.is_set() and wish == Wish():
             self._refresh()
             if not self._is_read.wait(_PATIENCE_S):
                 runs, every = self._peek(most)
                 if runs:
-                    return Found(runs, every, reading=True)
+                    return FoundRuns(runs, every, reading=True)
         return self.find(wish)
 
-    def find(self, wish: Wish) -> Found:
+    def find(self, wish: Wish) -> FoundRuns:
         """Returns the runs that are wanted, in order; the first time it waits until they are read."""
         self._refresh()
         self._is_read.wait()
@@ -154,7 +156,7 @@ class Catalogue:
                 if len(self._wishes) >= _MOST_WISHES:
                     self._wishes.clear()
                 runs = self._wishes[wish] = self._select(wish)
-            return Found(runs, self._every)
+            return FoundRuns(runs, self._every)
 
     def _select(self, wish: Wish) -> tuple[RunHeadline, ...]:
         runs = self._in_order(wish.sort)
@@ -172,7 +174,7 @@ class Catalogue:
         return found
 
     def _refresh(self) -> None:
-        """Has the runs read anew where it is time, beside what is asked."""
+        """Has the runs read again in the background where it is time."""
         with self._lock:
             if self._is_reading or time.monotonic() < self._next:
                 return
@@ -196,3 +198,35 @@ class Catalogue:
                 self._next = time.monotonic() + max(_FRESH_S, _REST * (time.monotonic() - began))
                 self._is_reading = False
             self._is_read.set()
+
+
+MOST: Final = 100_000
+"""The most runs of one list, the newest: a search finds those that are older."""
+
+
+class LakeRuns:
+    """The runs of a folder and of its lake."""
+
+    def __init__(self, lake: Lake, read_own: ReadRuns) -> None:
+        self._lake = lake
+        self._read_own = read_own
+        self._own: Sequence[RunHeadline] = ()
+        self._state: Any = None
+        self._newest = Found((), 0, 0)
+
+    def read(self) -> IndexedRuns:
+        """Returns the newest runs of both, oldest first."""
+        own = self._read_own()
+        state = (own.runs, *(self._lake.stamp(month, HEADLINE) for month in self._lake.months()))
+        if state != self._state:
+            self._own = own.runs
+            self._newest = self._find(Search())
+            self._state = state
+        return IndexedRuns(self._newest.runs, own.read, own.notes, self._newest.every)
+
+    def look(self, search: Search) -> tuple[RunHeadline, ...]:
+        """Returns the newest runs of both that meet a search, oldest first."""
+        return self._find(search).runs
+
+    def _find(self, search: Search) -> Found:
+        return find_together(self._own, self._lake, search, MOST)

@@ -1,4 +1,4 @@
-"""The process that conducts a run: which it is, and how it is told to stop.
+"""The process that conducts a run: which one it is, and how to ask it to stop.
 
 It is the process that has the lock of the run's journal and the journal open for writing: both are the kernel's word,
 so that no other process is taken for it, whatever a run folder says.
@@ -30,7 +30,7 @@ class Writer:
 
 
 def find_writer(folder: Path, proc: Path = _PROC) -> Writer | None:
-    """Returns the process on this machine that writes the journal; None where there is none that can be seen."""
+    """Returns the process on this machine that writes the journal; None if it cannot be seen."""
     if (told := ask_clerk("writer_fields", folder)) is not None:  # who confines this process sees more
         return Writer(*told["value"]) if told["value"] else None
     try:
@@ -56,7 +56,9 @@ def writer_fields(folder: Path) -> tuple[int, bool] | None:
 
 
 def _has_open_for_writing(process: Path, wanted: os.stat_result) -> bool | None:
-    """Whether a process has a file open for writing; None where this process may not know, as the other is no peer."""
+    """Whether a process has a file open for writing; None where this process may not know, as the other belongs to
+    another user.
+    """
     try:
         for each in (process / "fd").iterdir():
             try:

@@ -37,7 +37,7 @@ from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.core.units import format_bits_per_s
-from nicbench.stats.latency_bins import bin_counts
+from nicbench.stats.latency import bin_counts
 from nicbench.stats.rounds import moved_bits_per_s, words_of
 from nicbench.store.samples import decode
 
@@ -46,11 +46,11 @@ _SHOWN_PERCENTILES: Final = ("50", "99", "99.9")
 _MOST_POINTS: Final = 200
 """The most points of a rate within one trial; of more, neighbours are added up."""
 Item = dict[str, Any]
-"""One thing that a page is told; ``k`` says what it is."""
+"""One message to a page; ``k`` is its type."""
 
 
 def item_of(line: bytes) -> Item | None:
-    """Returns what a page is told of a line of a journal; None of what it does not show, or cannot be read."""
+    """Returns the message of a journal line to a page; None for what it does not show, or what cannot be read."""
     try:
         event = _EVENT.validate_json(line)
     except (ValidationError, ValueError, RecursionError):
@@ -206,7 +206,7 @@ def _histograms(one: Round) -> Iterable[str | None]:
 
 
 def _bins(*histograms: str | None) -> list[Any] | None:
-    """Returns the first bin and the counts from there on, of all histograms together; None where there is none."""
+    """Returns the first bin and the counts from there on, of all histograms together, or None."""
     summed: Counter[int] = Counter()
     for histogram in histograms:
         if histogram is None:

@@ -31,7 +31,9 @@ SANDBOX: Final = (
     "style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; frame-ancestors 'none'; "
     "form-action 'none'"
 )
-"""Of a report, which may be a stranger's: its scripts run in nobody's origin, and reach neither page nor server."""
+"""The policy for a report, which may be a stranger's: its scripts have an opaque origin, and reach neither page nor
+server.
+"""
 _HEADERS: Final = (
     ("Content-Security-Policy", POLICY),
     ("Cross-Origin-Opener-Policy", "same-origin"),

@@ -1,4 +1,4 @@
-"""The server: where it listens, under which names it is known, and what it needs before others may reach it."""
+"""The application: every view of ``views`` behind the guard, and the errors of nicbench as answers."""
 
 from __future__ import annotations
 
@@ -11,25 +11,100 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from nicbench.core.controller import is_loopback
-from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.errors import BusyError, HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.machine import is_loopback
+from nicbench.core.redaction import make_visible
+from nicbench.core.registry import find
 from nicbench.lake.place import Lake
 from nicbench.store import files
 from nicbench.store.index import IndexedRuns, newest_known
-from nicbench.web.app import make_app
+from nicbench.web.answers import json_answer
 from nicbench.web.catalogue import Catalogue
-from nicbench.web.security import Door
-from nicbench.web.site import Site
+from nicbench.web.security import TOKEN_PATH, Door, Guard
+from nicbench.web.site import Site, View
+
+STATIC: Final = Path(str(resources.files("nicbench.web"))) / "static"
+_RETRY_AFTER_S: Final = 5
+
+
+def make_app(site: Site) -> ASGIApp:
+    """Makes the application of a site."""
+    views = sorted((view(site) for view in find("nicbench.web.views", View).values()), key=lambda view: view.place)
+    site.links = [view.link for view in views if view.link is not None]
+    routes = [
+        Route("/static/report.css", _report_style),
+        Route(TOKEN_PATH, _token_of(site.door)),
+        Mount("/static", StaticFiles(directory=STATIC)),
+        *(route for view in views for route in view.routes()),
+    ]
+    explain = _explainer(site)
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys((NicbenchError, OSError, 404), explain))
+    return Guard(app, site.door)
+
+
+def _token_of(door: Door) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the answer to a page of an earlier server at this address, which goes on with the token of this one."""
+
+    async def answer(request: Request) -> Response:
+        return json_answer({"token": door.token})
+
+    return answer
+
+
+async def _report_style(request: Request) -> Response:
+    """The style of reports, so that pages look like them."""
+    text = resources.files("nicbench.report").joinpath("style.css").read_text(encoding="utf-8")
+    return Response(text, media_type="text/css")
+
+
+def _explainer(site: Site) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Makes the answer to what fails: in the error's own words, as a page to somebody who opened an address."""
+
+    async def explain(request: Request, error: Exception) -> Response:
+        if isinstance(error, OSError):
+            error = NicbenchError(error.strerror or "cannot be read")
+            status, headers = 500, None
+        elif isinstance(error, NicbenchError):
+            status, headers = _status_of(error, request.method in ("GET", "HEAD"))
+        else:
+            error, status, headers = UsageError("there is nothing at this address"), 404, None
+        is_page = not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+        if is_page:
+            return site.refusal(error, status, headers)
+        return json_answer({"error": make_visible(_sentences(error))}, status, headers)
+
+    return explain
+
+
+def _status_of(error: NicbenchError, is_reading: bool) -> tuple[int, dict[str, str] | None]:
+    if isinstance(error, BusyError) and is_reading:
+        return 503, {"Retry-After": str(_RETRY_AFTER_S)}
+    if isinstance(error, HostError) and is_reading:
+        return 403, None
+    return (404 if isinstance(error, UsageError) and is_reading else 409), None
+
+
+def _sentences(error: NicbenchError) -> str:
+    """Returns an error as sentences: pages show it in one paragraph, where a terminal has lines."""
+    told, _, step = str(error).partition("\n  next: ")
+    return f"{told.rstrip('.')}. Next: {step.rstrip('.')}." if step else told
+
 
 DEFAULT_PORT: Final = 8425
 _LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
@@ -85,7 +160,7 @@ class Place:
 
 
 def read_password(path: Path) -> str:
-    """Reads a password from a file that only its owner may read. UsageError where it is none."""
+    """Reads a password from a file that only its owner may read. UsageError for any other file."""
     step = f"write one line to it, and `chmod 600 {path}`"
     try:
         with files.open_file(path) as stream:
@@ -112,9 +187,9 @@ def serve(
     """Serves the runs of a folder, and of a lake, until a signal ends it; ``tell`` is given the address.
 
     ``read`` is given the folder with links and relative parts resolved: the headlines of its runs name that folder, by
-    which they are told from those of the lake.
+    which a reader distinguishes them from the runs of the lake.
 
-    ``until_eof``: also until standard input ends, which is how a server beside a run outlives no run.
+    ``until_eof``: also until standard input ends, so that the server of a run ends with it.
     """
     password = place.check()
     listening = listen(place, DEFAULT_PORT)
@@ -124,7 +199,7 @@ def serve(
     if lake is None:
         catalogue = Catalogue(read_own, partial(newest_known, folder))
     else:
-        from nicbench.web.lake_runs import LakeRuns  # imported here: pages without a lake load none of it
+        from nicbench.web.catalogue import LakeRuns  # imported here: pages without a lake load none of it
 
         both = LakeRuns(lake, read_own)
         catalogue = Catalogue(both.read, look=both.look)
@@ -187,7 +262,7 @@ def server_config(app: ASGIApp, place: Place) -> uvicorn.Config:
 
 
 def listen(place: Place, default_port: int) -> socket.socket:
-    """Binds the address. NotReadyError where it is in use, or is none of this machine."""
+    """Binds the address. NotReadyError where it is in use, or does not belong to this machine."""
     try:
         family = socket.AF_INET6 if ipaddress.ip_address(place.host).version == 6 else socket.AF_INET
     except ValueError:

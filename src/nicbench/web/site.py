@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
+from starlette.routing import BaseRoute
 
 from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.core.redaction import make_visible
@@ -83,9 +85,10 @@ class Site:
         self.history = History(self.folder, self.catalogue, self.lake)
 
     def run_folder(self, run_id: str) -> Path:
-        """Returns the folder of a run, in the folder of runs or, by the lake, below it. UsageError where there is none.
+        """Returns the folder of a run, in the folder of runs or, by the lake, below it. UsageError if it does not
+        exist.
 
-        A link that leads elsewhere is none: whoever may write here could show any folder by it.
+        A link that leads elsewhere does not count: whoever may write here could show any folder by it.
         """
         path = self.folder / run_id
         if "/" in run_id or run_id.startswith(".") or "\0" in run_id:
@@ -112,7 +115,7 @@ class Site:
         return path
 
     def page(self, title: str, script: str, *, here: str | None = None, **about: str) -> HTMLResponse:
-        """Makes a page, which its ``script`` fills; ``about`` is what the script is told, ``here`` the current link."""
+        """Makes a page, which its ``script`` fills; ``about`` is the data for the script, ``here`` the current link."""
         told = Markup(" ").join(_ABOUT.format(name=name, value=value) for name, value in about.items())
         return HTMLResponse(self._frame(title, _WITHOUT, _SCRIPTS.format(script=script), here=here, about=told))
 
@@ -146,3 +149,18 @@ def _with_code(text: str) -> Markup:
     """A text in which what stands between backticks is code."""
     parts = text.split("`")
     return Markup("").join(_CODE.format(part) if place % 2 else part for place, part in enumerate(parts))
+
+
+class View(ABC):
+    """One view. ``kind`` is the name of its script; ``link`` its entry in the navigation, with its place in it."""
+
+    kind: ClassVar[str]
+    link: ClassVar[Link | None] = None
+    place: ClassVar[int] = 0
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    @abstractmethod
+    def routes(self) -> Sequence[BaseRoute]:
+        """Returns its addresses."""

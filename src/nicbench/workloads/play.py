@@ -13,8 +13,8 @@ import signal
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from nicbench.core.cpus import RanOn
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.machine import RanOn
 from nicbench.core.registry import find
 from nicbench.core.round import Figures, Job, JobOutcome, Placement, RoundRequest
 from nicbench.hosts.asking import read_placement

@@ -12,7 +12,7 @@ import pytest
 from tests.web._history import FIRST, facts, make_finished, make_history, make_week, result
 
 from nicbench.compare.history.figure_index import NAME, FigureIndex
-from nicbench.compare.history.run_settings import FIRMWARE, RunSettings
+from nicbench.compare.history.figures import FIRMWARE, RunSettings
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, ResultVerdict
 from nicbench.store.index import OwnDatabase, list_indexed_runs
 

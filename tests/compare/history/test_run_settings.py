@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.compare.history.run_settings import RunSettings, settings_from, settings_of
+from nicbench.compare.history.figures import RunSettings, settings_from, settings_of
 from nicbench.store.folder import RunFolder
 
 BENCH = """

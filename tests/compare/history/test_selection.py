@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from nicbench.compare.history.against import MOST_WORDS, axis_of, divided_by
 from nicbench.compare.history.figures import Figure, Measure, Told
-from nicbench.compare.history.selection import ANY, Entry, choose, divide, parameters_of
+from nicbench.compare.history.selection import (
+    ANY,
+    MOST_WORDS,
+    Entry,
+    axis_of,
+    choose,
+    divide,
+    divided_by,
+    parameters_of,
+)
 from nicbench.core.errors import UsageError
 from nicbench.store.listing import RunHeadline
 

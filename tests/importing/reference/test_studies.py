@@ -76,8 +76,8 @@ def test_each_row_names_bench_files_that_have_the_test(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_each_place_is_a_heading_that_a_report_has(page: Path) -> None:
-    folder = ROOT / "src/nicbench/report/sections"
-    sections = "".join(path.read_text() for path in sorted(folder.glob("*.py"))).lower()
+    folder = ROOT / "src/nicbench/report"
+    sections = "".join(path.read_text() for path in sorted(folder.rglob("*.py"))).lower()
     written = re.sub(r"\{doing\('(\w+)'\)\}", r"\1", sections).replace("machine{'s' if several else ''}", "machines")
     for line in lines_of(page):
         kinds = {test.method_kind for bench in line.benches for test in load(bench).tests if test.name == line.test}

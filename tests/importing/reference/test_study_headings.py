@@ -23,7 +23,7 @@ from nicbench.report.document.blocks import Document, Heading, plain
 from nicbench.report.document.finishing import walk
 from nicbench.report.gather import gather
 from nicbench.report.layouts import document
-from nicbench.report.rounds import Variable
+from nicbench.report.sections.rounds import Variable
 from nicbench.store import RunFolder
 
 PAGES = ("four-ports.md", "numa.md", "film-frames.md")

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from tests.fakes import FakeHost
 
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.reading import HealthEvent, MachineHealth, Measure
-from nicbench.core.verdict import Reason
 from nicbench.hosts.asking import split_sections
 from nicbench.hosts.base import Completed
 from nicbench.measure.health.base import Counter, Energy, HealthView, Level, Probe, Speed, Value

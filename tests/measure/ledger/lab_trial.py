@@ -17,7 +17,7 @@ from nicbench.core.traffic import Learning
 from nicbench.core.trial import Purpose, Reading, TrialRequest
 from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.stages.testbed import lay_out_ways, make_dut, make_testbed
 from nicbench.stages.tester import make_tester

@@ -9,14 +9,14 @@ from tests.fakes import FakeHost
 
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
-from nicbench.core.power import PowerPart
+from nicbench.core.machine import PowerPart
 from nicbench.core.trial import Purpose, TrialRequest
 from nicbench.hosts.base import Completed
 from nicbench.measure.power import base
 from nicbench.measure.power.base import Look, Sensed, over_window
 from nicbench.measure.power.meter import LiveMeter, MeteredMachine
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester

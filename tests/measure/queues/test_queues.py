@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.headers.fields import Fields, Sweep
-from nicbench.core.queues import ReceiveHash
+from nicbench.core.headers import Fields, Sweep
+from nicbench.core.machine import ReceiveHash
 from nicbench.core.reading import Counts
 from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.core.trial import StreamReading
@@ -19,8 +19,8 @@ from nicbench.measure.queues import (
     parse_softnet,
     queues_of_flows,
 )
+from nicbench.testbed.addressing import flow_headers
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.flow_headers import flow_headers
 
 # Frames of queues and cores, as drivers and the kernel print them.
 

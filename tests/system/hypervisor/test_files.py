@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.bench_file.problems import WrongBenchFileError
-from nicbench.core.hypervisor import HypervisorTable
+from nicbench.bench_file.reader import WrongBenchFileError
+from nicbench.core.machine import HypervisorTable
 from nicbench.system.hypervisor import read_domain, read_esxcli
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.controller import Controller
+from nicbench.core.machine import Controller
 from nicbench.system.redfish.answers import parse_bios, parse_members, parse_service, parse_system
 
 GOLDEN = Path(__file__).parent / "golden"

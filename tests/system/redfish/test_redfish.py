@@ -20,9 +20,9 @@ import pytest
 from tests.fakes import FakeHost
 from tests.system.redfish._bmc import GOLDEN, PASSWORD, USER, Bmc, resources, serving
 
-from nicbench.compare.importance import importance_of, is_identity
+from nicbench.compare.run_differences import importance_of, is_identity
+from nicbench.core.plan import Outcome
 from nicbench.core.redaction import Redactor
-from nicbench.core.tuning import Outcome
 from nicbench.report.system_table import system_table
 from nicbench.system.inventory.collect import REASONS, collect_host
 from nicbench.system.redfish.answers import RedfishError, group_of

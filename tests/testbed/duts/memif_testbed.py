@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nicbench.hosts.base import Host
 from nicbench.testbed.cores import CoreMap
-from nicbench.testbed.labs._veth_names import mac
 from nicbench.testbed.labs.base import DutPort, Testbed, TesterPort
 from nicbench.testbed.labs.memif import MemifOptions, client_vdev, server_vdev
+from nicbench.testbed.labs.veth import mac
 
 FOLDER = "/run/nicbench-memif-test"
 

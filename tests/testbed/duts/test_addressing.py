@@ -11,8 +11,7 @@ from lab import DUT_MACS, TESTER_MACS, described_testbed
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.testbed.addressing import SWEPT_ADDRESSES, network_behind, swept_address
-from nicbench.testbed.duts._forwarding import ForwardingPort, neighbour_of, settings_for
-from nicbench.testbed.duts._ports import require_host, require_ports
+from nicbench.testbed.duts._kernel import ForwardingPort, neighbour_of, require_host, require_ports, settings_for
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.duts.external import External, ExternalOptions

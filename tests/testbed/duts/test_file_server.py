@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from tests.fakes import FakeHost
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Completed
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
-from nicbench.testbed.share_mounts import place_of
-from nicbench.testbed.share_servers import Servers
+from nicbench.testbed.share_servers import Servers, place_of
 from nicbench.testbed.shares.base import Server
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.processes import unmount

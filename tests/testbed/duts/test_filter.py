@@ -11,7 +11,7 @@ from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.testbed.duts.kernel_forward import (
-    TABLE,
+    FILTER_TABLE,
     KernelForward,
     KernelForwardOptions,
     filter_ruleset,
@@ -54,5 +54,5 @@ async def test_the_rules_are_there_while_the_dut_is_up_and_gone_afterwards(tmp_p
 
 def rules(lab: Wires, family: str) -> str:
     """The table as the kernel has it; empty where there is none."""
-    command = ("ip", "netns", "exec", lab.dut, "nft", "list", "table", family, TABLE)
+    command = ("ip", "netns", "exec", lab.dut, "nft", "list", "table", family, FILTER_TABLE)
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout

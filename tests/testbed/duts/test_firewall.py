@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.testbed.duts.firewall import FirewallOptions, firewall_ruleset
+from nicbench.testbed.duts.router import FirewallOptions, firewall_ruleset
 
 
 def test_it_drops_what_belongs_to_no_connection_and_has_no_limit_by_itself() -> None:

@@ -17,7 +17,7 @@ from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.duts.external import External, ExternalOptions
 from nicbench.testbed.duts.kernel_forward import KernelForward, KernelForwardOptions
 from nicbench.testbed.duts.policer import Policer, PolicerOptions
-from nicbench.testbed.duts.xdp_forward import XdpForward, XdpForwardOptions
+from nicbench.testbed.duts.xdp import XdpForward, XdpForwardOptions
 from nicbench.tuning.stack import UndoStack
 
 pytestmark = pytest.mark.lab

@@ -12,8 +12,7 @@ from tests.fakes import FakeHost, NotedChanges
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.testbed.duts._tandem import passage_ruleset
-from nicbench.testbed.duts.ipsec import Ipsec, IpsecOptions
+from nicbench.testbed.duts.encrypting import Ipsec, IpsecOptions, passage_ruleset
 from nicbench.tuning.stack import UndoStack
 
 CIPHERS = ("aes-128-gcm", "aes-256-gcm", "aes-128-cbc-sha256")

@@ -20,7 +20,7 @@ from nicbench.doctor.checks.software import judge_l3fwd, judge_testpmd
 from nicbench.engine.binaries import deploy_file
 from nicbench.hosts.base import Completed
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.testbed import l3fwd_build as builder
+from nicbench.testbed.duts import l3fwd as builder
 from nicbench.testbed.duts._dpdk import ask_telemetry, port_statistics, queue_counters
 from nicbench.testbed.duts.l3fwd import (
     L3fwd,

@@ -21,8 +21,8 @@ from nicbench.testbed.addressing import (
 from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.duts.external import External, ExternalOptions
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
-from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6
 from nicbench.testbed.labs.base import DutPort, Testbed, TesterPort
+from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6
 
 
 def with_ports(ports: int) -> Testbed:

@@ -11,11 +11,11 @@ from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.stages.testbed import lay_out_ways, make_dut, make_testbed
 from nicbench.stages.tester import make_tester
-from nicbench.testbed import l3fwd_build as builder
+from nicbench.testbed.duts import l3fwd as builder
 from nicbench.testbed.duts.base import Dut
 from nicbench.tuning.stack import UndoStack
 

@@ -14,9 +14,17 @@ from tests.fakes import FakeHost
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import NotReadyError
-from nicbench.testbed.duts._forwarding import ForwardingPort
+from nicbench.testbed.duts._kernel import ForwardingPort
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.duts.nat import TABLE, Nat, NatOptions, nat_ruleset, pool_of, set_limit, set_up_rules
+from nicbench.testbed.duts.kernel_forward import (
+    NAT_TABLE,
+    Nat,
+    NatOptions,
+    nat_ruleset,
+    pool_of,
+    set_limit,
+    set_up_rules,
+)
 from nicbench.tuning.stack import UndoStack
 
 OUTSIDE = ForwardingPort("d1", "02:00:00:00:11:02", "02:00:00:00:11:01", ("198.19.0.1/24", "2001:2:0:8000::1/64"), ())
@@ -94,7 +102,7 @@ async def test_frames_leave_with_an_outside_address_and_port_and_nobody_comes_in
     assert sent_through(lab, back, udp_frame_of(back)) == []
     assert dut.disclosure()["connection_tracking"]["udp_timeout_s"] == 2
     assert await changes.undo_all() == []
-    assert in_dut(lab, "nft", "list", "table", "inet", TABLE).returncode != 0
+    assert in_dut(lab, "nft", "list", "table", "inet", NAT_TABLE).returncode != 0
     assert in_dut(lab, "cat", "/proc/sys/net/netfilter/nf_conntrack_udp_timeout").stdout == "30\n"
 
 

@@ -14,9 +14,8 @@ from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.testbed.duts._dpdk import file_prefix
-from nicbench.testbed.duts._ovs_dpdk import drops_of, find_program, parse_statistics, work_of
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.duts.ovs import BRIDGE, Ovs, OvsOptions
+from nicbench.testbed.duts.ovs import BRIDGE, Ovs, OvsOptions, drops_of, find_program, parse_statistics, work_of
 from nicbench.tuning.stack import UndoStack
 
 FRAMES = 40

@@ -12,7 +12,7 @@ from tests.fakes import FakeHost, FakeProcess
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.pattern import Way
 from nicbench.testbed.cores import CoreMap
-from nicbench.testbed.duts import _testpmd_output as output
+from nicbench.testbed.duts import _dpdk as output
 from nicbench.testbed.duts._dpdk import DutCores, Scheduling, address_ways, dut_cores, file_prefix, paired_ways
 from nicbench.testbed.duts._process import parse_waiting_ns
 from nicbench.testbed.duts.reflector import ReflectorOptions, configuration

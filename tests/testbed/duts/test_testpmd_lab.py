@@ -17,7 +17,7 @@ from nicbench.core.events import Bus, TrialFinished
 from nicbench.core.judging import Thresholds
 from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.stages.testbed import make_dut, make_testbed
 from nicbench.stages.tester import make_tester

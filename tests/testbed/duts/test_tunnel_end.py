@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from nicbench.testbed.duts.tunnel_end import TunnelEndOptions, link_words
+from nicbench.testbed.duts.tunnel_ends import TunnelEndOptions, link_words
 
 ENDS = {"source": "192.0.2.1", "destination": "192.0.2.2"}
 ENDS6 = {"source": "2001:db8::1", "destination": "2001:db8::2"}

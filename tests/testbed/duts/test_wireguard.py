@@ -12,10 +12,9 @@ from tests.fakes import FakeHost, NotedChanges
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.testbed.duts._passage import Passed, check_passage
-from nicbench.testbed.duts._tandem import MIDDLE
+from nicbench.testbed.duts._kernel import Passed, check_passage
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.duts.wireguard import Wireguard, WireguardOptions
+from nicbench.testbed.duts.encrypting import MIDDLE, Wireguard, WireguardOptions
 from nicbench.tuning.stack import UndoStack
 
 has_wireguard = pytest.mark.skipif(

@@ -12,9 +12,7 @@ import pytest
 from lab import DUT_MACS, TESTER_MACS, Wires
 from wire import checksum, mac_bytes, raw_socket, receive, udp_frame
 
-from nicbench.testbed.duts._xdp_ports import XdpDut
-from nicbench.testbed.duts.xdp_forward import XdpForward, XdpForwardOptions
-from nicbench.testbed.duts.xdp_tx import XdpTx, XdpTxOptions
+from nicbench.testbed.duts.xdp import XdpDut, XdpForward, XdpForwardOptions, XdpTx, XdpTxOptions
 from nicbench.testbed.labs.veth import VethLab, VethOptions
 from nicbench.tuning import bpf
 from nicbench.tuning.stack import UndoStack

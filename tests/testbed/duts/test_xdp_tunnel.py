@@ -14,7 +14,7 @@ from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
 from scapy.contrib.mpls import MPLS
 from wire import raw_socket, receive
 
-from nicbench.testbed.duts.xdp_tunnel import XdpTunnel, XdpTunnelOptions
+from nicbench.testbed.duts.tunnel_ends import XdpTunnel, XdpTunnelOptions
 from nicbench.tuning.stack import UndoStack
 
 ENDS = {"source": "192.0.2.1", "destination": "192.0.2.2"}

@@ -8,8 +8,7 @@ from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.testbed.interfaces.active_queue import ActiveQueue
-from nicbench.testbed.labs._clients import free_senders
-from nicbench.testbed.labs.clients import ClientsOptions
+from nicbench.testbed.labs.clients import ClientsOptions, free_senders
 
 
 @pytest.mark.parametrize(

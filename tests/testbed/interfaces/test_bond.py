@@ -13,9 +13,9 @@ from tests.fakes import FakeHost, NotedChanges
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Completed
 from nicbench.testbed.interfaces import bond as making
+from nicbench.testbed.interfaces.base import BondOptions, BondSettings, create_command, join_commands
 from nicbench.testbed.interfaces.bond import explain_waiting, list_bond_differences, make_bond
-from nicbench.testbed.interfaces.options import BondOptions, BondSettings, create_command, join_commands
-from nicbench.testbed.labs._clients import LabBond, members_of
+from nicbench.testbed.labs.clients import LabBond, members_of
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.network import DeleteLink, ReleasePort
 

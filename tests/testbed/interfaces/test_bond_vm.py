@@ -13,8 +13,8 @@ import pytest_asyncio
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.kinds.vm import VmHost
 from nicbench.testbed.interfaces import bond as making
+from nicbench.testbed.interfaces.base import BondOptions
 from nicbench.testbed.interfaces.bond import create_bond, join_bond, make_bond
-from nicbench.testbed.interfaces.options import BondOptions
 from nicbench.tuning.stack import UndoStack
 
 pytestmark = [pytest.mark.vm, pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("guest")]

@@ -11,9 +11,8 @@ from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.testbed.interfaces.base import Making
+from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.namespaces import address_words, assign_addresses, make_namespaces, move_interfaces
-from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.network import DeleteIpObject, ReturnLink, SetLinkDown
 from nicbench.tuning.undo.processes import DeleteNamespace

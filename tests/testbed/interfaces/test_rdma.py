@@ -12,10 +12,9 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure.host_readings import parse_counters
 from nicbench.system.adapters.links import gid_index_of, gid_of, parse_rdma_links
-from nicbench.testbed.interfaces import rdma
-from nicbench.testbed.interfaces.base import Making
-from nicbench.testbed.interfaces.options import Port
-from nicbench.testbed.interfaces.rdma import GIDS_SCRIPT, make_rdma_devices
+from nicbench.testbed.interfaces import host_interfaces as rdma
+from nicbench.testbed.interfaces.base import Making, Port
+from nicbench.testbed.interfaces.host_interfaces import GIDS_SCRIPT, make_rdma_devices
 from nicbench.tuning.undo.adapters import DeleteRdmaLink
 from nicbench.tuning.undo.base import undo_one
 

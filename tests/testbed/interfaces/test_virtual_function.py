@@ -12,10 +12,8 @@ from tests.fakes import FakeHost, NotedChanges
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.testbed.interfaces.base import Making
-from nicbench.testbed.interfaces.dpdk_devices import bind_cards
-from nicbench.testbed.interfaces.options import Port, VirtualFunctionOptions, set_command
-from nicbench.testbed.interfaces.virtual_function import make_virtual_functions
+from nicbench.testbed.interfaces.base import Making, Port, VirtualFunctionOptions, set_command
+from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions
 from nicbench.tuning.undo.adapters import RestoreDriver
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.files import RestoreSetting

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import FakeHost
 
 from nicbench.testbed.cores import CoreMap, core_map, cpus_of_status, make_core_map, order_by_core
-from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace_name
+from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6, mac, namespace_name
 
 BENCHMARK_RANGES = (ip_network("198.18.0.0/15"), ip_network("2001:2::/48"))
 

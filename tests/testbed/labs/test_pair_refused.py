@@ -6,7 +6,7 @@ import pytest
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.testbed.interfaces.veth import explain_no_pair
+from nicbench.testbed.interfaces.namespaces import explain_no_pair
 
 
 @pytest.mark.parametrize("said", ["Error: Unknown device type.", "RTNETLINK answers: Operation not supported"])

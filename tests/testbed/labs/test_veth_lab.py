@@ -20,9 +20,8 @@ from tests.xdp_source import compile_xdp
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.testbed.labs._veth_names import namespace_name
 from nicbench.testbed.labs.base import Testbed
-from nicbench.testbed.labs.veth import VethLab, VethOptions
+from nicbench.testbed.labs.veth import VethLab, VethOptions, namespace_name
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.restore import restore
 from nicbench.tuning.stack import UndoStack

@@ -10,9 +10,9 @@ from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.real_hosts import make_wired_testbed as make_testbed
 from nicbench.testbed.testers.packets import Packets
-from nicbench.testbed.wired import make_wired_testbed as make_testbed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "interfaces"
 

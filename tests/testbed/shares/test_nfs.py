@@ -10,13 +10,13 @@ import pytest
 from pydantic import ValidationError
 from tests.fakes import FakeHost
 
-from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import NotReadyError
+from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Completed
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.testbed.shares.base import Share
-from nicbench.testbed.shares.nfs import Nfs
+from nicbench.testbed.shares.protocols import Nfs
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.processes import StopNfsServer
 

@@ -6,10 +6,10 @@ import pytest
 from pydantic import ValidationError
 from tests.fakes import FakeHost
 
-from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.round import EndpointFacts
 from nicbench.testbed.labs.base import Endpoint
 from nicbench.testbed.shares.base import Share
-from nicbench.testbed.shares.sftp import Sftp
+from nicbench.testbed.shares.protocols import Sftp
 
 FOUND = {"socat": "/usr/bin/socat", "sftp-server": "/usr/lib/openssh/sftp-server"}
 

@@ -24,8 +24,8 @@ from tests.testbed.testers.trex_bench import (
 )
 
 from nicbench.cli.main import main
+from nicbench.core.judging import Reason
 from nicbench.core.result import LimitedBy
-from nicbench.core.verdict import Reason
 from nicbench.store.folder import RunFolder
 
 
@@ -87,7 +87,7 @@ def test_flow_counters_that_do_not_work_are_no_loss(
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning frames are not waited for so long."""
     monkeypatch.setattr("nicbench.measure.learning.UNTIL_FRAMES_COME_BACK_S", (0.01, 0.01))
-    monkeypatch.setattr("nicbench.measure.patience._STUCK_S", 0.01)
+    monkeypatch.setattr("nicbench.measure.learning._STUCK_S", 0.01)
 
 
 @pytest.mark.parametrize("strays", [0, 40])

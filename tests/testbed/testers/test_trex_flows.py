@@ -12,8 +12,8 @@ from tests.testbed.testers.trex_flows import addresses_of
 from nicbench.bench_file import WrongBenchFileError, parse
 from nicbench.core.traffic import Traffic
 from nicbench.engine.trex_process import make_stream
+from nicbench.testbed.addressing import flow_headers
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.flow_headers import flow_headers
 from nicbench.testbed.testers._trex_traffic import flow_program, udp_frame
 
 SOURCE, DESTINATION = "198.18.64.0", "198.19.64.0"

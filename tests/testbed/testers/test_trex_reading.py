@@ -10,8 +10,8 @@ import pytest
 from nicbench.core.traffic import Traffic
 from nicbench.stats.latency import histogram_of
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._trex_time import SendingTime
 from nicbench.testbed.testers._trex_traffic import (
+    SendingTime,
     TrexStatistics,
     UnknownCountError,
     Way,

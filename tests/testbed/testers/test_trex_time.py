@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.core.judging import Thresholds
 from nicbench.measure.trial_verdict import Evidence, judge
-from nicbench.testbed.testers._trex_time import SendingTime, sending_time, worst
+from nicbench.testbed.testers._trex_traffic import SendingTime, sending_time, worst
 
 
 def readings(begun: float, ended: float, frames: int, every_s: float = 0.002) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.testbed.vm.emulator import PROGRAM, find_emulator, parse_version
+from nicbench.testbed.vm.programs import PROGRAM, find_emulator, parse_version
 
 
 def qemu(folder: Path, version: str, *, igb: bool, starts: bool = True) -> Path:

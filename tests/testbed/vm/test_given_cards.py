@@ -11,7 +11,7 @@ from tests.fakes import FakeHost, NotedChanges
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
 from nicbench.hosts.options import VmOptions
-from nicbench.testbed.vm.placing import give_cards
+from nicbench.testbed.vm.command import give_cards
 from nicbench.tuning.undo.adapters import RestoreDriver, RestoreFunctionMac
 from nicbench.tuning.undo.base import undo_one
 

@@ -9,21 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.clocks.clock import clock_warnings
+from nicbench.core.clocks import clock_warnings
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts import compare_clocks, host_from_spec
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.vm import KNOWN_BY, VmHost
 from nicbench.hosts.options import VmOptions
-from nicbench.testbed.interfaces.base import Making
-from nicbench.testbed.interfaces.dpdk_devices import bind_cards
+from nicbench.testbed.interfaces.base import Making, Port, VirtualFunctionOptions
+from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions
 from nicbench.testbed.interfaces.namespaces import assign_addresses, make_namespaces, move_interfaces
-from nicbench.testbed.interfaces.options import Port, VirtualFunctionOptions
-from nicbench.testbed.interfaces.virtual_function import make_virtual_functions
 from nicbench.testbed.vm.booting import boot
-from nicbench.testbed.vm.emulator import find_emulator
-from nicbench.testbed.vm.kernel import find_kernel
+from nicbench.testbed.vm.programs import find_emulator, find_kernel
 from nicbench.tuning.stack import UndoStack
 
 pytestmark = [pytest.mark.vm, pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("guest")]

@@ -15,7 +15,7 @@ import pytest
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.options import VmOptions
 from nicbench.testbed.vm.booting import _write_initrd
-from nicbench.testbed.vm.kernel import Entry, Kernel, archive, base_archive, order_modules, own_archive
+from nicbench.testbed.vm.programs import Entry, Kernel, archive, base_archive, order_modules, own_archive
 
 _DEPENDENCIES = """\
 kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko kernel/fs/fscache/fscache.ko kernel/fs/netfs/netfs.ko

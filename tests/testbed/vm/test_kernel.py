@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.testbed.vm.kernel import find_kernel, find_kernels, vm_folder
+from nicbench.testbed.vm.programs import find_kernel, find_kernels, vm_folder
 
 
 def unpacked(folder: Path, package: str, version: str) -> None:

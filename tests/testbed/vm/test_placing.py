@@ -11,8 +11,8 @@ from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.options import VmOptions
-from nicbench.testbed.vm import placing
-from nicbench.testbed.vm.placing import ask, pages_on_nodes, place, raise_pages
+from nicbench.testbed.vm import command as placing
+from nicbench.testbed.vm.command import ask, pages_on_nodes, place, raise_pages
 
 # As QEMU's memory-backend-memfd with 2 MiB pages is listed, between a library and its heap.
 NUMA_MAPS = """\

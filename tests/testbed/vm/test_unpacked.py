@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.testbed.vm.kernel import Kernel, unpack
+from nicbench.testbed.vm.programs import Kernel, unpack
 
 _NOTE = b"\x04\0\0\0\x08\0\0\0\x12\0\0\0Xen\0"
 _STARTS = b"\x7fELF and much more" + _NOTE

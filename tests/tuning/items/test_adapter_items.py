@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
+from nicbench.core.plan import Outcome, TunedSetting
 from nicbench.core.registry import find
-from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.items.steering import arguments_of, weighted_table
 from nicbench.tuning.stack import UndoStack

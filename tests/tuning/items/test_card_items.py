@@ -15,11 +15,11 @@ from tests.tuning.items._card import ADDRESS, DEVICE, Card, golden, refusing
 from tests.tuning.items.test_adapter_items import asked, tuned
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.headers.flow_rules import FlowRule
-from nicbench.core.queues import ReceiveHash
+from nicbench.core.headers import FlowRule
+from nicbench.core.machine import ReceiveHash
+from nicbench.core.plan import Outcome
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec
-from nicbench.core.tuning import Outcome
 from nicbench.measure.queues import queues_of_flows
 from nicbench.system.adapters.ethtool import parse_flow_rules
 from nicbench.testbed.duts.base import Addressing

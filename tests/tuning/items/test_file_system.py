@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.tuning import Outcome, TunedSetting
+from nicbench.core.plan import Outcome, TunedSetting
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.tuning.items.file_system import FileSystem, loop_devices_of, options_in_force, signatures_of, users_of
 from nicbench.tuning.record import load_record

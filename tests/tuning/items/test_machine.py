@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import NotReadyError
+from nicbench.core.plan import Outcome, TunedSetting
 from nicbench.core.registry import find
-from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.hosts.base import Completed
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.base import Item

@@ -15,13 +15,20 @@ from rich.table import Table
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, in_lake, tagged_runs
 from nicbench.cli.output import FORMAT, print_json, print_line, results, say
-from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
-from nicbench.compare.importance import NOT_RECORDED, shorten_apart
-from nicbench.compare.regressions import MOST_RUNS, Check, Outcome, Row, check_regressions
-from nicbench.compare.run_differences import Difference, find_differences
+from nicbench.compare.regressions import (
+    MOST_RUNS,
+    Check,
+    FinishedRun,
+    Outcome,
+    Row,
+    check_regressions,
+    find_objections,
+    require_finished,
+)
+from nicbench.compare.run_differences import NOT_RECORDED, Difference, find_differences, shorten_apart
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
+from nicbench.core.units import figures, round_up
 from nicbench.lake.place import Lake, find_lake
-from nicbench.stats.numerals import figures, round_up
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import clean, open_run, path_of
 

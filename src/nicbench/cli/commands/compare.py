@@ -20,19 +20,17 @@ from rich.table import Table
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, LakeOption, RunsFolder, in_lake, kinds, tagged_runs
 from nicbench.cli.output import FORMAT, print_json, print_line, results, say
-from nicbench.compare.entry import Entry
-from nicbench.compare.importance import NOT_RECORDED, shorten_apart
+from nicbench.compare.entries import Entry, Setting, Settings
 from nicbench.compare.matching import MatchedEntries
 from nicbench.compare.objections import Objection
-from nicbench.compare.run_differences import Difference, Differences, find_differences
-from nicbench.compare.settings import Setting, Settings
+from nicbench.compare.run_differences import NOT_RECORDED, Difference, Differences, find_differences, shorten_apart
 from nicbench.core.errors import UsageError
 from nicbench.core.result import Value
 from nicbench.lake.place import Lake, find_lake
 from nicbench.report import Format
-from nicbench.report.answer.of_entries import FEW
-from nicbench.report.beside.page import Page
-from nicbench.report.beside.values import ValueCell, ValueTable
+from nicbench.report.answer.of_comparison import FEW
+from nicbench.report.entries import Page
+from nicbench.report.entry_values import ValueCell, ValueTable
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import clean, open_run
 
@@ -78,8 +76,8 @@ def _compare(
     """Compare runs or published results side by side."""
     # Imported here: these take a second to load, and no other command needs them.
     from nicbench.cli.commands.compare import document, print_comparison
-    from nicbench.report.beside.layout import document as page_document
-    from nicbench.report.beside.making import compare
+    from nicbench.report.comparison_page import compare
+    from nicbench.report.comparison_page import document as page_document
     from nicbench.report.formats import write
 
     stem, wanted = _place(out, formats)
@@ -103,7 +101,7 @@ def _compare(
 
 def _find_tagged(runs_folder: Path, lake: Lake | None, word: str) -> list[Path]:
     """Returns the runs with the tag, oldest first, or the one of this id that the lake knows."""
-    from nicbench.compare.opening import MOST
+    from nicbench.compare.entries import MOST
 
     found = in_lake(word, runs_folder, lake)
     return [Path(found)] if found != word else tagged_runs(word, runs_folder, lake, MOST + 1)
@@ -396,7 +394,7 @@ def _print_kind(console: Console, rows: Sequence[Difference], *, every: bool) ->
     in_both = [row for row in rows if NOT_RECORDED not in row.values]
     shown = rows if every or len(rows) <= _MOST_OF_KIND else (in_both or rows)[:_MOST_OF_KIND]
     for row in shown:
-        path = f"  {row.path}{f' ({_list_words(row.places)})' if row.places else ''}"
+        path = f"  {row.path}{f' ({_and_list(row.places)})' if row.places else ''}"
         texts = shorten_apart(row.values, row.path, _LONGEST if every else _VALUE)
         if max(map(len, texts)) > _VALUE:
             _line(console, f"{path}\n    A: {texts[0]}\n    B: {texts[1]}")
@@ -421,7 +419,7 @@ def _line(console: Console, text: str) -> None:
     print_line(text, console)
 
 
-def _list_words(places: Iterable[str]) -> str:
+def _and_list(places: Iterable[str]) -> str:
     return ", ".join(places)
 
 

@@ -20,12 +20,24 @@ from nicbench.core.registry import find
 from nicbench.core.result import Summary
 from nicbench.core.units import parse_ratio
 from nicbench.importing.cells import DELIMITERS, Sheet, decode, read_bytes, read_sheet
-from nicbench.importing.columns import ImportOptions
-from nicbench.importing.files import Dialect, GivenFile, given_files, import_files
-from nicbench.importing.folder import name_of, provenance, summary_of, write_run
+from nicbench.importing.columns import FORMS, THOUSANDS, ImportOptions, Link, Unit, parse_link, parse_unit
+from nicbench.importing.folder import FORMAT as RECORDING
+from nicbench.importing.folder import (
+    METHOD,
+    Dialect,
+    GivenFile,
+    Monitored,
+    given_files,
+    import_files,
+    is_recording,
+    name_of,
+    provenance,
+    read_monitored,
+    summary_of,
+    words,
+    write_run,
+)
 from nicbench.importing.formats.base import Format
-from nicbench.importing.monitored import FORMAT as RECORDING
-from nicbench.importing.monitored import METHOD, Monitored, is_recording, read_monitored, words
 from nicbench.importing.reference.data_sets import (
     DataSet,
     PlacedErratum,
@@ -37,9 +49,7 @@ from nicbench.importing.reference.data_sets import (
     plain,
     sheet_of,
 )
-from nicbench.importing.results import ImportedResults, importable, method_of
-from nicbench.importing.suggesting import likely_method
-from nicbench.importing.units import FORMS, THOUSANDS, Link, Unit, parse_link, parse_unit
+from nicbench.importing.results import ImportedResults, importable, likely_method, method_of
 from nicbench.methods.base import Method
 
 # What ``nicbench import`` and ``nicbench reference import`` share: options, a preview, and the run folder.

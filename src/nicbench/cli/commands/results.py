@@ -14,8 +14,8 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunReference, RunsFolder, choice, describe_results, kinds
 from nicbench.cli.output import FORMAT, print_json, print_line, results, say, write_bytes
 from nicbench.core.errors import HostError, NicbenchError, UsageError
+from nicbench.core.plan import Layout
 from nicbench.core.registry import find
-from nicbench.core.report_options import Layout
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import TABLES, ExportSource
 from nicbench.report import Format

@@ -28,7 +28,7 @@ from nicbench.cli.output import print_json, results, say
 from nicbench.cli.plan_table import plan_document, print_plan, print_tuning, tuning_document
 from nicbench.core.errors import NicbenchError, NotReadyError, UsageError
 from nicbench.core.events import Event, RunStarted
-from nicbench.core.tuning import Outcome
+from nicbench.core.plan import Outcome
 from nicbench.store.files import BENCH
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
@@ -204,7 +204,7 @@ def resume(
 ) -> None:
     """Continue an interrupted run where it stopped."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
-    from nicbench.bench_file.hypervisor_files import keep_hypervisors
+    from nicbench.bench_file.load import keep_hypervisors
     from nicbench.cli.running import conclude, conduct, run_it, served
 
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage

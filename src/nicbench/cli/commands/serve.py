@@ -72,7 +72,7 @@ def _serve(
 ) -> None:
     """Let programs such as snappi send traffic through the Open Traffic Generator API."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
-    from nicbench.bench_file.served import has_tests
+    from nicbench.bench_file.load import has_tests
 
     bench_file = load(bench, serves=True)
     try:
@@ -129,7 +129,7 @@ def _web(
         raise UsageError("there is no such folder", place=str(runs), next_step=step)
     place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
     if beside is not None:
-        from nicbench.web.beside import step_aside
+        from nicbench.web.live import step_aside
 
         step_aside(runs / beside)
         serve(runs, runs_under, place, partial(print, flush=True), until_eof=True)

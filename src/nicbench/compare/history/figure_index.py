@@ -20,8 +20,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from nicbench.compare.history.figures import Figure, FigureReader, Measure, Told, figure_of, is_point
-from nicbench.compare.history.run_settings import RunSettings, settings_from, settings_of
+from nicbench.compare.history.figures import (
+    Figure,
+    FigureReader,
+    Measure,
+    RunSettings,
+    Told,
+    figure_of,
+    is_point,
+    settings_from,
+    settings_of,
+)
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.store.files import SUMMARY
 from nicbench.store.folder import RunFolder
@@ -47,7 +56,7 @@ CREATE TABLE figures (measure INTEGER, run INTEGER, place INTEGER, number REAL, 
 """
 _STATEMENTS: Final = tuple(statement.strip() for statement in _TABLES.split(";"))
 _DAMAGE: Final = (None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-"""Errors of a file whose content is not as it was written: None where Python found that a text is none."""
+"""Errors of a file whose content was damaged; None stands for text that Python could not decode."""
 
 
 _Row = TypeVar("_Row")
@@ -148,7 +157,7 @@ class FigureIndex:
         return dict(self._sound(_settings(*row) for row in rows if row[0] not in known))
 
     def _sound(self, rows: Iterable[_Row | None]) -> Iterator[_Row]:
-        """Leaves out rows that are None, as they cannot be ours, and notes the damage."""
+        """Leaves out empty rows, which nicbench never writes, and notes the damage."""
         for row in rows:
             if row is None:
                 self._has_damage = True
@@ -156,7 +165,7 @@ class FigureIndex:
                 yield row
 
     def _ask(self, question: str) -> list[tuple[Any, ...]]:
-        """Returns the rows; none where there is no index yet, or it is being made."""
+        """Returns the rows; empty while the index is missing or being made."""
         path = self._database.path
         if path.is_symlink() or not path.is_file():
             return []

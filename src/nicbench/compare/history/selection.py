@@ -1,20 +1,23 @@
 """Which figures are shown, in which series: a test, a value, parameters, and what divides them. Pure.
 
-A key names what a figure is told apart by: ``parameter:NAME`` of its point, ``setting:PATH`` of its run, another
+A key names what distinguishes figures: ``parameter:NAME`` of its point, ``setting:PATH`` of its run, another
 ``value:NAME`` of the same result, or a name of ``RUN_KEYS``.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from nicbench.compare.history.figures import Figure, Measure
-from nicbench.compare.history.run_settings import FIRMWARE
+from nicbench.compare.history.figures import FIRMWARE, Figure, Measure, Told
 from nicbench.core.errors import UsageError
+from nicbench.core.result import LimitedBy
+from nicbench.core.turn import DEFAULT
+from nicbench.core.units import SCALES, default_form, figures, round_up, suitable_form
 from nicbench.stats.sample import MOST
 from nicbench.store.listing import RunHeadline, clean
 
@@ -159,7 +162,7 @@ def _known(asked: str | None, known: Sequence[str], place: str) -> str:
 def check_key(key: str, place: str, *, also: Sequence[str] = ()) -> str:
     """Returns a key that is one; ``also`` names others, and prefixes of others, that may stand here.
 
-    UsageError where it is none, with the name in the address as its place.
+    UsageError for anything else, with the name in the address as its place.
     """
     prefixes = (PARAMETER, SETTING, *(name for name in also if name.endswith(":")))
     names = (*KEYS, *(name for name in also if name not in prefixes))
@@ -170,7 +173,7 @@ def check_key(key: str, place: str, *, also: Sequence[str] = ()) -> str:
 
 
 SettingOf = Callable[[Entry, str], str | None]
-"""Returns a setting by its path, as it was in the run and the configuration of a figure; None where it is not known."""
+"""Returns a setting by its path, in the run and the configuration of a figure; None where it is not known."""
 
 
 def reader_of(key: str, setting_of: SettingOf) -> Callable[[Entry], str]:
@@ -240,3 +243,125 @@ def label_of(key: str) -> str:
     if key == "nicbench":
         return "version of nicbench"
     return key.removeprefix(PARAMETER).removeprefix(VALUE).replace("_", " ")
+
+
+MOST_WORDS: Final = 200
+"""The most words of an axis of words."""
+_LOADS: Final = (f"{VALUE}load_", f"{VALUE}offered_")
+"""Values that say the load, as the parameters of a load do."""
+OtherOf = Callable[[Entry], Figure | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where figures stand: ``places`` for each entry, None where it has none; of words they are numbers from 0.
+
+    ``below`` says of each whether its place is a bound, and the true one lies below it; empty where none does.
+    """
+
+    kind: Literal["number", "time", "words"]
+    places: tuple[float | None, ...]
+    words: tuple[str, ...] = ()
+    below: tuple[bool, ...] = ()
+
+
+def axis_of(key: str, entries: Sequence[Entry], setting_of: SettingOf, other_of: OtherOf) -> Axis:
+    """Returns the axis of a key; ``other_of`` gives the other value of the result where the key is one.
+
+    UsageError where there are more words than can stand beside each other.
+    """
+    if key == TIME:
+        return Axis("time", tuple(entry.at_s for entry in entries))
+    if key.startswith(VALUE):
+        others = tuple(map(other_of, entries))
+        return Axis(
+            "number",
+            tuple(None if other is None else other.number_or_bound for other in others),
+            below=tuple(other is not None and other.is_only_below for other in others),
+        )
+    texts = list(map(reader_of(key, setting_of), entries))
+    numbers = {} if key in RUN_KEYS else {text: _number(text) for text in set(texts) - {UNKNOWN}}
+    if numbers and all(number is not None for number in numbers.values()):
+        return Axis("number", tuple(numbers.get(text) for text in texts))
+    words = sorted(set(texts), key=lambda text: (text == UNKNOWN, _parts(text)))
+    if len(words) > MOST_WORDS:
+        raise UsageError(
+            f"has {len(words)} different values, too many to stand side by side",
+            place="x",
+            next_step="choose fewer runs by the filters, or another x",
+        )
+    at = {word: float(place) for place, word in enumerate(words)}
+    return Axis("words", tuple(at[text] for text in texts), tuple(words))
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _parts(text: str) -> list[tuple[int, int, str]]:
+    """The sort key of a text: numbers in it by their size, so that 6.9 comes before 6.12."""
+    parts: list[tuple[int, int, str]] = []
+    digits = ""
+    for letter in f"{text.casefold()}\0":
+        if letter.isdecimal() and len(digits) < 18:
+            digits += letter
+            continue
+        if digits:
+            parts.append((0, int(digits), ""))
+            digits = ""
+        parts.append((1, 0, letter))
+    return parts
+
+
+def divided_by(key: str, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Returns the parameters by which figures must be divided: those that differ where ``key`` does not.
+
+    Figures that differ in them are not of one line: 64 and 1518 bytes in a chart of losses against the load.
+    """
+    measures = list({entry.measure: None for entry in entries})
+    names = [name for name in parameters_of(measures) if PARAMETER + name != key]
+    if key.startswith(_LOADS):
+        names = [name for name in names if not name.startswith("load_")]
+    if not key.startswith(PARAMETER):
+        return tuple(PARAMETER + name for name in names)
+    shown = key.removeprefix(PARAMETER)
+    return tuple(
+        PARAMETER + name for name in names if not _follows(name, shown, [each.parameters for each in measures])
+    )
+
+
+def _follows(name: str, shown: str, given: Sequence[Mapping[str, object]]) -> bool:
+    """Whether a parameter says the same as another in other words: one value of it for each of the other's."""
+    found: dict[str, set[str]] = {}
+    for each in given:
+        found.setdefault(text_of(each.get(shown)), set()).add(text_of(each.get(name)))
+    return len(found) > 1 and all(len(values) == 1 for values in found.values())
+
+
+def figure_in_words(told: Told, figure: Figure) -> str:
+    """Returns a figure with its unit: "14.2 Mpps"; "at least" where the DUT passed all that was tried, "< " where it
+    passed none of it.
+    """
+    number = figure.number_or_bound
+    form = suitable_form(default_form(told.value, None), abs(number))
+    scale = SCALES.get(form)
+    number, unit = (number * scale.factor, scale.unit) if scale else (number, told.unit)
+    if figure.is_only_below:
+        return f"< {figures(round_up(number))} {unit}".rstrip()
+    is_bound = figure.lower is not None and figure.upper is None and figure.limited_by != LimitedBy.LINE_RATE
+    return f"{'at least ' if is_bound else ''}{figures(number)} {unit}".rstrip()
+
+
+def measure_in_words(measure: Measure) -> str:
+    """Returns what is measured and at which point: "NDR, 64 bytes", after the configuration where that has a name."""
+    size = measure.parameters.get("frame_bytes")
+    whose = "" if measure.configuration == DEFAULT else f"{measure.configuration}: "
+    told = [f"{whose}{measure.told.head}"] + ([] if size is None else [f"{text_of(size)} bytes"])
+    others = {name: value for name, value in measure.parameters.items() if name in ("load_percent", "load_of")}
+    if "load_percent" in others:
+        told.append(f"{text_of(others['load_percent'])} % of {text_of(others.get('load_of', 'line rate'))}")
+    return ", ".join(told)

@@ -1,8 +1,4 @@
-"""Which changes of a value over many runs may be claimed: proposed by jumpavg, decided by the rule of `nicbench check`.
-
-A level is four runs and more, the fewest of which a rank test can show anything; shorter ones are outliers, or too new.
-Results that are not reliable are no figures: they are neither part of a level nor beside one.
-"""
+"""What differed between the run before a change and the first after it, and whether these may be compared at all."""
 
 from __future__ import annotations
 
@@ -10,11 +6,50 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 from nicbench.compare.history.figures import Figure
-from nicbench.compare.regressions import FEWEST_RUNS, MOST_RUNS, Judgement, Outcome, judge
-from nicbench.stats.changes import split_at_changes
+from nicbench.compare.regressions import (
+    FEWEST_RUNS,
+    MOST_RUNS,
+    Judgement,
+    Outcome,
+    find_objections,
+    judge,
+    require_finished,
+)
+from nicbench.compare.run_differences import Difference, find_differences
+from nicbench.core.errors import NicbenchError
+from nicbench.stats.drift import split_at_changes
+from nicbench.store.folder import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What two runs disclose. ``objections`` say why they must not be compared; ``trouble`` why nothing is known."""
+
+    objections: tuple[str, ...] = ()
+    settings: tuple[Difference, ...] = ()
+    trouble: str | None = None
+
+
+def explain(before: Path, after: Path) -> Explanation:
+    """Finds what differs between two run folders, the most important first."""
+    try:
+        runs = [require_finished(RunFolder.open(path)) for path in (before, after)]
+        for run in runs:
+            if isinstance(run, str):
+                return Explanation(trouble=run)
+        one, other = (run for run in runs if not isinstance(run, str))
+        objections = find_objections(other, one)
+        settings = () if other.folder.is_imported else find_differences(one.folder, other.folder).settings
+        return Explanation(objections, settings)
+    except NicbenchError as error:
+        return Explanation(trouble=f"a run cannot be read: {error.message}")
+    except OSError as error:
+        return Explanation(trouble=f"a run cannot be read: {error.strerror}")
+
 
 TOLERANCE_RATIO: Final = 0.01
 """Smaller changes are not claimed where nothing else is asked for."""

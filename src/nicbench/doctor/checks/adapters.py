@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nicbench.core.cpus import cpu_list, parse_cpu_list
+from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._machine import (
     Adapters,

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.judging import Thresholds
+from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._machine import measuring_cpus, values
 from nicbench.engine.binaries import find_binary

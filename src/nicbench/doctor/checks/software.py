@@ -18,9 +18,8 @@ from nicbench.engine.client import EngineClient
 from nicbench.hosts.base import Host
 from nicbench.hosts.options import VmOptions
 from nicbench.system.inventory.base import parse_meminfo
-from nicbench.testbed import l3fwd_build as l3fwd
-from nicbench.testbed.vm.emulator import Emulator, find_emulator, kvm_works
-from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, find_kernel
+from nicbench.testbed.duts import l3fwd
+from nicbench.testbed.vm.programs import FETCH_COMMAND, Emulator, Kernel, find_emulator, find_kernel, kvm_works
 from nicbench.tuning.bpf import attachment, deploy_program
 
 # Tried in a namespace without a name, which ends with the shell: nothing remains.

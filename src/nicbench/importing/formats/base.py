@@ -10,10 +10,14 @@ To add one:
 
 from __future__ import annotations
 
+import json
+import re
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
 
-from nicbench.importing.cells import Sheet, read_sheet
+from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
+from nicbench.importing.cells import Cell, Sheet, read_sheet
 from nicbench.importing.columns import ImportOptions
 
 
@@ -27,7 +31,7 @@ class Format(ABC):
     def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
         """Parses the file before rows are chosen: a CSV, unless the tester writes something else.
 
-        WrongFileError with a position where it is none.
+        WrongFileError with a position for any other text.
         """
         return read_sheet(text, path, delimiter, heading_line)
 
@@ -38,3 +42,57 @@ class Format(ABC):
 
         WrongFileError with a position where the file is not of this format.
         """
+
+
+Names = Mapping[str, Mapping[str, str]]
+"""By method: the tester's headings, and the method's names for them, with units."""
+_KEYS: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+")
+"""How errors of a reader name a place: total.opackets."""
+
+
+def place_of(error: Exception, text: str) -> Position:
+    """Returns where the JSON parser stopped, or else where the innermost part named by the error begins."""
+    cause = error.__cause__
+    if isinstance(cause, json.JSONDecodeError):
+        return Position(cause.lineno, cause.colno)
+    named = _KEYS.search(str(error))
+    at = 0
+    for key in named[0].split(".") if named else ():
+        found = text.find(json.dumps(key), at)
+        if found < 0:
+            break
+        at = found
+    return Position(text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1)
+
+
+def rename_columns(
+    sheet: Sheet, path: str, names: Names, method: str, tester: str, key: Callable[[str], str] = str
+) -> Sheet:
+    """Renames the columns that the method takes and drops the others; ``key`` normalises headings of versions."""
+    if method not in names:
+        raise UsageError(
+            f"nothing is known of how {tester} exports `{method}`",
+            place="--from",
+            next_step=f"known are {', '.join(f'`{name}`' for name in names)}; or rename columns and use --from plain",
+        )
+    wanted = names[method]
+    taken: dict[str, tuple[int, Cell]] = {}
+    for number, head in enumerate(sheet.heads):
+        name = wanted.get(key(head.text))
+        if name is not None and name not in taken:
+            taken[name] = (number, head)
+    missing = "frame size" not in taken
+    if missing or len(taken) < 2:
+        known = ", ".join(f"`{name}`" for name in wanted)
+        problem = Problem(
+            sheet.heads[0].position,
+            f"this is no table of {tester} for `{method}`: "
+            + ("it has no frame size" if missing else "nothing but the frame size is known of it"),
+            f"the headings that are known: {known}; is it --from plain?",
+        )
+        raise WrongFileError(path, [problem])
+    used = {number for number, _ in taken.values()}
+    left_out = tuple(head.text for number, head in enumerate(sheet.heads) if number not in used)
+    heads = tuple(Cell(name, head.position) for name, (_, head) in taken.items())
+    rows = tuple(tuple(row[number] for number, _ in taken.values()) for row in sheet.rows)
+    return Sheet(heads, rows, (*sheet.ignored, *left_out))

@@ -16,17 +16,14 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError, suggest
-from nicbench.core.imported import Erratum
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
-from nicbench.core.result import Summary
+from nicbench.core.result import Erratum, Summary
 from nicbench.importing.cells import Sheet, decode, read_sheet
-from nicbench.importing.columns import AssignedColumn, ImportOptions, choose_rows
-from nicbench.importing.files import GivenFile
-from nicbench.importing.folder import plan_of, provenance, summary_of
+from nicbench.importing.columns import AssignedColumn, ImportOptions, choose_rows, parse_link, parse_unit
+from nicbench.importing.folder import GivenFile, plan_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
 from nicbench.importing.results import ImportedResults, import_results, method_of
-from nicbench.importing.units import parse_link, parse_unit
 
 # Each descriptor is a TOML file in ``sets``, its name the data set's. Several may read parts of one table (``where``).
 
@@ -109,7 +106,7 @@ def data_sets() -> Mapping[str, DataSet]:
 
 
 def data_set(name: str) -> DataSet:
-    """Returns the data set of this name; UsageError where there is none."""
+    """Returns the data set of this name; UsageError if it does not exist."""
     known = data_sets()
     if name not in known:
         raise UsageError(f"there is no built-in data set {name!r}", next_step=suggest(name, tuple(known), "data set"))
@@ -256,7 +253,7 @@ def _add_declared_errata(found: ImportedResults, data_set: DataSet) -> ImportedR
         declared.setdefault(one.line, []).append(erratum)
     results = tuple(
         result.replace(
-            imported=result.imported.replace(errata=(*result.imported.errata, *declared[result.imported.line])),
+            imported=result.imported.replace(errata=(*result.imported.errata, *declared[result.imported.line]))
         )
         if result.imported is not None and result.imported.line in declared
         else result

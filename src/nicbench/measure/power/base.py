@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.power import PowerOver, PowerPart, PowerSource
+from nicbench.core.machine import PowerOver, PowerPart, PowerSource
 from nicbench.core.units import format_digits
 from nicbench.measure.health.base import number_of, paths_and_values
 

@@ -16,10 +16,9 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.controller import Controller
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import mean_bytes
-from nicbench.core.power import PowerFacts, PowerOver, PowerPart, PowerSource
+from nicbench.core.machine import Controller, PowerFacts, PowerOver, PowerPart, PowerSource
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.core.units import l2_bits_per_s
 from nicbench.hosts.asking import join_scripts, split_sections
@@ -28,7 +27,7 @@ from nicbench.measure.power import base
 from nicbench.measure.power.base import Look, Sensed, is_plausible, over_window
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.system.redfish.readings import PowerOfSystem
-from nicbench.testbed.simulated_power import SimulatedPower
+from nicbench.testbed.labs.base import SimulatedPower
 from nicbench.testbed.testers.base import During
 
 EDGE_SHARE: Final = 0.05

@@ -33,7 +33,7 @@ class Text:
     link: str | None = None
     """The target of a link: an address, ``#`` and the id of a heading, or a file of the run folder."""
     title: str = ""
-    """Words that a page shows beside the pointer; what they say also stands elsewhere."""
+    """Words that a page shows next to the pointer; they repeat what stands elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +238,8 @@ GroupLook = Literal["", "opening", "overview", "folded", "sheet", "trials", "bes
 class Group:
     """Blocks that a style sheet treats together: a section of the page, or tables that stand side by side. An
     ``opening`` section stands before the table of contents on paper: the answer, the findings, the question. An
-    ``overview`` is a chart beside a table. Of a ``folded`` group, which begins with a heading, a page shows the heading
-    until the reader opens it; paper has all of it.
+    ``overview`` is a chart next to a table. Of a ``folded`` group, which begins with a heading, a page shows the
+    heading until the reader opens it; paper has all of it.
     """
 
     blocks: tuple[Block, ...]

@@ -1,8 +1,7 @@
-"""The charts, each defined once and drawn twice: wide for a screen and paper, narrow for a phone.
+"""Intervals that a chart cuts, because drawn whole they would squeeze everything else against an axis.
 
-Colours are written as stand-ins that ``svg.py`` turns into variables of the page's style, so that one drawing serves
-light and dark pages and paper. Shapes and dashes differ as well as colours. The throughput chart shows points with
-intervals, loads known only to be too high, and the references near them.
+An arrow marks the end of what is drawn, and the real end stands beside it; the table behind the chart has the whole
+interval.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import altair as alt
 
@@ -20,11 +19,80 @@ from nicbench.core.result import Bounded, Result, number_of
 from nicbench.core.table import Goal
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.cells import factor_of, writer
-from nicbench.report.drawing.behind import units_of
-from nicbench.report.drawing.cutting import CUT_CAPTION, cut_intervals, cut_marks
-from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, inline
+from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, inline, number, units_of
 from nicbench.report.glyphs import width, wrap
 from nicbench.report.section import Section
+
+CUT_CAPTION: Final = (
+    "An interval with an arrow goes on to the number beside it: drawn whole it would squeeze the others."
+)
+_ARROW_UP: Final = "M0,0.6L0,-1.2M-0.6,-0.4L0,-1.2L0.6,-0.4"
+_ARROW_RIGHT: Final = "M-0.6,0L1.2,0M0.4,-0.6L1.2,0L0.4,0.6"
+_TALL: Final = 1.5
+"""An interval that reaches this multiple of a chart's highest value would squeeze the rest of the chart."""
+_CUT: Final = 1.25
+"""The multiple of the highest value at which such intervals are cut."""
+
+
+def cut_intervals(points: Sequence[dict[str, Any]], value: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the points with drawable intervals, and those whose interval is cut, with its real end as ``words``.
+
+    Every point has ``lower`` and ``upper`` beside its ``value``; the real interval of one that is cut is its ``range``.
+    """
+    highest = max((point[value] for point in points), default=0.0)
+    if not any(point["upper"] > _TALL * highest for point in points):
+        return list(points), []
+    end = max([_CUT * highest, *(point["upper"] for point in points if point["upper"] <= _TALL * highest)])
+    drawn = [
+        {**point, "upper": end, "range": f"{number(point['lower'])} to {number(point['upper'])}"}
+        if point["upper"] > end
+        else point
+        for point in points
+    ]
+    cut = [{**point, "end": end, "words": f"to {number(point['upper'])}"} for point in points if point["upper"] > end]
+    return drawn, cut
+
+
+def cut_marks(
+    cut: Sequence[dict[str, Any]],
+    last: str,
+    place: Mapping[str, Any],
+    font: int,
+    shift: float = 0.0,
+    line: int = 0,
+) -> list[Any]:
+    """Returns an arrow at the end of every interval that is cut, and beside it its real end: on the right, but on the
+    left of the ``last`` size, where the chart ends.
+
+    ``place`` has the encodings of the horizontal place and the colour. Ends of several series stand on lines of their
+    own: ``line`` counts downwards from 0.
+    """
+    ends = alt.Chart(inline(list(cut))).encode(y="end:Q", **place)
+    arrow = ends.mark_point(
+        size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_UP, xOffset=shift, clip=False, aria=False
+    )
+    marks = [arrow]
+    for is_last in (False, True):
+        points = [point for point in cut if (point["size"] == last) == is_last]
+        if points:
+            text = alt.Chart(inline(points)).encode(y="end:Q", text="words:N", **place)
+            look: dict[str, Any] = (
+                {"align": "right", "dx": shift - 7} if is_last else {"align": "left", "dx": shift + 7}
+            )
+            look["dy"] = line * font
+            marks.append(text.mark_text(**look, baseline="middle", fontSize=font - 2, aria=False))
+    return marks
+
+
+def cut_marks_lying(chart: alt.Chart, font: int) -> list[Any]:
+    """Returns the same for intervals that lie along the horizontal axis; the real end stands left of the arrow."""
+    ends = chart.encode(x="end:Q")
+    arrow = ends.mark_point(
+        size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_RIGHT, clip=False, aria=False
+    )
+    text = ends.mark_text(align="right", baseline="middle", dx=-7, fontSize=font - 2, aria=False)
+    return [arrow, text.encode(text="words:N")]
+
 
 LINE_RATE = "line rate"
 CEILING = "tester's ceiling"
@@ -185,9 +253,9 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
     if points.bounds:
         near = alt.Chart(inline(list(points.bounds))).encode(x=x, y=y, color=colour, strokeDash=dash)
         layers.append(near.mark_line(strokeWidth=1.4, clip=True))
-    for number, name in enumerate(names):
+    for place, name in enumerate(names):
         # Side by side, so that equal rates do not hide one another.
-        shift = (number - (len(names) - 1) / 2) * _APART
+        shift = (place - (len(names) - 1) / 2) * _APART
         if own := [point for point in points.rates if point["goal"] == name]:
             known = alt.Chart(inline(own)).encode(x=x, color=colour)
             if name in points.goals_with_a_line:
@@ -201,14 +269,14 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
         below = [point for point in points.below if point["goal"] == name]
         if below:
             hollow = alt.Chart(inline(below)).encode(x=x, y=y, color=colour)
-            mark = SHAPES[number % len(SHAPES)]
+            mark = SHAPES[place % len(SHAPES)]
             layers += [
                 hollow.mark_point(size=62, filled=False, opacity=1, strokeWidth=1.6, shape=mark, xOffset=shift),
                 hollow.mark_point(size=120, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW, xOffset=shift),
             ]
         cut = [point for point in points.cut if point["goal"] == name]
         if cut:
-            layers += cut_marks(cut, sizes[-1], {"x": x, "color": colour}, form.font, shift, number)
+            layers += cut_marks(cut, sizes[-1], {"x": x, "color": colour}, form.font, shift, place)
     return finish_chart(alt.layer(*layers), form)
 
 
@@ -341,7 +409,7 @@ _SYMBOL = 22
 """The pixels of an entry of a legend without its name."""
 _BETWEEN = 12
 _WIDER = 0.3
-"""By so much of its width in the reader's font a name may be wider than it was measured."""
+"""The share of its width by which a name may be wider in the reader's font than it was measured."""
 
 
 def _spread_legend(names: Sequence[str], legend: Mapping[str, Any], form: Format) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from markupsafe import escape
 from nicbench.core.frame_size import size_words
 from nicbench.core.table import Goal
 from nicbench.core.trial import Purpose
+from nicbench.report.comparison import HeatMap
 from nicbench.report.document.blocks import Drawing, Figure, Panel
-from nicbench.report.document.inlines import Part, inlines
-from nicbench.report.document.paper import drawing
-from nicbench.report.drawing.bars import bars_chart, share_bars_chart, tells_something
-from nicbench.report.drawing.behind import numbers_behind
+from nicbench.report.document.finishing import drawing
+from nicbench.report.document.making import Part, inlines
 from nicbench.report.drawing.charts import (
+    CUT_CAPTION,
     NARROW,
     WIDE,
     Format,
@@ -24,13 +24,18 @@ from nicbench.report.drawing.charts import (
     rates_by_size_chart,
     tail_chart,
 )
-from nicbench.report.drawing.cutting import CUT_CAPTION
-from nicbench.report.drawing.heat import heat_chart
-from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, split_plots
-from nicbench.report.drawing.rates import has_cut_intervals, rates_chart
-from nicbench.report.drawing.search import narrowing_chart, search_chart
-from nicbench.report.drawing.svg import identifiers, svg
-from nicbench.report.heat_maps import HeatMap
+from nicbench.report.drawing.plots import (
+    bars_chart,
+    curve_chart,
+    curves,
+    heat_chart,
+    plot_chart,
+    share_bars_chart,
+    split_plots,
+    tells_something,
+)
+from nicbench.report.drawing.rates import has_cut_intervals, narrowing_chart, rates_chart, search_chart
+from nicbench.report.drawing.svg import identifiers, numbers_behind, svg
 from nicbench.report.model import CALIBRATION, Report
 from nicbench.report.rates import RatesTable
 from nicbench.report.section import Section
@@ -96,7 +101,7 @@ class Figures:
         return drawing(svg(specification, next(self.numbered), str(escape(label))))
 
     def of_rates(self, rates: RatesTable, goal: Goal) -> Figure | None:
-        """Returns the chart of the rates of one goal, configurations side by side; None where there is none to draw."""
+        """Returns the chart of the rates of one goal, configurations side by side; None without anything to draw."""
         key = (id(rates), goal.value)
         if key not in self._of_rates:
             line = "spans the intervals of all runs" if rates.runs > 1 else "is its interval"

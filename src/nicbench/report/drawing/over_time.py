@@ -17,12 +17,11 @@ import altair as alt
 
 from nicbench.report.bonds import FailedLink
 from nicbench.report.document.blocks import Figure
-from nicbench.report.document.inlines import inlines, superscript
+from nicbench.report.document.making import inlines, superscript
 from nicbench.report.drawing.charts import DASHES, Format, finish_chart
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.svg import INK, MUTED, SERIES, inline
-from nicbench.report.moved import Flow, MovedData
-from nicbench.report.watched import RECORDING, CpuSeries, Slice, WatchedMachine
+from nicbench.report.watched import RECORDING, CpuSeries, Flow, MovedData, Slice, WatchedMachine
 from nicbench.stats.cpu import add_times
 
 STATES: dict[str, tuple[str, ...]] = {

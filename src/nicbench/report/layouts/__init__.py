@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Protocol, cast
 
-from nicbench.core.report_options import Layout
+from nicbench.core.plan import Layout
 from nicbench.report import html
 from nicbench.report.document.blocks import Block, Document, Inlines, plain
-from nicbench.report.document.finishing import finish_document
-from nicbench.report.document.inlines import inlines
-from nicbench.report.document.paper import palette
+from nicbench.report.document.finishing import finish_document, palette
+from nicbench.report.document.making import inlines
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
 from nicbench.report.sections import opening

@@ -1,22 +1,45 @@
-"""The study layout: from the question to the answer, for a reader who wants to understand and repeat the run."""
+"""The results section: every result, configurations side by side where there are several, then each run by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
 
-from nicbench.report.document.blocks import Block, Group, GroupLook
-from nicbench.report.document.folding import fold
-from nicbench.report.document.tables import heading, paragraph
+from nicbench.report.document.blocks import Block, FoldedBlocks, Group, GroupLook
+from nicbench.report.document.finishing import fold
+from nicbench.report.document.making import heading, inlines, paragraph
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
-from nicbench.report.sections import closing, opening, rounds, trials
-from nicbench.report.sections.all_results import all_results
+from nicbench.report.sections import closing, comparing, opening, rounds, trials
 from nicbench.report.sections.disclosure import disclosure
+from nicbench.report.sections.editors import study_details
 from nicbench.report.sections.method import method
 from nicbench.report.sections.overview import overview
-from nicbench.report.sections.results import ports
-from nicbench.report.sections.watched import cpu_user_parts, watched_parts
+from nicbench.report.sections.results import other_results, ports, runs
+from nicbench.report.sections.statistics import statistics
+from nicbench.report.sections.watched import cpu_user_parts, failed_link_parts, watched_parts
+
+
+def all_results(report: Report, figures: Figures) -> Iterator[Block]:
+    """Yields the blocks of all results in the order in which a reader needs them."""
+    yield from study_details(report, figures)
+    yield from comparing.injected_faults(report.injected)
+    compared = report.comparison
+    if compared is None:
+        yield from runs(report, figures)
+        yield from statistics(report, figures)
+    else:
+        yield from comparing.compared_configurations(compared, report)
+        yield from comparing.over_axes(compared, figures)
+        yield from comparing.rates(compared, report, figures)
+        yield from comparing.every_value(compared, report, figures)
+        yield from statistics(report, figures)
+        if report.runs_by_themselves:
+            summary = inlines(f"Each run by itself: {', '.join(compared.order)}")
+            yield FoldedBlocks(summary, tuple(runs(report, figures)), "runs", is_detail=True)
+    yield from failed_link_parts(report.failed_links, figures)
+    yield from other_results(report.other_results)
+
 
 IS_BRIEF = False
 

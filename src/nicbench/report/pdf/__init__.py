@@ -1,5 +1,5 @@
 """The PDF report: a document as data, laid out by a fixed typst template. No text of a run becomes typst code."""
 
-from nicbench.report.pdf.making import make_pdf
+from nicbench.report.pdf.data import make_pdf
 
 __all__ = ["make_pdf"]

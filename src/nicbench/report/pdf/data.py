@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, Literal
 
+from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.report.document.blocks import (
     Block,
     Cell,
@@ -26,8 +32,9 @@ from nicbench.report.document.blocks import (
     Text,
     plain,
 )
-from nicbench.report.document.paper import left_out_words, on_paper, pages
+from nicbench.report.document.finishing import left_out_words, on_paper, pages
 from nicbench.report.pdf.widths import FittedTable, breakable, fit_tables
+from nicbench.store.files import json_text
 
 _TOGETHER = 16
 """A table or row with up to this many lines is not broken across pages."""
@@ -35,7 +42,7 @@ _SHORT = 40
 """Upright content of up to this many lines between two landscape sheets is put on landscape paper as well."""
 _LONGEST_TITLE = 400
 _LONG_TABLE = 10
-"""A table of facts with so many rows is laid out in two halves, where its labels and facts are short."""
+"""The number of rows from which a table of facts is laid out in two halves, if its labels and facts are short."""
 _SHORT_LABEL = 45
 _SHORT_FACT = 70
 _LONGEST_CODE = 100_000
@@ -261,3 +268,71 @@ def _all_breakable(table: Table) -> Table:
         return tuple(replace(row, cells=broken) for row, broken in zip(them, cells, strict=True))
 
     return replace(table, head=rows(table.head), body=rows(table.body))
+
+
+_TEMPLATE = "report.typ"
+_FACES = ("Regular", "Semibold", "Bold", "It")
+_OF_STANDARD = "PDF/UA"
+"""The beginning of typst's error messages where a document could be written, but would violate the standard."""
+_Standard = Literal["ua-1"]
+ACCESSIBLE: Final[_Standard] = "ua-1"
+"""The standard PDF/UA-1 (ISO 14289-1): typst refuses to write a file that violates it."""
+
+
+def make_pdf(document: Document, about: str, created: datetime) -> bytes:
+    """Returns the PDF file, tagged, and identical byte for byte for the same document and ``created``.
+
+    ``about`` is printed at the head of each page: "run ID". Characters that our fonts lack are taken from the machine's
+    fonts; where these lack them too, the file is tagged all the same but does not declare PDF/UA-1. NotReadyError where
+    typst or the fonts are not installed.
+    """
+    needed = [name for name in ("typst", "font_source_sans_pro") if importlib.util.find_spec(name) is None]
+    if needed:
+        packages = " ".join(name.replace("_", "-") for name in needed)
+        raise NotReadyError(
+            f"a PDF needs the Python package {packages}, which is not installed",
+            place="--format pdf",
+            next_step=f"run scripts/setup, or `pip install {packages}` into the environment of nicbench",
+        )
+    content = json_text(data_of(document, about), indent=None)
+    with tempfile.TemporaryDirectory(prefix="nicbench-") as folder:
+        _copy_faces(Path(folder))
+        for with_machines, standards in ((False, [ACCESSIBLE]), (True, [ACCESSIBLE]), (True, [])):
+            found = _compile(content, Path(folder), with_machines, standards, created)
+            if found is not None:
+                return found
+    raise NicbenchError("typst finds no glyphs, whatever it is given", place=_TEMPLATE, next_step="report this")
+
+
+def _compile(
+    content: str, faces: Path, with_machines: bool, standards: list[_Standard], created: datetime
+) -> bytes | None:
+    """Returns the PDF; None where the content violates the standard, mostly because these fonts lack a character."""
+    import typst  # here: loads 30 MB, needed for a PDF alone
+
+    template = (files("nicbench.report.pdf") / _TEMPLATE).read_bytes()
+    fonts = typst.Fonts(include_system_fonts=with_machines, font_paths=[faces])
+    try:
+        found: bytes = typst.compile(
+            template,
+            font_paths=fonts,
+            format="pdf",
+            sys_inputs={"report": content},
+            pdf_standards=[*standards],
+            timestamp=int(created.timestamp()),
+        )
+        return found
+    except typst.TypstError as error:
+        if standards and error.message.startswith(_OF_STANDARD):
+            return None
+        raise NicbenchError(
+            f"typst could not lay out the report: {error.message}", place=_TEMPLATE, next_step="report this as a defect"
+        ) from error
+
+
+def _copy_faces(folder: Path) -> None:
+    """Copies the TTF faces alone: of the formats in the package, typst takes the one that the disk lists first."""
+    faces = files("font_source_sans_pro") / "files"
+    for face in _FACES:
+        name = f"SourceSansPro-{face}.ttf"
+        (folder / name).write_bytes((faces / name).read_bytes())

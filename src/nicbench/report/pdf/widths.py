@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from nicbench.core.errors import NicbenchError
 from nicbench.report.document.blocks import Cell, Drawing, Inlines, Row, Table, Text, plain
-from nicbench.report.document.inlines import PLACE_TO_BREAK
+from nicbench.report.document.making import PLACE_TO_BREAK
 from nicbench.report.glyphs import extent
 
 LONGEST = 24
@@ -42,7 +42,7 @@ _FEW = 5
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
-    """A table, or a part of one, as it is put on paper: column widths and type size in points."""
+    """How a table, or a part of one, is laid out on paper: column widths and type size in points."""
 
     table: Table
     widths: tuple[float, ...]

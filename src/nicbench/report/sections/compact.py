@@ -11,14 +11,25 @@ from nicbench.core.table import Column
 from nicbench.report.cells import texts, value_of
 from nicbench.report.document.blocks import Block, Cell, Figure, Panel, Table, plain
 from nicbench.report.document.blocks import Row as BodyRow
-from nicbench.report.document.inlines import inlines, mark, set_tone, strong
-from nicbench.report.document.tables import caption, cell, head, heading, name, row, table
+from nicbench.report.document.making import (
+    caption,
+    cell,
+    head,
+    heading,
+    inlines,
+    mark,
+    name,
+    row,
+    set_tone,
+    strong,
+    table,
+)
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
 from nicbench.report.numbers import basis_words
-from nicbench.report.scaling import scale_units
 from nicbench.report.section import Row, Section
 from nicbench.report.sections.results import notes, result_table
+from nicbench.report.tables import scale_units
 from nicbench.report.tails import TailTable
 
 _BITS: Final = frozenset({"megabits", "gigabits"})

@@ -1,46 +1,147 @@
-"""The sections that compare configurations, or the runs of one configuration: differences first, then each test."""
+"""The chart of what each layer costs: a bar for each configuration, with its interval, by frame size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import altair as alt
 
 from nicbench.core.table import Goal
-from nicbench.report.comparison import Comparison
+from nicbench.report.comparison import Comparison, Cost, HeatMap, LayerCosts
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Panel
-from nicbench.report.document.inlines import (
+from nicbench.report.document.making import (
     BREAK,
+    NOTHING,
     Part,
     breakable_code,
-    inlines,
-    link,
-    mark,
-    set_tone,
-    small,
-    strong,
-)
-from nicbench.report.document.tables import (
-    NOTHING,
     caption,
     cell,
     head,
     heading,
+    inlines,
+    link,
+    mark,
     name,
     paragraph,
+    set_tone,
+    small,
+    strong,
     table,
     word_heads,
     words,
 )
-from nicbench.report.drawing.cutting import CUT_CAPTION
+from nicbench.report.drawing.charts import CUT_CAPTION, Format, finish_chart, legend_of
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples
-from nicbench.report.heat_maps import HeatMap
+from nicbench.report.drawing.svg import INK, SERIES, inline
 from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
-from nicbench.report.numbers import UNKNOWN, basis_words
+from nicbench.report.numbers import UNKNOWN, basis_words, significant
 from nicbench.report.rates import RateCell, RatesTable
-from nicbench.report.sections.layer_costs import layer_costs_section
 from nicbench.report.sections.results import long_tail, result_table, section_blocks
-from nicbench.report.study.findings import place_of_rates
+from nicbench.report.study import place_of_rates
+
+
+@dataclass(frozen=True, slots=True)
+class CostsOf:
+    """The costs that one chart shows, and what its axis says."""
+
+    costs: tuple[Cost, ...]
+    names: tuple[str, ...]
+    title: str
+
+
+def costs_chart(shown: CostsOf, form: Format) -> dict[str, Any] | None:
+    """Returns the chart; None where nothing is known, or there are more configurations than colours."""
+    if not shown.costs or len(shown.names) >= len(SERIES):
+        return None
+    unit, factor = unit_of(shown.costs)
+    points = [
+        {
+            "size": cost.size,
+            "configuration": cost.configuration,
+            "added": cost.added_ns * factor,
+            "lower": cost.lower_ns * factor,
+            "upper": cost.upper_ns * factor,
+        }
+        for cost in shown.costs
+    ]
+    names = list(shown.names)
+    # The first configuration has the first colour in the charts of the rates.
+    colours = list(SERIES[1 : len(names) + 1])
+    x = alt.X("size:N", title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
+    x = x.sort(list(dict.fromkeys(cost.size for cost in shown.costs))).scale(paddingInner=0.25)
+    place = alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names))
+    base = alt.Chart(inline(points)).encode(x=x, xOffset=place)
+    bars = base.mark_bar().encode(
+        y=alt.Y("added:Q", title=f"{shown.title} [{unit}]"),
+        color=alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend_of(names, form)),
+    )
+    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
+    return finish_chart(alt.layer(bars, whiskers), form)
+
+
+def unit_of(costs: Sequence[Cost]) -> tuple[str, float]:
+    """Returns the unit in which the greatest of the costs has few digits, and the factor that converts ns to it."""
+    greatest = max(abs(cost.added_ns) for cost in costs)
+    return ("µs", 1e-3) if greatest >= 10_000.0 else ("ns", 1.0)
+
+
+_PER_FRAME: Final = "time that a frame takes more"
+_LATENCY: Final = "latency that is added"
+
+
+def layer_costs_section(costs: LayerCosts, figures: Figures) -> Iterator[Block]:
+    """Yields the charts and the table; nothing that is not comparable has a bar or a number."""
+    yield heading(2, "What each layer costs", id="layer-costs")
+    yield caption(
+        f"What each configuration adds to {costs.first}. Time per frame is 1 / {costs.goal}: where one core does all "
+        "the work, its time, and less than all cores’ where work is spread. Its interval is that of both rates. A rate "
+        "at the line rate or at the tester’s ceiling is not compared. Added latency is the difference of the medians, "
+        "only where the load was the same; its interval spans all runs, and of one run there is none. What is marked * "
+        "is of a disturbed or incomplete result, and has no bar."
+    )
+    for shown, title in ((costs.per_frame, _PER_FRAME), (costs.latency, _LATENCY)):
+        told = f"{title[0].upper()}{title[1:]}, against {costs.first}. The line over a bar is its interval."
+        sound = tuple(cost for cost in shown if cost.doubtful is None)
+        if figure := figures.figure(costs_chart, CostsOf(sound, costs.names, title), title, told):
+            yield figure
+    places = dict.fromkeys((cost.size, cost.configuration) for cost in (*costs.per_frame, *costs.latency))
+    of_frames, of_latency = (_by_place(shown) for shown in (costs.per_frame, costs.latency))
+    units = [unit_of(shown)[0] if shown else "ns" for shown in (costs.per_frame, costs.latency)]
+    yield table(
+        ((*word_heads("Configuration"), head("Frame", "bytes"), head("Time per frame", units[0]),
+          head("Latency", units[1])),),
+        (
+            (
+                name(configuration, words=True),
+                cell(size),
+                _cell(of_frames.get((size, configuration)), costs.per_frame),
+                _cell(of_latency.get((size, configuration)), costs.latency),
+            )
+            for size, configuration in places
+        ),
+        "result",
+    )  # fmt: skip
+
+
+def _by_place(costs: Sequence[Cost]) -> dict[tuple[str, str], Cost]:
+    return {(cost.size, cost.configuration): cost for cost in costs}
+
+
+def _cell(cost: Cost | None, beside: Sequence[Cost]) -> Cell:
+    if cost is None:
+        return cell(UNKNOWN)
+    factor = unit_of(beside)[1]
+    least, most = (significant(value * factor) for value in (cost.lower_ns, cost.upper_ns))
+    return cell(
+        strong(f"{significant(cost.added_ns * factor)}"),
+        mark(cost.doubtful) if cost.doubtful else None,
+        BREAK,
+        *((small(f"{least} to {most}"),) if least != most else ()),
+    )
 
 
 def compared_configurations(compared: Comparison, report: Report) -> Iterator[Block]:
@@ -283,7 +384,7 @@ def every_value(
 
 
 def injected_faults(rows: Sequence[InjectedRow]) -> Iterator[Block]:
-    """Yields a table of the faults that a DUT injected on purpose, beside what was measured of them."""
+    """Yields a table of the faults that a DUT injected on purpose, with what was measured of them."""
     if not rows:
         return
     other = sum(1 for row in rows if row.agrees is False)

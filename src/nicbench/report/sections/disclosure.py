@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from nicbench.core.events import ConfigurationSet
-from nicbench.report import disclosure as disclosed
-from nicbench.report.disclosure import of_configurations
+from nicbench.report import facts as disclosed
 from nicbench.report.document.blocks import Block, Cell, Code, FoldedBlocks
-from nicbench.report.document.inlines import badge, breakable, capitalise, file_link, inlines, lines, strong
-from nicbench.report.document.tables import (
+from nicbench.report.document.making import (
     NOTHING,
+    badge,
+    breakable,
+    capitalise,
     caption,
     cell,
+    file_link,
     head,
     heading,
     heads,
+    inlines,
+    lines,
     listing,
     name,
     paragraph,
+    strong,
     table,
     word_heads,
     words,
@@ -29,6 +34,7 @@ from nicbench.report.facts import (
     host_name,
     known_rows,
     lab_shapes,
+    of_configurations,
     plain,
     spans,
     tester_shapes,

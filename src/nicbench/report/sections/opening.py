@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nicbench.report import study as found
 from nicbench.report.document.blocks import Block, Group, Inlines, Listing, Note, Verdict
-from nicbench.report.document.inlines import Part, badge, inlines, link, strong, tone_of
-from nicbench.report.document.tables import heading, paragraph
+from nicbench.report.document.making import Part, badge, heading, inlines, link, paragraph, strong, tone_of
 from nicbench.report.model import Report
-from nicbench.report.study import findings as found
-from nicbench.report.study.sentences import questions
+from nicbench.report.study import questions
 
 
 def header(report: Report) -> Iterator[Block]:

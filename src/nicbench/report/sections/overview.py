@@ -7,23 +7,30 @@ from dataclasses import replace
 from typing import Final
 
 from nicbench.core.result import Bounded, Result
-from nicbench.report.answer.sentences import and_list
+from nicbench.core.units import and_list
 from nicbench.report.cells import texts, value_of
 from nicbench.report.document.blocks import Block, Cell, Group, Tone
-from nicbench.report.document.inlines import (
+from nicbench.report.document.making import (
     BREAK,
+    NOTHING,
     Part,
     capitalise,
+    caption,
+    cell,
     file_link,
+    head,
     inlines,
     join_inlines,
     link,
     mark,
     median_and_runs,
+    name,
+    paragraph,
     small,
     strong,
+    table,
+    words,
 )
-from nicbench.report.document.tables import NOTHING, caption, cell, head, name, paragraph, table, words
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, share, whole
@@ -43,7 +50,7 @@ _MOST_PLACES: Final = 3
 
 
 def overview(report: Report, figures: Figures) -> Iterator[Block]:
-    """Yields the lead chart beside the table of all results, then where frames were lost, and the files of the run."""
+    """Yields the lead chart next to the table of all results, then where frames were lost, and the files of the run."""
     lead, shown = figures.lead, report.overview
     blocks: list[Block] = []
     if lead is not None:
@@ -246,7 +253,7 @@ def _part(frames: float, lost: float) -> str:
 
 
 def _files(report: Report) -> Iterator[Block]:
-    """Yields links to the files of the run folder, beside which the page lies."""
+    """Yields links to the files of the run folder, in which the page lies, too."""
     if report.imported:
         files = ["summary.json", "import.json", report.imported.source.file]
     elif report.rounds:

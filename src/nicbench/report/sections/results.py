@@ -13,40 +13,46 @@ from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s, format_digits
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Tone
 from nicbench.report.document.blocks import Row as BodyRow
-from nicbench.report.document.inlines import (
+from nicbench.report.document.making import (
     BREAK,
-    capitalise,
-    inlines,
-    mark,
-    median_and_runs,
-    small,
-    strong,
-)
-from nicbench.report.document.tables import (
     NOTHING,
+    capitalise,
     caption,
     cell,
     head,
     heading,
     heads,
+    inlines,
+    mark,
+    median_and_runs,
     name,
     remarks,
     row,
+    small,
+    strong,
     table,
     word_heads,
     words,
 )
-from nicbench.report.drawing.bars import bins_chart
 from nicbench.report.drawing.figures import Figures
+from nicbench.report.drawing.plots import bins_chart
 from nicbench.report.facts import label_of, plain
-from nicbench.report.grids import Crossing, GridTable, one_above_the_other
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, percent, whole
-from nicbench.report.ports import PortsTable
-from nicbench.report.section import Further, Row, Section, heads_above, names_line_rate
+from nicbench.report.section import (
+    Crossing,
+    Further,
+    GridTable,
+    Row,
+    RowNote,
+    Section,
+    heads_above,
+    names_line_rate,
+    one_above_the_other,
+)
 from nicbench.report.sections.opening import foreign, table_name
-from nicbench.report.study.findings import place_of_section
-from nicbench.report.tails import TailTable
+from nicbench.report.study import place_of_section
+from nicbench.report.tails import PortsTable, TailTable
 from nicbench.report.timing import ClockRow, Timing
 
 
@@ -101,9 +107,9 @@ def search_remarks(notes: Sequence[str]) -> Iterator[Block]:
     yield from remarks(notes, "", "notes on the searches")
 
 
-def notes(notes: Sequence[str]) -> Iterator[Block]:
+def notes(notes: Sequence[RowNote]) -> Iterator[Block]:
     """Yields the notes; many of one kind are folded into one line, which names the kind and their number."""
-    for kind, members in groupby(notes, key=lambda note: note.partition(": ")[0]):
+    for kind, members in groupby(notes, key=lambda note: note.about):
         captions = tuple(caption(f"{note}.") for note in members)
         if len(captions) > _MOST_NOTES:
             yield FoldedBlocks(inlines(f"{kind}: {len(captions)} notes"), captions, "remarks")

@@ -7,27 +7,27 @@ from itertools import groupby
 
 from nicbench.core.units import format_duration_s
 from nicbench.report.bonds import FailedLink
-from nicbench.report.cpu_users import USERS, CpuUsers
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
-from nicbench.report.document.inlines import capitalise, inlines, set_tone, strong
-from nicbench.report.document.tables import (
+from nicbench.report.document.making import (
     NOTHING,
+    capitalise,
     caption,
     cell,
     head,
     heading,
     heads,
+    inlines,
     name,
     paragraph,
+    set_tone,
+    strong,
     table,
     words,
 )
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.over_time import failed_link_figure, moved_figure, watched_figure
-from nicbench.report.moved import MovedData
 from nicbench.report.numbers import UNKNOWN, seconds, significant
-from nicbench.report.socket_links import SocketLinks
-from nicbench.report.watched import RECORDING, WatchedMachine
+from nicbench.report.watched import RECORDING, USERS, CpuUsers, MovedData, SocketLinks, WatchedMachine
 from nicbench.stats.cpu import Utilisation
 
 _MOST_IDLE = 12

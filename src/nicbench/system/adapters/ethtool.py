@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, Final
 
-from nicbench.core.headers.flow_rules import FlowRule
+from nicbench.core.headers import FlowRule
 
 # Rows of ``name: value`` as ethtool and lspci print them.
 

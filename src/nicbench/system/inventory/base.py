@@ -25,9 +25,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeAlias
 
-from nicbench.core.controller import Controller
 from nicbench.core.described import DescribedPlugin, Facts
 from nicbench.core.errors import NicbenchError, UnknownFactError
+from nicbench.core.machine import Controller
 from nicbench.hosts.asking import output_of, values_of
 from nicbench.hosts.base import Host
 

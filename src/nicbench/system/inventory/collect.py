@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from nicbench.core.controller import Controller
 from nicbench.core.errors import UnknownFactError
+from nicbench.core.machine import Controller
 from nicbench.core.registry import find
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import httpx
 
-from nicbench.core.controller import Controller
+from nicbench.core.machine import Controller
 from nicbench.system.redfish.answers import RedfishError
 
 # The password in what a management controller answers: a controller that sends it back gets it into no file of ours.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nicbench.core.controller import Controller
+from nicbench.core.machine import Controller
 from nicbench.system.redfish.answers import (
     RedfishError,
     json_object,

@@ -34,10 +34,10 @@ from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
-from nicbench.core.dut_work import DutWork
-from nicbench.core.endpoint import Mount
+from nicbench.core.machine import DutWork
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import ChangeKind
+from nicbench.core.round import Mount
 from nicbench.core.traffic import Name
 from nicbench.testbed.labs.base import EndpointTestbed, Queues, Testbed
 from nicbench.tuning.changes import Changes

@@ -15,15 +15,16 @@ from typing import Annotated, Any, Final, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.endpoint import MOUNTS, Mount, ShareChoice
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.quantity import Bytes
 from nicbench.core.registry import find
+from nicbench.core.round import MOUNTS, Mount, ShareChoice
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import EndpointDut, EndpointDutOptions
 from nicbench.testbed.labs.base import EndpointTestbed
-from nicbench.testbed.share_mounts import (
+from nicbench.testbed.share_servers import (
     SHARE,
+    Servers,
     file_system_of,
     find_programs,
     folders_in_memory,
@@ -35,7 +36,6 @@ from nicbench.testbed.share_mounts import (
     require_file_system,
     require_use,
 )
-from nicbench.testbed.share_servers import Servers
 from nicbench.testbed.shares.base import Command, Share, ShareKind
 from nicbench.tuning.changes import Changes
 

@@ -15,8 +15,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import tester_macs, transparent_addressing
-from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
-from nicbench.testbed.duts._ports import dut_devices, require_host
+from nicbench.testbed.duts._kernel import PassageDut, Passed, dut_devices, link_packets, require_host
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes

@@ -35,7 +35,7 @@ from nicbench.core.quantity import BitsPerSecond, Ratio, Seconds
 from nicbench.core.units import format_bits_per_s, format_duration_s, format_ratio, line_rate_frames_per_s
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import MOST_PORTS, transparent_addressing
-from nicbench.testbed.duts._ports import dut_devices, require_host
+from nicbench.testbed.duts._kernel import dut_devices, require_host
 from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.labs.base import Testbed

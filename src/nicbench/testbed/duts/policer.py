@@ -25,9 +25,9 @@ from nicbench.core.pattern import Pattern, Way, ways_of
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import MOST_PORTS, transparent_addressing
-from nicbench.testbed.duts._ports import DutDevices, dut_devices, require_host
-from nicbench.testbed.duts._xdp_ports import open_receive_queues
+from nicbench.testbed.duts._kernel import DutDevices, dut_devices, require_host
 from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
+from nicbench.testbed.duts.xdp import open_receive_queues
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.changes import Changes

@@ -15,8 +15,8 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit, Words
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError
+from nicbench.core.machine import DutWork
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
 from nicbench.core.units import format_rate

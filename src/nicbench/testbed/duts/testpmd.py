@@ -17,13 +17,13 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.machine import DutWork
 from nicbench.core.pattern import Pattern
 from nicbench.engine.binaries import deploy_binary
 from nicbench.engine.client import EngineClient
 from nicbench.hosts.base import Host
-from nicbench.testbed.duts import _testpmd_output as output
+from nicbench.testbed.duts import _dpdk as output
 from nicbench.testbed.duts._dpdk import (
     MOST_PORTS,
     DutCores,

@@ -17,15 +17,23 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.machine import DutWork
 from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import MOST_PORTS, tester_macs
 from nicbench.testbed.duts._dpdk import DutCores, dut_cores
-from nicbench.testbed.duts._forwarding import ForwardingDut, ForwardingPort, forwarding_ports, neighbour_of
-from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
-from nicbench.testbed.duts._ports import dut_devices, require_host
+from nicbench.testbed.duts._kernel import (
+    ForwardingDut,
+    ForwardingPort,
+    PassageDut,
+    Passed,
+    dut_devices,
+    forwarding_ports,
+    link_packets,
+    neighbour_of,
+    require_host,
+)
 from nicbench.testbed.duts._process import DutProcess, require_program
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes

@@ -13,9 +13,16 @@ from typing import Any, Final
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.links import parse_links
-from nicbench.testbed.interfaces.base import Making, place_of
+from nicbench.testbed.interfaces.base import (
+    LACP,
+    BondOptions,
+    BondSettings,
+    Making,
+    create_command,
+    join_commands,
+    place_of,
+)
 from nicbench.testbed.interfaces.host_interfaces import check_free, interfaces_of
-from nicbench.testbed.interfaces.options import LACP, BondOptions, BondSettings, create_command, join_commands
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.network import DeleteLink, ReleasePort
 

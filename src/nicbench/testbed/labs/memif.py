@@ -21,8 +21,8 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import BitsPerSecond
 from nicbench.hosts.base import Host
 from nicbench.testbed.cores import make_core_map
-from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac
 from nicbench.testbed.labs.base import DutPort, FrameLab, Objection, Testbed, TesterPort, machine_words
+from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6, mac
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.files import RemovePath
 

@@ -15,9 +15,8 @@ from nicbench.core.base import Frozen
 from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Ratio, Seconds
 from nicbench.hosts.base import Host
 from nicbench.testbed.cores import CoreMap
-from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac
-from nicbench.testbed.labs.base import DutPort, FrameLab, Testbed, TesterPort
-from nicbench.testbed.simulated_power import SimulatedPower
+from nicbench.testbed.labs.base import DutPort, FrameLab, SimulatedPower, Testbed, TesterPort
+from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6, mac
 from nicbench.tuning.changes import Changes
 
 _STATEMENTS = ("Everything here is simulated: no frame was sent, and no machine or card was measured.",)

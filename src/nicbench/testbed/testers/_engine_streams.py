@@ -6,16 +6,132 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import Size, size_label
-from nicbench.core.headers.fields import Fields, Sweep
-from nicbench.core.headers.tunnels import Tunnel
+from nicbench.core.headers import (
+    MAC_CONTROL,
+    PAUSE_OPCODE,
+    PFC_OPCODE,
+    CarriesEthernet,
+    Codepoint,
+    Fields,
+    FieldValue,
+    GeneveTunnel,
+    GreTunnel,
+    GtpTunnel,
+    MplsTunnel,
+    OverIp,
+    OverUdp,
+    Pausing,
+    PppoeTunnel,
+    Srv6Tunnel,
+    Sweep,
+    Tunnel,
+    VxlanTunnel,
+    pause_frame,
+)
 from nicbench.core.traffic import Frames, MacTable, Replay, StreamLoad, StreamSpec, Traffic
-from nicbench.core.trial import Phase, TrialRequest
+from nicbench.core.trial import Phase, Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_tunnels import CARRIED_ADDRESSES, stacks, tunnel_layers, value_of
+
+# The headers of tunnels as layers of the protocol, and which header has the addresses of the way. Pure.
+
+
+CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation
+# RFC 7348 section 5, RFC 8926 section 3.3: the outer source port is a dynamic port that differs between inner flows.
+# It is drawn, so that the fields inside take their values in turn over the flows.
+_ENTROPY: Final = Sweep(first=49_152, count=16_384, seed=1)
+_ANY_PORT: Final = Sweep(first=0, count=65_536)
+
+
+def value_of(value: FieldValue) -> int | dict[str, Any]:
+    """A field's value as in the protocol."""
+    return value.model_dump() if isinstance(value, Sweep) else value
+
+
+def stacks(frames: Frames, way: Addressing) -> tuple[Sequence[Tunnel], Sequence[Tunnel] | None]:
+    """The tunnels of the frames sent, and of those that come back where they differ.
+
+    A tunnel lies on the side of the port with the lower number: what is sent there is what comes back the other way.
+    """
+    if frames.arrives is None or frames.arrives == frames.tunnels:
+        return frames.tunnels, None
+    there = (frames.tunnels, frames.arrives)
+    sent, received = there if way.transmit <= way.receive else there[::-1]
+    return sent, None if way.is_direct else received
+
+
+def tunnel_layers(
+    tunnels: Sequence[Tunnel], way: Addressing, addresses: tuple[Any, Any], *, sent: bool
+) -> tuple[list[dict[str, Any]], int, tuple[Any, Any]]:
+    """The layers of these tunnels, and the IP version and the addresses of the header that they carry.
+
+    The first IP header that has no addresses of its own has those of the way; those behind it have ones of
+    documentation.
+    """
+    layers: list[dict[str, Any]] = []
+    version, left = way.ip, addresses
+    back = way.transmit > way.receive
+    for tunnel in tunnels:
+        if isinstance(tunnel, OverIp):
+            own_version, ends = version, left
+            if tunnel.source is not None and tunnel.destination is not None:
+                own_version, given = tunnel.ip_version(4), (tunnel.source, tunnel.destination)
+                ends = given[::-1] if back else given
+            else:
+                version, left = 4, CARRIED_ADDRESSES
+            layers.append(_ip_layer(own_version, ends, tunnel.hop_limit, tunnel.traffic_class))
+        layers += _own_layers(tunnel, sent=sent)
+        if isinstance(tunnel, CarriesEthernet) and tunnel.has_ethernet:
+            macs = (tunnel.source_mac, tunnel.destination_mac)
+            source, destination = macs[::-1] if back else macs
+            layers.append({"layer": "ethernet", "source": source, "destination": destination})
+    return layers, version, left
+
+
+def _ip_layer(version: int, ends: tuple[Any, Any], hop_limit: FieldValue, traffic_class: FieldValue) -> dict[str, Any]:
+    return {
+        "layer": f"ipv{version}",
+        "source": ends[0],
+        "destination": ends[1],
+        "hop_limit": value_of(hop_limit),
+        "traffic_class": value_of(traffic_class),
+    }
+
+
+def _own_layers(tunnel: Tunnel, *, sent: bool) -> list[dict[str, Any]]:
+    """The layers of one tunnel, without its IP header and the Ethernet header that it carries."""
+    if isinstance(tunnel, OverUdp):
+        entropy = _ENTROPY if sent else _ANY_PORT
+        source = tunnel.source_port if tunnel.source_port is not None else entropy
+        udp = {"layer": "udp", "source": value_of(source), "destination": tunnel.port}
+        return [udp, _behind_udp(tunnel)]
+    if isinstance(tunnel, GreTunnel):
+        return [{"layer": "gre", **({} if tunnel.key is None else {"key": value_of(tunnel.key)})}]
+    if isinstance(tunnel, Srv6Tunnel):
+        current = tunnel.segments[len(tunnel.segments) - 1 - tunnel.left]
+        header = _ip_layer(6, (tunnel.source, current), tunnel.hop_limit, tunnel.traffic_class)
+        return [header, {"layer": "segment_routing", "segments": list(tunnel.segments), "segments_left": tunnel.left}]
+    if isinstance(tunnel, MplsTunnel):
+        fields = {"label": tunnel.label, "traffic_class": tunnel.traffic_class, "hop_limit": tunnel.hop_limit}
+        return [{"layer": "mpls", **{name: value_of(value) for name, value in fields.items()}}]
+    if isinstance(tunnel, PppoeTunnel):
+        return [{"layer": "pppoe", "session": value_of(tunnel.session)}]
+    return []
+
+
+def _behind_udp(tunnel: OverUdp) -> dict[str, Any]:
+    if isinstance(tunnel, GtpTunnel):
+        qos_flow = {} if tunnel.qos_flow is None else {"qos_flow": value_of(tunnel.qos_flow)}
+        return {"layer": "gtp", "teid": value_of(tunnel.teid), **qos_flow}
+    if isinstance(tunnel, GeneveTunnel):
+        return {"layer": "geneve", "vni": value_of(tunnel.vni)}
+    if isinstance(tunnel, VxlanTunnel):
+        return {"layer": "vxlan", "vni": value_of(tunnel.vni)}
+    raise TypeError(f"{type(tunnel).__name__} has no layer behind UDP")
+
 
 ETHERTYPE_8021AD: Final = 0x88A8
 ETHERTYPE_8021Q: Final = 0x8100
@@ -301,3 +417,115 @@ def _given_fields(fields: Fields, names: dict[str, str]) -> dict[str, Any]:
     """The protocol's fields whose field in the bench file (by ``names``) is given."""
     values = {name: getattr(fields, field) for name, field in names.items()}
     return {name: value_of(value) for name, value in values.items() if value is not None}
+
+
+# The streams of pause frames that a trial sends, and of those that it listens for. Pure.
+#
+# They have no signature, and are counted by filters at the port that sends the load: first our own, which no bridge
+# may forward (IEEE 802.1Q 8.6.3), then the DUT's.
+
+
+SENT, HEARD, ENDED = "pauses", "hears pause", "hears end"
+_BESIDE: Final = (SENT, HEARD, ENDED)
+_SOURCE_AT, _TYPE_AT, _VECTOR_AT, _PAUSE_TIME_AT, _TIMES_AT = 6, 12, 16, 16, 18
+_SMALLEST_FRAME: Final = 64
+# So low that no frame is due in any trial.
+_NEVER: Final = 1e-6
+
+
+def is_beside(name: str) -> bool:
+    """Returns whether a stream is of pause frames, and no load."""
+    return name.rpartition(": ")[2].rstrip("0123456789 ") in _BESIDE
+
+
+def pause_requests(way: Addressing, pausing: Pausing) -> list[dict[str, Any]]:
+    """Returns the streams that the receiving port of a way sends, and those that its sending port listens for."""
+    back = f"{way.receive}->{way.transmit}: "
+    own_mac = way.destination_mac.replace(":", "")
+    ours = [{"at": _SOURCE_AT, "hex": own_mac + f"{MAC_CONTROL:04x}"}]
+    trains = [
+        {
+            "name": f"{back}{SENT} {number}",
+            "rate_frames_per_s": train.frames_per_s,
+            "begins_s": train.begins_s,
+            "frames": train.frames,
+            **_raw(way, pause_frame(way.destination_mac, train.priority, train.quanta), ours),
+        }
+        for number, train in enumerate(pausing.trains, start=1)
+    ]
+    anything = pause_frame(way.destination_mac, pausing.priority, 0)
+    listening = [
+        {"name": back + name, "rate_frames_per_s": _NEVER, **_raw(way, anything, filters)}
+        for name, filters in ((ENDED, _filters(pausing.priority, ended=True)), (HEARD, _filters(pausing.priority)))
+    ]
+    return [*trains, *listening]
+
+
+def delayed(streams: Sequence[dict[str, Any]], begins_s: float) -> list[dict[str, Any]]:
+    """Returns the load, which begins later."""
+    return [{**one, "begins_s": begins_s} for one in streams]
+
+
+def _raw(way: Addressing, frame: bytes, filters: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "transmit_port": way.receive,
+        "receive_port": way.transmit,
+        "flows": 1,
+        "frame_bytes": _SMALLEST_FRAME,
+        "layers": [{"layer": "raw", "hex": frame.hex()}],
+        "unsigned": True,
+        "filter": list(filters),
+    }
+
+
+def _filters(priority: int | None, *, ended: bool = False) -> list[dict[str, Any]]:
+    """Returns what a frame must hold that pauses; with ``ended`` one of no quanta."""
+    opcode = PAUSE_OPCODE if priority is None else PFC_OPCODE
+    kind = [{"at": _TYPE_AT, "hex": f"{MAC_CONTROL:04x}{opcode:04x}"}]
+    if priority is None:
+        return [*kind, *([{"at": _PAUSE_TIME_AT, "hex": "0000"}] if ended else [])]
+    bit = f"{1 << priority:04x}"
+    vector = [{"at": _VECTOR_AT, "hex": bit, "mask": bit}]
+    return [*kind, *vector, *([{"at": _TIMES_AT + 2 * priority, "hex": "0000"}] if ended else [])]
+
+
+def with_codepoint(traffic: Traffic, codepoint: Codepoint | None) -> Traffic:
+    """Returns the traffic with this codepoint in every frame, and the DSCP that it has; unchanged without one.
+
+    UsageError where frames have no traffic class of their own that could be given.
+    """
+    if codepoint is None:
+        return traffic
+    streams = tuple(
+        _marked(stream, codepoint) if "fields" in stream.model_fields_set else stream for stream in traffic.streams
+    )
+    return _marked(traffic, codepoint).replace(streams=streams)
+
+
+def with_sent_classes(reading: Reading, streams: Sequence[dict[str, Any]]) -> Reading:
+    """Returns the reading with the traffic class that each stream was sent with."""
+    sent = {one["name"]: layer.get("traffic_class", 0) for one in streams for layer in one.get("layers", ())
+            if layer["layer"] in ("ipv4", "ipv6")}  # fmt: skip
+    read = tuple(
+        one
+        if one.traffic_classes is None
+        else one.replace(traffic_classes=one.traffic_classes.replace(sent=sent.get(one.name)))
+        for one in reading.streams
+    )
+    return reading.replace(streams=read)
+
+
+_F = TypeVar("_F", bound=Frames)
+
+
+def _marked(frames: _F, codepoint: Codepoint) -> _F:
+    now = frames.fields.traffic_class or 0
+    is_whole = frames.raw_frame is not None or frames.pcap is not None
+    if not isinstance(now, int) or is_whole or frames.vxlan is not None or frames.tunnels:
+        raise UsageError(
+            "the test sets the ECN bits of every frame, and the traffic gives whole frames, tunnels or varying classes",
+            place="traffic",
+            next_step="give `traffic_class` one value for each stream, and leave `raw_frame`, `pcap` and tunnels out",
+        )
+    fields = frames.fields.replace(traffic_class=now & ~int(Codepoint.CE) | codepoint)
+    return frames.replace(fields=fields)

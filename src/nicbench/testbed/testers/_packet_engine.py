@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from nicbench.core.errors import EngineError
 from nicbench.core.frame_size import Size
-from nicbench.core.pattern import Way, frames_of_ways, share_of_load
+from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
 from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
@@ -20,30 +21,158 @@ from nicbench.engine.pair import EnginePair
 from nicbench.engine.reading import parse_reading, set_aside
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_facts import PacketsOptions, facts_of
 from nicbench.testbed.testers._engine_groups import (
     beside_streams,
     broadcast_streams,
     group_requests,
+    last_s,
     with_broadcasts,
 )
-from nicbench.testbed.testers._engine_pause import delayed, is_beside, pause_requests, with_codepoint, with_sent_classes
 from nicbench.testbed.testers._engine_streams import (
+    delayed,
+    is_beside,
     learning_requests,
+    pause_requests,
     phase_requests,
     requests_of_its_own,
     stream_requests,
+    with_codepoint,
     with_own_loads,
-)
-from nicbench.testbed.testers._engine_transmissions import (
-    BURST_ROOM,
-    LEARNING_S,
-    between_two_ports,
-    forward_ways,
-    transmission_s,
-    with_phases,
+    with_sent_classes,
 )
 from nicbench.testbed.testers.base import During, Tester, TesterFacts
+
+# What our engine is configured with for a run, and what the plan says of it.
+
+
+# What is said of DPDK alone: of the engine, of a port, and of the options.
+_DPDK_ENGINE = frozenset({"dpdk", "drivers"})
+_DPDK_PORT = frozenset({"transmit_descriptors", "receive_descriptors", "send_buffer_bytes", "lossless"})
+_DPDK_OPTIONS = frozenset({"eal_arguments", "timestamps"})
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Files that trials write beside their readings, into ``folder`` on the engine's host."""
+
+    folder: Path
+    capture: dict[str, int] | None = None
+    per_flow: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PacketsOptions:
+    """The parameters of the protocol's ``configure`` and ``start`` that are the same for a whole run."""
+
+    run_key: int
+    ports: tuple[dict[str, Any], ...]
+    worker_cpu: int | None
+    watch_cpus: tuple[int, ...]
+    virtual_clock: bool
+    huge_pages: bool
+    memory_mib: int
+    burst: int
+    catch_up_s: float
+    latency_from: str
+    timestamps: str
+    traffic: Traffic
+    reordering_n: int = 3
+    eal: tuple[str, ...] = ()
+    recording: Recording | None = None
+    workers: tuple[dict[str, Any], ...] = ()
+    """The workers as in the protocol's `configure`; without any a single one on ``worker_cpu`` does everything."""
+    generates: bool = False
+    """Whether flows begin and end on their own; what ports receive may then be captured at any time."""
+    fault: dict[str, float] | None = None
+    """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
+
+
+def facts_of(
+    options: PacketsOptions, binary: str, hello: Mapping[str, Any], configured: Mapping[str, Any]
+) -> TesterFacts:
+    """What the engine's replies to ``hello`` and ``configure`` say, for the report and for the bounds of trials.
+
+    Of ports in the kernel nothing is said that is DPDK's, which is not started.
+    """
+    ports = [_without_clock(_without_early_link(port)) for port in configured["ports"]]
+    speeds = [port["link_bits_per_s"] for port in ports if port.get("link_bits_per_s")]
+    engine = {key: value for key, value in hello.items() if key not in ("id", "ok")}
+    told = {
+        "engine": engine,
+        "ports": list(ports),
+        "clock": configured.get("clock"),
+        "eal_arguments": configured.get("eal_arguments"),
+        "command": [binary],
+        "workers": list(options.workers),
+        "burst": options.burst,
+        "catch_up_s": options.catch_up_s,
+        "latency_from": options.latency_from,
+        "timestamps": options.timestamps,
+    }
+    if all(port["kind"] == "xdp" for port in options.ports):
+        told["engine"] = {key: value for key, value in engine.items() if key not in _DPDK_ENGINE}
+        told["ports"] = [{key: port[key] for key in port if key not in _DPDK_PORT} for port in ports]
+        told = {key: value for key, value in told.items() if key not in _DPDK_OPTIONS}
+    return TesterFacts(
+        description=told,
+        minimum_frame_bytes=max(port["min_frame_bytes"] for port in ports),
+        maximum_frame_bytes=min(port["max_frame_bytes"] for port in ports),
+        link_bits_per_s=min(speeds) if speeds else None,
+        tag_bytes=min(port.get("tag_bytes", 0) for port in ports),
+    )
+
+
+def _without_early_link(port: dict[str, Any]) -> dict[str, Any]:
+    """The port with an unknown link state where it is a memif that is down: it connects a moment after the reply."""
+    return {**port, "link_up": None} if port.get("driver") == "net_memif" and not port.get("link_up") else port
+
+
+def _without_clock(port: dict[str, Any]) -> dict[str, Any]:
+    """The port without the key ``timestamps`` where its value is None, as with stamps of the time-stamp counter."""
+    return {name: value for name, value in port.items() if name != "timestamps" or value is not None}
+
+
+# What a trial's request means for the engine's transmission, and what is added to what the engine says of it. Pure.
+
+
+LEARNING_S: Final = 0.01
+BURST_ROOM: Final = 1.25
+"""The time that a burst may take, as a multiple of what its rate needs."""
+
+
+def forward_ways(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
+    """The forward ways of the traffic: those whose reverse does not come before them."""
+    forward = set(forward_of([(way.transmit, way.receive) for way in addressing]))
+    return tuple(way for way in addressing if (way.transmit, way.receive) in forward)
+
+
+def between_two_ports(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
+    """The first way and its reverse: the tester's own latency is measured over one cable."""
+    ends = {addressing[0].transmit, addressing[0].receive}
+    return tuple(replace(way, is_direct=True) for way in addressing if {way.transmit, way.receive} == ends)
+
+
+def transmission_s(request: TrialRequest) -> float:
+    """The longest time that the engine may send; bursts and phases end with their last frame and are not cut off."""
+    if request.groups is not None:
+        return last_s(request.groups, request) + LEARNING_S
+    if request.pausing is not None:
+        ends_s = max((train.ends_s for train in request.pausing.trains), default=0.0)
+        return max(ends_s, request.pausing.load_begins_s + request.duration_s) + LEARNING_S
+    if request.phases:
+        return request.duration_s + LEARNING_S
+    if request.frames is None or not request.load_frames_per_s:
+        return request.duration_s
+    return max(request.duration_s, BURST_ROOM * request.frames / request.load_frames_per_s + LEARNING_S)
+
+
+def with_phases(reading: Reading, phases: Sequence[int]) -> Reading:
+    """The reading with the number of its phase in each stream; unchanged without phases."""
+    if not phases:
+        return reading
+    pairs = zip(reading.streams, phases, strict=True)
+    return reading.replace(streams=tuple(stream.replace(phase=phase) for stream, phase in pairs))
+
 
 # RFC 2544 section 23: "learning frames" teach bridges and caches both ends before the transmission.
 LEARNING_FRAMES = 8

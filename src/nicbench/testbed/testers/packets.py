@@ -15,9 +15,8 @@ from nicbench.core.traffic import Ability, KernelDriver, Name
 from nicbench.engine.binaries import find_binary
 from nicbench.engine.reading import RAW
 from nicbench.testbed.labs.base import Testbed, TesterPort
-from nicbench.testbed.testers._engine_facts import PacketsOptions, Recording
 from nicbench.testbed.testers._engine_pair import PairTester
-from nicbench.testbed.testers._packet_engine import PacketsTester
+from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTester, Recording
 from nicbench.testbed.testers.base import Setting, TesterKind
 
 ALWAYS: Final[KernelDriver] = "net_af_xdp"

@@ -18,10 +18,19 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.vm import CHANNEL, KNOWN_BY, LOG, VmHost, last_words
 from nicbench.hosts.options import VmOptions
 from nicbench.system.inventory.base import parse_meminfo
-from nicbench.testbed.vm.command import Guest, Wire, macs_of, qemu_arguments, wires_of
-from nicbench.testbed.vm.emulator import Emulator, accelerator_for, find_emulator
-from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, base_archive, find_kernel, own_archive, own_kernel, unpack
-from nicbench.testbed.vm.placing import give_cards, place, raise_pages
+from nicbench.testbed.vm.command import Guest, Wire, give_cards, macs_of, place, qemu_arguments, raise_pages, wires_of
+from nicbench.testbed.vm.programs import (
+    FETCH_COMMAND,
+    Emulator,
+    Kernel,
+    accelerator_for,
+    base_archive,
+    find_emulator,
+    find_kernel,
+    own_archive,
+    own_kernel,
+    unpack,
+)
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.files import RemovePath
 from nicbench.tuning.undo.processes import EndServer, start_command
@@ -30,7 +39,7 @@ READY_S: Final = 180.0
 _AGENT: Final = "nicbench-agent"
 _SPARE_BYTES: Final = 256 * 2**20
 _CLOCK_S: Final = 0.02
-"""A guest's clock is set to within this; a run warns of offsets five times as large (core/clocks/clock.py)."""
+"""A guest's clock is set to within this; a run warns of offsets five times as large (core/clocks.py)."""
 _CLOCK_SETTINGS: Final = 4
 _DRIVERS: Final = {"virtio-net-pci": "virtio_net"}
 """Kernel drivers of QEMU's cards, where their names differ."""

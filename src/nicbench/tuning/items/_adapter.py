@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar, Literal, TypeVar
 
 from nicbench.core.errors import HostError, UnknownFactError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.hosts.asking import output_of
 from nicbench.system.adapters.ethtool import parse_driver, parse_limits
 from nicbench.system.inventory.base import NOT_UNDERSTOOD

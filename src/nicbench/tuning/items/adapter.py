@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, StringConstraints
 
 from nicbench.core.errors import UnknownFactError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.hosts.asking import output_of, values_of
 from nicbench.system.adapters.ethtool import parse_private_flags
 from nicbench.system.adapters.links import parse_rdma_links

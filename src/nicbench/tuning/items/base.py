@@ -42,7 +42,7 @@ from pydantic import Field, StringConstraints
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UnknownFactError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.hosts.asking import values_of
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.setting import CannotSetError, Place, Setting, plain_value, same_value

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
+from nicbench.core.plan import Values
 from nicbench.core.quantity import Bytes
-from nicbench.core.tuning import Values
 from nicbench.hosts.base import Host
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import Item, Phase

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NicbenchError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.tuning.changes import Changes

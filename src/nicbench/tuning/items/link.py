@@ -10,8 +10,8 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
+from nicbench.core.plan import Values
 from nicbench.core.quantity import BitsPerSecond, Seconds
-from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool import parse_energy, parse_fec, parse_link_settings, parse_pause
 from nicbench.system.adapters.links import PRIORITIES, parse_links, parse_pfc, parse_trust
 from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_link_setter, run_setter, wait_for_link

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.plan import Values
 from nicbench.core.quantity import Bytes
-from nicbench.core.tuning import Values
 from nicbench.tuning.items.base import FilesItem, Item, Phase, SwitchItem
 from nicbench.tuning.setting import CannotSetError, Place
 

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import FilesItem, Item, Phase, SwitchItem, SwitchOptions
 from nicbench.tuning.setting import CannotSetError, Place

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool import parse_coalescing, parse_features
 from nicbench.system.adapters.links import parse_links, parse_qdiscs
 from nicbench.tuning.items._adapter import Amount, LimitsItem, answer_of, device_of, run_setter

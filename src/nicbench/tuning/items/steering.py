@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.errors import HostError, UnknownFactError
-from nicbench.core.headers.flow_rules import FlowRule
-from nicbench.core.tuning import Values
+from nicbench.core.headers import FlowRule
+from nicbench.core.machine import parse_cpu_list
+from nicbench.core.plan import Values
 from nicbench.hosts.asking import text_of, values_of
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.hosts.owner import start_ticks_of_stat

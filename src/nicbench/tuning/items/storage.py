@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.tuning import Values
+from nicbench.core.plan import Values
 from nicbench.tuning.items.base import Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place
 

@@ -22,8 +22,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 
 from nicbench.core.base import Frozen, why_of
+from nicbench.core.plan import Values
 from nicbench.core.registry import find_one
-from nicbench.core.tuning import Values
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from nicbench.core.base import why_of
 from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.plan import Values
 from nicbench.core.registry import find
-from nicbench.core.tuning import Values
 from nicbench.hosts.base import Host
 from nicbench.tuning.setting import CannotSetError, Place, Setting, same_value, values_in_words
 from nicbench.tuning.undo import processes

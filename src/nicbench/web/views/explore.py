@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from nicbench.compare.history.against import Axis, axis_of, divided_by
 from nicbench.compare.history.selection import (
     CONFIGURATION,
     PARAMETER,
@@ -19,30 +18,34 @@ from nicbench.compare.history.selection import (
     SETTING,
     TIME,
     VALUE,
+    Axis,
     Entry,
     Series,
+    axis_of,
     check_key,
     divide,
+    divided_by,
     label_of,
     parameters_of,
 )
-from nicbench.web.answers import json_answer
-from nicbench.web.downloads import csv_download, json_download
-from nicbench.web.history import Asked, Selected, asked_of, uncollected
-from nicbench.web.history_answers import (
+from nicbench.web.answers import csv_download, json_answer, json_download
+from nicbench.web.history import (
     COLUMNS,
     DEFAULT_KEYS,
     MOST_POINTS,
     MOST_SERIES,
+    Asked,
+    Selected,
     about,
+    asked_of,
     not_ready,
     points,
     rows,
     still_reading,
     thin,
+    uncollected,
 )
-from nicbench.web.site import Link
-from nicbench.web.views.base import View
+from nicbench.web.site import Link, View
 
 _FIRST: Final = PARAMETER + "frame_bytes"
 _COLUMNS: Final = ("x", "x_upper", *COLUMNS)
@@ -133,7 +136,7 @@ class ExploreView(View):
 
     @staticmethod
     def _points_of(chart: _Chart, series: Series, most: int) -> dict[str, Any]:
-        """Returns at most so many points of a series, and how many of its figures have no place on the axis."""
+        """Returns at most this many points of a series, and how many of its figures have no place on the axis."""
         placed = [entry for entry in series.entries if chart.place_of(entry) is not None]
         shown = thin(placed, most)
         return {

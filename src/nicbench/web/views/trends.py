@@ -10,19 +10,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from nicbench.compare.history.explaining import Explanation, explain
 from nicbench.compare.history.selection import Series
-from nicbench.compare.history.trends import TOLERANCE_RATIO, Change, find_trend
-from nicbench.compare.importance import shorten_apart
+from nicbench.compare.history.trends import TOLERANCE_RATIO, Change, Explanation, explain, find_trend
+from nicbench.compare.run_differences import shorten_apart
 from nicbench.core.errors import UsageError
-from nicbench.web.answers import json_answer
-from nicbench.web.downloads import csv_download, json_download
-from nicbench.web.history import asked_of, uncollected
-from nicbench.web.history_answers import (
+from nicbench.web.answers import csv_download, json_answer, json_download
+from nicbench.web.history import (
     COLUMNS,
     MOST_POINTS,
     MOST_SERIES,
     about,
+    asked_of,
     keys_of,
     not_ready,
     points,
@@ -30,9 +28,9 @@ from nicbench.web.history_answers import (
     series_of,
     still_reading,
     thin,
+    uncollected,
 )
-from nicbench.web.site import Link
-from nicbench.web.views.base import View
+from nicbench.web.site import Link, View
 
 _MOST_EXPLAINED: Final = 12
 """Changes for which the runs are opened: the newest of each series."""
@@ -170,7 +168,7 @@ class TrendsView(View):
 
 
 def _tolerance_of(query: Sequence[tuple[str, str]]) -> float:
-    """Reads the tolerance of an address, in percent. UsageError where it is none from 0 to 100."""
+    """Reads the tolerance of an address, in percent. UsageError unless it lies between 0 and 100."""
     text = next((value for name, value in query if name == "tolerance" and value.strip()), None)
     if text is None:
         return TOLERANCE_RATIO

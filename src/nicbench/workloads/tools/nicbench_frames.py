@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from nicbench.core.frames import FrameFigures, FrameInterval, FramesSpec, FrameTimes
-from nicbench.core.round import Figures, Job, JobSpec
+from nicbench.core.round import Figures, FrameFigures, FrameInterval, FramesSpec, FrameTimes, Job, JobSpec
 from nicbench.workloads.base import (
     MEBIBYTE,
     Command,

@@ -1,1 +1,0 @@
-"""Clocks of machines and adapters: what they are, and how one is mapped onto another."""

@@ -1,0 +1,207 @@
+"""JSON documents of testers: iperf3 and Cisco TRex."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
+from nicbench.core.round import Direction, Flow, Job, JobSpec
+from nicbench.importing.cells import MOST_ROWS, Cell, Sheet
+from nicbench.importing.columns import ImportOptions
+from nicbench.importing.formats.base import Format, place_of
+from nicbench.workloads.base import Output, WorkloadError
+from nicbench.workloads.tool_output import Reading, find_implausible, json_object
+from nicbench.workloads.tools.iperf3 import Iperf3
+
+_IPERF3_HEADS: Final = (
+    "tool",
+    "mode",
+    "direction",
+    "port",
+    "throughput [b/s]",
+    "retransmissions",
+    "datagrams lost [%]",
+)
+_WORDS: Final = {"forward": "to the server", "reverse": "from the server"}
+_LEFT_OUT: Final = ("intervals", "cpu_utilization_percent", "jitter_ms")
+_LONGEST_NAME: Final = 200
+
+
+class Iperf3Json(Format):
+    """Reads one test from each file; several files make one run."""
+
+    kind: ClassVar[str] = "iperf3"
+    about: ClassVar[str] = "JSON of an iperf3 client (-J), one test for each file"
+
+    @classmethod
+    def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
+        try:
+            whole = Reading(json_object(text, "iperf3"), "iperf3")
+            complaint = Iperf3().complaint(Output(text))
+            if complaint is not None:
+                raise WorkloadError(f"iperf3 failed: {complaint}")
+            job = _job(whole)
+            figures = Iperf3().parse(job, Output(text), None)
+            wrong = find_implausible(job, figures)
+        except WorkloadError as error:
+            hint = "is it the output of one `iperf3 -c .. -J`, whole?"
+            raise WrongFileError(path, [Problem(place_of(error, text), error.message, hint)]) from error
+        if wrong:
+            hint = "correct the file, or leave it out"
+            raise WrongFileError(path, [Problem(_place(text, "end"), f"cannot be: {each}", hint) for each in wrong])
+        start = whole.part("start")
+        rows = []
+        for number, flow in enumerate(figures.flows):
+            place = _place(text, f"sum_received{'_bidir_reverse' if number else ''}")
+            rows.append(tuple(Cell(text_of_cell, place) for text_of_cell in _row(start, job, flow)))
+        first = Position(1, 1)
+        return Sheet(tuple(Cell(head, first) for head in _IPERF3_HEADS), tuple(rows), _LEFT_OUT)
+
+    @classmethod
+    def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
+        if method != "stream":
+            raise UsageError(
+                f"iperf3 measures streams, not what `{method}` does", place="--from", next_step="write --method stream"
+            )
+        return sheet
+
+
+def _job(whole: Reading) -> Job:
+    """Reconstructs the job of iperf3 from its own report."""
+    start = whole.part("start")
+    if start.has("accepted_connection"):
+        raise WorkloadError("this was written by iperf3's server, which does not know what the client received")
+    test = start.part("test_start")
+    protocol = (test.text("protocol") or "").lower()
+    if protocol not in ("tcp", "udp"):
+        raise WorkloadError(f"iperf3 sent {protocol or 'an unknown protocol'}, and only TCP and UDP are imported")
+    end = whole.part("end")
+    is_both = any(end.has(name) for name in ("sum_received_bidir_reverse", "sum_bidir_reverse"))
+    direction: Direction = "both" if is_both else "reverse" if test.maybe_number("reverse") else "forward"
+    ask = JobSpec(
+        transport="udp" if protocol == "udp" else "tcp",
+        direction=direction,
+        duration_s=test.maybe_number("duration") or None,
+        total_bytes=test.maybe_count("bytes") or None,
+        write_bytes=test.maybe_count("blksize") or None,
+        streams=test.maybe_count("num_streams") or 1,
+    )
+    options = {"omit_s": test.maybe_count("omit") or 0}
+    return Job(workload="iperf3", client="client", server="server", ask=ask, port=5201, options=options)
+
+
+def _row(start: Reading, job: Job, flow: Flow) -> tuple[str, ...]:
+    """Returns the cells in the order of ``_IPERF3_HEADS``."""
+    ask = job.ask
+    way = _WORDS[flow.direction]
+    words = f"{ask.transport.upper()} {'both ways at once, ' if ask.direction == 'both' else ''}{way}"
+    writes = f", writes of {ask.write_bytes} bytes" if ask.write_bytes else ""
+    many = f", {ask.streams} connections" if ask.streams > 1 else ""
+    lost = _lost_percent(flow)
+    return (
+        _name(start.text("version") or "iperf3").replace("iperf ", "iperf3 "),
+        words + writes + many,
+        flow.direction,
+        _name(_server(start) or "-"),
+        _number(flow.bits_per_s),
+        _number(flow.retransmissions),
+        _number(lost),
+    )
+
+
+def _server(start: Reading) -> str | None:
+    connecting = start.maybe("connecting_to")
+    connected = start.parts("connected")
+    return (connecting and connecting.text("host")) or (connected[0].text("remote_host") if connected else None)
+
+
+def _lost_percent(flow: Flow) -> float | None:
+    if not flow.datagrams or flow.lost_datagrams is None:
+        return None
+    return 100.0 * flow.lost_datagrams / flow.datagrams
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.15g}"
+
+
+def _name(text: str) -> str:
+    """Returns a text of the file on one line and of limited length, for headings."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:_LONGEST_NAME]).split()) or "-"
+
+
+def _place(text: str, name: str) -> Position:
+    """Returns the position of the last occurrence of a key; the beginning without one."""
+    at = max(text.rfind(f'"{name}"'), 0)
+    return Position(text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1)
+
+
+GROUP: Final = "packet group"
+_COUNTS: Final = ("offered frames", "returned frames", "loss [%]")
+_LATENCIES: Final = ("minimum latency [us]", "average latency [us]", "maximum latency [us]")
+_TREX_HEADS: Final = (GROUP, *_COUNTS, *_LATENCIES)
+_OF_METHOD: Final = {"frame-loss": _COUNTS, "latency": _LATENCIES}
+_ALL_PORTS: Final = "all ports"
+
+
+class TrexStatistics(Format):
+    """Reads one trial from each file."""
+
+    kind: ClassVar[str] = "trex"
+    about: ClassVar[str] = "statistics of TRex's stateless client as JSON, one trial for each file"
+
+    @classmethod
+    def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
+        try:
+            rows = _rows(Reading(json_object(text, "TRex"), "TRex"))
+        except WorkloadError as error:
+            hint = "is it what STLClient.get_stats() returned, whole?"
+            raise WrongFileError(path, [Problem(place_of(error, text), error.message, hint)]) from error
+        if len(rows) > MOST_ROWS:
+            raise WrongFileError(path, [Problem(Position(1, 1), f"has more than {MOST_ROWS} packet groups", None)])
+        first = Position(1, 1)
+        heads = tuple(Cell(head, first) for head in _TREX_HEADS)
+        return Sheet(heads, tuple(tuple(Cell(text_of_cell, first) for text_of_cell in row) for row in rows))
+
+    @classmethod
+    def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
+        if method not in _OF_METHOD:
+            known = ", ".join(f"`{name}`" for name in _OF_METHOD)
+            step = f"known are {known}; or write a table and use --from plain"
+            raise UsageError(f"nothing of `{method}` is in TRex's statistics", place="--from", next_step=step)
+        wanted = _OF_METHOD[method]
+        asked = {*options.configurations, *options.columns, *options.where}
+        kept = [
+            number
+            for number, head in enumerate(sheet.heads)
+            if head.text in wanted or head.text not in _TREX_HEADS or (head.text == GROUP and GROUP in asked)
+        ]
+        figures = [number for number, head in enumerate(sheet.heads) if head.text in wanted]
+        rows = [row for row in sheet.rows if any(row[number].text for number in figures)]
+        if not rows:
+            missing = "no latency stream" if method == "latency" else "no sum of all ports"
+            raise WrongFileError(path, [Problem(Position(1, 1), f"there is {missing} in it", None)])
+        chosen = tuple(tuple(row[number] for number in kept) for row in rows)
+        return replace(sheet, heads=tuple(sheet.heads[number] for number in kept), rows=chosen)
+
+
+def _rows(stats: Reading) -> list[tuple[str, ...]]:
+    """Returns rows in the order of ``_TREX_HEADS``: all ports together, then each packet group that has latencies."""
+    total = stats.part("total")
+    sent, received = total.number("opackets"), total.number("ipackets")
+    lost_percent = 100.0 * (sent - received) / sent if sent > 0 else None
+    blank = ("", "", "")
+    rows: list[tuple[str, ...]] = [(_ALL_PORTS, *map(_text, (sent, received, lost_percent)), *blank)]
+    groups = stats.maybe("latency")
+    for group in groups.names() if groups else ():
+        if groups is None or not group.isdecimal():  # "global" has the errors of no group
+            continue
+        latency = groups.part(group).part("latency")
+        latencies = (latency.maybe_number(name) for name in ("total_min", "average", "total_max"))
+        rows.append((group[:20], *blank, *(_text(value) for value in latencies)))
+    return rows
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else f"{value:.15g}"

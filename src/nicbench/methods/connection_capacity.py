@@ -1,0 +1,188 @@
+"""Connection capacity: how many connections the DUT holds at once (as RFC 3511 section 5.2 asks of TCP).
+
+Steps, for each frame size: one frame each of so many flows of each sending port, at a rate at which the DUT can make
+connections of them, before it may forget the first; a binary search for the most flows of which every frame comes back.
+The capacity is the sum of all ports. A trial with loss
+is repeated. Between trials the DUT must forget: in `settle` before and after each, or by itself. A DUT that gives the
+place of an old connection to a new one loses no frame then, and has no capacity that frames from one side could show.
+Verified: every frame by its signature, and that learning frames pass before each trial; no flow is taught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, ClassVar, Final, NamedTuple
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.quantity import FramesPerSecond, Ratio
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.table import Column, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Purpose
+from nicbench.methods._loads import BurstPauses, TrialTimes
+from nicbench.methods._results import PER_PORT, bounded_unless, measure_sizes, result_at, sending_ports
+from nicbench.methods.base import Context, FrameMethod, Values
+
+MOST_CONNECTIONS: Final = 65_536
+_SHORTEST_TRIAL_S: Final = 0.001
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_CAPACITY = Column(
+    value="connection_capacity",
+    head="Connections at once",
+    unit="connections",
+    form="whole",
+    is_main=True,
+    better="higher",
+)
+
+
+class Fill(NamedTuple):
+    """A trial: how many connections each port asked for, and whether every frame came back."""
+
+    connections: int
+    came_back: bool
+
+
+class ConnectionCapacity(FrameMethod):
+    """The most connections that the DUT holds at once."""
+
+    kind: ClassVar[str] = "connection-capacity"
+    question: ClassVar[str] = "How many connections does {subject} hold at once?"
+
+    class Options(Frozen):
+        """Options of the bench file."""
+
+        connections: int = Field(ge=1, le=MOST_CONNECTIONS)
+        """The most that are tried, of each sending port; the traffic needs as many `flows`."""
+        rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] = 10_000.0
+        """New connections a second, of each sending port. All must be made before the DUT forgets the first."""
+        precision: Ratio = 0.01
+        """The search ends where its interval is no wider than this share of its upper bound."""
+        loss_verification: int = Field(default=1, ge=0, le=10)
+        """A trial with loss is made so many times more before it counts."""
+        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        """Frame sizes, and mixes by name."""
+        trial: BurstPauses = BurstPauses()
+        """Pauses of a trial. Two times `settle` lie between two trials: time for the DUT to forget, unless it begins
+        each with an empty table (`dut: {kind: nat, empty_table: true}`).
+        """
+
+    options: Options
+
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.FRAME_COUNT})
+
+    def estimate_s(self) -> float:
+        options = self.options
+        trials, left = 1, 1.0
+        while left > max(options.precision, 1.0 / options.connections):
+            trials, left = trials + 1, left / 2.0
+        sent_s = options.connections / options.rate
+        return self.points() * trials * (1 + options.loss_verification) * self._times(sent_s).estimate_s(1)
+
+    def deviations(self) -> tuple[str, ...]:
+        return ("connections are flows of one side, RFC 3511 section 5.2 asks for TCP connections",)
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
+
+    async def _measure_size(self, context: Context, size: Size) -> Result:
+        options = self.options
+        trials: list[str] = []
+        disturbances: list[str] = []
+        sound: set[int] = set()
+        ports = 1
+
+        async def fill(connections: int) -> Fill:
+            nonlocal ports
+            made: list[Fill] = []
+            request = self._times(connections / options.rate).request(size, options.rate, Purpose.CONNECTIONS)
+            request = request.replace(frames=connections)
+            for _ in range(1 + options.loss_verification):
+                trial, disturbed = await context.measure(size_parameters(size), request)
+                trials.append(trial.id)
+                disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
+                counts = trial.reading.counts
+                ports = sending_ports(trial)
+                made.append(Fill(counts.sent // ports, counts.failed == 0))
+                if not disturbed:
+                    sound.add(made[-1].connections)
+                if made[-1] == Fill(connections, True):
+                    return made[-1]
+            # One that came back whole, but was not sent whole, says nothing of those that lost frames.
+            return min(made, key=lambda one: (one.came_back, -one.connections))
+
+        passed, failed = await most_held(fill, options.connections, options.precision)
+        values: Values = {
+            _CAPACITY.value: bounded_unless(
+                failed not in sound, _bounded(passed * ports, None if failed is None else failed * ports)
+            ),
+            "made_in_ns": 1e9 * passed / options.rate,
+            "connections_tried": options.connections * ports,
+            "trials": len(trials),
+        }
+        verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
+        scope = PER_PORT if ports == 1 else f"sum of {ports} ports"
+        return result_at(self, size, values, verdict, trials=trials, disturbances=disturbances, scope=scope)
+
+    def _times(self, sent_s: float) -> TrialTimes:
+        return TrialTimes(duration=max(_SHORTEST_TRIAL_S, sent_s), **self.options.trial.model_dump())
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Connection capacity",
+            caption=(
+                "The most new flows, one frame of each, of which every frame came back: as many connections are held "
+                "at once, those of all sending ports together. Beside it the fewest of which frames were lost."
+            ),
+            columns=(
+                _SIZE,
+                _CAPACITY,
+                Column(
+                    value=_CAPACITY.value,
+                    head="Interval",
+                    unit="connections",
+                    form="whole",
+                    aspect="interval",
+                    is_minor=True,
+                ),
+                Column(value="made_in_ns", head="Made in", form="milliseconds"),
+                Column(value="connections_tried", head="Most tried", unit="connections", form="whole"),
+                Column(value="trials", head="Trials", form="whole"),
+            ),
+            sentences=("holds {connection_capacity} at once",),
+        )
+
+
+async def most_held(fill: Callable[[int], Awaitable[Fill]], most: int, precision: float) -> tuple[int, int | None]:
+    """The most connections that were held (0: none), and the fewest that were not (None: no frame was ever lost).
+
+    A binary search; the two are at most ``precision`` of the second apart, or one; further, where the tester sends too
+    few to tell.
+    """
+    passed, failed = 0, None
+    while failed is None or failed - passed > max(1.0, precision * failed):
+        asked = most if failed is None else (passed + failed) // 2
+        made = await fill(asked)
+        if not made.came_back:
+            failed = made.connections if made.connections > passed else asked
+        elif made.connections > passed:
+            passed = made.connections
+        else:
+            break
+        if passed == most:
+            break
+    return passed, failed
+
+
+def _bounded(passed: int, failed: int | None) -> Bounded:
+    if failed is None:
+        return Bounded(value=passed, lower=passed, limited_by=LimitedBy.MAXIMUM_LOAD)
+    if passed == 0:
+        reason = f"{PASSES_NOTHING}: frames were lost of {failed} connections already"
+        return Bounded(value=None, upper=failed, limited_by=LimitedBy.DUT, reason_null=reason)
+    return Bounded(value=passed, lower=passed, upper=failed, limited_by=LimitedBy.DUT)

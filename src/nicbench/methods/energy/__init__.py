@@ -1,1 +1,0 @@
-"""Methods that measure what forwarding costs in energy."""

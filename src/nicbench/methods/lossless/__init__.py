@@ -1,1 +1,0 @@
-"""Lossless Ethernet: ECN marks, pause frames and PFC, head room."""

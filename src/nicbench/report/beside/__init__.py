@@ -1,1 +1,0 @@
-"""The page of a comparison of runs: what differs first, then every value of all of them side by side."""

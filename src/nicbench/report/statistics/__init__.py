@@ -1,1 +1,0 @@
-"""Statistics on the page: summaries over runs, comparisons of configurations, and drift."""
