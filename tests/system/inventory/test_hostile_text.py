@@ -151,7 +151,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("doctor.checks._machine:parse_interfaces", "doctor/golden/interfaces*.txt"),
     ("doctor.checks._machine:default_routes", "doctor/golden/route.txt"),
     ("doctor.checks._machine:default_routes_6", "doctor/golden/route_ipv6.txt"),
-    ("core.cpus:parse_cpu_list", "doctor/golden/cpus*.txt"),
+    ("core.machine:parse_cpu_list", "doctor/golden/cpus*.txt"),
     # monitor
     # loss ledger and health
     ("measure.ledger.sources.kernel:Conntrack.read", "measure/ledger/golden/nf_conntrack.txt", LEDGER),
@@ -183,7 +183,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("measure.host_readings:parse_moment", "measure/golden/moment.txt"),
     ("measure.host_readings:parse_bonds", "system/adapters/golden/bonding/facts.txt", ("bond0",)),
     # tuning
-    ("testbed.duts._ovs_dpdk:parse_statistics", "testbed/duts/golden/ovs_pmd_stats*.txt"),
+    ("testbed.duts.ovs:parse_statistics", "testbed/duts/golden/ovs_pmd_stats*.txt"),
     ("testbed.duts.vpp:parse_interfaces", "testbed/duts/golden/vpp_show_interface*.txt"),
     ("testbed.duts.vpp:parse_errors", "testbed/duts/golden/vpp_show_errors*.txt"),
     ("testbed.duts.vpp:parse_runtime", "testbed/duts/golden/vpp_show_runtime*.txt"),
