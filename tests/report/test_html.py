@@ -17,7 +17,7 @@ from tests.web._browser import chromium, needs_browser, open_page
 from nicbench import report
 from nicbench.core.errors import UsageError
 from nicbench.core.result import Bounded, Result, ResultVerdict
-from nicbench.measure.frame_context import add_near_limits
+from nicbench.measure.completing import add_near_limits
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
 

@@ -23,7 +23,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value,
 from nicbench.core.round import Round
 from nicbench.core.turn import Turn
 from nicbench.hosts import close_containers
-from nicbench.measure.contradictions import with_contradictions
+from nicbench.measure.completing import with_contradictions
 from nicbench.methods.base import main_values
 from nicbench.stages.machine import undo_at_end
 from nicbench.stats.runs import are_settled, count_runs, summarise_over_runs, verdict_words

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicbench.core.identities import contradiction_in
 from nicbench.core.reading import Counts
 from nicbench.core.round import Flow, FrameFigures, Job, JobOutcome, Round
-from nicbench.core.trial import Purpose, Trial
+from nicbench.core.trial import Purpose, Trial, contradiction_in
 from nicbench.stats.latency import percentiles_ns
 from nicbench.store import files
 from nicbench.store.files import damaged_error, json_text, storage_error
