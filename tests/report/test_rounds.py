@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.fakes import FakeHost, FakeMonitors
 
 from nicbench import report
 from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, PortBytes
@@ -17,11 +18,9 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, RoundRequest
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
-from nicbench.monitor.base import FakeMonitors
 from nicbench.report.gather import gather
 from nicbench.report.sections.results import _title_of
 from nicbench.report.tables import sections

@@ -14,9 +14,9 @@ import pytest
 from tests.web._folders import finished, make_run, started, trials
 from tests.web.conftest import Client
 
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import IndexedRuns, list_indexed_runs, newest_known
-from nicbench.store.tags import add_tag
+from nicbench.store.listing import RunHeadline
+from nicbench.store.marks import add_tag
 from nicbench.web.catalogue import Catalogue, FoundRuns, Wish, wish_of
 
 DAYS = ("2026-01-01T120000Z", "2026-02-01T120000Z", "2026-03-01T120000Z")

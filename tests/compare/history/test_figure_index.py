@@ -14,8 +14,7 @@ from tests.web._history import FIRST, facts, make_finished, make_history, make_w
 from nicbench.compare.history.figure_index import NAME, FigureIndex
 from nicbench.compare.history.figures import FIRMWARE, RunSettings
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, ResultVerdict
-from nicbench.store.index import list_indexed_runs
-from nicbench.store.own_database import OwnDatabase
+from nicbench.store.index import OwnDatabase, list_indexed_runs
 
 
 @pytest.fixture
