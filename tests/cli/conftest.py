@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from nicbench.bench_file import BenchFile
-from nicbench.cli.app import make_app
+from nicbench.cli.app import make_whole_app
 from nicbench.cli.main import main
 from nicbench.core.events import Bus, ResultReady, RunFinished, RunStarted, TestStarted
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
@@ -81,7 +81,7 @@ def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
         return {"html": build(folder)}
 
     # Loads every command, and what a run needs of the command line, before it is asked for: stand-ins are no packages.
-    make_app()
+    make_whole_app()
     import_module("nicbench.cli.running")
 
     def replace(stand_in: StandIn) -> None:

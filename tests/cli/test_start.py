@@ -25,6 +25,18 @@ pathlib.Path({loaded!r}).write_text(" ".join(sys.modules))
 """
 
 
+@pytest.mark.parametrize("command", [["--help"], [], ["rnu"], ["--version"]], ids=" ".join)
+def test_help_and_a_wrong_word_load_no_command(command: list[str], tmp_path: Path) -> None:
+    loaded = tmp_path / "loaded"
+    script = tmp_path / "start.py"
+    script.write_text(START.format(command=command, loaded=str(loaded)))
+    subprocess.run([sys.executable, script], check=True, capture_output=True)
+    ours = {name for name in loaded.read_text().split() if name.startswith("nicbench.")}
+    assert not {name for name in ours if not name.startswith(("nicbench.cli", "nicbench.store", "nicbench.core"))}
+    assert {"numpy", "asyncio", "pydantic"}.isdisjoint(loaded.read_text().split())
+    assert len(ours) < 30
+
+
 @pytest.mark.parametrize("command", [["--version"], ["list"], ["validate", "bench.yaml"]], ids=" ".join)
 def test_charts_tables_statistics_and_ssh_are_not_loaded_before_they_are_used(
     command: list[str], nicbench: Any, tmp_path: Path
@@ -68,9 +80,9 @@ def test_what_is_to_answer_over_ten_thousand_runs_loads_no_more_than_it_needs(
 
 def test_every_command_is_loaded_by_its_name_and_all_of_them_without_one() -> None:
     files = {path.stem for path in (Path(app_module.__file__).parent / "commands").glob("*.py")} - {"__init__"}
-    assert set(app_module.COMMANDS.values()) == files
-    every = typer.main.get_command(app_module.make_app())
-    assert set(every.commands) == set(app_module.COMMANDS)  # type: ignore[attr-defined]
+    assert {file for file, _ in app_module.COMMANDS.values()} == files
+    for app in (app_module.make_app(), app_module.make_whole_app()):
+        assert set(typer.main.get_command(app).commands) == set(app_module.COMMANDS)  # type: ignore[attr-defined]
     for name in app_module.COMMANDS:
         assert list(typer.main.get_command(app_module.make_app(name)).commands) == [name]  # type: ignore[attr-defined]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from nicbench.cli.app import COMMANDS, make_app, rename_old
+from nicbench.cli.app import COMMANDS, make_whole_app, rename_old
 
 # What ``validate`` prints, against a recorded output.
 
@@ -252,7 +252,7 @@ tests: [{name: a, method: stream}]
 def every_command() -> dict[str, Any]:
     """Each command, those of groups too, by its words."""
     found: dict[str, Any] = {}
-    for name, command in typer.main.get_command(make_app()).commands.items():  # type: ignore[attr-defined]
+    for name, command in typer.main.get_command(make_whole_app()).commands.items():  # type: ignore[attr-defined]
         own = getattr(command, "commands", None)
         found |= {f"{name} {part}": one for part, one in own.items()} if own else {name: command}
     return found

@@ -8,13 +8,13 @@ from typing import Any
 
 import typer
 
-from nicbench.cli.app import make_app
+from nicbench.cli.app import make_whole_app
 
 
 @functools.cache
 def _command(name: str) -> Any:
     """Returns the command of ``run``, or of ``lab up``."""
-    command = typer.main.get_command(make_app())
+    command = typer.main.get_command(make_whole_app())
     for word in name.split():
         command = command.commands[word]  # type: ignore[attr-defined]
     return command
@@ -29,7 +29,7 @@ def commands() -> Iterator[str]:
         for name, each in getattr(command, "commands", {}).items():
             yield from below(each, f"{words} {name}".strip())
 
-    yield from below(typer.main.get_command(make_app()), "")
+    yield from below(typer.main.get_command(make_whole_app()), "")
 
 
 def usage_of(name: str) -> str:

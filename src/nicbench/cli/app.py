@@ -95,35 +95,58 @@ def _no_type(ctx: Any) -> None:
 
 # The order is that of the help: commands that measure, then those that show, then those that repair.
 COMMANDS: Final = {
-    "demo": "demo",
-    "init": "init",
-    "run": "run",
-    "resume": "run",
-    "report": "results",
-    "compare": "compare",
-    "check": "check",
-    "export": "results",
-    "diff": "compare",
-    "list": "list_runs",
-    "gather": "results",
-    "web": "serve",
-    "serve": "serve",
-    "fleet": "fleet",
-    "tag": "list_runs",
-    "validate": "run",
-    "tune": "run",
-    "import": "import_results",
-    "reference": "import_results",
-    "doctor": "machine",
-    "inventory": "machine",
-    "lab": "lab",
-    "restore": "lab",
+    "demo": (
+        "demo",
+        "Measure a known device, then how fast this machine forwards packets (root, a minute), and write a report.",
+    ),
+    "init": ("init", "Write a first bench file for this machine: asks what you want, or takes it from options."),
+    "run": ("run", "Run every test of a bench file and write a report."),
+    "resume": ("run", "Continue an interrupted run where it stopped."),
+    "report": ("results", "Build the report of a run again."),
+    "compare": ("compare", "Compare runs or published results side by side."),
+    "check": ("check", "Check for regressions against a run or a tag: exit status 6 if worse, 5 if unknown."),
+    "export": ("results", "Export a run's results, unrounded, to a file for other programs."),
+    "diff": ("compare", "Show which settings differ between two runs; those that change results most come first."),
+    "list": ("list_runs", "List the runs under --runs, oldest first, or search among them."),
+    "gather": ("results", "Gather finished runs into a lake, which list, check, compare and web can read."),
+    "web": ("serve", "Show the runs of a folder in the browser, also while they run."),
+    "serve": ("serve", "Let programs such as snappi send traffic through the Open Traffic Generator API."),
+    "fleet": ("fleet", "Run many bench files on the machines of a Slurm cluster."),
+    "tag": ("list_runs", "Add a tag to a run, or remove one. Tags find runs (`list --tag`, `check --against`)."),
+    "validate": ("run", "Check bench files and print what a run would do."),
+    "tune": ("run", "Print what a run would tune; exit status 3 if the run would be refused."),
+    "import": ("import_results", "Import results that others measured, as a run that is marked as imported."),
+    "reference": ("import_results", "Published results to compare with."),
+    "doctor": ("machine", "Check that this machine has what nicbench needs; exit status 3 if something is missing."),
+    "inventory": ("machine", "Print the facts of this machine that a report discloses."),
+    "lab": ("lab", "Set up a lab for manual experiments, or remove it."),
+    "restore": ("lab", "Undo what a killed run changed on this machine, even if its run folder is gone."),
 }
-"""The file in ``commands`` of each command; only that of the command called is loaded, as all take a second."""
+"""The file in ``commands`` of each command, and its line in the help. Only the file of the command called is loaded."""
 
 
 def make_app(only: str | None = None) -> typer.Typer:
-    """Builds the command line with all its commands, or with one of them."""
+    """Builds the command line with one command, or with the names and lines of all of them and none loaded."""
+    app = _empty_app()
+    if only is None:
+        for name, (_, words) in COMMANDS.items():
+            app.command(name, help=words)(_nothing)
+    else:
+        _add_command(app, only)
+    use_for(app)
+    return app
+
+
+def make_whole_app() -> typer.Typer:
+    """Builds the command line with every command loaded, which takes a second."""
+    app = _empty_app()
+    for name in COMMANDS:
+        _add_command(app, name)
+    use_for(app)
+    return app
+
+
+def _empty_app() -> typer.Typer:
     app = typer.Typer(
         name="nicbench",
         cls=Group,
@@ -133,15 +156,20 @@ def make_app(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_global_options)
-    for name, file in COMMANDS.items():
-        if only in (None, name):
-            command = import_module(f"nicbench.cli.commands.{file}").COMMANDS[name]
-            if isinstance(command, typer.Typer):
-                app.add_typer(command, name=name)
-            else:
-                app.command(name)(command)
-    use_for(app)
     return app
+
+
+def _add_command(app: typer.Typer, name: str) -> None:
+    file, words = COMMANDS[name]
+    command = import_module(f"nicbench.cli.commands.{file}").COMMANDS[name]
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, help=words)
+    else:
+        app.command(name, help=words)(command)
+
+
+def _nothing() -> None:
+    """Stands in the place of a command of which the name is enough."""
 
 
 def run_command(given: list[str]) -> int:
@@ -155,23 +183,10 @@ def run_command(given: list[str]) -> int:
 def _complete() -> int:
     """Prints what a word may become, or the script that asks for it. Never fails: somebody is typing."""
     command = next((word for word in completion.typed_words() if word in COMMANDS), None)
-    app = make_app(command) if command is not None else _app_of_names()
+    app = make_app(command)
     with contextlib.suppress(Exception, SystemExit):
         app(args=[], prog_name="nicbench")
     return 0
-
-
-def _app_of_names() -> typer.Typer:
-    """The command line with the names of its commands and none of them: to load them all takes a second."""
-    app = typer.Typer(name="nicbench")
-    app.callback()(_global_options)
-    for name in COMMANDS:
-        app.command(name)(_nothing)
-    return app
-
-
-def _nothing() -> None:
-    """Stands in the place of a command whose name is completed."""
 
 
 def report_signal(stopped: StoppedError, given: list[str]) -> int:
@@ -187,7 +202,7 @@ def report_error(error: NicbenchError, given: list[str]) -> int:
 
 def _run_command(given: list[str], *, as_json: bool) -> int:
     try:
-        make_app(_needed_command(given))(args=given, prog_name="nicbench")
+        make_app(given[0] if given and given[0] in COMMANDS else None)(args=given, prog_name="nicbench")
         sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
@@ -204,13 +219,6 @@ def _run_command(given: list[str], *, as_json: bool) -> int:
         system_error = failure.of_system(error) if isinstance(error, OSError) else None
         return _report(system_error or failure.CrashError.of(error), as_json=as_json)
     return 0
-
-
-def _needed_command(given: list[str]) -> str | None:
-    """Returns the one command that these arguments need; None where it may be any."""
-    if given[:1] == ["--version"]:
-        return "list"  # the version needs no command, but typer needs at least one
-    return given[0] if given and given[0] in COMMANDS else None
 
 
 def _report(error: NicbenchError, *, as_json: bool, summary: Summary | None = None) -> int:

@@ -16,9 +16,6 @@ from typing import Final
 
 import typer
 
-from nicbench.core.registry import list_kinds
-from nicbench.store.marks import tags_of
-
 Completer = Callable[[typer.Context, str], list[str]]
 
 _ASKED: Final = "_NICBENCH_COMPLETE"
@@ -69,6 +66,8 @@ def _runs(folder: Path) -> list[str]:
 
 
 def _tags(folder: Path) -> list[str]:
+    from nicbench.store.marks import tags_of  # imported here, as in _published
+
     return sorted({tag for run in islice(_runs(folder), _MOST_RUNS) for tag in tags_of(folder / run)})
 
 
@@ -94,8 +93,10 @@ def _examples(_: Path) -> list[str]:
     return list(example_names())
 
 
-def _methods(_: Path) -> list[str]:
-    return list_kinds("nicbench.methods")
+def _kinds(package: str) -> list[str]:
+    from nicbench.core.registry import list_kinds  # imported here, as in _published
+
+    return list_kinds(package)
 
 
 def _list_of(names: Callable[[], Iterable[str]]) -> Completer:
@@ -108,10 +109,10 @@ runs_and_tags: Final = _careful(lambda folder: [*_runs_and_latest(folder), *_tag
 comparable: Final = _careful(
     lambda folder: [*_runs_and_latest(folder), *_tags(folder), *(f"reference:{name}" for name in _published())]
 )
-methods: Final = _careful(_methods)
+methods: Final = _list_of(lambda: _kinds("nicbench.methods"))
 labs: Final = _careful(_labs)
 examples: Final = _careful(_examples)
 data_sets: Final = _list_of(_published)
-export_formats: Final = _list_of(lambda: list_kinds("nicbench.export.formats"))
-import_formats: Final = _list_of(lambda: list_kinds("nicbench.importing.formats"))
+export_formats: Final = _list_of(lambda: _kinds("nicbench.export.formats"))
+import_formats: Final = _list_of(lambda: _kinds("nicbench.importing.formats"))
 report_formats: Final = _list_of(lambda: ("html", "pdf", "md", "all"))

@@ -13,10 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from nicbench.store import manifest
 from nicbench.store.confined import Errand, Fence, Limits, confine_this
 from nicbench.store.files import BENCH, IMPORT, JOURNAL, TAGS, make_folder
-from nicbench.store.index import NAME as INDEX
 
 _RUNS: Final = Path("runs")
 _RUN_ID: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z-[a-z0-9-]+")
@@ -47,6 +45,8 @@ def fence_of(given: list[str]) -> Fence | None:
     writes = _WRITES.get(command)
     if writes is None or {"-h", "--help"} & set(words):
         return None
+    from nicbench.store.index import NAME as INDEX  # imported here: commands that keep their rights start without it
+
     asked_for = writes(words)  # first: an import makes the folder of runs, which is then read
     named = _named(words)
     indexes = {folder.resolve() / INDEX for folder in named}
@@ -59,6 +59,12 @@ def fence_of(given: list[str]) -> Fence | None:
         connects=any(_REMOTE in word for word in words),
         gives_way="--beside" in words,
     )
+
+
+def _is_report(folder: Path, path: Path) -> bool:
+    from nicbench.store import manifest  # imported here, as the index is
+
+    return manifest.is_report(folder, path)
 
 
 def _named(words: list[str]) -> list[Path]:
@@ -103,8 +109,8 @@ def _reports(words: list[str]) -> Callable[[Path], bool]:
     out = _option(words, "--out")
     if out is not None:
         folder = Path(out).absolute().resolve()
-        return lambda path: path in (folder, *folder.parents) or manifest.is_report(folder, path)
-    return _in_run(words, lambda folder, path: manifest.is_report(folder, path) or path == folder / "report-figures")
+        return lambda path: path in (folder, *folder.parents) or _is_report(folder, path)
+    return _in_run(words, lambda folder, path: _is_report(folder, path) or path == folder / "report-figures")
 
 
 def _tags(words: list[str]) -> Callable[[Path], bool]:

@@ -13,13 +13,13 @@ import signal
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
-
-from pydantic import BaseModel
-from pydantic_core import from_json
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.core.redaction import visible_name
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 BENCH: Final = "bench.yaml"
 IMPORT: Final = "import.json"
@@ -62,7 +62,7 @@ def damaged_error(error: Exception, path: Path, line: int | None = None) -> Host
 
 def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None = 1, sort_keys: bool = False) -> str:
     """Writes JSON with floats as ``repr`` and no NaN; with sorted keys equal content gives equal bytes."""
-    data = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    data = value if isinstance(value, dict | list) else value.model_dump(mode="json")
     separators = (",", ":") if indent is None else (",", ": ")
     try:
         return json.dumps(
@@ -80,6 +80,8 @@ def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | No
 
 def _dump_model(value: object) -> Any:
     """Converts models inside plain dictionaries."""
+    from pydantic import BaseModel  # imported here: who asks for help or names a wrong word waits for it
+
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON")
@@ -342,6 +344,8 @@ def parse_json(path: Path) -> Any:
 
     The last value of a duplicate key counts.
     """
+    from pydantic_core import from_json  # imported here, as in _dump_model
+
     found = read_bytes(path)
     if _parts_of(found) > MOST_PARTS:
         raise damaged_error(ValueError(f"it has more than {MOST_PARTS} lists and objects"), path)
@@ -357,6 +361,8 @@ def parse_json(path: Path) -> Any:
 
 def refuse_absurd_numbers(line: bytes) -> None:
     """Raises ValueError, with the keys that lead to it, for a number in a line that ``parse_json`` would refuse."""
+    from pydantic_core import from_json  # imported here, as in _dump_model
+
     if _may_be_absurd(line) and (absurd := next(_find_absurd(from_json(line), ()), None)):
         steps, why = absurd
         raise ValueError(f"{_words(steps)}{why}")

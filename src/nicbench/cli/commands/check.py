@@ -77,7 +77,6 @@ def _check(
     lake: LakeOption = None,
     json: Json = False,
 ) -> None:
-    """Check for regressions against a run or a tag: exit status 6 if worse, 5 if unknown."""
     opened = find_lake(runs_folder, lake)
     folder = open_run(in_lake(run, runs_folder, opened), runs_folder)
     measured = require_finished(folder)

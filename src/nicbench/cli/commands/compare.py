@@ -73,7 +73,6 @@ def _compare(
     lake: LakeOption = None,
     json: Json = False,
 ) -> None:
-    """Compare runs or published results side by side."""
     # Imported here: these take a second to load, and no other command needs them.
     from nicbench.cli.commands.compare import document, print_comparison
     from nicbench.report.comparison_page import compare
@@ -295,7 +294,6 @@ _All = Annotated[bool, typer.Option("--all", help="Show every difference, with i
 def _diff(
     one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, every: _All = False, json: Json = False
 ) -> None:
-    """Show which settings differ between two runs; those that change results most come first."""
     folders = [open_run(reference, runs_folder) for reference in (one, other)]
     if folders[0].path.resolve() == folders[1].path.resolve():
         raise UsageError(

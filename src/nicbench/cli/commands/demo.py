@@ -153,7 +153,6 @@ def _demo(
     no_report: NoReport = False,
     wait: Wait = 0.0,
 ) -> None:
-    """Measure a known device, then how fast this machine forwards packets (root, a minute), and write a report."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.examples import example
     from nicbench.cli.failure import ReportedError

@@ -184,7 +184,7 @@ def _measure(work: Any) -> None:
         run(work.bench, runs_folder=work.folder, tag=tags)
 
 
-_fleets = typer.Typer(help="Run many bench files on the machines of a Slurm cluster.", no_args_is_help=True)
+_fleets = typer.Typer(no_args_is_help=True)
 _fleets.command("submit")(_submit)
 _fleets.command("status")(_status)
 _fleets.command("cancel")(_cancel)

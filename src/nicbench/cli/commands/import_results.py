@@ -260,7 +260,6 @@ def _import(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Import results that others measured, as a run that is marked as imported."""
     tables = [path for path in paths if not is_recording(path)]
     own_names = [(path, None) for path in paths if is_recording(path)]
     named = [*own_names, *recordings("--with-monitor", with_monitor or ())]
@@ -425,7 +424,7 @@ def _print_errata(console: Console, errata: tuple[PlacedErratum, ...]) -> None:
     console.print(table)
 
 
-_references = typer.Typer(help="Published results to compare with.", no_args_is_help=True)
+_references = typer.Typer(no_args_is_help=True)
 _references.command("list")(_list)
 _references.command("show")(_show)
 _references.command("import")(_reference_import)

@@ -253,7 +253,6 @@ def _init(
     full: _Full = False,
     title: _Title = None,
 ) -> None:
-    """Write a first bench file for this machine: asks what you want, or takes it from options."""
     asking = what is None
     if what is None:
         what = What(_ask_or_refuse("what is to be measured?", "WHAT", [(one.value, one.words) for one in What]))

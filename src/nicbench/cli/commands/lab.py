@@ -210,7 +210,6 @@ _All = Annotated[bool, typer.Option("--all", help="Undo what every killed run le
 
 
 def _restore(run: _Run = None, runs_folder: RunsFolder = DEFAULT_RUNS, all_runs: _All = False) -> None:
-    """Undo what a killed run changed on this machine, even if its run folder is gone."""
     if (run is None) != all_runs:
         raise UsageError("name a run, or give --all", next_step="nicbench list shows the runs")
     if run is None:
@@ -261,7 +260,7 @@ def _has_traces(run_id: str) -> bool:
         ) from error
 
 
-_labs = typer.Typer(help="Set up a lab for manual experiments, or remove it.", no_args_is_help=True)
+_labs = typer.Typer(no_args_is_help=True)
 _labs.command("up")(_up)
 _labs.command("list")(_list)
 _labs.command("shell", context_settings={"allow_interspersed_args": False})(_shell)

@@ -81,7 +81,6 @@ def _list(
     lake: LakeOption = None,
     json: Json = False,
 ) -> None:
-    """List the runs under --runs, oldest first, or search among them."""
     search = Search(
         words=tuple(words or ()),
         cards=tuple(card or ()),
@@ -193,7 +192,6 @@ def _tag(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Add a tag to a run, or remove one. Tags find runs (`list --tag`, `check --against`)."""
     folder = open_run(run, runs_folder, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
     if name is None:
         if remove:

@@ -36,7 +36,6 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Print the details of e
 
 
 def _doctor(json: Json = False, build: Build = None, verbose: Verbose = False) -> None:
-    """Check that this machine has what nicbench needs; exit status 3 if something is missing."""
     if build is not None:
         print_line(run_to_the_end(build_on_this_machine(build)))
         return
@@ -97,7 +96,6 @@ _Bench = Annotated[
 
 
 def _inventory(bench: _Bench = None, json: Json = False, redact: Redact = False) -> None:
-    """Print the facts of this machine that a report discloses."""
     found = run_to_the_end(inventory_of(None if bench is None else load(bench), redact=redact))
     if json:
         print_json({"format": FORMAT, "hosts": found})

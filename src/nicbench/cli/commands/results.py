@@ -56,7 +56,6 @@ def _report(
     json: Json = False,
     damaged: _Damaged = False,
 ) -> None:
-    """Build the report of a run again."""
     wanted = kinds(formats)
     folder = open_run(run, runs_folder, damaged=True)
     if not damaged:
@@ -128,7 +127,6 @@ def _export(
     table: TableName = "results",
     runs_folder: RunsFolder = DEFAULT_RUNS,
 ) -> None:
-    """Export a run's results, unrounded, to a file for other programs."""
     formats = find("nicbench.export.formats", ExportFormat)
     choice("--to", to, formats)
     choice("--table", table, TABLES)
@@ -200,7 +198,7 @@ _Into = Annotated[
 
 
 def gather(runs: _Runs = None, into: _Into = None, json: Json = False) -> None:
-    """Gather finished runs into a lake, which list, check, compare and web can read."""
+    """Carries out ``nicbench gather``."""
     found = gather_runs(runs or [DEFAULT_RUNS], into)
     if json:
         print_json(

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 
 def _tune(bench: BenchPath, json: Json = False) -> None:
-    """Print what a run would tune; exit status 3 if the run would be refused."""
     show_tuning(load(bench), as_json=json)
 
 
@@ -78,7 +77,6 @@ BenchPaths = Annotated[
 
 
 def _validate(benches: BenchPaths, json: Json = False) -> None:
-    """Check bench files and print what a run would do."""
     if len(benches) == 1:
         _show(load(benches[0]), json)
     elif json:
@@ -145,7 +143,7 @@ def run(
     live: Live = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Run every test of a bench file and write a report."""
+    """Carries out ``nicbench run``."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.cli.running import conduct, served
 
@@ -202,7 +200,7 @@ def resume(
     live: Live = False,
     on_other_machines: OtherMachines = False,
 ) -> None:
-    """Continue an interrupted run where it stopped."""
+    """Carries out ``nicbench resume``."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.load import keep_hypervisors
     from nicbench.cli.running import conclude, conduct, run_it, served

@@ -70,7 +70,6 @@ def _serve(
     name: _Names = None,
     idle: _Idle = 3600.0,
 ) -> None:
-    """Let programs such as snappi send traffic through the Open Traffic Generator API."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.load import has_tests
 
@@ -121,7 +120,6 @@ def _web(
     lake: LakeOption = None,
     beside: _Beside = None,
 ) -> None:
-    """Show the runs of a folder in the browser, also while they run."""
     from nicbench.web.serving import Place, serve  # imported here: no other command needs a server
 
     if not runs.is_dir():
