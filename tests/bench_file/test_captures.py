@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from scapy.all import Ether, Raw
 from scapy.utils import PcapNgWriter
+from tests.bench_file.conftest import Read
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError, load
 from nicbench.bench_file.frame_sizes import list_frame_sizes, settle_captures
 from nicbench.core.frame_size import mean_bytes, size_label
 from nicbench.core.traffic import WrongCaptureError, sizes_of_capture
 from nicbench.hosts.kinds.local import LocalHost
-
-Read = Callable[[str], BenchFile]
 
 HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
 TEST = "tests: [{name: t, method: throughput}]\n"
