@@ -1,4 +1,4 @@
-"""Two runs laid side by side: the setting that was changed comes first, and what changes by itself is told apart."""
+"""Two runs side by side: the setting that was changed comes first, apart from what changes by itself."""
 
 from __future__ import annotations
 

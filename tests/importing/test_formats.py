@@ -1,4 +1,4 @@
-"""Exports of testers. What is known of them is said in each format's file; here a golden file of each, and its results.
+"""Exports of testers. Each format's file describes it; here a golden file of each, and its results.
 
 The figures of the IxNetwork file are those that the maker's own sample script prints of a flow; TestCenter's are made
 up, in the columns that public programs read.

@@ -114,7 +114,7 @@ def imported(*lines: str, errata: bool = False) -> ImportedResults:
 
 
 def refused(*lines: str) -> str:
-    """All that is said of the file."""
+    """All errors of the file."""
     with pytest.raises(WrongFileError) as error:
         imported(*lines)
     return str(error.value)

@@ -88,7 +88,7 @@ def test_flows_between_devices_are_refused() -> None:
 
 
 def of_listed_values(name: str, fields: int) -> dict[str, Any]:
-    """A flow with so many fields of ten values each, half of them random."""
+    """A flow with this number of fields of ten values each, half of them random."""
     values = {"choice": "values", "values": list(range(10))}
     labels = [values, {"choice": "random", "random": {"count": 10}}] * (fields // 2)
     tags = [{"choice": "mpls", "mpls": {"label": label}} for label in labels]

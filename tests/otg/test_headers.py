@@ -324,7 +324,7 @@ def headers(draw: st.DrawFn) -> tuple[str, dict[str, Any], int]:
 
 @st.composite
 def patterns(draw: st.DrawFn, bits: int) -> dict[str, Any]:
-    """A pattern of a field of so many bits."""
+    """A pattern of a field of this many bits."""
     number = st.integers(0, 2**bits - 1)
     choice = draw(st.sampled_from(["value", "values", "increment", "decrement"]))
     if choice == "value":

@@ -82,7 +82,7 @@ def test_intervals_that_touch_or_have_no_end_are_no_difference(intervals: tuple[
 @pytest.mark.parametrize("runs", [1, 5])
 @pytest.mark.parametrize("disturbed", ["fast", "slow"])
 def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs: int, disturbed: str) -> None:
-    """Neither the answer, nor the column beside the rate, nor the table of differences claims what the intervals and
+    """Neither the answer, nor the column next to the rate, nor the table of differences claims what the intervals and
     the runs would show; of a result of an earlier version that allows for the disturbance they do.
     """
 

@@ -285,7 +285,7 @@ def test_a_tie_is_rounded_away_from_zero(value: float, text: str) -> None:
 
 
 def test_a_column_that_nobody_fills_has_the_unit_of_the_one_beside_it() -> None:
-    """A p99 that no tool told, beside a median and a greatest in milliseconds."""
+    """A p99 that no tool reported, next to a median and a greatest in milliseconds."""
     values = {"latency_p50_ns": 31e6, "latency_p99_ns": None, "latency_maximum_ns": 2.9e9, "other_bits_per_s": None}
     result = Result(id="r", test="t", method="m", parameters={}, values=values, verdict=ResultVerdict.VALID, trials=())
     heads = tuple(Column(value=name, head=name) for name in values)

@@ -1,4 +1,4 @@
-"""The server as it is started: over TLS with a password, at an address that it says, until a signal ends it."""
+"""The server from its start: over TLS with a password, at an address that it says, until a signal ends it."""
 
 from __future__ import annotations
 
