@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from nicbench.core.clocks import ClockMapping, PtpState
@@ -33,9 +33,18 @@ from nicbench.core.trial import (
     Trial,
     TrialRequest,
 )
+from nicbench.report.document.blocks import Cell, Group, Paragraph, Table, plain
 from nicbench.report.html import fragment
 from nicbench.report.sections.method import clocks
-from nicbench.report.sections.trials import TrialGroup, detail_tables, ledger_table, machine_table
+from nicbench.report.sections.trials import (
+    TrialGroup,
+    detail_row,
+    hardware,
+    ledger_table,
+    n_reordered,
+    sum_over_time,
+    telling_trials,
+)
 from nicbench.report.timing import clock_rows, warnings, words
 from nicbench.report.wiring import wiring
 
@@ -107,18 +116,23 @@ def test_the_trial_shown_is_the_highest_load_without_a_failed_frame() -> None:
     trials = {
         name: trial(name, load, lost) for name, load, lost in (("low", 1e5, 0), ("high", 3e5, 0), ("lossy", 4e5, 9))
     }
-    (table,) = detail_tables([RESULT], {"throughput/64": "throughput"}, trials)
-    (row,) = table.rows
-    assert (table.test, row.trial.id) == ("throughput", "high")
-    assert (row.maximum_extent, row.mean_extent, row.by_three_or_more) == (4, 2.0, 1)
-    assert (row.pdv_ns, row.ipdv_mean_ns, row.ipdv_maximum_ns) == (7000.0, 50.0, 700)
-    assert row.flows is not None
-    assert (row.flows.flows, row.flows.with_loss, row.flows.most_lost) == (8, 2, (2, 5))
+    assert telling_trials([RESULT], {"throughput/64": "throughput"}, trials) == {"throughput": [trials["high"]]}
+    size, load, *_, extent, behind, _, _, _, pdv, ipdv_mean, ipdv_maximum, flows, _, name = texts(
+        detail_row(trials["high"])
+    )
+    assert (size, load, name) == ("64", "0.300", "high")
+    assert (extent, behind) == ("2.00 / 4", "1")
+    assert (pdv, ipdv_mean, ipdv_maximum) == ("7.00", "0.050", "0.700")
+    assert flows == "2 of 8"
+
+
+def texts(cells: Iterable[Cell]) -> list[str]:
+    return [plain(cell.inlines) for cell in cells]
 
 
 def test_rates_over_time_leave_out_the_interval_that_was_cut_short_and_mark_where_frames_were_missing() -> None:
-    (table,) = detail_tables([RESULT], {}, {"low": trial("low", 1e5, 0)})
-    over_time = table.rows[0].over_time
+    streams = trial("low", 1e5, 0).reading.streams
+    over_time = sum_over_time([stream.intervals for stream in streams if stream.intervals])
     assert over_time is not None
     assert (over_time.lowest_frames_per_s, over_time.highest_frames_per_s) == (200.0, 400.0)
     assert (len(over_time.points.split()), over_time.missing) == (3, (66.0,))
@@ -131,8 +145,7 @@ def test_n_reordering_beyond_three_is_told_where_it_was_asked_for() -> None:
                                            n_reordered=count), (1, 1, 1), (0, 0, 0))
             for number, count in enumerate(counts)
         )  # fmt: skip
-        (table,) = detail_tables([RESULT], {}, {"low": trial("low", 1e5, 0, streams)})
-        return table.rows[0].n_reordered
+        return n_reordered(trial("low", 1e5, 0, streams))
 
     assert row((4, 3, 2, 1)) == (4, 3, 2, 1)
     assert row((4, 3, 2, 1), (1, 1, 1, 1)) == (5, 4, 3, 2)
@@ -141,8 +154,8 @@ def test_n_reordering_beyond_three_is_told_where_it_was_asked_for() -> None:
 
 def test_results_without_details_have_no_row() -> None:
     bare = StreamReading(name="0->1", counts=Counts(intended=1, sent=1, received=1, lost=0))
-    assert detail_tables([RESULT], {}, {"low": trial("low", 1e5, 0, (bare,))}) == ()
-    assert detail_tables([RESULT], {}, {}) == ()
+    assert telling_trials([RESULT], {}, {"low": trial("low", 1e5, 0, (bare,))}) == {}
+    assert telling_trials([RESULT], {}, {}) == {}
 
 
 def ledger_trial(
@@ -203,22 +216,24 @@ def test_the_hardwares_table_says_what_rose_how_often_and_what_was_invalid(synth
         return ledger_trial(run, name, lost=0, machine=machine).replace(verdict=verdict)
 
     finding = Finding(reason=Reason.HARDWARE, threshold="pcie_corrected_share", value=1.0, limit=0.1, text="many")
-    table = machine_table(
+    (group,) = hardware(
         [
             seen("t1", 0, 41.0, Verdict()),
             seen("t2", 2, 40.0, Verdict()),
             seen("t3", 900, 44.5, Verdict(findings=(finding,))),
         ]
     )
-    assert table is not None
-    (row,) = table.events
-    assert (row.amount, row.trials, row.invalid_count) == (902, ("t2", "t3"), 1)
-    assert [(one.least, one.greatest) for one in table.levels] == [(40.0, 44.5)]
-    assert (table.trials, table.reading_ms) == (3, 12.0)
+    assert isinstance(group, Group)
+    events, levels = (block for block in group.blocks if isinstance(block, Table))
+    assert [texts(row.cells) for row in events.body] == [
+        ["DUT, eth2: BadTLP", "902 errors", "2 (t2, t3)", "made 1 invalid"]
+    ]
+    assert [texts(row.cells) for row in levels.body] == [["DUT, module of eth2", "40.0 °C", "44.5 °C", "70 °C"]]
+    assert "Both readings took 12 ms" in plain(next(b.inlines for b in group.blocks if isinstance(b, Paragraph)))
 
 
 def test_a_run_whose_hardware_nobody_asked_has_no_such_table(synthetic_run: Callable[..., Any]) -> None:
-    assert machine_table([ledger_trial(synthetic_run(), "t0001", lost=0)]) is None
+    assert list(hardware([ledger_trial(synthetic_run(), "t0001", lost=0)])) == []
 
 
 LATENCY = Latency(
