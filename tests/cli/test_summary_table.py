@@ -80,7 +80,11 @@ def test_a_dut_that_passes_line_rate_is_said_to() -> None:
 
 def test_a_dut_that_passes_nothing_is_said_to() -> None:
     dead = Bounded(
-        value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null=f"{PASSES_NOTHING}: no frame came back"
+        value=None,
+        upper=1000.0,
+        limited_by=LimitedBy.DUT,
+        reason_null=f"{PASSES_NOTHING}: no frame came back",
+        passes_nothing=True,
     )
     assert "passes nothing" in shown(rate(ndr_frames_per_s=dead))
     summary = Summary(title="t", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=dead),))
@@ -97,7 +101,7 @@ def test_a_dut_that_passes_nothing_is_said_to() -> None:
     ],
 )
 def test_runs_in_which_the_dut_passed_nothing_count_as_0(rates: tuple[float | None, ...], cell: str, said: str) -> None:
-    dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back")
+    dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back", passes_nothing=True)
     below = Bounded(value=None, upper=20_000.0, reason_null="frames were lost")
     values = [
         below if one is None else Bounded(value=one, lower=one, upper=1.01 * one) if one else dead for one in rates

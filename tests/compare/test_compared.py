@@ -271,7 +271,7 @@ def test_values_come_in_the_unit_of_the_methods_column(
 @pytest.mark.parametrize(
     ("value", "number"),
     [
-        (Bounded(value=None, upper=1.0, reason_null=f"{PASSES_NOTHING} at any load"), 0.0),
+        (Bounded(value=None, upper=1.0, reason_null=f"{PASSES_NOTHING} at any load", passes_nothing=True), 0.0),
         (Bounded(value=None, reason_null="every trial was disturbed"), None),
         (Spread(median=2.0, minimum=1.0, maximum=3.0, n=3, runs=3), 2.0),
         ("words", None),

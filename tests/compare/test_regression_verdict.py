@@ -16,7 +16,7 @@ def rate(value: float, lower: float, upper: float | None, limit: LimitedBy = Lim
     return Bounded(value=value, lower=lower, upper=upper, limited_by=limit)
 
 
-NOTHING = Bounded(value=None, upper=10.0, reason_null=f"{PASSES_NOTHING} at any load")
+NOTHING = Bounded(value=None, upper=10.0, reason_null=f"{PASSES_NOTHING} at any load", passes_nothing=True)
 BELOW = Bounded(value=None, upper=50.0, limited_by=LimitedBy.DUT, reason_null="frames were lost at 50 frames/s")
 UNKNOWN = Bounded(value=None, reason_null="every trial was disturbed")
 LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.identities import contradiction_in, require_identities
 from nicbench.core.reading import Counts
-from nicbench.core.trial import Health, PortReading, Reading, StreamReading
+from nicbench.core.trial import Health, PortReading, Reading, StreamReading, contradiction_in, require_identities
 
 COUNTS = Counts(
     intended=10, sent=9, unsent_tester=1, received=6, lost=1, late=1, corrupted=1, duplicated=2, reordered=3

@@ -56,7 +56,9 @@ EVERY_SHAPE: dict[str, Value] = {
         value=0.1 + 0.2, lower=0.1 + 0.2, upper=1234567.8901234567, limited_by=LimitedBy.DUT, n=8
     ),
     "pdr_frames_per_s": Bounded(value=14880952.380952382, limited_by=LimitedBy.LINE_RATE, lower=14880952.380952382),
-    "idle_frames_per_s": Bounded(value=None, upper=17.0, reason_null="passes nothing: no frame came back"),
+    "idle_frames_per_s": Bounded(
+        value=None, upper=17.0, reason_null="passes nothing: no frame came back", passes_nothing=True
+    ),
     "latency_p50_ns": 5400,
     "latency_mean_ns": 1 / 3,
     "tiny_ratio": 5e-324,

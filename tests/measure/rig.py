@@ -21,9 +21,10 @@ from nicbench.methods._loads import TrialTimes
 from nicbench.methods.throughput import SearchChoice, Throughput
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
-from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.stack import UndoStack
+
+from .fake_tester import FakeTester
 
 TIMES = TrialTimes(duration=1.0, drain=0.1, settle=0.1)
 ONE_WAY = ways_of(Pattern.ONE_TO_ONE, 2)

@@ -10,7 +10,7 @@ from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Health, PortReading, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.measure.frame_context import add_basis, add_ports
+from nicbench.measure.completing import add_basis, add_ports
 
 RESULT = Result(
     id="t/64",

@@ -8,7 +8,7 @@ from nicbench.core.judging import Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result
 from nicbench.core.trial import PortReading, Purpose, StreamReading, Trial, TrialRequest
-from nicbench.measure.broadcasts import add_broadcasts
+from nicbench.measure.completing import add_broadcasts
 
 
 def told(**received: int) -> object:

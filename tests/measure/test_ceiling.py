@@ -23,12 +23,13 @@ from nicbench.measure.trials import TrialMaker
 from nicbench.stages.tester import plan_calibration
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
-from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.labs.simulated import SimulatedLab
 from nicbench.testbed.labs.simulated import SimulatedOptions as LabOptions
 from nicbench.testbed.testers.base import During
 from nicbench.tuning.stack import UndoStack
+
+from .fake_tester import FakeTester
 
 TESTER_MPPS = 11.0
 ONE_WAY = ways_of(Pattern.ONE_TO_ONE, 2)

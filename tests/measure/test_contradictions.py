@@ -7,7 +7,7 @@ from nicbench.core.pattern import WayLoad
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
-from nicbench.measure.contradictions import with_contradictions
+from nicbench.measure.completing import with_contradictions
 from nicbench.methods.throughput import Throughput
 
 from ..methods.known import HEALTH

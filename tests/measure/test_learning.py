@@ -24,10 +24,10 @@ from nicbench.measure.trials import TrialMaker
 from nicbench.report.gather import _unlearnt
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
-from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.testers._engine_streams import learning_requests
 from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTester
 
+from .fake_tester import FakeTester
 from .rig import with_counts
 
 FLOWS = 8192

@@ -21,10 +21,11 @@ from nicbench.methods.throughput import SearchChoice, Throughput
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
-from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.base import During
 from nicbench.tuning.stack import UndoStack
+
+from .fake_tester import FakeTester
 
 TIMES = TrialTimes(duration=1.0, drain=0.1, settle=0.1)
 DUT_MPPS, TESTER_MPPS = 4.0, 11.0

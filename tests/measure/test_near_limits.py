@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result
-from nicbench.measure.frame_context import add_near_limits
+from nicbench.measure.completing import add_near_limits
 
 
 def near(**values: Any) -> tuple[NearLimit, ...]:

@@ -7,7 +7,7 @@ import pytest
 from nicbench.core.reading import Counts
 from nicbench.core.registry import find
 from nicbench.core.result import LimitedBy
-from nicbench.measure.searching import run_search
+from nicbench.measure.frame_context import run_search
 from nicbench.search.base import NDR, Limits, Sample, Search
 
 LIMITS = Limits(

@@ -13,8 +13,8 @@ from nicbench.core.reading import Arrivals, Counts
 from nicbench.core.result import Bounded, ResultVerdict
 from nicbench.core.trial import Latency, Reading, StreamReading, Trial, TrialRequest
 from nicbench.measure.frame_context import queued_s, sample_of
-from nicbench.testbed.fake_tester import FakeTester
 
+from .fake_tester import FakeTester
 from .rig import Rig, with_counts
 
 MakeTrial = Callable[..., Trial]

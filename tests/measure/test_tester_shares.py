@@ -11,8 +11,8 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.methods.loss import FrameLoss
-from nicbench.testbed.fake_tester import FakeTester
 
+from .fake_tester import FakeTester
 from .rig import TIMES, Rig
 
 DUT = 4e6

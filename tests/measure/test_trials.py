@@ -20,9 +20,9 @@ from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
-from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.testers.base import During
 
+from .fake_tester import FakeTester
 from .rig import with_counts
 
 REQUEST = TrialRequest(

@@ -115,7 +115,10 @@ def with_rates(name: str, found: Bounded, **more: float) -> Entry:
 
 
 def test_of_many_entries_the_first_sentence_leaves_none_out_and_calls_no_bound_the_least() -> None:
-    nothing = with_rates("dead", Bounded(value=None, upper=10.0, reason_null=f"{PASSES_NOTHING}: no frame came back"))
+    nothing = with_rates(
+        "dead",
+        Bounded(value=None, upper=10.0, reason_null=f"{PASSES_NOTHING}: no frame came back", passes_nothing=True),
+    )
     below = with_rates("low", Bounded(value=None, upper=1e5, reason_null="frames were lost at 100000 frames/s"))
     open_ = with_rates("open", Bounded(value=9e5, lower=9e5, limited_by=LimitedBy.TESTER))
     made = page(BEFORE, FASTER, nothing)

@@ -159,7 +159,7 @@ def test_medians_are_of_the_runs_that_have_the_value() -> None:
 def test_tables_statistics_and_summary_count_runs_of_a_dead_device_alike() -> None:
     fast = [throughput("fast", run, 64, (0.50, 0.51)) for run in range(1, 6)]
     slow = [throughput("slow", run, 64, (0.50 + run / 1000, 0.51)) for run in range(1, 6)]
-    dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back")
+    dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back", passes_nothing=True)
     values = {"ndr_frames_per_s": dead, "ndr_percent_of_line_rate": 0.0}
     slow[1:4] = [one.replace(values=values) for one in slow[1:4]]
     results = (*fast, *slow)

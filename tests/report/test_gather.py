@@ -226,7 +226,13 @@ def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) ->
             "passes the line rate of 64-byte frames, 14.88\u00a0Mpps, without loss (NDR). Limited by the line rate.",
         ),
         (
-            Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null=f"{PASSES_NOTHING}: it is dead"),
+            Bounded(
+                value=None,
+                upper=1000.0,
+                limited_by=LimitedBy.DUT,
+                reason_null=f"{PASSES_NOTHING}: it is dead",
+                passes_nothing=True,
+            ),
             "passes nothing of 64-byte frames (NDR: it is dead). Limited by the device under test (DUT).",
         ),
         (

@@ -19,7 +19,7 @@ from nicbench import report
 from nicbench.core.errors import UsageError
 from nicbench.core.plan import Layout
 from nicbench.core.result import Bounded, Result, ResultVerdict
-from nicbench.measure.frame_context import add_near_limits
+from nicbench.measure.completing import add_near_limits
 from nicbench.report import html
 from nicbench.report.model import Report
 from nicbench.store import RunFolder

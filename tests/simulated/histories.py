@@ -116,7 +116,7 @@ def run_in_simulated_time(clock: Clock, main: Any) -> Any:
     loop.set_default_executor(Threads(1))
     try:
         with (
-            mock.patch("nicbench.measure.searching.concurrent", SimpleNamespace(futures=answers)),
+            mock.patch("nicbench.measure.frame_context.concurrent", SimpleNamespace(futures=answers)),
             mock.patch.object(time, "monotonic", clock.monotonic),
         ):
             return loop.run_until_complete(main)

@@ -49,7 +49,7 @@ def test_a_run_without_a_value_is_counted_and_not_taken_for_zero() -> None:
     assert none.values["ndr_frames_per_s"] == Bounded(value=None, upper=7.0, reason_null="no load passed")
 
 
-DEAD = rate(None, upper=7.0, reason_null=f"{PASSES_NOTHING}: no frame came back")
+DEAD = rate(None, upper=7.0, reason_null=f"{PASSES_NOTHING}: no frame came back", passes_nothing=True)
 BELOW = rate(None, upper=9.0, reason_null="no load passed")
 
 

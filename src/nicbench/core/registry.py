@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from nicbench.core.errors import NicbenchError
 
 Base = TypeVar("Base")
-_KIND = re.compile(r'^    kind(?:: [^=\n]+)? = "([^"]+)"', re.MULTILINE)
+_KIND = re.compile(r'^    kind(?:: ClassVar\[str\])? = "([^"]+)"', re.MULTILINE)
 
 
 def find(package: str, base: type[Base]) -> dict[str, type[Base]]:

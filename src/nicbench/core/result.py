@@ -13,9 +13,9 @@ from typing import Any, Final
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen, optional
-from nicbench.core.identities import contradiction_in_values
 from nicbench.core.judging import SampleKind, kind_of
 from nicbench.core.reading import PortFigures
+from nicbench.core.trial import contradiction_in_values
 from nicbench.core.turn import DEFAULT, RunCounts
 
 # The origin of imported results and the values that their source printed: kept in summary.json beside the values.
@@ -164,6 +164,8 @@ class Bounded(Frozen):
     limited_by: LimitedBy | None = None
     n: int | None = None
     reason_null: str | None = None
+    passes_nothing: bool = optional(False)
+    """Whether no frame came back at any load that was tried: the value counts as 0 wherever runs are compared."""
     some: float | None = optional(None)
     half: float | None = optional(None)
     shared_core: bool = optional(False)
@@ -192,11 +194,6 @@ class Bounded(Frozen):
     def is_line_rate(self) -> bool:
         """Whether the DUT passed the line rate."""
         return self.at_least and self.limited_by is LimitedBy.LINE_RATE
-
-    @property
-    def passes_nothing(self) -> bool:
-        """Whether no frame came back at any load that was tried."""
-        return self.value is None and (self.reason_null or "").startswith(PASSES_NOTHING)
 
     @property
     def is_only_below(self) -> bool:

@@ -189,8 +189,8 @@ class Statement(Frozen):
 
     ``lead`` and ``says`` may contain ``{value_name}``. ``value`` follows ``says``; where ``also`` is known, it follows
     ``also_says`` ("99.9 % within"), or ``both_say`` replaces ``says`` where the two values are equal. ``alone``
-    describes the DUT where the run measured nothing else ("was measured for latency only"). ``beside`` names a value
-    that is stated in a sentence after it, ``beside_says``, wherever it is not zero.
+    describes the DUT where the run measured nothing else ("was measured for latency only"). The key ``beside`` names a
+    value that is stated in a sentence after it, ``beside_says``, wherever it is not zero.
     """
 
     lead: str

@@ -398,7 +398,7 @@ class Traffic(Frames):
         """The streams of one port, every key filled in: one stream with the whole rate where none are declared."""
         own = {name: getattr(self, name) for name in Frames.model_fields}
         if not self.streams:
-            return (StreamSpec(name="all", share=1.0, **own),)
+            return (StreamSpec.model_construct(name="all", share=1.0, **own),)  # checked when the traffic was read
         return tuple(
             StreamSpec(**{**own, **{name: getattr(stream, name) for name in stream.model_fields_set}})
             for stream in self.streams

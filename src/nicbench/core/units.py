@@ -150,9 +150,13 @@ def l1_bits_per_s(rate_frames_per_s: float, frame_bytes: float) -> float:
     return rate_frames_per_s * (frame_bytes + FRAME_OVERHEAD_BYTES) * 8
 
 
+RATE_UNITS = ((1e9, "Gpps"), (1e6, "Mpps"), (1e3, "kpps"))
+"""The units of a frame rate above 1 pps, with the frames per second in each."""
+
+
 def format_rate(rate_frames_per_s: float, rounding: str = ROUND_HALF_EVEN) -> str:
     """Formats a frame rate with a suitable unit: "14.88 Mpps", "200.0 kpps", "950 pps"; ``rounding`` is decimal's."""
-    for factor, unit in ((1e9, "Gpps"), (1e6, "Mpps"), (1e3, "kpps")):
+    for factor, unit in RATE_UNITS:
         if rate_frames_per_s >= factor:
             scaled = rate_frames_per_s / factor
             return f"{Decimal(str(scaled)).quantize(Decimal(1).scaleb(-_decimals(scaled)), rounding)} {unit}"

@@ -8,7 +8,6 @@ from typing import Any
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import EngineError
-from nicbench.core.identities import require_identities
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -35,6 +34,7 @@ from nicbench.core.trial import (
     SharedCore,
     StreamReading,
     WorkerHealth,
+    require_identities,
 )
 from nicbench.stats.latency import add_percentiles, merge
 

@@ -8,89 +8,139 @@ tester's own limits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+import concurrent.futures
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from nicbench.core.events import CeilingFound
-from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
+from nicbench.core.events import BoundsNarrowed, CeilingFound, GoalBounds
+from nicbench.core.frame_size import IMIX, Size, mean_bytes, size_label, words_of
 from nicbench.core.judging import REPEATS_OF_TRIALS, Reason, RepeatPolicy
 from nicbench.core.pattern import Ways
-from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
+from nicbench.core.result import LimitedBy, Result
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Reading, Trial, TrialRequest
-from nicbench.core.units import format_digits, format_rate, line_rate_frames_per_s
-from nicbench.measure.broadcasts import add_broadcasts
+from nicbench.core.units import format_rate, line_rate_frames_per_s
 from nicbench.measure.ceiling import Ceilings
+from nicbench.measure.completing import (
+    add_basis,
+    add_broadcasts,
+    add_near_limits,
+    add_ports,
+    add_share,
+    drop_line_rate_shares,
+)
 from nicbench.measure.learning import add_unlearnt
 from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
-from nicbench.measure.searching import bounds_event, run_search
-from nicbench.measure.tester_shares import TesterShares
 from nicbench.measure.trials import TrialMaker
 from nicbench.methods.base import SearchResult
-from nicbench.search import share_sent
-from nicbench.search.base import Goal, Limits, Sample, Search
-from nicbench.stats.limits import describe_share
-from nicbench.stats.ports import find_telling_trial, port_figures
+from nicbench.search import bounds_so_far, share_sent
+from nicbench.search.base import Goal, Limits, Outcome, Sample, Search
+from nicbench.stats.limits import Offer, find_constant_share
 
-NEAR_CEILING: Final = 0.95
-NEAR_LATENCY: Final = 2.0
-
-_CEILING: Final = "ceiling_frames_per_s"
-_OWN_LATENCY: Final = "tester_latency_p50_ns"
-_LATENCY: Final = "latency_p50_ns"
-PER_PORT: Final = "per port"
-_RATE: Final = "_frames_per_s"
-# Of the port and not of what goes through the DUT.
-_OF_A_PORT: Final = frozenset({"line_rate_frames_per_s", "ceiling_frames_per_s"})
+# Testers that fall short by a constant share: which share each frame size has, learnt from trials at two loads.
+#
+# One shortfall that comes twice looks like a ceiling. Only a trial at another load tells whether the tester sends the
+# same rate there, or the same share; until then nobody is told of a ceiling.
 
 
-def add_basis(result: Result, ways: Ways) -> Result:
-    """A result of one port's rate says which port that is, and gives the sum of all ports beside each rate.
+class TesterShares:
+    """What the tester offered at each frame size, and the share that it is known to send."""
 
-    A method that has summed over the ports by itself said so in ``scope``, and its results stay unchanged.
-    """
-    if result.scope != PER_PORT:
-        return result
-    values = dict(result.values)
-    if ways.times_load != 1.0:
-        for name, value in result.values.items():
-            if not name.endswith(_RATE) or name in _OF_A_PORT or isinstance(value, str | Spread):
-                continue
-            rate = value.value if isinstance(value, Bounded) else value
-            values[f"{name}_sum_of_ports"] = None if rate is None else rate * ways.times_load
-    return result.replace(scope=ways.basis, values=values)
+    def __init__(self) -> None:
+        self._offers: dict[str, list[Offer]] = {}
+        self._shares: dict[str, float] = {}
 
+    def share_of(self, size: Size) -> float:
+        """The share of a load that the tester sends at this frame size; 1 as long as no other is known."""
+        return self._shares.get(size_label(size), 1.0)
 
-def add_ports(result: Result, ways: Ways, trials: Sequence[Trial]) -> Result:
-    """With the figures of each port and way of the trial that tells most; nothing where one way alone is loaded."""
-    trial = find_telling_trial(trials) if len(ways.loaded) > 1 else None
-    return result if trial is None else result.replace(by_port=port_figures(trial))
+    def note_shortfall(self, request: TrialRequest, rate_frames_per_s: float) -> bool:
+        """Whether the rate that was sent instead of a load shows, with earlier ones, that the share is constant."""
+        size, load = size_label(request.size), request.load_frames_per_s
+        if load is None or size in self._shares:
+            return False
+        offers = self._offers.setdefault(size, [])
+        offers.append(Offer(load, rate_frames_per_s, load * request.duration_s))
+        share = find_constant_share(offers)
+        if share is not None:
+            self._shares[size] = share
+        return share is not None
 
-
-def add_near_limits(result: Result) -> Result:
-    """The result with what is to be said of it; it says "none" where nothing is."""
-    return result.replace(near_tester_limit=tuple(_near_limits(result)))
-
-
-def _near_limits(result: Result) -> Iterator[NearLimit]:
-    ceiling, own = _number(result, _CEILING), _number(result, _OWN_LATENCY)
-    for name, rate in result.values.items():
-        known = rate.value if isinstance(rate, Bounded) and name.endswith("_frames_per_s") else None
-        if ceiling and known is not None and known >= NEAR_CEILING * ceiling:
-            share = f"{100.0 * known / ceiling:.0f} % of what the tester sends without a DUT ({format_rate(ceiling)})"
-            text = f"{format_rate(known)} are {share}; the DUT may do more"
-            yield NearLimit(value=name, limit=_CEILING, text=text)
-    median = _number(result, _LATENCY)
-    if own and median is not None and median < NEAR_LATENCY * own:
-        less = f"less than twice the tester's own ({format_digits(own / 1e3)} µs)"
-        text = f"the median of {format_digits(median / 1e3)} µs is {less}; most of it is not the DUT's"
-        yield NearLimit(value=_LATENCY, limit=_OWN_LATENCY, text=text)
+    def note_trial(self, trial: Trial) -> None:
+        """Notes a valid trial: a load that was sent in full contradicts a share."""
+        load, counts = trial.request.load_frames_per_s, trial.reading.counts
+        if (
+            load is None
+            or not trial.verdict.valid
+            or trial.request.phases
+            or trial.request.streams
+            or not counts.intended
+        ):
+            return
+        sent = load * (counts.offered) / counts.intended
+        self._offers.setdefault(size_label(trial.request.size), []).append(Offer(load, sent, counts.intended))
 
 
-def _number(result: Result, name: str) -> float | None:
-    value = result.values.get(name)
-    return value if isinstance(value, int | float) else None
+# A search under way: it runs in a thread while its trials are made on the event loop, and says how far it has come.
+
+
+def bounds_event(
+    test: str, point: dict[str, Any], samples: Sequence[Sample], goals: Sequence[Goal], limits: Limits
+) -> BoundsNarrowed:
+    """The event that tells between which loads each goal's rate lies, by all samples of a search so far."""
+    found = ((goal.name, *bounds_so_far(samples, goal, limits)) for goal in goals)
+    return BoundsNarrowed(
+        test=test,
+        parameters=point,
+        bounds=tuple(
+            GoalBounds(goal=name, passing_frames_per_s=passing, failing_frames_per_s=failing)
+            for name, passing, failing in found
+        ),
+        trials=len(samples),
+        maximum_trials=limits.maximum_trials,
+    )
+
+
+class _TrialOrder(NamedTuple):
+    """A trial that the search's thread is waiting for."""
+
+    load_frames_per_s: float
+    duration_s: float
+    answer: concurrent.futures.Future[Sample]
+
+
+class _SearchAbandonedError(Exception):
+    """Thrown into the search's thread, so that it ends when its run does."""
+
+
+async def run_search(
+    search: Search, measure: Callable[[float, float], Awaitable[Sample]], goals: Sequence[Goal], limits: Limits
+) -> dict[str, Outcome]:
+    """Runs the search to its end. Trials run in the caller's task: cancelling it cancels the trial under way."""
+    loop = asyncio.get_running_loop()
+    wanted: asyncio.Queue[_TrialOrder | None] = asyncio.Queue()
+
+    def measure_from_thread(load_frames_per_s: float, duration_s: float) -> Sample:
+        one = _TrialOrder(load_frames_per_s, duration_s, concurrent.futures.Future())
+        loop.call_soon_threadsafe(wanted.put_nowait, one)
+        return one.answer.result()
+
+    finished = loop.run_in_executor(None, search.run, measure_from_thread, goals, limits)
+    finished.add_done_callback(lambda _: wanted.put_nowait(None))
+    one: _TrialOrder | None = None
+    try:
+        while (one := await wanted.get()) is not None:
+            one.answer.set_result(await measure(one.load_frames_per_s, one.duration_s))
+        return finished.result()
+    except BaseException:
+        # The thread waits for an answer, or will: it must not outlive the run.
+        while not finished.done():
+            if one is not None and not one.answer.done():
+                one.answer.set_exception(_SearchAbandonedError())
+            one = await wanted.get()
+        finished.exception()
+        raise
 
 
 # A load just below a ceiling, so that the tester's rate, which wavers, reaches it.
@@ -123,7 +173,7 @@ class TrialRepeats(RepeatRule[Trial]):
         return worst, health.total_gap_ns, health.longest_gap_ns or 0
 
     def useless(self, sample: Trial) -> str | None:
-        """What a link, a path that broke or was changed, or too short a drain took is no loss of the DUT's."""
+        """Why its losses are not the DUT's: a link, a broken or changed path, or too short a drain took frames."""
         never_told = (Reason.LINK_CHANGED, Reason.LATE, Reason.PEER_FAILED, Reason.CHANGED)
         told = (one.text for one in sample.verdict.findings if one.reason in never_told)
         return next(told, None)
@@ -198,42 +248,34 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         Where the tester cannot send the load, it is measured at what the tester can send; where it always sends a share
         of what it is asked for, it is asked for more, up to the line rate.
         """
-        wanted, ceilings = request, list[float]()
+        load, ceilings = request.load_frames_per_s, list[float]()
         while True:
+            asked = self._raise_to_send(request, load)
             try:
-                measured = await self._measure(point, self._raise_to_send(request))
+                trial, disturbed = await self.sample(point, asked)
             except CeilingReached as reached:
-                ceilings.append(reached.rate_frames_per_s)
-                lower = reached.rate_frames_per_s * (1.0 - CEILING_ROOM)
-                request = request.replace(load_frames_per_s=lower)
-            except _ConstantShare:
-                request, ceilings = wanted, []
-            else:
-                for rate in ceilings:
-                    self._publish_ceiling(request.size, rate)
-                return measured
+                if self._shares.note_shortfall(asked, reached.rate_frames_per_s):
+                    load, ceilings = request.load_frames_per_s, []  # again, with the share of the load that is sent
+                else:
+                    ceilings.append(reached.rate_frames_per_s)
+                    load = reached.rate_frames_per_s * (1.0 - CEILING_ROOM)
+                continue
+            for rate in ceilings:
+                self._publish_ceiling(request.size, rate)
+            self._note(trial)
+            return trial, disturbed
 
-    async def _measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        request = request.replace(
-            bidirectional=self._offered.ways.bidirectional, sent_share=self._shares.share_of(request.size)
-        )
-        try:
-            trial, disturbed = await self.sample(point, request)
-        except CeilingReached as reached:
-            if self._shares.note_shortfall(request, reached.rate_frames_per_s):
-                raise _ConstantShare from reached
-            raise
+    def _note(self, trial: Trial) -> None:
         self._shares.note_trial(trial)
         self._trials[trial.id] = trial
-        return trial, disturbed
 
-    def _raise_to_send(self, request: TrialRequest) -> TrialRequest:
-        """The request for so much that its load is sent, as far as the line carries what is asked for."""
-        share, load = self._shares.share_of(request.size), request.load_frames_per_s
-        if share == 1.0 or load is None or request.frames is not None or _has_loads(request):
-            return request
-        most = self.line_rate_frames_per_s(request.size) * self.most_line_rates
-        return request.replace(load_frames_per_s=min(load / share, max(load, most)))
+    def _raise_to_send(self, request: TrialRequest, load: float | None) -> TrialRequest:
+        """Returns a request that the tester sends ``load`` of, as far as the line carries what is then asked for."""
+        share = self._shares.share_of(request.size)
+        if share != 1.0 and load is not None and request.frames is None and not _has_loads(request):
+            most = self.line_rate_frames_per_s(request.size) * self.most_line_rates
+            load = min(load / share, max(load, most))
+        return request.replace(load_frames_per_s=load, bidirectional=self.bidirectional, sent_share=share)
 
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
@@ -246,11 +288,14 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
 
         async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
             nonlocal traffic_ns
-            update: dict[str, Any] = {"load_frames_per_s": load_frames_per_s, "duration_s": duration_s}
-            update |= {"bidirectional": self._offered.ways.bidirectional, "adjusts": True}
-            trial, _ = await self.sample(point, request.replace(**update), repeats=False)
-            self._shares.note_trial(trial)
-            self._trials[trial.id] = trial
+            asked = request.replace(
+                load_frames_per_s=load_frames_per_s,
+                duration_s=duration_s,
+                bidirectional=self.bidirectional,
+                adjusts=True,
+            )
+            trial, _ = await self.sample(point, asked, repeats=False)
+            self._note(trial)
             traffic_ns += trial.reading.transmit_ns
             samples.append(sample_of(trial))
             if trial.key not in self._maker.log.journaled:
@@ -286,9 +331,9 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         behind = [self._trials[name] for name in result.trials if name in self._trials]
         ways = self._offered.ways
         completed = add_near_limits(add_ports(add_basis(super().complete(result), ways), ways, behind))
-        completed = add_unlearnt(_say_share(completed, behind), behind, self._maker.port_names)
+        completed = add_unlearnt(add_share(completed, behind), behind, self._maker.port_names)
         completed = add_broadcasts(completed, behind)
-        return _without_shares(completed) if self._offered.link_is_nominal else completed
+        return drop_line_rate_shares(completed) if self._offered.link_is_nominal else completed
 
     def _publish_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
         self._maker.log.bus.publish(
@@ -303,19 +348,6 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 f"{format_rate(rate_frames_per_s)}",
             )
         )
-
-
-class _ConstantShare(Exception):  # noqa: N818 - a finding, no error
-    """The tester falls short by a constant share: the trial is to be made again with that known."""
-
-
-def _say_share(result: Result, trials: Iterable[Trial]) -> Result:
-    """Adds what its loads are where the tester always sends a share of what it is asked for."""
-    share = min((trial.request.sent_share for trial in trials), default=1.0)
-    said = describe_share(share)
-    if share == 1.0 or any(said in text for text in result.disturbances):
-        return result
-    return result.replace(disturbances=(*result.disturbances, said))
 
 
 def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
@@ -338,12 +370,6 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
 def _has_loads(request: TrialRequest) -> bool:
     """Whether a trial has several loads: phases, or those of single streams or ways."""
     return bool(request.phases or request.streams or request.ways)
-
-
-def _without_shares(result: Result) -> Result:
-    """Without its rates' shares of a line rate that no line has."""
-    kept = {name: value for name, value in result.values.items() if not name.endswith("_percent_of_line_rate")}
-    return result.replace(values=kept)
 
 
 OVERTIME: Final = 1.001

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nicbench.core.machine import DutWork
 from nicbench.core.pattern import forward_of
 from nicbench.core.traffic import Learning
 from nicbench.core.trial import OF_THE_TESTER, Purpose, Reading, TrialRequest
@@ -20,7 +18,7 @@ from nicbench.measure.power.meter import Meter
 from nicbench.measure.queues.reader import QueueReader
 from nicbench.measure.trial_verdict import leave_out, leave_out_programs
 from nicbench.monitor.base import Monitors
-from nicbench.testbed.duts.base import Addressing, FrameDut
+from nicbench.testbed.duts.base import Addressing, DutLook, FrameDut, PortQueues
 from nicbench.testbed.testers.base import Tester
 
 # What trials of frames are made with: the tester, the DUT, and what is read on their hosts around each trial.
@@ -66,23 +64,6 @@ class TrialSetup:
 # What is read around the frames of a trial: counters of DUT and hosts before and after, and what rose meanwhile.
 #
 # It is added to the reading of the frames, with the places where frames were lost.
-
-
-PortQueues = tuple[tuple[int, ...], ...]
-"""Frames by port and queue."""
-
-
-@dataclass(frozen=True, slots=True)
-class DutLook:
-    """What the DUT says of itself; ``at_ns`` is when it said how long its threads waited (monotonic)."""
-
-    waited_ns: int | None
-    at_ns: int
-    overruns: Mapping[int, int]
-    drops: Mapping[str, int]
-    left: Mapping[str, int]
-    queues: PortQueues
-    work: DutWork | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +130,9 @@ class Surroundings:
         return reading.replace(**update)
 
     async def _look(self, purpose: Purpose) -> Look:
-        """Reads all at once, the DUT by one question after the other: it may be a process that answers in turn."""
-        return Look(*await asyncio.gather(self._read_hardware(), self._read_counters(purpose), self._ask_dut(purpose)))
-
-    async def _ask_dut(self, purpose: Purpose) -> DutLook:
-        dut = self._dut
-        return DutLook(
-            waited_ns=await dut.waiting_ns(),
-            at_ns=time.monotonic_ns(),
-            overruns=await dut.overruns(),
-            drops=await dut.drops(),
-            left=await dut.left_to_kernel(),
-            queues=await dut.queue_frames(),
-            work=await dut.work() if purpose is Purpose.AVERAGE else None,
-        )
+        """Reads all at once."""
+        of_dut = self._dut.look(with_work=purpose is Purpose.AVERAGE)
+        return Look(*await asyncio.gather(self._read_hardware(), self._read_counters(purpose), of_dut))
 
     async def _read_hardware(self) -> Snapshot | None:
         return await self._health.read() if self._health is not None else None

@@ -8,9 +8,9 @@ A verdict that looked at the loss would throw away the trials in which the DUT d
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.core.base import Frozen
 from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
@@ -262,69 +262,39 @@ def judge(evidence: Evidence, thresholds: Thresholds, *, adjusts: bool = False) 
     return Verdict(findings=findings, adjusted=adjusts and is_known)
 
 
+class _Check(NamedTuple):
+    """A value that must not exceed the threshold of this name, or ``limit`` where that is given."""
+
+    reason: Reason
+    threshold: str
+    value: float
+    text: str
+    limit: float | None = None
+
+
 def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
-    yield from _worker(evidence, thresholds)
-    yield from _generator(evidence, thresholds)
-    for cpu in evidence.dut_cpus:
-        yield from _dut_core(cpu, thresholds)
-    yield from _dut_process(evidence, thresholds)
-    yield from _clock(evidence, thresholds)
-    yield from _peer_clock(evidence, thresholds)
-    yield from _tester(evidence, thresholds)
-    yield from _hardware(evidence, thresholds)
+    before = (_worker, _generator, _dut, _clocks, _tester, _hardware)
+    yield from _exceeded((row for rows in before for row in rows(evidence, thresholds)), thresholds)
     yield from find_changes(evidence.changes)
-    yield from _learning(evidence, thresholds)
-    if (drain_s := evidence.outlasted_drain_s) is not None:
-        yield Finding(
-            reason=Reason.LATE,
-            threshold="late",
-            value=1.0,
-            limit=0.0,
-            text=f"frames came later than {drain_s:g} s after the last was sent: others may have, and count as lost",
-        )
-    if evidence.peer_failure is not None:
-        yield Finding(
-            reason=Reason.PEER_FAILED,
-            threshold="peer_failed",
-            value=1.0,
-            limit=0.0,
-            text=f"a peer failed: {evidence.peer_failure}",
-        )
+    yield from _exceeded((*_learning(evidence), *_ends(evidence)), thresholds)
 
 
-def _learning(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
-    name, limit = "unlearnt_flow_share", thresholds.unlearnt_flow_share
-    for share, what in (
-        (evidence.unlearnt_share, "did not pass before the trial"),
-        (evidence.untaught_share, "were not taught before the trial: the tester sent no learning frame of them"),
-    ):
-        if share > limit:
-            text = f"{_percent(share)} of the flows {what}"
-            yield Finding(reason=Reason.UNLEARNT, threshold=name, value=share, limit=limit, text=text)
+def _exceeded(checks: Iterable[_Check], thresholds: Thresholds) -> Iterator[Finding]:
+    for reason, threshold, value, text, given in checks:
+        limit = getattr(thresholds, threshold) if given is None else given
+        if value > limit:
+            yield Finding(reason=reason, threshold=threshold, value=value, limit=limit, text=text)
 
 
-def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+def _worker(evidence: Evidence, _: Thresholds) -> Iterator[_Check]:
+    stalled = "the tester's worker stalled for"
     longest_ms = (evidence.longest_gap_ns or 0) / 1e6
-    if longest_ms > thresholds.longest_gap_ms:
-        yield Finding(
-            reason=Reason.DISTURBED,
-            threshold="longest_gap_ms",
-            value=longest_ms,
-            limit=thresholds.longest_gap_ms,
-            text=f"the tester's worker stalled for {longest_ms:.1f} ms at a stretch",
-        )
+    yield _Check(Reason.DISTURBED, "longest_gap_ms", longest_ms, f"{stalled} {longest_ms:.1f} ms at a stretch")
     share = _share(evidence.total_gap_ns or 0, evidence.transmit_ns)
-    if share > thresholds.total_gap_share:
-        yield Finding(
-            reason=Reason.DISTURBED,
-            threshold="total_gap_share",
-            value=share,
-            limit=thresholds.total_gap_share,
-            text=f"the tester's worker stalled for {_percent(share)} of the transmission",
-        )
+    yield _Check(Reason.DISTURBED, "total_gap_share", share, f"{stalled} {_percent(share)} of the transmission")
 
 
-def _generator(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+def _generator(evidence: Evidence, _: Thresholds) -> Iterator[_Check]:
     """What a generator that is not our own says of its overload."""
     cpu = evidence.cpu_share or 0.0
     full = _share(evidence.queue_full or 0, evidence.intended)
@@ -332,7 +302,7 @@ def _generator(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     overtime = _share(abs(evidence.overtime_ns or 0), asked_ns)
     unknown = _share(evidence.time_uncertainty_ns or 0, asked_ns)
     more, lower = ("more", "lower") if (evidence.overtime_ns or 0) > 0 else ("less", "higher")
-    rows = (
+    for name, value, text in (
         ("tester_cpu_share", cpu, f"the tester's cores were busy for {_percent(cpu)} of their time"),
         (
             "tester_queue_full_share",
@@ -349,140 +319,72 @@ def _generator(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             unknown,
             f"for how long the tester sent is known to {_percent(unknown)} only, and the load no better",
         ),
-    )
-    for name, value, text in rows:
-        limit = getattr(thresholds, name)
-        if value > limit:
-            yield Finding(reason=Reason.HEALTH, threshold=name, value=value, limit=limit, text=text)
+    ):
+        yield _Check(Reason.HEALTH, name, value, text)
 
 
-def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
-    ticks_ns = cpu.user_ns + cpu.nice_ns + cpu.system_ns
-    whole_ns = ticks_ns + cpu.softirq_ns + cpu.irq_ns + cpu.steal_ns + cpu.idle_ns
-    # Ticks seldom find a program that interrupts keep interrupting; the tasks' own account does.
-    foreign_ns = ticks_ns if cpu.other_tasks_ns is None else cpu.other_tasks_ns
-    stolen, foreign = _share(cpu.steal_ns, whole_ns), _share(foreign_ns, whole_ns)
-    shared = _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
-    paused_ms = (cpu.longest_pause_ns or 0) / 1e6
-    core = f"the DUT's core {cpu.cpu}"
-    limit_words = f", limit {_percent(getattr(thresholds, SHARED_CORE))}"
-    rows = (
-        ("dut_foreign_cpu_share", foreign, f"other programs used {_percent(foreign)} of {core}"),
-        ("dut_steal_share", stolen, f"the hypervisor took {_percent(stolen)} of {core}"),
-        (
-            SHARED_CORE,
-            shared,
-            f"another tenant used the physical core of {core} in {_percent(shared)} of samples{limit_words}",
-        ),
-        ("dut_pause_ms", paused_ms, f"{core} stopped for {paused_ms:.1f} ms at a stretch"),
-    )
-    for name, value, text in rows:
-        limit = getattr(thresholds, name)
-        if value > limit:
-            yield Finding(reason=Reason.DUT_DISTURBED, threshold=name, value=value, limit=limit, text=text)
+def _dut(evidence: Evidence, thresholds: Thresholds) -> Iterator[_Check]:
+    """How others used the DUT's cores, and kept its process from running."""
+    for cpu in evidence.dut_cpus:
+        ticks_ns = cpu.user_ns + cpu.nice_ns + cpu.system_ns
+        whole_ns = ticks_ns + cpu.softirq_ns + cpu.irq_ns + cpu.steal_ns + cpu.idle_ns
+        # Ticks seldom find a program that interrupts keep interrupting; the tasks' own account does.
+        foreign = _share(ticks_ns if cpu.other_tasks_ns is None else cpu.other_tasks_ns, whole_ns)
+        stolen, shared = _share(cpu.steal_ns, whole_ns), _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
+        paused_ms = (cpu.longest_pause_ns or 0) / 1e6
+        core, limit = f"the DUT's core {cpu.cpu}", _percent(getattr(thresholds, SHARED_CORE))
+        of_samples = f"another tenant used the physical core of {core} in {_percent(shared)} of samples, limit {limit}"
+        for name, value, text in (
+            ("dut_foreign_cpu_share", foreign, f"other programs used {_percent(foreign)} of {core}"),
+            ("dut_steal_share", stolen, f"the hypervisor took {_percent(stolen)} of {core}"),
+            (SHARED_CORE, shared, of_samples),
+            ("dut_pause_ms", paused_ms, f"{core} stopped for {paused_ms:.1f} ms at a stretch"),
+        ):
+            yield _Check(Reason.DUT_DISTURBED, name, value, text)
+    share = evidence.dut_waiting_share or 0.0
+    text = f"other programs kept the DUT from running for {_percent(share)} of the trial"
+    yield _Check(Reason.DUT_DISTURBED, "dut_waiting_share", share, text)
 
 
-def _dut_process(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
-    share = evidence.dut_waiting_share
-    if share is not None and share > thresholds.dut_waiting_share:
-        yield Finding(
-            reason=Reason.DUT_DISTURBED,
-            threshold="dut_waiting_share",
-            value=share,
-            limit=thresholds.dut_waiting_share,
-            text=f"other programs kept the DUT from running for {_percent(share)} of the trial",
-        )
-
-
-def _clock(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
-    if evidence.clock_step_ns is None:
-        return
-    step_ms = abs(evidence.clock_step_ns) / 1e6
+def _clocks(evidence: Evidence, thresholds: Thresholds) -> Iterator[_Check]:
+    step_ms = abs(evidence.clock_step_ns or 0) / 1e6
+    text = f"the monotonic clock moved by {step_ms:.3f} ms against the time-stamp counter"
     limit_ms = thresholds.clock_step_ms + _CLOCK_DRIFT * evidence.transmit_ns / 1e6
-    if step_ms > limit_ms:
-        yield Finding(
-            reason=Reason.CLOCK_STEP,
-            threshold="clock_step_ms",
-            value=step_ms,
-            limit=limit_ms,
-            text=f"the monotonic clock moved by {step_ms:.3f} ms against the time-stamp counter",
-        )
-
-
-def _peer_clock(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    yield _Check(Reason.CLOCK_STEP, "clock_step_ms", step_ms, text, limit_ms)
     step_ms = (evidence.peer_clock_step_ns or 0.0) / 1e6
-    if step_ms > thresholds.peer_clock_step_ms:
-        yield Finding(
-            reason=Reason.CLOCK_STEP,
-            threshold="peer_clock_step_ms",
-            value=step_ms,
-            limit=thresholds.peer_clock_step_ms,
-            text=f"the clocks of the tester's two machines left the line between them by {step_ms:.3f} ms",
-        )
+    text = f"the clocks of the tester's two machines left the line between them by {step_ms:.3f} ms"
+    yield _Check(Reason.CLOCK_STEP, "peer_clock_step_ms", step_ms, text)
 
 
-def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+def _tester(evidence: Evidence, _: Thresholds) -> Iterator[_Check]:
     share = _share(evidence.unsent_tester, evidence.intended)
-    if share > thresholds.unsent_share:
-        yield Finding(
-            reason=Reason.UNSENT,
-            threshold="unsent_share",
-            value=share,
-            limit=thresholds.unsent_share,
-            text=f"the tester did not send {_percent(share)} of the intended frames",
-        )
+    text = f"the tester did not send {_percent(share)} of the intended frames"
+    yield _Check(Reason.UNSENT, "unsent_share", share, text)
     for port in evidence.ports:
         share = _share(port.receive_overrun or 0, evidence.intended)
-        if share > thresholds.receive_overrun_share:
-            yield Finding(
-                reason=Reason.RECEIVE_OVERRUN,
-                threshold="receive_overrun_share",
-                value=share,
-                limit=thresholds.receive_overrun_share,
-                text=f"the tester's own port {port.name} dropped {port.receive_overrun} arriving frames",
-            )
+        text = f"the tester's own port {port.name} dropped {port.receive_overrun} arriving frames"
+        yield _Check(Reason.RECEIVE_OVERRUN, "receive_overrun_share", share, text)
         share = _share(port.transmit_refused, evidence.intended)
-        if share > thresholds.transmit_refused_share:
-            yield Finding(
-                reason=Reason.TRANSMIT_REFUSED,
-                threshold="transmit_refused_share",
-                value=share,
-                limit=thresholds.transmit_refused_share,
-                text=f"the kernel dropped {port.transmit_refused} unsent frames of the tester's port {port.name}",
-            )
-        if port.link_changed:
-            yield Finding(
-                reason=Reason.LINK_CHANGED,
-                threshold="link_changed",
-                value=1.0,
-                limit=0.0,
-                text=f"the link of the tester's port {port.name} changed its state",
-            )
-        if port.stamp_clock_steps:
-            times = "once" if port.stamp_clock_steps == 1 else f"{port.stamp_clock_steps} times"
-            yield Finding(
-                reason=Reason.CLOCK_STEP,
-                threshold="stamp_clock_steps",
-                value=float(port.stamp_clock_steps),
-                limit=0.0,
-                text=f"the clock that stamps the frames of port {port.name} was set {times}",
-            )
-    rows = (
+        text = f"the kernel dropped {port.transmit_refused} unsent frames of the tester's port {port.name}"
+        yield _Check(Reason.TRANSMIT_REFUSED, "transmit_refused_share", share, text)
+        text = f"the link of the tester's port {port.name} changed its state"
+        yield _Check(Reason.LINK_CHANGED, "link_changed", float(port.link_changed), text, 0.0)
+        times = "once" if port.stamp_clock_steps == 1 else f"{port.stamp_clock_steps} times"
+        text = f"the clock that stamps the frames of port {port.name} was set {times}"
+        yield _Check(Reason.CLOCK_STEP, "stamp_clock_steps", float(port.stamp_clock_steps), text, 0.0)
+    for reason, name, drops, which in (
         (Reason.RECEIVE_OVERRUN, "receive_overrun_share", evidence.arriving_drops, "arriving frames"),
         (Reason.TRANSMIT_REFUSED, "transmit_refused_share", evidence.leaving_drops, "frames before the wire"),
-    )
-    for reason, name, drops, which in rows:
-        share, limit = _share(drops.frames, evidence.intended), getattr(thresholds, name)
-        if share > limit:
-            text = f"the tester itself dropped {drops.frames} {which} ({drops.say()})"
-            yield Finding(reason=reason, threshold=name, value=share, limit=limit, text=text)
+    ):
+        text = f"the tester itself dropped {drops.frames} {which} ({drops.say()})"
+        yield _Check(reason, name, _share(drops.frames, evidence.intended), text)
 
 
 # Their amounts are shares already.
 _SHARES = (Measure.PCIE_LINK, Measure.TEMPERATURE)
 
 
-def _hardware(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+def _hardware(evidence: Evidence, thresholds: Thresholds) -> Iterator[_Check]:
     """What the hardware said of itself; counts are shares of the intended frames, times of the transmission."""
     known = any(port.link_changed for port in evidence.ports)
     for event in evidence.hardware:
@@ -490,10 +392,9 @@ def _hardware(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
         if event.measure is Measure.LINK:
             if not known:  # else the tester's port has said it
                 text = f"{what}, {event.amount:.0f} of them"
-                yield Finding(reason=Reason.LINK_CHANGED, threshold="link_changed", value=1.0, limit=0.0, text=text)
+                yield _Check(Reason.LINK_CHANGED, "link_changed", 1.0, text, 0.0)
             continue
-        limit = getattr(thresholds, event.measure.value, None)
-        if limit is None:
+        if not hasattr(thresholds, event.measure.value):
             continue
         value, said = event.amount, f"{event.amount:.0f} {event.unit}"
         if event.measure is Measure.THROTTLED:
@@ -502,9 +403,24 @@ def _hardware(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             said = _percent(event.amount)
         else:
             value = _share(event.amount, evidence.intended)
-        if value > limit:
-            text = f"{what} ({said})"
-            yield Finding(reason=Reason.HARDWARE, threshold=event.measure.value, value=value, limit=limit, text=text)
+        yield _Check(Reason.HARDWARE, event.measure.value, value, f"{what} ({said})")
+
+
+def _learning(evidence: Evidence) -> Iterator[_Check]:
+    for share, what in (
+        (evidence.unlearnt_share, "did not pass before the trial"),
+        (evidence.untaught_share, "were not taught before the trial: the tester sent no learning frame of them"),
+    ):
+        yield _Check(Reason.UNLEARNT, "unlearnt_flow_share", share, f"{_percent(share)} of the flows {what}")
+
+
+def _ends(evidence: Evidence) -> Iterator[_Check]:
+    """Frames that came after the drain, and a peer that failed."""
+    if (drain_s := evidence.outlasted_drain_s) is not None:
+        text = f"frames came later than {drain_s:g} s after the last was sent: others may have, and count as lost"
+        yield _Check(Reason.LATE, "late", 1.0, text, 0.0)
+    if evidence.peer_failure is not None:
+        yield _Check(Reason.PEER_FAILED, "peer_failed", 1.0, f"a peer failed: {evidence.peer_failure}", 0.0)
 
 
 def _share(part: float, whole: float) -> float:

@@ -58,15 +58,15 @@ class OwnServer(Frozen):
     delay: Seconds = Field(default=0.0, le=60.0)
     """An answer waits so long."""
     delay_every: _Every = 0
-    """Only one of so many waits; 0: each."""
+    """One of this number waits; 0: each waits."""
     reset_every: _Every = 0
-    """One of so many answers is broken by a RST."""
+    """One of this number of answers is broken by a RST."""
     short_every: _Every = 0
-    """One of so many ends early."""
+    """One of this number of answers ends early."""
     status_every: _Every = 0
-    """One of so many has the status 503."""
+    """One of this number of answers has the status 503."""
     corrupt_every: _Every = 0
-    """One of so many has a wrong byte."""
+    """One of this number of answers has a wrong byte."""
 
 
 class ConnectionOptions(Frozen):
@@ -177,7 +177,7 @@ def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSp
 def request_of(way: Way, spec: ConnectionsSpec, duration_s: float) -> RoundRequest:
     """Returns the round in which the clients share rate and connections of ``spec`` equally.
 
-    So many clients take part that each has something due in the sustain phase, and a connection of its own.
+    The number of clients that take part: each has something due in the sustain phase, and its own connection.
     """
     due = spec.connections if spec.task == "hold" else int(spec.rate_per_s * duration_s)
     own = due if spec.task == "connect" else min(due, spec.connections)
@@ -236,7 +236,9 @@ LATEST_START_NS: Final = 100_000_000
 FAILURE_RATIO: Final = 1e-5
 """RFC 9411 allows 0.001 % of transactions and of connections to fail."""
 IN_TIME_RATIO: Final = 0.99
-"""The share of what was due in the sustain phase that must be complete before it ends: what falls behind is no rate."""
+"""The share of what was due in the sustain phase that must be complete before it ends: a rate that falls behind does
+not count.
+"""
 _TIMES: Final = ("connect", "handshake", "first_byte", "last_byte")
 _WORDS: Final = {
     "no_ports": "no local port was free",
@@ -358,7 +360,7 @@ def bounded(passed: int, failed: int | None, limited_by: LimitedBy, why: str) ->
 
 
 def columns_of_times(kinds: Iterable[str] = ("connect", "handshake", "first_byte")) -> tuple[Column, ...]:
-    """Columns of the times beside a rate; those that no result has are left out."""
+    """Columns of the times that belong to a rate; columns that no result has are left out."""
     heads = {"connect": "Connect", "handshake": "TLS handshake", "first_byte": "First byte", "last_byte": "Last byte"}
     return tuple(
         Column(
@@ -395,9 +397,9 @@ class SearchedOptions(ConnectionOptions):
     """Options of the methods that look for a greatest rate or number."""
 
     precision: Ratio = 0.02
-    """The search ends where its interval is no wider than this share of its upper bound."""
+    """The search ends where its interval is at most this share of its upper bound wide."""
     loss_verification: int = Field(default=1, ge=0, le=10)
-    """A trial with failures is made so many times more before it counts."""
+    """The repetitions of a trial with failures before it counts."""
 
     def searched_s(self, most: int, trial_s: float) -> float:
         """Returns an upper estimate of the time of one search, in seconds."""
@@ -449,7 +451,7 @@ class Found:
 
     @property
     def unfit(self) -> str | None:
-        """Why there is no result, in words; None where there is one."""
+        """Why the result is missing, in words; None with a result."""
         if self.is_cut_off:
             return "a trial gave no figures"
         if self.is_broken:

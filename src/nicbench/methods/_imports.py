@@ -127,7 +127,7 @@ def throughput_and_cpu(rate_bits_per_s: object, cpu_percent: object) -> str | No
 
 
 def cells_of_rate_and_cpu(values: Values) -> Values:
-    """Returns the rate beside the busy time of all programs, as published, and beside that of the test alone."""
+    """Returns the rate with the busy time of all programs, as published, and with that of the test alone."""
     names = ("throughput_bits_per_s", "server_cpu_mean_percent", "server_cpu_own_percent")
     rate, whole, own = (_median(values.get(name)) for name in names)
     return {

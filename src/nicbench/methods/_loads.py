@@ -16,7 +16,15 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import Seconds
 from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.trial import Purpose, Trial, TrialRequest
-from nicbench.core.units import Percent, format_bits_per_s, format_digits, format_rate, l1_bits_per_s, parse_rate
+from nicbench.core.units import (
+    RATE_UNITS,
+    Percent,
+    format_bits_per_s,
+    format_digits,
+    format_rate,
+    l1_bits_per_s,
+    parse_rate,
+)
 from nicbench.methods.base import Context
 
 # The times of a trial, shared by every method that sends frames (RFC 2544 sections 23 and 24).
@@ -63,7 +71,7 @@ def _refusal(why: str, accepted: str) -> PydanticCustomError:
 Duration = Annotated[Seconds, AfterValidator(_sensible_duration)]
 Pause = Annotated[Seconds, AfterValidator(_sensible_pause)]
 Validation = Annotated[Seconds, AfterValidator(_sensible_pause)]
-"""The duration of a validation trial; zero is no validation trial."""
+"""The duration of a validation trial; zero for no validation trial."""
 
 
 class TrialTimes(Frozen):
@@ -257,8 +265,7 @@ def full_rate_words(of: float | str) -> str:
     """Returns the words that follow "% of": "line rate", "the highest load", "800 kpps"."""
     if isinstance(of, str):
         return {LINE_RATE: "line rate", HIGHEST: "the highest load"}[of]
-    number, unit = format_rate(of).split()
-    return f"{float(number):g} {unit}"
+    return next((f"{of / factor:.4g} {unit}" for factor, unit in RATE_UNITS if of >= factor), f"{of:g} pps")
 
 
 LOWERED_NOTE: Final = ("lowered", "Load")

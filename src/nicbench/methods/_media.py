@@ -203,14 +203,14 @@ class FramesOptions(Frozen):
     direction: Distinct[Task] = Field(default=("read", "write"), min_length=1)
     """Which rounds there are."""
     profile: Literal[PROFILES] = "4k"  # type: ignore[valid-type]
-    """The size of a frame. `-10`, `-12` and `-16` are DPX with so many bits; sizes of `-exr` vary."""
+    """The size of a frame. `-10`, `-12` and `-16` are DPX with that number of bits; sizes of `-exr` vary."""
     frame_size: SomeBytes | None = None
     """Any other size, then without a header."""
     header_size: Bytes | None = None
     """Size of the header; without it the profile's."""
     frames: int | None = Field(default=None, ge=1, le=10_000_000)
-    """So many frames are read or written again and again; without it as many as have their turn. Needed where
-    `frames_per_s` is `null`.
+    """The number of frames that are read or written again and again; without it as many as have their turn. Needed
+    where `frames_per_s` is `null`.
     """
     frames_per_s: FilmRate | None = Field(default=TARGET_FRAMES_PER_S, gt=0.0, le=100_000.0)
     """The rate that each instance is held to. `null`: as fast as it goes."""
@@ -231,7 +231,7 @@ class FramesOptions(Frozen):
     timeout: Seconds = Field(default=60.0, gt=0.0, le=86_400.0)
     """Time beyond its duration after which an instance that hangs is ended."""
     read_ahead: int = Field(default=1, ge=1, le=1000)
-    """A frame is due so many frame times after its turn."""
+    """The frame times after its turn at which a frame is due."""
     order: Literal["forward", "reverse", "random"] = "forward"
     """The order of reading."""
     threads: int = Field(default=1, ge=1, le=64)
@@ -394,7 +394,7 @@ def count_frames(options: FramesOptions) -> int:
 
 
 def round_s(options: FramesOptions, instances: int) -> float:
-    """Returns the duration of a round of so many instances."""
+    """Returns the duration of a round with this number of instances."""
     return options.ramp_s(instances) + options.warm_up + options.duration + options.pause + _OVERHEAD_S
 
 

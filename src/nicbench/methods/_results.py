@@ -24,7 +24,7 @@ PER_PORT = "per port"
 async def measure_sizes(
     context: Context, written: Iterable[int | str], at: Callable[[Context, Size], Awaitable[Result]]
 ) -> tuple[Result, ...]:
-    """Calls ``at`` for each frame size of a test's options, and publishes each result as soon as it is known."""
+    """Calls ``at`` for each frame size of a test's options, and publishes each result at once."""
     results = []
     for size in context.sizes(written):
         result = await at(context, size)
@@ -81,7 +81,7 @@ class RepeatedTrials:
         return ResultVerdict.DISTURBED if any(self.disturbed) else ResultVerdict.VALID
 
     def disturbances(self, reason_null: str | None) -> tuple[str, ...]:
-        """Returns what disturbed the trials; where there are no trials, the reason for that."""
+        """Returns what disturbed the trials; without trials, the reason for that."""
         if not self.trials:
             return (reason_null,) if reason_null else ()
         pairs = zip(self.trials, self.disturbed, strict=True)
@@ -211,7 +211,7 @@ def bounded_unless(disturbed: object, found: Bounded) -> Bounded:
     if not disturbed or (found.limited_by is not LimitedBy.DUT and found.upper is None):
         return found
     reason = found.reason_null and f"trials were disturbed: {found.reason_null}"
-    return found.replace(upper=None, limited_by=None, reason_null=reason)
+    return found.replace(upper=None, limited_by=None, reason_null=reason, passes_nothing=False)
 
 
 def sending_ports(trial: Trial) -> int:

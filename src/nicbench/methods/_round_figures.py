@@ -107,13 +107,13 @@ def loads_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
 
 
 def probes_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
-    """Returns the jobs that measure beside a load (probes), with their outcomes."""
+    """Returns the jobs that measure during a load (probes), with their outcomes."""
     pairs = zip(one.request.jobs, one.outcomes, strict=True)
     return [(job, outcome) for job, outcome in pairs if job.role == "probe"]
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Returns the arithmetic mean; None where a value is missing or there is none."""
+    """Returns the arithmetic mean; None without values, or where one is missing."""
     known = list(values)
     return None if not known or any(value is None for value in known) else statistics.fmean(map(float, known))  # type: ignore[arg-type]
 
@@ -482,7 +482,7 @@ def silence_of_client(rounds: Sequence[Round], client: str) -> Values:
 def silence_of_job(one: Round, job: int) -> Values:
     """Returns the longest silence of a job's connections after the failure, by its number from 1.
 
-    The value is None where a connection never went on.
+    The value is ``None`` where a connection never went on.
     """
     flows = [flow for flow in (one.failure.flows if one.failure else ()) if job in flow.jobs]
     return {"failure_silent_s": _longest(flows)} if flows else {}

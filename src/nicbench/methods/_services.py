@@ -169,7 +169,9 @@ def bounds_of(service: Service, step: Step, duration_s: float) -> tuple[float, f
 SEVERELY_ERRORED_LOSS: Final = 0.5
 """A second in which more than this share of the frames is lost is severely errored (ITU-T Y.1563)."""
 UNAVAILABLE_AFTER: Final = 10
-"""So many consecutive severely errored seconds begin unavailable time, so many others end it (ITU-T Y.1563)."""
+"""The number of consecutive severely errored seconds that begin unavailable time; as many others end it (ITU-T Y.1563).
+
+"""
 _SECOND_NS: Final = 1_000_000_000
 
 
@@ -287,7 +289,7 @@ def availability_of(own: StreamReading, load_frames_per_s: float, duration_s: fl
 
 
 def availability_in(intervals: Intervals, load_frames_per_s: float, seconds: int) -> Availability:
-    """Returns the bounds of the share of available time in so many seconds.
+    """Returns the bounds of the share of available time in a number of seconds.
 
     A second is severely errored where over half of what was sent in it is missing. Intervals of a long test are not
     parts of whole seconds: frames of one that reaches beyond a second came in that second or beside it. So a second

@@ -152,7 +152,7 @@ _SHARED_PERCENT: Final = "latency_shared_core_percent"
 
 
 def by_core_values(latency: Latency | None) -> dict[str, float | int | None]:
-    """Returns the percentiles of both groups; empty where no sample found the core shared, or there are no samples."""
+    """Returns the percentiles of both groups; empty without samples, or where no sample found the core shared."""
     apart = split_by_core(latency) if latency is not None else None
     if apart is None or apart.shared_count == 0:
         return {}

@@ -42,11 +42,11 @@ class AddressTimes(Frozen):
     """How long frames may arrive after the last was sent."""
     attempts: int = Field(default=2, ge=1, le=10)
     """How often in a row a number or a rate must fail before it counts as failed: a single frame that is lost for
-    another reason is no limit of the table.
+    another reason does not limit the table.
     """
 
     def slowest_frames_per_s(self, macs: int) -> float:
-        """Returns the rate below which the first of so many addresses has aged before a frame comes for it."""
+        """Returns the rate below which the first of the addresses has aged before a frame comes for it."""
         return macs / max(self.ageing - self.pause, 1e-9)
 
     def require_rate(self, macs: int, frames_per_s: float, key: str) -> None:
@@ -59,11 +59,11 @@ class AddressTimes(Frozen):
             )
 
     def estimate_s(self, trials: int) -> float:
-        """Returns the time of so many trials without their frames, in seconds."""
+        """Returns the time of a number of trials without their frames, in seconds."""
         return trials * self.attempts * (self.ageing + self.pause + self.drain)
 
     def request(self, size: Size, macs: int, learning_frames_per_s: float, test_frames_per_s: float) -> TrialRequest:
-        """Returns the request for a trial of so many addresses, learnt at one rate and tested at another."""
+        """Returns the request for a trial of a number of addresses, learnt at one rate and tested at another."""
         frames_s = macs / learning_frames_per_s + macs / test_frames_per_s
         return TrialRequest(
             frame_bytes=mean_bytes(size),
@@ -82,7 +82,7 @@ class AddressTimes(Frozen):
 class SentRate:
     """The rate, in frames per second, at which the frames left that are learnt from: it lies between these two.
 
-    ``least`` is None where all of them left at once, and ``most`` where nothing but the line bounds it.
+    ``least`` is ``None`` where all of them left at once, and ``most`` where nothing but the line bounds it.
     """
 
     least: float | None
@@ -115,7 +115,7 @@ def is_doubtful(tried: Iterable[Found], upper: float | None) -> bool:
 async def find(
     context: Context, point: dict[str, Any], request: TrialRequest, tried: float, attempts: int
 ) -> list[Found]:
-    """Makes trials until one passes, or so many failed, and says what each found."""
+    """Makes trials until one passes or the maximum number failed, and says what each found."""
     found: list[Found] = []
     while len(found) < attempts and not (found and found[-1].kept):
         found.append(await _attempt(context, {**point, "attempt": len(found) + 1}, request, tried))
@@ -146,7 +146,7 @@ def result_of(method: FrameMethod, size: Size, values: Values, found: Sequence[F
 
 
 def ports_objection(context: Any) -> Objection | None:
-    """Returns why ports or traffic do not suit: there is no port to see flooded frames at, or no way back."""
+    """Returns why ports or traffic do not suit: without a port that sees flooded frames, or without a way back."""
     if context.ports < 3:
         return Objection(
             message="flooded frames are seen at a third port, and the test has "

@@ -1,7 +1,7 @@
 """Agreement: the same work by two or more tools, and whether they agree within a bound (docs/studies.md).
 
 The published report measures the same throughput with netperf and with ttcp, and the two must agree, or the report says
-that they do not. Steps, for each port, with all of its clients: so many repetitions, and in each of them every tool
+that they do not. Steps, for each port, with all of its clients: a number of repetitions, and in each of them every tool
 once, in an order that is drawn with the seed, so that what changes slowly (a clock, a temperature, a neighbour) is in
 all of them alike. Concluded, for each pair of tools: the ratio over the repetitions in the geometric mean, with its
 interval (Student's t of the logarithms, paired by repetition), and whether all, none or some of it is within the bound.
@@ -120,7 +120,7 @@ class Agreement(RoundMethod):
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
         """Duration of a turn."""
         transfer_bytes: SomeBytes | None = None
-        """So many bytes instead of a duration (`16 MiB`, as published)."""
+        """The number of bytes instead of a duration (`16 MiB`, as published)."""
         repetitions: int = Field(default=10, ge=2, le=1000)
         """Turns of each tool."""
 

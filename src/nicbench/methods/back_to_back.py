@@ -87,7 +87,7 @@ class BackToBack(FrameMethod):
         step_frames: int = Field(default=1, ge=1, le=10**9)
         """Resolution of a search, in frames."""
         loss_verification: int = Field(default=0, ge=0, le=10)
-        """A burst with loss is sent so many times more before it counts as lost (ETSI GS NFV-TST 009)."""
+        """The repetitions of a burst with loss before it counts as lost (ETSI GS NFV-TST 009)."""
         trial: BurstPauses = BurstPauses()
         """Pauses of a burst."""
 

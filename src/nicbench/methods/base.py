@@ -36,7 +36,7 @@ _TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_per
 
 
 def describe_circumstances(parameters: Mapping[str, Any]) -> str:
-    """Describes the circumstances in the order frames, load, the rest by name; "" where there are none."""
+    """Describes the circumstances in the order frames, load, the rest by name; "" without circumstances."""
     said = [text for text in (_describe_frames(parameters), _describe_load(parameters)) if text]
     rest = [_words_of(name, value) for name, value in parameters.items() if name not in _TOLD and value is not None]
     return ", ".join((*([" ".join(said)] if said else []), *rest))
@@ -131,7 +131,7 @@ class AnyContext(Protocol):
         """Returns the results of an earlier test of this bench file (latency at the throughput)."""
 
     def publish(self, result: Result) -> None:
-        """Publishes a result as soon as it is complete."""
+        """Publishes a complete result."""
 
 
 class Context(AnyContext, Protocol):
@@ -202,7 +202,7 @@ class RoundContext(AnyContext, Protocol):
         """Plays one judged round (repeated where invalid), and says whether it had to be used although wrong."""
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
-        """Makes a file on this host, ``filled`` with so many bytes or with room for them, and returns its path."""
+        """Makes a file on this host, ``filled`` with its bytes or with room for them, and returns its path."""
 
     async def remove_file(self, endpoint: str, path: str) -> None:
         """Removes a file that ``make_file`` made; otherwise it is removed at the end of the run."""
@@ -436,7 +436,7 @@ class RoundMethod(Method):
         return ()
 
     def clients_at_once(self, clients: int) -> int:
-        """Returns how many of a port's so many clients run at once at most; one that runs twice is two."""
+        """Returns the maximum number of a port's clients that run at once; one that runs twice counts as two."""
         return clients
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:

@@ -122,7 +122,7 @@ class Microburst(FrameMethod):
         rate: FullRate = HIGHEST
         """The rate of each sender in a burst; all together must send more to a port than it carries."""
         loss_verification: int = Field(default=1, ge=0, le=10)
-        """A burst with loss is sent so many times more before it counts."""
+        """The repetitions of a burst with loss before it counts."""
         trial: BurstPauses = BurstPauses()
         """Pauses of a burst."""
 
@@ -163,7 +163,7 @@ class Microburst(FrameMethod):
         disturbances: list[str] = []
 
         async def burst(frames: int) -> Fill:
-            """Has each sender send so many frames to each receiving port."""
+            """Has each sender send a number of frames to each receiving port."""
             for attempt in range(1, 2 + self.options.loss_verification):
                 at_a_port = frames * of.senders
                 point = {**size_parameters(of.size), "receivers": of.receivers, "frames": at_a_port, "attempt": attempt}
@@ -193,7 +193,7 @@ class Microburst(FrameMethod):
         return self._result(of, values, verdict, trials, disturbances)
 
     def _request(self, of: Senders, frames: int) -> TrialRequest:
-        """Returns the request for a burst of so many frames of each sender to each receiving port."""
+        """Returns the request for a burst of a number of frames of each sender to each receiving port."""
         each = of.rate_frames_per_s / of.receivers
         request = self._times(frames / each).request(of.size, of.rate_frames_per_s, Purpose.BURST)
         ways = tuple(
@@ -293,7 +293,7 @@ def drained_frames_per_s(trial: Trial, port: int) -> float | None:
 PORTS = 4
 _UNCONGESTED, _CONGESTED = 2, 3
 _TESTERS_SHARE = 0.001
-"""Of the frames: so many a tester may leave unsent in a valid trial (the threshold `unsent_share`)."""
+"""The share of the frames that a tester may leave unsent in a valid trial (the threshold `unsent_share`)."""
 _LOST = Column(
     value="uncongested_loss_percent", head="Lost to the free port", unit="%", form="of_frames", is_main=True,
     better="lower",
@@ -406,7 +406,7 @@ class CongestionControl(FrameMethod):
 def is_uncongested(trial: Trial) -> bool:
     """Returns whether every frame to the port that was to be congested was sent and arrived.
 
-    The few frames that a tester may fall short by without being held back are no back pressure.
+    The few frames that a tester may fall short by do not count as back pressure.
     """
     counts = counts_to(trial, _CONGESTED)
     held_back = counts.unsent_backpressure or counts.unsent_tester > _TESTERS_SHARE * counts.intended

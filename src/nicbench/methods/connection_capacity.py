@@ -1,6 +1,6 @@
 """Connection capacity: how many connections the DUT holds at once (as RFC 3511 section 5.2 asks of TCP).
 
-Steps, for each frame size: one frame each of so many flows of each sending port, at a rate at which the DUT can make
+Steps, for each frame size: one frame of each flow of each sending port, at a rate at which the DUT can make
 connections of them, before it may forget the first; a binary search for the most flows of which every frame comes back.
 The capacity is the sum of all ports. A trial with loss
 is repeated. Between trials the DUT must forget: in `settle` before and after each, or by itself. A DUT that gives the
@@ -60,9 +60,9 @@ class ConnectionCapacity(FrameMethod):
         rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] = 10_000.0
         """New connections a second, of each sending port. All must be made before the DUT forgets the first."""
         precision: Ratio = 0.01
-        """The search ends where its interval is no wider than this share of its upper bound."""
+        """The search ends where its interval is at most this share of its upper bound wide."""
         loss_verification: int = Field(default=1, ge=0, le=10)
-        """A trial with loss is made so many times more before it counts."""
+        """The repetitions of a trial with loss before it counts."""
         frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
         """Frame sizes, and mixes by name."""
         trial: BurstPauses = BurstPauses()
@@ -184,5 +184,5 @@ def _bounded(passed: int, failed: int | None) -> Bounded:
         return Bounded(value=passed, lower=passed, limited_by=LimitedBy.MAXIMUM_LOAD)
     if passed == 0:
         reason = f"{PASSES_NOTHING}: frames were lost of {failed} connections already"
-        return Bounded(value=None, upper=failed, limited_by=LimitedBy.DUT, reason_null=reason)
+        return Bounded(value=None, upper=failed, limited_by=LimitedBy.DUT, reason_null=reason, passes_nothing=True)
     return Bounded(value=passed, lower=passed, upper=failed, limited_by=LimitedBy.DUT)

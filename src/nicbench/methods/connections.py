@@ -289,7 +289,7 @@ class HttpTransactions(ConnectionMethod):
         object_bytes: Distinct[ObjectBytes] = Field(default=(1024, 16_384, 65_536, 262_144), min_length=1)
         """Sizes of objects, each measured by itself. RFC 9411: 1, 16, 64 and 256 KiB, and a mix."""
         mix: tuple[Mix, ...] = ()
-        """Objects that are asked for together, each as often as its weight says; measured besides."""
+        """Objects that are asked for together, each as often as its weight says; also measured."""
 
     options: Options
 

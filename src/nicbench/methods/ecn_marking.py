@@ -4,7 +4,7 @@ Steps, for each frame size: a trial at each load with frames of one ECN codepoin
 what becomes of one is not divided by chance among all. Of ECT(0) and ECT(1) the share that arrives with CE is counted
 by stream and by flow. Between the highest load without a mark and the lowest with one further loads halve the gap.
 Rules (RFC 3168 section 5; RFC 8311): no frame that is not ECT is marked; CE stays; an ECT codepoint becomes CE or
-stays; the DSCP stays. Loss stands beside: a DUT that marks need not drop ECT frames at the same load. Verified: every
+stays; the DSCP stays. Loss is reported too: a DUT that marks need not drop ECT frames at the same load. Verified: every
 frame by its signature and its payload, and the traffic class of every frame that arrives.
 """
 
@@ -147,8 +147,8 @@ class EcnMarking(FrameMethod):
         codepoints: tuple[Name, ...] = Field(default=("ect-0", "ect-1", "not-ect", "ce"), min_length=1)
         """The codepoints that frames are sent with, one after another."""
         refinements: int = Field(default=3, ge=0, le=20)
-        """So often the gap between the highest load without marks and the lowest with some is halved, for `ect-0` and
-        `ect-1`.
+        """The number of times that the gap between the highest load without marks and the lowest with some is halved,
+        for `ect-0` and `ect-1`.
         """
         trial: TrialTimes = TrialTimes()
         """Times of a trial."""
@@ -233,7 +233,7 @@ class EcnMarking(FrameMethod):
         return [*results, last]
 
     def _rules(self, size: Size, read: Mapping[Codepoint, Sequence[StreamReading]], made: Sequence[Result]) -> Result:
-        """Returns what is to be said of all trials: which rules were broken, and how often."""
+        """Returns the faults of all trials: which rules were broken, and how often."""
         seen = [marks_of(streams, codepoint) for codepoint, streams in read.items()]
         faults = [fault for marks in seen for fault in marks.faults()]
         unseen = [f"no {marks.sent_as.words} frame arrived" for marks in seen if not marks.counted]

@@ -2,12 +2,12 @@
 
 The study of a published report (2022), which compared one 100 Gb/s port with a bond of four of 25 Gb/s. Steps, for each
 direction and each number of instances: what was written before is removed, the commands of the bench file are run, the
-servers of the DUT's shares restarted, the caches dropped; a pause; then so many processes at once, each of which writes
-or reads frames of film in a directory of its own, one file a frame, held to a number of frames a second. The frames
-that are read are written beforehand. Verified: a read compares the stamp of every 4096 bytes; a frame that is not
-complete when it is due is a dropped one, and counts from when it was due; a server that ends during a round makes it
-invalid. Deviation from the published study: its limiter let through 5 % more than was asked, this one exactly what was
-asked.
+servers of the DUT's shares restarted, the caches dropped; a pause; then the instances at once, processes of which each
+writes or reads frames of film in a directory of its own, one file a frame, held to a number of frames a second. The
+frames that are read are written beforehand. Verified: a read compares the stamp of every 4096 bytes; a frame that is
+not complete when it is due is a dropped one, and counts from when it was due; a server that ends during a round makes
+it invalid. Deviation from the published study: its limiter let through 5 % more than was asked, this one exactly what
+was asked.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _FASTER_THAN_LINK = 1.02
 
 
 def target_of(options: FramesOptions) -> Target | None:
-    """Returns the target rate and its tolerance; None where there is no target."""
+    """Returns the target rate and its tolerance; None without a target."""
     frames_per_s = options.target_frames_per_s
     return None if frames_per_s is None else Target(frames_per_s, options.tolerance)
 

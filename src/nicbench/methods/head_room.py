@@ -63,9 +63,11 @@ class HeadRoom(FrameMethod):
         most: int = Field(default=1024, ge=2, le=10_000_000)
         """The most frames that are tried."""
         loss_verification: int = Field(default=1, ge=0, le=10)
-        """A burst with loss is sent so many times more before it counts."""
+        """The repetitions of a burst with loss before it counts."""
         needs: Bytes | None = None
-        """The least head room; less is told. It is what the link's delay and the neighbour's largest frame take."""
+        """The least head room; the report says where the DUT has less. It is what the link's delay and the neighbour's
+        largest frame take.
+        """
 
     options: Options
 
@@ -147,7 +149,7 @@ class HeadRoom(FrameMethod):
         )
 
     def _request(self, size: Size, frames: int, pause_s: float) -> TrialRequest:
-        """Returns the request for so many frames while the DUT may send none of them."""
+        """Returns the request for a number of frames while the DUT may send none of them."""
         own = self.options
         rate = _OF_A_PAUSE / pause_s
         lasting_s = _LEAD_S + frames / own.rate + _TAIL_S

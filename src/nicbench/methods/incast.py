@@ -1,4 +1,4 @@
-"""Incast: several senders to one receiver, and the latency of messages beside that load (docs/studies.md).
+"""Incast: several senders to one receiver, and the latency of messages during that load (docs/studies.md).
 
 The measurement of the published report on two 25 Gb/s adapters (2018): two servers send to a third by RoCE v2, with PFC
 and ECN on. Steps, for each message size and number of queue pairs (or TCP connections, or UDP flows) of a sender: one
@@ -85,8 +85,8 @@ class Incast(RoundMethod):
         probe: WorkloadChoice | None = None
         """What times messages, from the first sender. Without it `sockperf`, for RDMA `perftest`."""
         probe_transport: Transport | None = None
-        """By what those messages are sent; without it by the `transport` of the load. `udp` beside TCP is stateless
-        traffic beside stateful (RFC 8239 section 6).
+        """By what those messages are sent; without it by the `transport` of the load. `udp` with TCP is stateless
+        traffic next to stateful traffic (RFC 8239 section 6).
         """
         receiver: Name | None = None
         """A port of the server; without it the one with the most clients."""
@@ -135,7 +135,7 @@ class Incast(RoundMethod):
         return (*loads, (self._probe(), self._probe_spec()))
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """Yields misfits for a receiver that is no port of the measured host, and for too few clients to send."""
+        """Yields misfits for a receiver that is not a port of the measured host, and for too few clients to send."""
         receiver = self.options.receiver or max(clients, key=lambda port: len(clients[port]), default=None)
         if receiver is None:
             return

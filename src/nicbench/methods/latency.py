@@ -1,7 +1,7 @@
 """Latency (RFC 2544 section 26.2) under load: every frame of a trial is timed, not a tagged few.
 
 Steps, for each frame size: the load is a share of the throughput that an earlier test found (RFC 2544: at the
-throughput); one judged trial per load, or one of exactly so many frames. Minimum, mean, percentiles and maximum come
+throughput); one judged trial per load, or one of an exact number of frames. Minimum, mean, percentiles and maximum come
 from all frames, and a percentile only where a frame lies above it; delay variation is p99.9 - minimum (RFC 8219 section
 7.3.1). The long tail is the number of frames in each of a list of latency bins, and outside each of their bounds.
 Frames that were lost have no latency: the share of the trial's frames that was lost stands beside each latency. Latency
@@ -111,8 +111,9 @@ class Latency(FrameMethod):
         the counts are scaled to 100 million where a trial timed at least that many.
         """
         frames: int | None = Field(default=None, ge=1, le=10**12)
-        """A trial ends after so many frames of each sending port: `100000000` counts the long tail over exactly 100
-        million. Where `duration` is too short for so many, it ends the trial. Without it `duration` alone does.
+        """The number of frames of each sending port after which a trial ends: `100000000` counts the long tail over
+        exactly 100 million. Where `duration` is too short for so many, it ends the trial. Without it `duration` alone
+        does.
         """
         trial: TrialTimes = TrialTimes(duration=120.0)
         """Times of a trial."""

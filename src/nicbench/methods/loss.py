@@ -286,7 +286,7 @@ class LoadSweep(FrameMethod):
         return tuple(results)
 
     def _result(self, parameters: dict[str, Any], full: FullLoad, trial: Trial | None, disturbed: bool) -> Result:
-        """Returns the result of a load; without values if there is no trial, or the tester sent less than this load."""
+        """Returns the result of a load; without values if the trial is missing or offered less."""
         percent = parameters["load_percent"]
         offered = trial if full.carries(percent) else None
         return Result(

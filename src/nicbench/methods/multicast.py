@@ -326,7 +326,7 @@ class MulticastLatency(PortsLatency):
         """Options of the bench file."""
 
         burden: Burden | None = None
-        """Ports that join no group and load the DUT meanwhile (RFC 3918 section 8.1); without it there are none."""
+        """Ports that join no group and load the DUT meanwhile (RFC 3918 section 8.1); without it no port does."""
 
     options: Options
 

@@ -180,7 +180,7 @@ def _bounded(passed: int, failed: int | None, *, is_not_sent: bool) -> Bounded:
 # Arrivals are counted in whole nanoseconds.
 _RESOLUTION_NS = 1.0
 _JOIN_S: Final = 0.3
-"""So long frames must not come before the join."""
+"""The time before the join in which frames must not come."""
 _JOIN, _LEAVE = "join_delay_ns", "leave_delay_ns"
 
 
@@ -204,7 +204,7 @@ class MembershipTimes(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A delay between the two times that contain it, in nanoseconds; or why there is none."""
+    """A delay between the two times that contain it, in nanoseconds; or why it is unknown."""
 
     lower_ns: float = 0.0
     upper_ns: float = 0.0
@@ -241,7 +241,7 @@ class MulticastMembership(FrameMethod):
         older: bool = False
         """IGMPv2 and MLDv1 in place of IGMPv3 and MLDv2."""
         burden: Burden | None = None
-        """Ports that join no group and load the DUT meanwhile (RFC 3918 section 8.2); without it there are none."""
+        """Ports that join no group and load the DUT meanwhile (RFC 3918 section 8.2); without it no port does."""
         trial: MembershipTimes = MembershipTimes()
         """Times of a trial."""
 

@@ -29,7 +29,7 @@ from nicbench.methods.base import Context, FrameMethod, Misfit, Objection, Value
 
 ABILITIES: Final = frozenset({Ability.FILE, Ability.ARRIVALS, Ability.STREAM_BURSTS})
 LEAD_S: Final = 0.3
-"""So long the load is sent before the first pause frame."""
+"""The time that the load is sent before the first pause frame."""
 NANOSECONDS: Final = 1e9
 _SENT, _HEARD, _ENDED = "pauses", "hears pause", "hears end"
 
@@ -87,7 +87,7 @@ class Observed:
 
     @property
     def unsent(self) -> int:
-        """Frames, pause frames among them, that never left the tester: the trial is no statement."""
+        """Frames, pause frames among them, that never left the tester: the trial says nothing."""
         return self.pauses_unsent + sum(one.counts.unsent for one in (*self.paused, *self.others))
 
     @property
@@ -114,13 +114,13 @@ def observe(trial: Trial, stream: str | None) -> Observed:
 
 
 def pause_time_s(context: Context, options: PauseOptions, size: Size, quanta: int = MOST_QUANTA) -> float:
-    """Returns how long so many quanta pause the link."""
+    """Returns the time that a number of quanta pauses the link."""
     own = options.link_rate or l1_bits_per_s(context.line_rate_frames_per_s(size), mean_bytes(size))
     return pause_seconds(quanta, own)
 
 
 def pause_request(size: Size, options: PauseOptions, duration_s: float, pausing: Pausing) -> TrialRequest:
-    """Returns the request of a trial in which the load lasts so long, beside pause frames."""
+    """Returns the request of a trial in which the load lasts for a time, with pause frames."""
     return TrialRequest(
         frame_bytes=mean_bytes(size),
         mix=None if isinstance(size, int) else size,
@@ -141,13 +141,13 @@ def interval_ns(options: PauseOptions, observed: Observed) -> float:
 
 
 def unsent_words(seen: Iterable[Observed]) -> tuple[str, ...]:
-    """Returns what the tester did not send, as a disturbance: of such trials nothing is said of the DUT."""
+    """Returns what the tester did not send, as a disturbance: such trials say nothing about the DUT."""
     unsent = sum(one.unsent for one in seen)
     return (f"{unsent} frames were not sent",) if unsent else ()
 
 
 def judged(faults: Iterable[str], well: str, unsent: Sequence[str] = ()) -> Values:
-    """Returns what is said of the DUT's handling: the faults, or ``well``; a fault is not accepted.
+    """Returns how the DUT handled it: the faults, or ``well``; a fault is not accepted.
 
     Where frames were ``unsent``, in words, the tester broke the trial: neither is known.
     """
@@ -205,7 +205,7 @@ class PauseReaction(FrameMethod):
         repetitions: int = Field(default=5, ge=1, le=1000)
         """Trials for each number of quanta."""
         tolerance: Duration = 0.02
-        """By how much a pause may be longer or shorter than its quanta, beside the interval of frames."""
+        """The time by which a pause may be longer or shorter than its quanta, in addition to the interval of frames."""
 
     options: Options
 
@@ -332,7 +332,7 @@ def _faults(seen: Sequence[Observed], obeyed: Sequence[bool]) -> Iterator[str]:
 
 
 _OF_A_PAUSE: Final = 3.0
-"""So many pause frames are sent in the time that one of them pauses."""
+"""The number of pause frames that are sent in the time that one of them pauses."""
 _DROPS, _FORWARDS, _NONE = "drops", "forwards", "none"
 _DETECTED = Column(value="detected_ns", head="Watchdog after", form="milliseconds", is_main=True, better="lower")
 _RESTORED = Column(value="restored_ns", head="Forwards again after", form="milliseconds", better="lower")
@@ -372,11 +372,11 @@ class PauseStorm(FrameMethod):
         after: Duration = 2.0
         """How long frames are sent after that: longer than the DUT needs to forward again."""
         quanta: int = Field(default=MOST_QUANTA, ge=1, le=MOST_QUANTA)
-        """Quanta of each pause frame. The last one pauses for so long after the storm: on a slow link give few."""
+        """Quanta of each pause frame. The last one pauses for that time after the storm: on a slow link give few."""
         repetitions: int = Field(default=5, ge=1, le=1000)
         """Trials."""
         detects_within: Duration | None = None
-        """The most that the watchdog may need; a longer time is told. Without it, none is asked for."""
+        """The most time that the watchdog may need; the report names a longer one. Without it, any time will do."""
         restores_within: Duration | None = None
         """The most that may pass from the last pause frame until the DUT forwards again."""
 

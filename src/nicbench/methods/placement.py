@@ -118,7 +118,7 @@ class PlacedContext:
         return (*jobs, *self._load_memory(request))
 
     def _why_not_on_all(self, request: RoundRequest) -> str | None:
-        """Returns why a balanced round is none: a port with fewer processes than nodes does not use all of them."""
+        """Returns why a balanced round is impossible: a port with fewer processes than nodes cannot use all nodes."""
         if self._where != "balanced":
             return None
         for port in self._layout.node_of_port:
@@ -163,7 +163,7 @@ class PlacedContext:
 
 
 def _not_played(point: dict[str, Any], request: RoundRequest, number: int, why: str) -> Round:
-    """Returns what an inner method gets in place of a round; it is in no journal, and its id is no round's."""
+    """Returns what an inner method gets in place of a round; the journal does not have it, nor its id."""
     return Round(
         id=f"not-played-{number}", key="", test="", configuration="", parameters=point, repeat=0, request=request,
         verdict=Verdict(), outcomes=tuple(JobOutcome(failure=why, repeatable=False) for _ in request.jobs),
@@ -284,7 +284,7 @@ class PlacementMethod(RoundMethod):
         return self._placements() * self._inner().estimate_s()
 
     def _placements(self) -> int:
-        """Returns how many placements with so many loads are played, as far as the bench file tells."""
+        """Returns the number of placements that are played with a number of loads, as far as the bench file tells."""
         is_short = len(self.planned_clients) == 1 and bool(self.not_measured())
         return (len(self.options.nodes) - is_short) * len(self.options.memory_loads)
 
@@ -478,8 +478,8 @@ class PlacementMethod(RoundMethod):
 
     @classmethod
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
-        """Returns the table with bars of what was measured, in which traffic that is the same in all rows is said once.
-        Of one run no change is claimed, as it has no interval.
+        """Returns the table with bars of what was measured, in which traffic that is the same in all rows is stated
+        once. Of one run no change is claimed, as it has no interval.
         """
         bars = table.bars
         if bars is not None and any(_RATE in result.values for result in results):

@@ -4,8 +4,8 @@ For ports that share something: virtual functions of an adapter (SR-IOV), ports 
 Steps, for each frame size: each sending port alone, then two, three and at last all of them, from the first on, each
 with the same load, in trials that are repeated. The share of a port is of all frames that came back; fairness is Jain's
 index (DEC-TR-301) of the ports' rates, counted exactly in each trial, with the least and the greatest of the
-repetitions. What a port gets beside others by what it gets alone shows where they share a limit. Verified: every frame
-by its signature and its payload.
+repetitions. What a port gets with others divided by what it gets alone shows where they share a limit. Verified: every
+frame by its signature and its payload.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PORTS_ASSUMED = 4
 
 
 class PortShares(FrameMethod):
-    """The share of each port beside the others."""
+    """The share of each port while the others are loaded."""
 
     gives_points = False
     kind: ClassVar[str] = "port-shares"

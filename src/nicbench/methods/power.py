@@ -251,7 +251,7 @@ def _verdict(whys: Sequence[str], doubts: Sequence[str]) -> ResultVerdict:
 MeterKind = Literal["rapl", "hwmon", "ipmi", "redfish"]
 _SIMULATED = "simulated"
 _AVERAGES = 3.0
-"""A window must be so many averaging times of a meter long: of the first nothing counts."""
+"""The averaging times of a meter in a window: the first one does not count."""
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _LOAD = Column(value="load_percent", head="Load", unit="%", form="trimmed")
 _MACHINE = Column(value="machine", head="Machine", form="text")
@@ -384,7 +384,7 @@ class Power(FrameMethod):
     async def _load(
         self, context: Context, parameters: dict[str, Any], size: Size, full: FullLoad, at_load: AtLoad
     ) -> FullLoad:
-        """Adds a trial to a load, or why there is none; returns what is known of the tester's ceiling afterwards."""
+        """Adds a trial to a load, or why it is missing; returns what is known of the tester's ceiling afterwards."""
         if not full.carries(at_load.percent):
             at_load.why_not = full.why_not_more
             return full

@@ -96,7 +96,7 @@ def streams_at(reading: Reading, side: QueueSide, port: int) -> tuple[StreamRead
 
 
 def spread_values(spread: PortSpread, seed: int, worst_probability: float) -> Values:
-    """Returns the figures of one port; ``worst_probability``: below it chance is no explanation."""
+    """Returns the figures of one port; ``worst_probability``: below it chance does not explain the spread."""
     frames = spread.queues.frames
     flows = _flows_of(spread.streams)
     chance = None if flows is None else spread_by_chance(flows, frames, seed)

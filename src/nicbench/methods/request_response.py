@@ -46,7 +46,7 @@ LOAD_LONGER_S: Final = 4.0
 
 
 class Load(Frozen):
-    """The load beside the probe. ``rate`` is of each connection; ``also_without`` measures the idle port as well."""
+    """The load during the probe. ``rate`` is of each connection; ``also_without`` measures the idle port as well."""
 
     workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
     """The tool of the load, alone or with options of its own."""
@@ -64,7 +64,7 @@ class Load(Frozen):
     """Measure the idle server as well."""
 
     def job_spec(self, probe_s: float) -> JobSpec:
-        """Returns the load's job beside a probe of ``probe_s`` seconds; tools accept whole seconds only."""
+        """Returns the load's job during a probe of ``probe_s`` seconds; tools accept whole seconds only."""
         return JobSpec(
             transport=self.transport,
             direction=self.direction,
@@ -88,14 +88,14 @@ def _accept_none(value: Any) -> Any:
 
 
 Beside = Annotated[Load | None, BeforeValidator(_accept_none)]
-"""An optional load; ``none`` in the bench file is no load."""
+"""An optional load; ``none`` in the bench file for no load."""
 
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99")
 
 
 def probe_figures(rounds: Sequence[Round]) -> list[Figures | None]:
-    """Returns the probe's figures of each round; None where the load failed, as there was no load to measure under."""
+    """Returns the probe's figures of each round; None where the load failed: the probe then measured an idle port."""
     return [
         None if any(outcome.failure for _, outcome in loads_of(one)) else next(iter(probes_of(one)))[1].figures
         for one in rounds
@@ -105,7 +105,8 @@ def probe_figures(rounds: Sequence[Round]) -> list[Figures | None]:
 def latency_values(figures: Sequence[Figures | None]) -> Values:
     """Returns the latency over all repetitions: percentiles of all requests, or the mean of the tool's own percentiles.
 
-    The latter is used where the tool does not keep all requests. Everything is None where a repetition has no latency.
+    The latter is used where the tool does not keep all requests. Everything is ``None`` where a repetition has no
+    latency.
     """
     parts = [one.latency if one else None for one in figures]
     known = [part for part in parts if part is not None]
@@ -171,7 +172,7 @@ def _weighted_mean(parts: Sequence[RequestLatency]) -> float | None:
 
 
 def _extreme(pick: Callable[[Sequence[float]], float], values: Sequence[float | None]) -> float | None:
-    """Returns the extreme of the values; None where a value is missing or there is none."""
+    """Returns the extreme of the values; None without values, or where one is missing."""
     known = [value for value in values if value is not None]
     return pick(known) if known and len(known) == len(values) else None
 
@@ -269,7 +270,7 @@ _Transport = Literal["tcp", "udp"]
 
 
 class RequestResponse(RoundMethod):
-    """Transactions a second and latency percentiles of requests, by message size, without and with a load beside."""
+    """Transactions a second and latency percentiles of requests, by message size, without and with a load."""
 
     kind: ClassVar[str] = "request-response"
     question: ClassVar[str] = (
@@ -436,5 +437,5 @@ def _messages(tool: str, transport: str) -> tuple[int, ...]:
 
 
 def _bound(bound_ns: int) -> str:
-    """Returns a bound as it is kept with results: with "us", by which those of all versions are matched."""
+    """Returns a bound in the form that results have: with "us", by which those of all versions are matched."""
     return format_duration_s(bound_ns / 1e9).replace("µs", "us")

@@ -2,9 +2,9 @@
 
 Steps, for each port: its first client sends alone; after ``joins_after`` its second client joins it, where there is
 one. Ten times a second the hosts of the clients look at the connections: payload acknowledged, segments delivered and
-those of them that were marked, segments sent again, and the round trip. Of each stream, alone and beside the other,
-follow the rate and when it settles, and of the time from then on the share marked, round trips and what was sent again.
-Verified: rounds are judged as all are; a stream whose connection was not seen often enough has no figures.
+those of them that were marked, segments sent again, and the round trip. Of each stream, alone and together with the
+other, follow the rate and when it settles, and of the time from then on the share marked, round trips and what was sent
+again. Verified: rounds are judged as all are; a stream whose connection was not seen often enough has no figures.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOT_SEEN: Final = "its connection was not seen often enough"
 
 
 class SenderReaction(RoundMethod):
-    """The rate, marks, round trips and repetitions of TCP senders over time, alone and beside another one."""
+    """The rate, marks, round trips and repetitions of TCP senders over time, alone and together with another."""
 
     kind: ClassVar[str] = "sender-reaction"
     question: ClassVar[str] = "How do senders of TCP towards {subject} react to congestion and its marks?"
@@ -140,7 +140,7 @@ class SenderReaction(RoundMethod):
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
-        """Returns the main values of streams; those of steps of time are their course."""
+        """Returns the main values of streams; values of steps of time are their course."""
         return (PAYLOAD_RATE.value,) if result.parameters.get("part") == "streams" else ()
 
     @classmethod

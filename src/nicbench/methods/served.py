@@ -72,7 +72,7 @@ class CaptureReplay(FrameMethod):
         """
         signed: bool = False
         """The last 16 bytes of each payload become a signature: frames are then recognised in every order and however
-        they were rewritten, and timed from their sending. A frame without so much payload is refused.
+        they were rewritten, and timed from their sending. A frame with less payload is refused.
         """
         keep_macs: bool = False
         """Frames keep the MAC addresses that were recorded; without it they get those of the link."""

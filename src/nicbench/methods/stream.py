@@ -263,7 +263,7 @@ class Stream(RoundMethod):
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """Fills the grid also for results that were measured before the test's own CPU time was told apart."""
+        """Fills the grid also for results that were measured before the test's own CPU time was known."""
         return cells_of_rate_and_cpu(result.values) if "throughput_and_cpu" in result.values else {}
 
     @classmethod
@@ -387,5 +387,5 @@ def _fairness_of(context: RoundContext, played: PlayedRounds) -> Values:
 
 
 def _beside(point: dict[str, Any]) -> str:
-    """Returns the heading that says what sends beside a port."""
+    """Returns the heading that says which other ports send."""
     return "each port alone" if point["at_once"].endswith(" alone") else f"{point['at_once']} at once"

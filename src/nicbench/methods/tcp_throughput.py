@@ -3,7 +3,7 @@
 Steps, for the first client of each port, which sends: a slow connection that fills no buffer, whose least round-trip
 time is the baseline; then connections as fast as they go. From both follow the metrics of RFC 6349 section 4: the TCP
 transfer time ratio (how much longer a transfer takes than the bottleneck would need), the TCP efficiency (the share of
-what was sent that was no retransmission), and the buffer delay (by how much the mean round trip is longer than the
+what was sent other than retransmissions), and the buffer delay (by how much the mean round trip is longer than the
 baseline). Path MTU and round-trip times are those of the sending kernel, smoothed, as the tool reads them each second.
 Verified: what a tool reports is refused where it exceeds the link or contradicts itself.
 """
@@ -194,7 +194,7 @@ def round_trip(figures: Figures | None) -> RoundTrip | None:
 
 
 def efficiency_percent(figures: Figures | None, retransmissions: int | None) -> float | None:
-    """Returns the share of the bytes sent that were no retransmissions, of a segment each (RFC 6349 section 4)."""
+    """Returns the share of the bytes sent other than retransmissions, of a segment each (RFC 6349 section 4)."""
     sent = sum_of_known(flow.sent_bytes for flow in figures.flows) if figures else None
     if figures is None or figures.mss_bytes is None or retransmissions is None or not sent:
         return None

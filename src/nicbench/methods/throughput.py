@@ -1,15 +1,7 @@
-"""Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
-
-Steps, for each frame size: a search looks, between a minimum load and the line rate, for the highest load that meets
-each goal; every load is one judged trial, and one of full length confirms the answer (section 24). Where a rate comes
-near what the tester sends, its ceiling is measured without a DUT. Verified: each frame is recognised by its signature,
-its payload compared; losses that the tester may have caused are not charged to the DUT.
-"""
+"""Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR)."""
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -55,7 +47,7 @@ from nicbench.stats.limits import describe_share
 
 
 _BORNE = ("_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s")
-"""Ends of the names of rates that runs of formats 1.5 and 1.6 have beside estimated ones."""
+"""Ends of the names of rates that runs of formats 1.5 and 1.6 have in addition to estimated ones."""
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
 FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
@@ -189,22 +181,15 @@ _TAKEN_NAMES: Final = frozenset({"line_rate", "ceiling", "known_rate"})
 
 
 def how_it_searches(kind: str) -> str | None:
-    """Returns how a search chooses its loads: the first sentence of its module; None where there is none of this kind.
-
-    It begins with a small letter, as it stands behind a colon.
-    """
+    """Returns how a search chooses its loads, in words behind a colon; None without a search of this kind."""
     search = find("nicbench.search", Search).get(kind)
-    if search is None:
-        return None
-    said = " ".join((sys.modules[search.__module__].__doc__ or "").replace("``", "").split("\n\n")[0].split())
-    first = re.split(r"(?<=[a-z)])\. ", said)[0].rstrip(".")
-    return f"{first[:1].lower()}{first[1:]}." if not first[:2].isupper() else f"{first}."
+    return None if search is None else search.how
 
 
 class SearchChoice(Frozen):
     """The choice of a search, its goals (loss ratios), its precision, and the maximum number of trials per frame size.
 
-    Further options of the search stand beside these keys, and are read by the search's own ``Options``.
+    Further options of the search stand next to these keys, and are read by the search's own ``Options``.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -230,8 +215,8 @@ class SearchChoice(Frozen):
     known to be slow, or that a flood of frames stops for good. A device that passes it does at least that.
     """
     validation: Validation = FULL_TRIAL_S
-    """Duration of the trial that the answer must pass in the end, where the others are shorter; `0 s` is none. In a
-    lab made on the spot there is none.
+    """Duration of the trial that the answer must pass in the end, where the others are shorter; `0 s` for no such
+    trial. A lab made on the spot has none.
     """
 
     @model_validator(mode="before")
@@ -260,7 +245,7 @@ class SearchChoice(Frozen):
     @field_validator("goals", mode="after")
     @classmethod
     def _names_differ(cls, goals: dict[str, float]) -> dict[str, float]:
-        """Values of results are named after goals in small letters, beside values of other names."""
+        """Values of results are named after goals in small letters, next to values of other names."""
         known: dict[str, str] = {}
         for name in goals:
             other = known.setdefault(name.lower(), name)
@@ -281,7 +266,7 @@ class SearchChoice(Frozen):
         return kind(kind.Options.model_validate(self.model_extra or {}))
 
     def time_s(self, times: TrialTimes, sizes: int) -> float | None:
-        """Returns the time for so many frame sizes together; ``None`` where there is no limit."""
+        """Returns the time for a number of frame sizes together; None without a limit."""
         if self.time is not None or self.kind != "guided":
             return self.time
         of_trial_s = times.estimate_s(1) + BESIDE_S
@@ -294,7 +279,7 @@ class SearchChoice(Frozen):
 
 
 WITHIN_RATIO: Final = 0.005
-"""An interval agrees that contains the known rate, and whose ends are no farther from it than this share of it."""
+"""An interval agrees that contains the known rate, and whose ends are at most this share of it away."""
 SELF_CHECK: Final = ("self_check", "Known rate")
 """The value and the subject of the note below a table of rates."""
 
@@ -386,7 +371,14 @@ _NDR_SHARE = ImportColumn(
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
 
 
-_CONFIRMED = ", and one of full length confirms the answer (section 24)"
+_STEPS = """
+Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
+Steps, for each frame size: a search looks, between a minimum load and the line rate, for the highest load that meets
+each goal; every load is one judged trial, and {confirmed}. Where a rate comes near what the tester sends, its ceiling
+is measured without a DUT. Verified: each frame is recognised by its signature, its payload compared; losses that the
+tester may have caused are not charged to the DUT.
+"""
+_BY_FULL_LENGTH = "one of full length confirms the answer (section 24)"
 
 
 class Throughput(FrameMethod):
@@ -396,6 +388,7 @@ class Throughput(FrameMethod):
     takes_broadcasts: ClassVar[bool] = True
     needs_ceiling: ClassVar[bool] = False
     question: ClassVar[str] = "How many frames a second does {subject} pass without loss, by frame size?"
+    steps: ClassVar[str] = _STEPS
 
     class Options(Frozen):
         """Options of the bench file."""
@@ -455,19 +448,18 @@ class Throughput(FrameMethod):
     @classmethod
     def procedure(cls, options: Mapping[str, Any] | None = None) -> str:
         """Returns the steps, with what this search looks for and the trial that confirms its answer, if any."""
-        text = super().procedure(options)
+        text, confirmed = super().procedure(options), _BY_FULL_LENGTH
         search, times = ((options or {}).get(part) for part in ("search", "trial"))
-        if not isinstance(search, Mapping) or not isinstance(times, Mapping):
-            return text
-        kind = search.get("kind")
-        if isinstance(kind, str) and (how := how_it_searches(kind)) is not None:
-            text = f"{text} The search is {kind}: {how}"
-        trial_s, validation_s = times.get("duration"), search.get("validation")
-        if not isinstance(trial_s, int | float) or not isinstance(validation_s, int | float):
-            return text
-        longer = f", and one of {validation_s:g} s confirms the answer (section 24)"
-        none = f", and no trial longer than {trial_s:g} s confirms the answer"
-        return text.replace(_CONFIRMED, longer if validation_s > trial_s else none)
+        if isinstance(search, Mapping) and isinstance(times, Mapping):
+            kind = search.get("kind")
+            if isinstance(kind, str) and (how := how_it_searches(kind)) is not None:
+                text = f"{text} The search is {kind}: {how}"
+            trial_s, validation_s = times.get("duration"), search.get("validation")
+            if isinstance(trial_s, int | float) and isinstance(validation_s, int | float):
+                longer = f"one of {validation_s:g} s confirms the answer (section 24)"
+                none = f"no trial longer than {trial_s:g} s confirms the answer"
+                confirmed = longer if validation_s > trial_s else none
+        return text.format(confirmed=confirmed)
 
     @classmethod
     def imports(cls) -> ImportTable | None:
@@ -619,7 +611,7 @@ class Throughput(FrameMethod):
         )
 
     def _known_rate(self, context: Context, size: Size, outcomes: Mapping[str, Outcome]) -> Values:
-        """Returns the known rate beside the goal without loss, which is what the rate of a DUT is known for."""
+        """Returns the known rate for the goal without loss, which is what the rate of a DUT is known for."""
         name = next((name for name, ratio in self.options.search.goals.items() if ratio == 0.0), None)
         return {} if name is None else known_rate_values(context, size, outcomes[name], self.options.trial.duration)
 

@@ -1,7 +1,7 @@
-"""Transfers of so many bytes: transfer size by write size, for each port and client (docs/studies.md).
+"""Transfers of a number of bytes: transfer size by write size, for each port and client (docs/studies.md).
 
 The measurement of the published report on a four-port card (ttcp, 2000), by ttcp's heir. Steps, for each direction,
-transfer size and write size: each client sends (or is sent) so many bytes, alone, the other ports idle; repeated, and
+transfer size and write size: each client sends (or is sent) these bytes, alone, the other ports idle; repeated, and
 the arithmetic mean taken. Source and sink are memory, or files that are made for it where the bench file says. A MB is
 10^6 bytes and a MiB 2^20, as the bench file writes it. Verified: what a tool reports is refused where it exceeds the
 link or contradicts itself; and a client that moves less than another does through the same port is named as the limit.

@@ -20,7 +20,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.core.units import format_digits
-from nicbench.search._zones import reachable_frames_per_s
+from nicbench.search._zones import brings_nothing_back, reachable_frames_per_s
 from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.critical_load import MODELS, CriticalLoad, Posterior
 
@@ -223,10 +223,12 @@ def _rate(samples: Sequence[Sample], last: Estimate, limits: Limits) -> Bounded:
     least, most = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
     lower, value, upper = last.lower_frames_per_s, last.average_frames_per_s, last.upper_frames_per_s
     trials = len(samples)
-    if all(sample.counts.received == 0 for sample in samples):
+    if brings_nothing_back(samples):
         lowest = min(sample.load_frames_per_s for sample in samples)
         reason = f"{PASSES_NOTHING}: no frame came back at {lowest:.0f} frames/s, the lowest load tried"
-        return Bounded(value=None, upper=lowest, limited_by=LimitedBy.DUT, n=trials, reason_null=reason)
+        return Bounded(
+            value=None, upper=lowest, limited_by=LimitedBy.DUT, n=trials, reason_null=reason, passes_nothing=True
+        )
     if value < least:
         reason = f"it is estimated to lie below {least:.0f} frames/s, the lowest load that is tried"
         return Bounded(value=None, upper=max(upper, least), limited_by=LimitedBy.DUT, n=trials, reason_null=reason)

@@ -32,15 +32,15 @@ LONGEST_S = 10.0
 LONGEST_SHARE = 1.0 / 12.0
 """No trial is made longer than this, or than this share of a search's time, for the sake of its frames."""
 FLOOR_ENOUGH = 0.4
-"""The ratio of a floor is known where its interval is no wider than this part of it,"""
+"""The ratio of a floor is known where its interval is at most this part of it wide,"""
 FLOOR_TRIALS = 16
-"""or as well as so many trials tell."""
+"""or after this number of trials."""
 ENOUGH_TRIALS, ENOUGH_OF_SOFT = 10, 14
 NEARBY = 0.05
-"""So many trials between the ends, or as near beside them as this part of the load, are enough, whatever they show:
-the second where losses begin slowly, and no rate is told,"""
+"""The trials between the ends, or as near to them as this part of the load, that are enough whatever they show: the
+second number where losses begin slowly and rates do not agree,"""
 WIDEST, WIDEST_OF_ONE = 1.6, 1.03
-"""as long as the ends are no further apart than by this factor, where trials disagree and where they do not."""
+"""while the ends are at most this factor apart, where trials disagree and where they do not."""
 AGREEING = 3
 CHANCE = 0.04
 """A sign test leaves this much to chance."""
@@ -80,7 +80,7 @@ class Recorder:
         return self.limits.maximum_trials - len(self.samples)
 
     def has_time_for(self, *durations_s: float) -> bool:
-        """Returns whether trials of these durations end in time, by what others took beside their duration."""
+        """Returns whether trials of these durations end in time, by what others took in addition to their duration."""
         if self.limits.time_s is None:
             return True
         beside_s = sum((one.took_s or one.duration_s) - one.duration_s for one in self.samples)
@@ -181,7 +181,7 @@ def duration_at(load_frames_per_s: float, limits: Limits) -> float:
 
 
 def has_enough(zones: Zones, limits: Limits) -> bool:
-    """Returns whether so many trials lie near the ends that further ones would narrow the answer of a DUT whose trials
+    """Returns whether enough trials lie near the ends: further ones would narrow the answer of a DUT whose trials
     differ by their square root only.
     """
     if zones.lower is None or zones.upper is None:
@@ -200,8 +200,8 @@ def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
 
     Each trial tells what the DUT carried: no less than the load where it passed, less where it failed, and the rate
     itself where it was too much. An end is confirmed by ``wanted`` trials, and by a sign test over the trials at its
-    load or above: that half of them carry the lower end, or fail at the upper one, is no chance (``CHANCE``). Rates
-    that were told and agree, failures that repeat, and a longer trial that validates make that test superfluous.
+    load or above: that half of them carry the lower end, or fail at the upper one, is not due to chance (``CHANCE``).
+    Known rates that agree, failures that repeat, and a longer trial that validates make that test superfluous.
     """
     if zones.every is None or zones.none is None or limits.validation_duration_s is not None:
         return None
@@ -247,7 +247,7 @@ def _agree(zones: Zones, limits: Limits) -> bool:
 
 
 def _repeats(zones: Zones, limits: Limits) -> bool:
-    """Returns whether trials at the upper end lost alike, and so much that none passes by chance."""
+    """Returns whether trials at the upper end lost alike, and too much for one to pass by chance."""
     if zones.disagree or zones.none is None:
         return False
     load, near = zones.none.load_frames_per_s, 0.1 * limits.precision

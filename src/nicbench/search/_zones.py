@@ -30,12 +30,12 @@ SUSTAINED = 0.5
 TELLS_RATE = 0.25
 """A trial tells the rate that a DUT forwards where it lost, or held back, more than this part of the precision."""
 NEAR = 10.0
-"""Trials within so many precisions above the upper end tell of the DUT's limit, and not of what overload does to it."""
+"""The precisions above the upper end within which trials show the DUT's limit, and not what overload does to it."""
 CERTAINLY = 8
-"""A DUT that lost so many frames more than the goal allows did not fail by chance."""
+"""The frames more than the goal allows from which on a loss is not due to chance."""
 SLIGHT = 1e-3
 ENOUGH = 4
-"""So many trials at one load that pass, or fail by few frames, are no chance."""
+"""The number of trials at one load that pass, or fail by few frames, from which on chance is excluded."""
 SAME_LOAD = 1e-3
 """Trials whose loads differ relatively by no more were made at one load, but for frames that the tester missed."""
 APART = 0.0025
@@ -43,19 +43,19 @@ APART = 0.0025
 ZONE_RESOLUTION = 0.34
 """Where trials disagree over a zone, its ends need no narrower steps than this part of it."""
 FLOOR_LOSSES = 5
-"""The losses from which on a floor is told from chance."""
+"""The losses from which on a floor is distinguished from chance."""
 FLOOR_TRIALS = 3
 FLOOR_LOW = 3.0
-"""So many losses are expected at the lower loads of a floor: none of them there is no chance."""
+"""The losses to expect at the lower loads of a floor: if none of them occurs, that is not chance."""
 HIGHEST_FLOOR = 0.1
 FLOOR_RANGE = 1.5
-"""The highest load of a floor's trials is at least so many times the lowest."""
+"""The least ratio of the highest load of a floor's trials to the lowest."""
 UNLIKELY = 1e-3
 """Trials whose losses differ from one share by a smaller probability have no share in common."""
 COLLAPSED = 0.75
 """A DUT that forwarded less than this part of a load that every trial passed may have collapsed under an overload."""
 SEPARATE = 25
-"""Of so many orders of passes and failures by their load one alone keeps them apart."""
+"""The number of orders of passes and failures by their load, of which one alone keeps them apart."""
 _DEVIATIONS = 1.96
 
 
@@ -252,7 +252,7 @@ def _find_told(
 
 def _collapses(votes: Sequence[Vote], every: Vote, goal: Goal, limits: Limits) -> bool:
     """Returns whether the DUT forwards less than it could because it is overloaded: trials that were too much for it
-    forwarded less than all of so many passed that it is no chance of a rate that changes.
+    forwarded less than all of a number of passed ones, more often than a changing rate would by chance.
     """
     load = every.load_frames_per_s
     rates = [forwarded_rate(vote.sample, goal, limits) for vote in votes if vote.decision is Decision.FAIL]
@@ -427,6 +427,7 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits, ended: End
         limited_by=None if disturbed else _find_limit(zones, limits),
         n=len(samples),
         reason_null=_explain_none(samples, zones, goal, limits) if zones.every is None else None,
+        passes_nothing=zones.every is None and brings_nothing_back(samples),
         some=_find_some(zones),
         half=find_half(zones) if zones.every else None,
         shared_core=_is_core_shared(zones),
@@ -574,13 +575,18 @@ def _find_limit(zones: Zones, limits: Limits) -> LimitedBy | None:
     return limits.maximum_limited_by if near else LimitedBy.TESTER
 
 
+def brings_nothing_back(samples: Sequence[Sample]) -> bool:
+    """Whether trials were made and no frame came back in any of them."""
+    return bool(samples) and all(one.counts.received == 0 for one in samples)
+
+
 def _explain_none(samples: Sequence[Sample], zones: Zones, goal: Goal, limits: Limits) -> str:
-    """Returns the reason why there is no load that every trial passed."""
+    """Returns the reason why every load has a failed trial."""
     if not samples:
         return "no trial was made"
     lowest = min(one.sent_frames_per_s for one in samples)
     tried = f"at {lowest:.0f} frames/s, the lowest load tried"
-    if all(one.counts.received == 0 for one in samples):
+    if brings_nothing_back(samples):
         return f"{PASSES_NOTHING}: no frame came back {tried}"
     if zones.lowest_fail is None:
         return "no trial decides: the tester was disturbed in each of them"

@@ -102,8 +102,8 @@ class Limits(Frozen):
 
     ``precision`` is the relative width of the answer of a DUT whose trials agree. ``trial_duration_s`` is that of the
     trials that look for the answer, ``validation_duration_s`` that of the longer trial that its lower end must pass in
-    the end (RFC 2544 section 24: "the final determination SHOULD be made with full length trials"); ``None`` where
-    there is none. ``time_s`` is the time in which the search has to end, by ``Sample.took_s``.
+    the end (RFC 2544 section 24: "the final determination SHOULD be made with full length trials"); ``None`` without
+    such a trial. ``time_s`` is the time in which the search has to end, by ``Sample.took_s``.
     """
 
     minimum_load_frames_per_s: float = Field(gt=0.0)
@@ -202,6 +202,8 @@ class Search(DescribedPlugin, ABC):
     """A way of choosing loads, found by its ``kind``."""
 
     kind: ClassVar[str]
+    how: ClassVar[str]
+    """How it chooses its loads, in words behind a colon."""
     Options: ClassVar[type[SearchOptions]] = SearchOptions
 
     def __init__(self, options: SearchOptions | None = None) -> None:

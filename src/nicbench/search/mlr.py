@@ -43,6 +43,7 @@ class Mlr(Guided):
     """One goal after the other, by the published MLRsearch package."""
 
     kind = "mlr"
+    how = "MLRsearch (RFC 9971, the package MLRsearch): searches for one goal after the other, coarse before fine."
     Options = MlrOptions
 
     def __init__(self, options: SearchOptions | None = None) -> None:

@@ -43,6 +43,9 @@ class StepDown(DrivenSearch):
     """Tries one load after the other, downwards."""
 
     kind = "step-down"
+    how = (
+        "steps down as hardware testers do: from the line rate in steps until nothing is lost (RFC 2544 section 26.1)."
+    )
     Options = StepDownOptions
 
     def __init__(self, options: SearchOptions | None = None) -> None:

@@ -20,7 +20,7 @@ from nicbench.core.events import Bus, Event, IntervalsChecked, RunStarted, TurnF
 from nicbench.core.result import ResultVerdict, Summary
 from nicbench.core.turn import Turn
 from nicbench.hosts import close_containers
-from nicbench.measure.contradictions import with_contradictions
+from nicbench.measure.completing import with_contradictions
 from nicbench.methods.base import main_values
 from nicbench.stages.machine import undo_at_end
 from nicbench.stats.runs import are_settled, count_runs, summarise_over_runs, verdict_words

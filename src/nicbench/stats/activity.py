@@ -169,7 +169,7 @@ class Activity:
     """The trials or rounds of the test that began, with those that a resumed run has of it."""
     current: Current | None = None
     search: BoundsNarrowed | None = None
-    """How far the search under way has come; None where there is none, or it has not made a trial."""
+    """How far the search under way has come; None without a search, and before its first trial."""
     last: tuple[Ended, ...] = ()
     """The samples of the test that ended last, the latest first."""
     invalid: tuple[Invalid, ...] = ()
@@ -181,7 +181,7 @@ class Activity:
     waiting: str | None = None
     """Whom the run waits for; None where it does not."""
     notes: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How often each note was said, by its level and text, in the order in which they came first."""
+    """The count of each note, by its level and text, in the order in which they came first."""
     ended: RunFinished | None = None
 
     @property
@@ -190,7 +190,7 @@ class Activity:
         return () if self.search is None else self.search.bounds
 
     def after(self, event: Event) -> Activity:
-        """Returns the state after ``event``; events that change nothing shown leave it as it is."""
+        """Returns the state after ``event``; events that change nothing shown return it unchanged."""
         match event:
             case Waiting():
                 return replace(self, waiting=event.text)
@@ -264,7 +264,7 @@ def _count(known: Iterable[Invalid], ended: Ended) -> tuple[Invalid, ...]:
 
 
 def _alike(ended: Ended) -> tuple[object, ...]:
-    """What samples have in common that are counted as one: two tools that fail differently are told apart."""
+    """What samples have in common that are counted as one: two tools that fail differently are distinguished."""
     return ended.reasons, _NUMBERS.sub("#", ended.why or "")
 
 
@@ -338,7 +338,7 @@ class Estimate(Frozen):
     """What is known of the time left at one event; it moves with the seconds since, while a trial or round runs.
 
     ``until_end_s`` is the time of the whole run up to where it may end first, ``total_s`` that up to its last end.
-    ``ended_s`` were planned for parts that ended, ``planned_s`` for the present one (None: there is none), of which
+    ``ended_s`` were planned for parts that ended, ``planned_s`` for the present one (None between parts), of which
     ``spent_s`` are measured. ``sample_s`` is the duration of the trial or round under way, 0 where none is.
     """
 
@@ -350,11 +350,11 @@ class Estimate(Frozen):
     sample_s: Seconds
 
     def share_done(self, since_s: float = 0.0) -> float:
-        """Returns the share of the run that is done, from 0 to 1, so many seconds after the event."""
+        """Returns the share of the run that is done, from 0 to 1, a number of seconds after the event."""
         return min(1.0, self._done_s(since_s) / self.total_s) if self.total_s > 0.0 else 0.0
 
     def text(self, since_s: float = 0.0) -> str | None:
-        """Describes the time left so many seconds after the event, rounded; None where it is not known.
+        """Describes the time left a number of seconds after the event, rounded; None where it is not known.
 
         That is so where nothing has an estimate, and where the last test takes longer than it was planned to.
         """

@@ -204,7 +204,7 @@ def judge_bond(
 
 
 def received_shares(seen: BondObservation) -> dict[str, float]:
-    """Returns each port's share of the bytes received in the round; empty where there were none."""
+    """Returns each port's share of the bytes received in the round; empty where no byte was received."""
     return _shares({name: one.received for name, one in seen.ports.items()})
 
 
@@ -291,7 +291,7 @@ _SMALLEST: Final = 0.05
 
 
 def bond_port(rounds: Sequence[Round], job: int) -> str | None:
-    """Names the port that a job (its number, from 1) used; None where there is no bond, or it is not known.
+    """Names the port that a job (its number, from 1) used; None without a bond, and where the port is not known.
 
     If several rounds differ, each port is listed with the number of rounds that used it.
     """
@@ -310,7 +310,7 @@ def bond_end(one: Round, job: int) -> str | None:
 
 
 def bond_note(rounds: Sequence[Round], names: Mapping[int, str], rates_of: RatesOf, unit: str = "") -> str | None:
-    """Describes every bond that these jobs used, without the last full stop; None where there is none.
+    """Describes every bond that these jobs used, without the last full stop; None without a bond.
 
     ``names`` maps job numbers to what jobs are called ("instance 2", "c0"); ``rates_of`` gives the rate that each
     reached in some of the rounds, in ``unit``. Rounds in which jobs shared ports alike are described once.

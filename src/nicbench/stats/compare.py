@@ -56,8 +56,8 @@ class RankTest:
     """The result of a rank test. ``statistic`` follows the test's own definition; ``p`` is two-sided.
 
     ``smallest_p`` is the least p that any outcome with these numbers of values and these ties could have had: where it
-    exceeds the level asked for, the test cannot show anything. It is None for the approximation, where it is too small
-    to matter.
+    exceeds the level asked for, the test cannot show anything. It is ``None`` for the approximation, where it is too
+    small to matter.
     """
 
     name: str
@@ -106,7 +106,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest:
 def signed_ranks(differences: Sequence[float]) -> RankTest:
     """Sums the ranks of the differences above 0, ranked by absolute value; zeros are ranked, then left out.
 
-    Raises ValueError where there is no difference.
+    Raises ValueError where all differences are 0.
     """
     if not differences:
         raise ValueError("signed ranks need a pair")
@@ -124,7 +124,7 @@ def signed_ranks(differences: Sequence[float]) -> RankTest:
 
 
 def smallest_p(first: int, second: int | None = None) -> float:
-    """Returns the least two-sided p of so many different values: 2 / C(m + n, m), or for n pairs 2 / 2^n."""
+    """Returns the least two-sided p of these numbers of different values: 2 / C(m + n, m), or for n pairs 2 / 2^n."""
     return min(1.0, 2 / (2**first if second is None else math.comb(first + second, first)))
 
 
@@ -265,7 +265,7 @@ def correct_by_holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def select_worthwhile(smallest_p: Sequence[float], level_ratio: float) -> tuple[bool, ...]:
-    """Returns which tests, given their smallest possible p, could still show something beside the others.
+    """Returns which tests, given their smallest possible p, could still show something next to the others.
 
     There are at most k of them, each with a smallest p of at most level / k. The others, corrected, could show nothing
     in any outcome; leaving them out saves the rest from a harsher correction. Smallest p-values depend on the values
@@ -296,9 +296,9 @@ class Spread:
 class Detectable:
     """The smallest difference that such a comparison would show, and the runs needed for the one seen.
 
-    ``difference`` is one of logarithms where ratios are compared, else of the values; where it is None, ``note`` says
-    why. ``runs_for_seen`` is the number of runs of each side that would show the difference seen; None where that is 0,
-    there is no spread, or more than ``MOST_RUNS`` are needed.
+    ``difference`` is one of logarithms where ratios are compared, else of the values; where it is ``None``, ``note``
+    says why. ``runs_for_seen`` is the number of runs of each side that would show the difference seen; None where that
+    is 0, all values are equal, or more than ``MOST_RUNS`` are needed.
     """
 
     difference: float | None
@@ -421,8 +421,8 @@ class Claim:
 class Comparison:
     """A comparison of two configurations; ``effect`` is first over (or less) second.
 
-    With pairs, the sides have only the runs whose pair is complete. ``test`` and ``dominance`` are None where a side
-    has no value; ``dominance`` covers all values, paired or not.
+    With pairs, the sides have only the runs whose pair is complete. ``test`` and ``dominance`` are ``None`` where a
+    side has no value; ``dominance`` covers all values, paired or not.
     """
 
     first: Side

@@ -176,7 +176,7 @@ class CpuUse:
 
 
 def parse_census(reply: Mapping[str, Any]) -> Census:
-    """Parses the monitor's reply (protocol/monitor.md). KeyError, TypeError or ValueError where it is none."""
+    """Parses the monitor's reply (protocol/monitor.md). KeyError, TypeError or ValueError for any other text."""
     counted = [
         CountedProcess(
             pid=int(each["pid"]),
@@ -292,7 +292,7 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
 
 
 def greatest(rows: Iterable[RowT], share_of: Callable[[RowT], float]) -> tuple[RowT, ...]:
-    """The ten greatest, among them one of each user: beside many strangers the test is still shown."""
+    """The ten greatest, among them one of each user, so that many strangers do not hide the test."""
     known = sorted(rows, key=lambda row: (-share_of(row), row.name))
     firsts = [next(row for row in known if row.user == user) for user in dict.fromkeys(row.user for row in known)]
     others = [row for row in known if row not in firsts]
@@ -373,7 +373,7 @@ def _users(census: Census, before: Census) -> dict[Key, tuple[CpuUser, CpuUser]]
 
 
 def _only_looks(one: CountedProcess, before: Census, after: Census) -> bool:
-    """Whether what a shell started were looks: those of its children that were counted are, and there were some."""
+    """Whether a shell started looks only: it has children that were counted, and each of them is a look."""
     counted = (*before.processes.values(), *after.processes.values())
     names = {each.name for each in counted if each.parent == one.pid}
     return bool(names) and names <= {*_LOOKS, "sleep"}

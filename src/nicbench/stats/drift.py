@@ -31,7 +31,7 @@ _EXACT_UP_TO: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """Sen's slope: the median slope between any two values, per unit of time; ends are None for too few values."""
+    """Sen's slope: the median slope between any two values, per unit of time; ends are ``None`` for too few values."""
 
     estimate: float
     lower: float | None
@@ -135,7 +135,7 @@ class Drift:
 
     ``over_run_percent`` is Sen's slope times the time from the first to the last value, with the ends of its interval;
     ``thirds_percent`` is the median of the last third less that of the first. A test that could not show anything, for
-    lack of different values and beside so many other tests, is not made (``None``), so that the correction of the
+    lack of different values and the number of other tests, is not made (``None``), so that the correction of the
     others is less harsh; ``note`` then says why.
     """
 

@@ -40,7 +40,7 @@ class Target:
         return self.frames_per_s * instances
 
     def is_met(self, frames_per_s: float | None, instances: int = 1) -> bool:
-        """Returns whether the sum over so many instances meets the target; an unknown one does not."""
+        """Returns whether the sum over a number of instances meets the target; an unknown one does not."""
         least = (1.0 - self.tolerance_ratio) * self.for_instances(instances)
         return frames_per_s is not None and frames_per_s >= least * (1.0 - _ROUNDING)
 
@@ -97,7 +97,7 @@ class FiguresOverRuns:
 
     Average, median, minimum and maximum are of the sums of the ``runs_known`` runs. ``met_in_median_run`` counts an
     unknown run as the lowest of all. ``instances_counted`` covers the instances of all runs. Figures of single
-    instances are None where a run has only their sum.
+    instances are ``None`` where a run has only their sum.
     """
 
     instances: int
@@ -170,7 +170,7 @@ def fairness(rates: Sequence[float]) -> float | None:
     """Computes Jain's index: (sum of x)^2 / (n * sum of x^2), 1 where all are equal and 1/n where one has all.
 
     Jain, Chiu, Hawe: "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. None where all rates
-    are 0, or there are none.
+    are 0, and without values.
     """
     most = max(rates, default=0.0)
     if most <= 0.0:
@@ -180,7 +180,7 @@ def fairness(rates: Sequence[float]) -> float | None:
 
 
 def figures_of_run(instances: Sequence[Instance], target: Target) -> RunFigures:
-    """Computes the figures of a run from its instances; ValueError where there is none."""
+    """Computes the figures of a run from its instances; ValueError without instances."""
     if not instances:
         raise ValueError("a run has at least one instance")
     rates = [one.frames_per_s for one in instances if one.frames_per_s is not None]
@@ -222,7 +222,7 @@ def figures_of_sum(instances: int, sum_frames_per_s: float | None, target: Targe
 
 
 def summarise_run_figures(runs: Sequence[RunFigures], target: Target) -> FiguresOverRuns:
-    """Summarises runs with the same number of instances; ValueError where there is none, or the numbers differ."""
+    """Summarises runs with the same number of instances; ValueError without runs, and where the numbers differ."""
     numbers = sorted({run.instances for run in runs})
     if len(numbers) != 1:
         found = ", ".join(map(str, numbers)) or "no run"
@@ -322,7 +322,7 @@ _POSITION_PARAMETERS: Final = frozenset({"instances", "run", "instance"})
 class FilmRun:
     """One run at a point. ``instances`` has the result of each instance in order, None where one is missing.
 
-    It is empty where only their sum is known; ``whole`` is None where there are only instances.
+    It is empty where only their sum is known; ``whole`` is ``None`` where there are only instances.
     """
 
     run: int
@@ -354,7 +354,7 @@ class TriedPoint:
 
     @property
     def over(self) -> FiguresOverRuns:
-        """The summary over the runs; its figures about targets mean nothing where there is no target."""
+        """The summary over the runs; its figures about targets mean nothing without a target."""
         return summarise_run_figures([ran.figures for ran in self.runs], self.target or Target())
 
 

@@ -194,7 +194,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with its interval; ``lower`` and ``upper`` are None where there is none, and ``notes`` say why.
+    """An estimate with its interval; ``lower`` and ``upper`` are ``None`` without an interval, and ``notes`` say why.
 
     ``notes`` also name what limits the interval: few values, no spread, a correction that could not be computed.
     """
@@ -209,7 +209,7 @@ class Interval:
     notes: tuple[str, ...] = ()
 
     def holds(self, value: float) -> bool | None:
-        """Returns whether the interval holds this value; None where there is no interval."""
+        """Returns whether the interval holds this value; None without an interval."""
         return None if self.lower is None or self.upper is None else self.lower <= value <= self.upper
 
 

@@ -30,7 +30,7 @@ LOWEST_NS, HIGHEST_NS, DIGITS = 1, 2**40 - 2**36, 3
 
 
 def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str, int]:
-    """Returns the percentiles that so many frames can show, by nearest rank: the value of frame ceil(share * count).
+    """Returns the percentiles that this many frames show, by nearest rank: the value of frame ceil(share * count).
 
     A percentile above which not even one frame lies is omitted: it would only repeat the maximum.
     """
@@ -196,7 +196,7 @@ def histogram_of(counted: Iterable[tuple[int, int]], highest_ns: int = HIGHEST_N
 
 
 def value_counts(histogram: str) -> tuple[tuple[int, int], ...]:
-    """Returns the values of a histogram, in its own unit, with their counts; ValueError where it is no histogram."""
+    """Returns the values of a histogram, in its own unit, with their counts; ValueError where it is not a histogram."""
     return tuple(_recorded_slots(_decode(histogram)))
 
 

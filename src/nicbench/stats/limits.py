@@ -91,7 +91,7 @@ class FoundLimit:
 
 
 def full_share(payload_bytes: int, header_bytes: int) -> float:
-    """Returns the share of an Ethernet link's speed at which packets with so much payload fill it, 0.90 at most.
+    """Returns the share of an Ethernet link's speed at which packets with this payload fill it, 0.90 at most.
 
     ``header_bytes`` are those of IP and above, in each packet.
     """
@@ -107,7 +107,7 @@ def limit_of(
 ) -> FoundLimit:
     """Finds the limit of clients that ran together; the first that applies: links, clients, shared machine, server.
 
-    ``beside``: what other clients moved at the same time, whose limit is not asked for.
+    ``beside`` is what other clients moved at the same time, whose limit is not asked for.
     """
     everyone = (*moved, *beside)
     by_port = _rates_by_port(everyone)
@@ -333,7 +333,7 @@ def _busy_server(moved: Sequence[MovedData], server_machine: str, busy: Mapping[
 
 
 LEAST_SHORTFALL = 0.001
-"""A smaller share of unsent frames is none that counts: a tester's pauses cost as much."""
+"""A smaller share of unsent frames does not count: a tester's pauses cost as much."""
 AGREEMENT = 0.1
 """Two shortfalls agree in their share where these differ by less than this part of the shortfall."""
 LEAST_DISTANCE = 0.25

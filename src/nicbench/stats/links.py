@@ -41,7 +41,7 @@ class Silence:
 
 
 def step_s(looks: Sequence[Look], from_s: float, until_s: float) -> float | None:
-    """Returns the longest time between two looks in this period: shorter silences cannot be told from that one."""
+    """Returns the longest time between two looks in this period: shorter silences look the same."""
     times = [look.at_s for look in looks]
     steps = [later - earlier for earlier, later in pairwise(times) if later > from_s and earlier < until_s]
     return max(steps, default=None)
@@ -163,7 +163,7 @@ def _format_silence(seconds: float | None, failed: LinkFailureOutcome) -> str:
 
 _MARGIN: Final = 0.01
 _START_S: Final = 0.01
-"""A client begins to send so long after another at most, where both begin at once."""
+"""The longest time after which a client begins to send after another, where both begin at once."""
 _SEND_BUFFER_BYTES: Final = 4 * 1024 * 1024
 """What a sender's socket may hold at its end (tcp_wmem), for tools that count only what was sent."""
 
@@ -258,7 +258,7 @@ class Reaction(Enum):
 class Settling:
     """What a sender did in a period. Everything but ``settles_after_s`` is of the time after it settled.
 
-    Where it did not settle (``settles_after_s`` is None), it is of the last half of the period.
+    Where it did not settle (``settles_after_s`` is ``None``), it is of the last half of the period.
     """
 
     settles_after_s: float | None

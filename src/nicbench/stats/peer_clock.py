@@ -18,12 +18,14 @@ LONGEST_MEMORY_S: Final = 120.0
 """Older comparisons are left out: the drift of a crystal changes with its temperature."""
 FEWEST_KEPT: Final = 4
 NEAR_S: Final = 2.0
-"""So long before and after a trial comparisons tell of its ends."""
+"""The time before and after a trial in which comparisons apply to its ends."""
 CRYSTAL_DRIFT: Final = 1e-4
 """What is taken for the drift of a clock that was not watched for long enough: 0, give or take 100 millionths."""
 LEAST_NOISE_NS: Final = 100.0
 NOISE_SHARE: Final = 0.05
-"""By so much, and by this share of its bound, a comparison is uncertain even where it was as fast as any other."""
+"""The least uncertainty of a comparison, and the share of its bound that is added, even where it was as fast as any
+other.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def compare_questions(by: str, first: tuple[float, float, float], second: tuple[
 
 
 def lay_line(comparisons: Sequence[Comparison]) -> ClockLine:
-    """The line through comparisons of one kind, the fastest ones weighing most; ValueError where there is none.
+    """The line through comparisons of one kind, the fastest ones weighing most; ValueError without comparisons.
 
     What a comparison took longer than the fastest one was spent waiting on one of its ways, and its offset may be wrong
     by as much: weights follow from that.
@@ -105,7 +107,7 @@ def recent(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def choose_kind(comparisons: Iterable[Comparison]) -> str | None:
-    """The kind of comparison that bounds the offset best; None where there is none."""
+    """The kind of comparison that bounds the offset best; None without comparisons."""
     best = min(comparisons, key=lambda one: one.half_ns, default=None)
     return None if best is None else best.by
 
@@ -116,7 +118,7 @@ def map_trial(
     """How well ``line`` held from ``begin_ns`` to ``end_ns`` of the first clock.
 
     Of each kind of comparison the best one right before and the best one right after the trial bound the error at its
-    ends, and so in between while the drift is even; the kind with the smaller bound is told. None where no kind has
+    ends, and so in between while the drift is even; the kind with the smaller bound counts. None where no kind has
     both.
     """
     found = []

@@ -91,7 +91,7 @@ def _order(row: Meters) -> tuple[int, int, int]:
 
 
 def widest(rows: Sequence[Meters]) -> Mapping[str, Meters]:
-    """Of each machine the row that measures most of it; a component alone is none."""
+    """Picks of each machine the row that measures most of it; a component alone does not count."""
     found: dict[str, Meters] = {}
     for row in rows:
         if row.part is not PowerPart.COMPONENT:
@@ -133,7 +133,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean with its interval; bounds are None where one pass alone is known."""
+    """A mean with its interval; bounds are ``None`` where one pass alone is known."""
 
     value: float
     lower: float | None

@@ -25,7 +25,7 @@ _EQUAL: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """``count`` flows, each with so many frames."""
+    """``count`` flows, each with this number of frames."""
 
     count: int
     frames: float
@@ -46,7 +46,7 @@ class Chance:
 
 
 def most_to_mean(frames: Sequence[float]) -> float | None:
-    """Returns the largest value by the mean of all; None where all are 0, or there are none."""
+    """Returns the largest value by the mean of all; None without values, and where all are 0."""
     total = sum(frames)
     return max(frames) * len(frames) / total if total > 0 else None
 

@@ -139,7 +139,7 @@ def _summarise(members: Sequence[Result], runs: int, asked: Runs, main: MainValu
 def _add_statistics(members: Sequence[Result], over: Result, main: Sequence[str], seed: int | None) -> Result:
     """Adds the statistics of the main values, also of those that are equal in all runs.
 
-    Of a rate at which the DUT passed nothing in any run there are none: why is what there is to say.
+    A rate at which the DUT passed nothing in any run has none: its reason is stated instead.
     """
     if seed is None:
         return over
@@ -163,7 +163,7 @@ def _add_statistics(members: Sequence[Result], over: Result, main: Sequence[str]
 def _summarise_value(
     values: Sequence[Value], runs: int, of_mean: Callable[[_Numbers], MeanInterval] | None = None
 ) -> Value:
-    """Summarises a value over runs; one that is equal in all runs, and not a bounded or main value, stays as it is.
+    """Summarises a value over runs; one that is equal in all runs, and not a bounded or main value, stays unchanged.
 
     A rate of which no run has a number, or at which the DUT passed nothing in every run, keeps bound and reasons.
     """
@@ -186,7 +186,12 @@ def _summarise_value(
         return None
     uppers = [value.upper for value in bounded if value.upper is not None]
     reasons = dict.fromkeys(value.reason_null for value in bounded if value.reason_null)
-    return Bounded(value=None, upper=max(uppers, default=None), reason_null="; ".join(reasons) or None)
+    return Bounded(
+        value=None,
+        upper=max(uppers, default=None),
+        reason_null="; ".join(reasons) or None,
+        passes_nothing=all(value.passes_nothing for value in bounded),
+    )
 
 
 def _mean_of_runs(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:
@@ -216,7 +221,7 @@ class AwaitedValue:
 
     @property
     def width(self) -> str:
-        """The width of the interval in words, or why there is none."""
+        """The width of the interval in words, or why it is missing."""
         if self.spread.n < self.spread.runs:
             return f"only {self.spread.n} of {self.spread.runs} runs have a value"
         ratio = self.of_mean.width_ratio

@@ -24,11 +24,10 @@ from nicbench.core.events import (
     TrialFinished,
     TrialStarted,
 )
-from nicbench.core.identities import require_identities
 from nicbench.core.judging import Sample
 from nicbench.core.result import Result
 from nicbench.core.round import Round
-from nicbench.core.trial import Purpose, Trial
+from nicbench.core.trial import Purpose, Trial, require_identities
 from nicbench.store import files, reading
 from nicbench.store.files import json_text, storage_error
 

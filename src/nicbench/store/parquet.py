@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicbench.core.identities import contradiction_in
 from nicbench.core.reading import Counts
-from nicbench.core.trial import Purpose
+from nicbench.core.trial import Purpose, contradiction_in
 from nicbench.store import reading
 from nicbench.store.files import damaged_error, storage_error
 

@@ -57,7 +57,7 @@ def physical_cores_of(lists: Iterable[str]) -> PhysicalCores:
 
 
 def order_by_core(cpus: tuple[int, ...], physical_cores: PhysicalCores) -> tuple[int, ...]:
-    """In the order in which roles are given to them: one of each physical core first, those beside the first last."""
+    """In the order of their roles: one of each physical core first, the second hyperthread of the first core last."""
     core_of = {cpu: core for core in physical_cores for cpu in core}
     cores = [core_of.get(cpu, (cpu,)) for cpu in cpus]
     turns = [cores[:place].count(core) for place, core in enumerate(cores)]

@@ -173,7 +173,7 @@ def _tmpfs_mounter(host: Host, path: str, size_bytes: int) -> Callable[[], Await
 
 
 _MOUNT_S: Final = 60.0
-"""The kernel's client may wait so long for a server that does not answer."""
+"""The time that the kernel's client may wait for a server that does not answer."""
 _USE_S: Final = 60.0
 _USE: Final = 'grep -qF -- " $1 " /proc/self/mountinfo && : >"$1/.nicbench" && rm -- "$1/.nicbench"'
 

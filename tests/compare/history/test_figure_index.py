@@ -104,7 +104,13 @@ def test_a_rate_below_a_bound_and_one_of_a_device_that_passes_nothing_are_given_
 ) -> None:
     values = [
         Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed"),
-        Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null=f"{PASSES_NOTHING}: no frame came"),
+        Bounded(
+            value=None,
+            upper=1000.0,
+            limited_by=LimitedBy.DUT,
+            reason_null=f"{PASSES_NOTHING}: no frame came",
+            passes_nothing=True,
+        ),
         Bounded(value=None, reason_null="every trial was disturbed"),
     ]
     results = [

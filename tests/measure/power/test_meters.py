@@ -19,7 +19,8 @@ from nicbench.measure.samples import SampleLog
 from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
-from nicbench.testbed.fake_tester import FakeTester
+
+from ..fake_tester import FakeTester
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -109,7 +109,9 @@ class Figure(NamedTuple):
         if self.lower is None and self.upper is None and limit is None:
             return self.number
         if self.lower is None and self.number == 0.0:
-            return Bounded(value=None, upper=self.upper, limited_by=limit, reason_null=PASSES_NOTHING)
+            return Bounded(
+                value=None, upper=self.upper, limited_by=limit, reason_null=PASSES_NOTHING, passes_nothing=True
+            )
         return Bounded(value=self.number, lower=self.lower, upper=self.upper, limited_by=limit)
 
 

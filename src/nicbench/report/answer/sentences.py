@@ -181,7 +181,7 @@ def _rates_of(section: Section, row: Row) -> list[tuple[Goal, Bounded]]:
 def _as_rate(value: Value) -> Bounded:
     if isinstance(value, Spread) and value.passes_nothing:
         reason = f"{PASSES_NOTHING}: no frame came back in {value.n} of {value.runs} runs, and in no other is it known"
-        return Bounded(value=None, reason_null=reason)
+        return Bounded(value=None, reason_null=reason, passes_nothing=True)
     return value if isinstance(value, Bounded) else Bounded(value=number_of(value))
 
 

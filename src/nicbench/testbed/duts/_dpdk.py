@@ -157,7 +157,7 @@ _RUNTIME_FOLDER = "/run/dpdk"
 
 
 async def prepare(changes: Changes, host: Host, options: DpdkOptions, testbed: Testbed, prefix: str) -> None:
-    """Reserves huge pages beside those promised to the tester, and has the EAL's runtime folder removed at the end."""
+    """Reserves huge pages in addition to the tester's, and has the EAL's runtime folder removed at the end."""
     if options.huge_pages:
         await raise_huge_pages(changes, host, options.memory + testbed.promised_bytes, "dut.huge_pages")
     await remove_runtime_files(changes, host, prefix)
@@ -223,7 +223,7 @@ def queue_counters(answer: dict[str, Any], queues: int) -> tuple[int, ...]:
 
 
 MOST_PORTS = 32
-"""DPDK is built for so many ports (RTE_MAX_ETHPORTS)."""
+"""The maximum number of ports that DPDK is built for (RTE_MAX_ETHPORTS)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,16 +134,16 @@ _SLACK_FRAMES: Final = 16
 """Frames of the DUT's own, as neighbour discovery, by all its ports."""
 _SLACK_RATIO: Final = 0.01
 _ENOUGH_FRAMES: Final = 32
-"""Of fewer frames into the layer nothing is said where none comes out."""
+"""The least frames into the layer from which on it is a fault that none comes out."""
 _STRAY_FRAMES: Final = 4
-"""So many that come out are the DUT's own, such as reports of multicast listeners."""
+"""The frames of the DUT's own that may come out, such as reports of multicast listeners."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
     """Cumulative frames: into the layer and out of it, by its own count, and sent by the DUT's ports.
 
-    ``plain`` are frames that crossed a wire within the layer and are none of its own.
+    ``plain`` are frames that crossed a wire within the layer and do not belong to it.
     """
 
     into: int
@@ -212,7 +212,7 @@ class PassageDut(FrameDut):
         self._before = await self._read_passed()
 
     async def check_passage(self) -> None:
-        """Nothing is said of a process that has ended: ``failure`` tells that."""
+        """A process that has ended is left to ``failure``."""
         if self._before is not None and not await self.failure():
             after = await self._read_passed()
             check_passage(self._before, after, self.layer, f"dut of kind {self.kind}", self.when_silent)

@@ -159,7 +159,7 @@ class DutProcess:
 
 
 def _for_people(line: str) -> str:
-    """The line, cut; nothing of an answer of a protocol, as long as it is not of a failure."""
+    """The line, cut; empty for an answer of a protocol that does not report a failure."""
     line = line.strip()
     if line.startswith("{") and '"failed"' not in line:
         return ""

@@ -19,13 +19,14 @@ To add one:
    read by ``ledger``. ``disclosure()`` gives the settings and command lines that the report prints. Override
    ``cpus(testbed)`` where it works on others than the lab says.
 6. Write ``tests/testbed/duts/test_NAME.py`` with ``nicbench.hosts.fake.FakeHost`` for what it would run, and a test
-   marked ``lab`` that sends real frames through it and finds the machine as it was afterwards.
+   marked ``lab`` that sends real frames through it and finds the machine unchanged afterwards.
 7. Write a docstring below each option, add a section to ``docs/bench-file/duts.md``, and a bench file to
    ``examples/``; tests look at both.
 """
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -47,7 +48,7 @@ from nicbench.tuning.changes import Changes
 class Addressing:
     """Addresses of frames from tester port ``transmit`` through the DUT to tester port ``receive``.
 
-    The fields up to the counts are those of a stream in the protocol's ``start``. ``is_direct``: there is no DUT on the
+    The fields up to the counts are those of a stream in the protocol's ``start``. ``is_direct``: without a DUT on the
     way, so that frames come back as they were sent.
     """
 
@@ -93,9 +94,9 @@ class Dut(DescribedPlugin, ABC):
     is_set_up: ClassVar[bool] = True
     """Whether ``up`` does anything; False for a DUT that exists already, behind the ports of any tester."""
     takes_cards: ClassVar[bool] = False
-    """Whether its ports may be cards that DPDK drives, given by PCI address, where there is no lab."""
+    """Whether its ports may be cards that DPDK drives, given by PCI address, without a lab."""
     takes_interfaces: ClassVar[bool] = False
-    """Whether its ports may be a lab's kernel interfaces besides, which it drives by AF_XDP."""
+    """Whether its ports may also be a lab's kernel interfaces, which it drives by AF_XDP."""
     can_be_sink: ClassVar[bool] = False
     """Whether ``as_sink`` can be entered."""
     fewest_ports: ClassVar[int] = 1
@@ -119,6 +120,23 @@ class Dut(DescribedPlugin, ABC):
         return {}
 
 
+PortQueues = tuple[tuple[int, ...], ...]
+"""Frames by port and queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class DutLook:
+    """What the DUT says of itself; ``at_ns`` is when it said how long its threads waited (monotonic)."""
+
+    waited_ns: int | None
+    at_ns: int
+    overruns: Mapping[int, int]
+    drops: Mapping[str, int]
+    left: Mapping[str, int]
+    queues: PortQueues
+    work: DutWork | None
+
+
 class FrameDut(Dut):
     """A DUT that is measured by the frames it forwards."""
 
@@ -130,12 +148,12 @@ class FrameDut(Dut):
         """Its queues at each port, by its options alone; rings in memory are made to match. Touches nothing."""
         return Queues()
 
-    async def queue_frames(self) -> tuple[tuple[int, ...], ...]:
+    async def queue_frames(self) -> PortQueues:
         """Cumulative frames that it received, by port and queue; empty where it has one queue, or counts none."""
         return ()
 
     def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
-        """Why the DUT or its options do not fit so many ports or this pattern; None where they do. Touches nothing."""
+        """Why the DUT does not fit this number of ports or this pattern; None where it does. Touches nothing."""
         return None
 
     @abstractmethod
@@ -174,7 +192,7 @@ class FrameDut(Dut):
     async def left_to_kernel(self) -> dict[str, int]:
         """Its cumulative counters of frames that it left to its host's kernel, by name.
 
-        The kernel forwards them, or drops and counts them, so they are listed beside the loss ledger.
+        The kernel forwards them, or drops and counts them, so they are listed next to the loss ledger.
         """
         return {}
 
@@ -204,6 +222,18 @@ class FrameDut(Dut):
     async def waiting_ns(self) -> int | None:
         """Cumulative time that its threads waited for a CPU; None where it is not a process of ours."""
         return None
+
+    async def look(self, *, with_work: bool) -> DutLook:
+        """Asks for all that may rise, one question after the other: it may be a process that answers in turn."""
+        return DutLook(
+            waited_ns=await self.waiting_ns(),
+            at_ns=time.monotonic_ns(),
+            overruns=await self.overruns(),
+            drops=await self.drops(),
+            left=await self.left_to_kernel(),
+            queues=await self.queue_frames(),
+            work=await self.work() if with_work else None,
+        )
 
     async def failure(self) -> str | None:
         """How a DUT that is a process of ours ended, with its last output; None while it runs."""
@@ -239,7 +269,7 @@ class EndpointDut(Dut):
     forwards: ClassVar[bool] = False
     """Whether clients of one port reach those of another through it."""
     has_shares: ClassVar[bool] = False
-    """Whether it serves files: so many ``shares`` as its options say."""
+    """Whether it serves files: its options have the number of ``shares``."""
     options: EndpointDutOptions
 
     @abstractmethod

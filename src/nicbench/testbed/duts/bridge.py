@@ -99,12 +99,12 @@ _FAMILY: Final = "bridge"
 _LINE_OVERHEAD_BYTES: Final = 24
 _LARGEST_FRAME_BYTES: Final = 1600
 _BUCKET_S: Final = 0.001
-"""The kernel sends from a token bucket when a timer wakes it: so long it may be late."""
+"""The time that the kernel may be late, which sends from a token bucket when a timer wakes it."""
 _BELOW: Final = "6e62:1"
 """The class of the token bucket of the tuning item `qdisc`: its queue stands there."""
 _CENTISECONDS: Final = 100
 _QUERY_RESPONSE: Final = "10"
-"""In hundredths of a second: for so long a bridge that begins to ask floods everything."""
+"""The time that a bridge that begins to ask floods everything, in hundredths of a second."""
 ASKING: Final = ("type", "bridge", "mcast_querier", "1")
 """What follows the name of the device in ``ip link set``: it asks from then on, with the times that it has then."""
 

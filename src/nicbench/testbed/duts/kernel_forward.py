@@ -136,7 +136,7 @@ _UDP_TIMEOUT: Final = f"{_SETTINGS}/nf_conntrack_udp_timeout"
 _TRIES: Final = 100
 _BETWEEN_TRIES_S: Final = 0.05
 _ROOM: Final = 2
-"""A limit that is the whole machine's leaves the machine so many times what it tracks itself."""
+"""The factor of what the machine tracks itself that a limit of the whole machine leaves to it."""
 
 
 def _is_a_range(ports: tuple[int, int]) -> tuple[int, int]:
@@ -312,7 +312,7 @@ async def set_up_rules(host: Host, changes: Changes, text: str) -> None:
 async def set_limit(host: Host, changes: Changes, connections: int) -> None:
     """Sets the size of the table; on the machine, where its namespaces have no limit of their own.
 
-    NotReadyError where the machine tracks so many connections itself that it would lose some.
+    NotReadyError where the machine would lose some of the connections that it tracks itself.
     """
     if (await host.run(("test", "-w", _LIMIT), check=False)).status != 0:
         host = outermost(host)

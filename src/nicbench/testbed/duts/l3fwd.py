@@ -100,7 +100,7 @@ DEFAULT: Final = Constants()
 
 
 class L3fwdBuild(Frozen):
-    """The record of a build, stored beside the program."""
+    """The record of a build, stored next to the program."""
 
     sources: str
     """Version of the package that the sources came from."""
@@ -124,7 +124,7 @@ def program(constants: Constants = DEFAULT, cache: Path | None = None) -> Path:
 
 
 async def read_build(host: Host, constants: Constants = DEFAULT, cache: Path | None = None) -> L3fwdBuild | None:
-    """The record of the build on ``host``; None where there is none, or nicbench did not build the program."""
+    """The record of the build on ``host``; None without a build, and where nicbench did not build the program."""
     place = program(constants, cache)
     if (await host.run(("test", "-x", str(place)), check=False)).status != 0:
         return None
@@ -135,7 +135,7 @@ async def read_build(host: Host, constants: Constants = DEFAULT, cache: Path | N
 
 
 async def find_or_build(host: Host, constants: Constants, cache: Path | None = None) -> L3fwdBuild:
-    """The record of the program with these constants on ``host``, which is built where there is none.
+    """The record of the program with these constants on ``host``, which is built where it is missing.
 
     NotReadyError where it cannot be built there.
     """
@@ -214,7 +214,7 @@ def rules(ip: int, ports: int) -> str:
 
 _PLACE = "dut, port_queue_core_map"
 _MOST_QUEUES_OF_A_CORE = 16
-"""l3fwd is built for so many (MAX_RX_QUEUE_PER_LCORE)."""
+"""The maximum that l3fwd is built for (MAX_RX_QUEUE_PER_LCORE)."""
 
 
 def default_map(ports: int, cores: int, queues: int = 1) -> tuple[Entry, ...]:

@@ -96,7 +96,7 @@ class Queue:
         self.counts = {"full": 0, "watchdog": 0, "storms": 0}
 
     def take(self, frame: bytes, now: int) -> None:
-        """Queues a frame, or drops it where there is no room."""
+        """Queues a frame, or drops it where the queue is full."""
         settings, size = self.settings, len(frame) + FCS_BYTES
         watchdog = settings["watchdog"] or {}
         room = settings["xoff"] + settings["head_room"] if self.is_lossless else settings["buffer"]
@@ -303,7 +303,7 @@ class LosslessSwitchOptions(Frozen):
     xoff: Annotated[Bytes, Field(ge=64, le=2**30)] = 20_000
     """A lossless queue with more bytes pauses the neighbour at the input."""
     xon: Annotated[Bytes, Field(ge=0, le=2**30)] = 10_000
-    """With no more than so many it lets the neighbour go on."""
+    """The bytes in the queue at which it lets the neighbour go on."""
     head_room: Annotated[Bytes, Field(ge=0, le=2**30)] = 10_000
     """What a lossless queue takes beyond `xoff`."""
     buffer: Annotated[Bytes, Field(ge=64, le=2**30)] = 100_000

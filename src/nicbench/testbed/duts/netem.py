@@ -14,7 +14,7 @@ They are made by the kernel's network emulator, the queueing discipline netem (t
   misdirect the frame; in a header field that is not compared it is not detected.
 - ``duplicate``: the copy has its own loss, delay and corruption.
 - ``rate`` counts bits of the frame without FCS, preamble and gap (layer 2).
-- It draws from the kernel's random numbers: before Linux 6.6 there is no seed, so that each trial has other faults.
+- It draws from the kernel's random numbers: before Linux 6.6 they have no seed, so that each trial has other faults.
   Shares are therefore compared within the confidence interval for the number of draws.
 - Kernel timers end each wait: a frame leaves on time or a little later, never earlier.
 """
@@ -81,7 +81,7 @@ class Faults(Frozen):
     reorder_correlation: Share = 0.0
     """How much each draw depends on the one before. The share is then no longer exact."""
     reorder_gap: int = Field(default=1, ge=1, le=1_000_000)
-    """At most one of so many frames is sent at once."""
+    """The least number of frames of which one is sent at once."""
     corrupt: Share = 0.0
     """Share in which one bit is flipped, anywhere in the frame."""
     rate: Annotated[BitsPerSecond, Field(ge=8_000.0, le=1e12)] | None = None

@@ -1,8 +1,8 @@
 """Open vSwitch between the DUT's ports (`ovs`), with its datapath in the kernel, in user space, or on DPDK.
 
-The switch is one of nicbench's own, with a database, sockets and a bridge of its own, beside any that runs already. It
-has one OpenFlow flow for each port, and no controller; a frame that matches no flow is dropped. The flows count what
-they forward.
+The switch is one of nicbench's own, with a database, sockets and a bridge of its own, independent of any that runs
+already. It has one OpenFlow flow for each port, and no controller; a frame that matches no flow is dropped. The flows
+count what they forward.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class OvsDpdk(DpdkOptions):
 
 
 async def find_program(host: Host) -> tuple[str, str]:
-    """The switch that is built with DPDK, and what it says of its version; NotReadyError where there is none."""
+    """The switch that is built with DPDK, and what it says of its version; NotReadyError where it is missing."""
     for program in _PROGRAMS:
         said = await host.run((program, "--version"), check=False)
         if said.status == 0 and "DPDK" in said.stdout:
@@ -292,7 +292,7 @@ class Ovs(PassageDut):
         return super().cpus(testbed) if self.options.datapath == "kernel" else ()  # its own time would count
 
     async def _statistics(self) -> dict[str, int]:
-        """What the polling threads count; nothing where there are none, or the switch has ended."""
+        """What the polling threads count; nothing without such threads, or where the switch has ended."""
         if self._cores is None or await self.failure():
             return {}
         asked = ("ovs-appctl", "-t", f"{self._folder}/switch.ctl", "dpif-netdev/pmd-stats-show")

@@ -90,7 +90,7 @@ class PolicerOptions(Frozen):
 
     @property
     def marking(self) -> int:
-        """What the program is told of marking: bits of ``marking`` in policer.bpf.c."""
+        """How the program marks: bits of ``marking`` in policer.bpf.c."""
         return (_MARK if self.mark else 0) | sum(_FAULTS[fault] for fault in set(self.mark_faults))
 
 

@@ -70,7 +70,7 @@ def count_overruns(stats: Mapping[str, Any]) -> dict[int, int]:
 
 
 def work(stats: Mapping[str, Any]) -> DutWork:
-    """Its cycles in turns that moved a frame, with the core's clock as it was probed last."""
+    """Its cycles in turns that moved a frame, with the last probed clock of the core."""
     clock = stats.get("core_clock_hz")
     return DutWork(
         source=SOURCE,
@@ -120,11 +120,11 @@ class Faults(Frozen):
     corrupt_length: Ratio = 0.0
     """Share of the frames whose length is altered."""
     rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] | None = None
-    """The most frames per second that pass; without it there is no limit."""
+    """The most frames per second that pass; without it the rate is not limited."""
     rate_burst: int = Field(default=32, ge=1, le=1_000_000)
     """The bucket of `rate`, in frames, if it is a token bucket."""
     rate_queue: int | None = Field(default=None, ge=1, le=11_999)
-    """`rate` is that of a server for which so many frames wait; without it, of a token bucket."""
+    """`rate` is the rate of a server for which up to this number of frames wait; without it, of a token bucket."""
     outage: _Delay = 0.0
     """After a frame that came faster than `rate`, all frames are dropped for so long."""
     held_frames: int = Field(default=4096, ge=1, le=MOST_HELD_FRAMES)

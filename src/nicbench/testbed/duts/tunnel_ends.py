@@ -72,7 +72,7 @@ class TunnelBytes:
     header: bytearray = field(default_factory=bytearray)
     mask: bytearray = field(default_factory=bytearray)
     lengths: list[tuple[int, int]] = field(default_factory=list)
-    """Fields that hold the length of what is behind Ethernet's header, less so many bytes: place and bytes."""
+    """Fields that hold the length of what is behind Ethernet's header, less some bytes: place and those bytes."""
     checksums: list[int] = field(default_factory=list)
     """Where IPv4 headers begin."""
 
@@ -221,7 +221,7 @@ class TunnelEndOptions(Frozen):
     """``dut: {kind: tunnel-end, tunnel: {kind: vxlan, vni: 7, source: 192.0.2.1, destination: 192.0.2.2}}``."""
 
     tunnel: KernelTunnel
-    """The tunnel as it is in `traffic`: `source` is the tester's end, `destination` the DUT's."""
+    """The tunnel of `traffic`: `source` is the tester's end, `destination` the DUT's."""
 
     @field_validator("tunnel")
     @classmethod
@@ -379,9 +379,11 @@ class XdpTunnelOptions(XdpOptions):
     carries: Literal[4, 6] = 4
     """The IP version of the packets inside."""
     drop_every: int = Field(default=0, ge=0, le=2**31)
-    """Of so many frames that come in at a port one is dropped: a broken DUT. 0: none."""
+    """The number of incoming frames of a port of which one is dropped: a broken DUT. 0: none is dropped."""
     damage_every: int = Field(default=0, ge=0, le=2**31)
-    """Of so many frames that come in at a port the last byte of one is altered: a broken DUT. 0: none."""
+    """The number of incoming frames of a port of which one has its last byte altered: a broken DUT. 0: none is altered.
+
+    """
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:

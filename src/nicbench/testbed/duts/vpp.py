@@ -76,7 +76,7 @@ class VppOptions(Frozen):
 
 
 class Vpp(PassageDut, ForwardingDut):
-    """A VPP of nicbench's own on the DUT's host, beside any that runs already."""
+    """A VPP of nicbench's own on the DUT's host, independent of any that runs already."""
 
     kind = "vpp"
     layer = "VPP"

@@ -9,8 +9,8 @@ To add one:
    ``Port.is_made`` says that a bench file has something made, ``Port.devices`` which interfaces are moved for it.
    What must not be is refused before the first change: what leads out, or serves somebody
    (``testbed/interfaces/host_interfaces.py``).
-3. ``making.tell(fact, name, value)`` is a line in the report. What can be told from the bench file alone is checked
+3. ``making.tell(fact, name, value)`` is a line in the report. What follows from the bench file alone is checked
    in ``bench_file/port_checks.py``.
 4. Write ``tests/testbed/interfaces/test_NAME.py`` with ``FakeHost``, and a test marked ``lab`` that finds the machine
-   as it was, also after an error.
+   unchanged, also after an error.
 """

@@ -21,7 +21,7 @@ from nicbench.hosts.base import Host
 _AVERAGE_PACKET_BYTES: Final = 1000
 """By which RED counts the time of an idle queue."""
 _RED_BURST: Final = 3
-"""Times the lower threshold: so much may come at once before RED's mean has followed."""
+"""The multiple of the lower threshold that may come at once before RED's mean has followed."""
 _OF_ALL: Final = ("kind", "marks")
 _OWN: Final = {
     "codel": ("target", "interval", "mark_above"),
@@ -80,7 +80,7 @@ class ActiveQueue(Frozen):
             yield f"from {self.mark_from} bytes on, all from {self.mark_all_from}"
 
     def words(self, limit_packets: int, rate_bits_per_s: float) -> tuple[str, ...]:
-        """Returns kind and parameters as tc takes them, for at most so many packets behind a bottleneck of a rate."""
+        """Returns kind and parameters as tc takes them, for a maximum of packets behind a bottleneck."""
         return (self.kind, *self._parameters(limit_packets, rate_bits_per_s))
 
     def _parameters(self, limit_packets: int, rate_bits_per_s: float) -> Iterator[str]:

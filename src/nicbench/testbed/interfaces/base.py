@@ -96,7 +96,7 @@ class BondOptions(BondSettings):
 
 
 def require_links(settings: BondSettings, links: int) -> None:
-    """Raises ValueError where a bond of so many links could never be up."""
+    """Raises ValueError where a bond with this number of links could never be up."""
     if settings.min_links is not None and settings.min_links > links:
         raise ValueError(
             f"a bond of {links} links can never have the {settings.min_links} of `min_links`: write at most {links}"
@@ -134,7 +134,7 @@ Mac = Annotated[str, AfterValidator(_require_unicast)]
 class VirtualFunctionOptions(Frozen):
     """``virtual_function: {of: enp1s0f0, number: 0, mac: 02:00:00:00:00:01, trust: true}`` (SR-IOV).
 
-    An option that is None keeps the value of the adapter's driver; without a ``mac`` the function gets a locally
+    An option that is ``None`` keeps the value of the adapter's driver; without a ``mac`` the function gets a locally
     administered one, the same in every run.
     """
 
@@ -147,7 +147,9 @@ class VirtualFunctionOptions(Frozen):
     every run.
     """
     vlan: int | None = Field(default=None, ge=0, le=4094)
-    """The adapter tags the frames with this VLAN, unseen by the function; 0 is none. Without it, it is left alone."""
+    """The adapter tags the frames with this VLAN, unseen by the function; 0 for no tag. Without it, tagging stays
+    unchanged.
+    """
     trust: bool | None = None
     """Whether the function may take other addresses and receive every frame. Without it, it is left alone."""
     spoof_check: bool | None = None

@@ -133,7 +133,7 @@ async def _interfaces_at(host: Host, address: str) -> list[str]:
 VFIO: Final = "vfio-pci"
 _IFF_UP: Final = 1
 _HARMLESS_DRIVERS: Final = ("pcieport", "pci-stub", "")
-"""Other devices of a group may have these drivers; "" is no driver."""
+"""Other devices of a group may have these drivers; "" stands for no driver."""
 
 
 async def bind_to_vfio(changes: Changes, machine: Host, address: str, place: str) -> None:

@@ -1,7 +1,7 @@
 """Makes the network namespaces of hosts with ``create: true``, moves interfaces into them and assigns their addresses.
 
 A move takes an interface down and removes its addresses (network_namespaces(7)). So both are recorded before, and an
-interface that is in use is refused; the undo returns it as it was. A port may have an address with a prefix length
+interface that is in use is refused; the undo restores it. A port may have an address with a prefix length
 (``ip: 198.18.0.1/24``).
 """
 
@@ -260,7 +260,7 @@ async def wait_for_carrier(host: Host, devices: Sequence[str]) -> None:
 
 
 async def _prepare_return(namespace: NetnsHost, device: str, place: str) -> ReturnLink:
-    """The undo that returns the interface as it is now; NotReadyError where it must not be moved."""
+    """The undo that restores the present state of the interface; NotReadyError where it must not be moved."""
     outside = namespace.inner
     interfaces = await interfaces_of(outside)
     link = check_free(interfaces, device, place, for_tester=False)

@@ -286,7 +286,7 @@ class FrameLab(Lab):
         return testbed
 
     def time_stamps(self, driver: str) -> frozenset[str]:
-        """The sources of receive time stamps of its ports with this driver, beside the time-stamp counter."""
+        """The sources of receive time stamps of its ports with this driver, in addition to the time-stamp counter."""
         return frozenset({"kernel"} if self.port_kind == "kernel" and driver == "net_pcap" else ())
 
     @abstractmethod

@@ -135,7 +135,7 @@ class Reach:
         self._folder = f"/run/nicbench-sshd-{hashlib.sha256(changes.run_id.encode()).hexdigest()[:12]}"
 
     async def prepare(self) -> None:
-        """Makes keys and a configuration for the sshds of this lab; NotReadyError where there is no sshd."""
+        """Makes keys and a configuration for the sshds of this lab; NotReadyError without an sshd."""
         if self._by != "ssh":
             return
         found = await self._local.run(("sh", "-c", "PATH=$PATH:/usr/sbin:/usr/local/sbin command -v sshd"), check=False)
@@ -188,7 +188,7 @@ _SERVER, _FIRST_CLIENT = 1, 10
 class ClientsOptions(Frozen):
     """``lab: {kind: clients, ports: 4, clients_per_port: 2, rate: 100 Mb/s}``.
 
-    ``rate`` limits each link, in both directions, to so many bits of Ethernet frames without FCS (tbf); without it a
+    ``rate`` limits each link, in both directions, by the bits of Ethernet frames without FCS (tbf); without it a
     link is as fast as the machine. With ``bond`` each port of the server is a bond of several such links, and behind a
     switch the link of a client carries as much as they do together. ``reached_by`` says how commands get into the
     namespaces: directly, by an sshd in each of them, or by containers that join them.
@@ -228,7 +228,7 @@ class ClientsOptions(Frozen):
 
     @property
     def bucket_bytes(self) -> int | None:
-        """What the buckets of all links of a port of the server let pass at once; None where there are none."""
+        """What the buckets of all links of a port of the server let pass at once; None without buckets."""
         links = 1 if self.bond is None else self.bond.links
         return None if self.rate is None else max(links * _bucket_bytes(self.rate), _bucket_bytes(self.rate * links))
 
@@ -260,7 +260,7 @@ class ClientsLab(EndpointLab):
     options: ClientsOptions
     measured_host = "server"
     _holds_senders_back: str | None = None
-    """Why packets in queues of the lab count against their sender; None where they do not, or there are none."""
+    """Why packets in queues of the lab count against their sender; None where they do not, and without queues."""
 
     def objection_elsewhere(self) -> Objection | None:
         if self.options.reached_by != "ssh":

@@ -50,7 +50,7 @@ class SimulatedOptions(Frozen):
     queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
     """Frames that may wait in the DUT at each port."""
     egress_capacity: _Rate | None = None
-    """Frames per second that leave the DUT through each port; without it there is no limit."""
+    """Frames per second that leave the DUT through each port; without it the rate is not limited."""
     egress_queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
     """Frames that may wait to leave through each port."""
     delay: Seconds = 0.0
@@ -72,7 +72,7 @@ class SimulatedOptions(Frozen):
     foreign: FramesPerSecond = Field(default=0.0, le=1e9)
     """Frames per second from somebody else that arrive."""
     tester_ceiling: _Rate | None = None
-    """The most frames per second that the tester can send; without it there is no limit."""
+    """The most frames per second that the tester can send; without it the rate is not limited."""
     pause_every: Annotated[Seconds, Field(ge=1e-6, le=86_400.0)] | None = None
     """How often the tester is held up; without it never."""
     pause: _Pause = 0.0

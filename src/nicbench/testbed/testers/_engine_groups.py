@@ -1,7 +1,7 @@
 """The streams of frames to multicast groups or to all stations, and of the reports by which ports join and leave. Pure.
 
 The frames are one stream of the engine, which arrives at the first receiving port; each further port has its copy.
-Frames to single stations may be between them, and a burden beside.
+Frames to single stations may be between them, and a burden may come along.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _with_sum(data: bytes, at: int, value: int) -> bytes:
 
 
 _LEAVE_AFTER_S: Final = 0.05
-"""So long after the last frame the ports leave, where nothing else was asked for."""
+"""The time after the last frame at which the ports leave, where nothing else was asked for."""
 _REPORTS_PER_S: Final = 1000.0
 _ALL_STATIONS: Final = {4: "255.255.255.255", 6: "ff02::1"}
 _BROADCAST: Final = "ff:ff:ff:ff:ff:ff"
@@ -144,7 +144,7 @@ def _leave_s(groups: Groups, request: TrialRequest) -> float:
 
 
 def beside_streams(streams: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """Returns the names of those streams that are no load."""
+    """Returns the names of the streams that are not load."""
     return frozenset(one["name"] for one in streams if one["name"].endswith((JOIN, LEAVE, WATCHED, BURDEN)))
 
 

@@ -206,7 +206,7 @@ class PairTester(PacketsTester):
                 return
 
     def _with_clocks(self, reading: Reading, mapping: ClockMapping | None) -> Reading:
-        """The reading with the mapping; latencies between the machines are as uncertain as it is, or unknown."""
+        """The reading with the mapping; latencies between the machines have its uncertainty, or are unknown."""
         streams = tuple(self._map_stream(one, mapping) for one in reading.streams)
         latency = merge([one.latency for one in streams if one.latency])
         return reading.replace(streams=streams, latency=latency, clocks=mapping)

@@ -277,7 +277,7 @@ def phase_requests(
 def learning_requests(
     traffic: Traffic, ways: Sequence[Addressing], size: Size, frames_per_flow: int, fewest: int
 ) -> list[dict[str, Any]]:
-    """Streams of so many frames of every flow, and of the fewest at least; each port that sends has the rate for it."""
+    """Streams of a number of frames of every flow, or of the least number; each sending port has the rate for it."""
     none = [0.0] * len(traffic.port_streams())
     requests = [one for way in ways for one in stream_requests(traffic, way, size, none, 0.0)]
     of_port: Counter[int] = Counter()

@@ -54,7 +54,7 @@ _DPDK_OPTIONS = frozenset({"eal_arguments", "timestamps"})
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Files that trials write beside their readings, into ``folder`` on the engine's host."""
+    """Files that trials write in addition to their readings, into ``folder`` on the engine's host."""
 
     folder: Path
     capture: dict[str, int] | None = None
@@ -93,7 +93,7 @@ def facts_of(
 ) -> TesterFacts:
     """What the engine's replies to ``hello`` and ``configure`` say, for the report and for the bounds of trials.
 
-    Of ports in the kernel nothing is said that is DPDK's, which is not started.
+    Ports in the kernel have nothing of DPDK, which is not started.
     """
     ports = [_without_clock(_without_early_link(port)) for port in configured["ports"]]
     speeds = [port["link_bits_per_s"] for port in ports if port.get("link_bits_per_s")]
@@ -129,7 +129,7 @@ def _without_early_link(port: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_clock(port: dict[str, Any]) -> dict[str, Any]:
-    """The port without the key ``timestamps`` where its value is None, as with stamps of the time-stamp counter."""
+    """The port without the key ``timestamps`` where its value is ``None``, as with stamps of the time-stamp counter."""
     return {name: value for name, value in port.items() if name != "timestamps" or value is not None}
 
 
@@ -325,7 +325,11 @@ class PacketsTester(Tester):
             reading = with_sent_classes(reading, streams)
         if request.pausing is not None:
             return set_aside(reading, [one["name"] for one in streams if is_beside(one["name"])])
-        aside = beside_streams(streams) if request.groups else broadcast_streams(streams)
+        aside: frozenset[str] = frozenset()
+        if request.groups:
+            aside = beside_streams(streams)
+        elif self._options.traffic.broadcasts is not None:
+            aside = broadcast_streams(streams)
         return set_aside(reading, aside) if aside else with_phases(reading, phases)
 
     async def _drain_and_settle(

@@ -27,7 +27,7 @@ from nicbench.testbed.duts.base import Addressing, Refusal
 
 
 _NEAR: Final = 5
-"""So many readings say where an end lies: a server that is held up sends later than the earlier ones foretell."""
+"""The number of readings that say where an end lies: a delayed server sends later than the earlier ones foretell."""
 
 Counted = Sequence[float]
 """A reading of a counter: when it was asked for and when it was there, in seconds, and the frames sent by then."""
@@ -142,7 +142,7 @@ def flow_program(frames: Frames, way: Addressing) -> tuple[tuple[int, int, int],
 
 
 class UnfitFlowsError(ValueError):
-    """TRex cannot make so many flows of so many addresses; the message says why."""
+    """TRex cannot make these numbers of flows and addresses; the message says why."""
 
 
 def refuse_flows(frames: Frames, ways: Iterable[Addressing]) -> Refusal | None:
@@ -156,7 +156,7 @@ def refuse_flows(frames: Frames, ways: Iterable[Addressing]) -> Refusal | None:
 
 
 def _numbers_of_addresses(flows: int, most_sources: int, most_destinations: int) -> tuple[int, int] | None:
-    """As many sources, and then destinations, as make exactly so many flows; None where there are no such numbers."""
+    """The numbers of sources and destinations that make exactly this number of flows; None where these do not exist."""
     for destinations in range(1, min(flows, most_destinations) + 1):
         if flows % destinations == 0 and flows // destinations <= most_sources:
             return flows // destinations, destinations
@@ -435,7 +435,7 @@ def silent_ways(
 ) -> tuple[frozenset[Way], frozenset[Way]]:
     """The ways of whose learning frames no group counted any, and those among them that may not be silent all the same.
 
-    Those end at a port at which so many frames arrived in no group that they may be these: see ``_require_plausible``.
+    They end at a port at which enough frames arrived in no group to be these: see ``_require_plausible``.
     """
     flows = groups.get("flow_stats", {})
     # A count that TRex does not give says nothing.

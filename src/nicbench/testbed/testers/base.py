@@ -10,7 +10,7 @@ file. ``trex.py`` is an example on another's API, ``tests/testbed/testers/test_k
 
 1. Write ``src/nicbench/testbed/testers/NAME.py`` with one subclass of ``nicbench.testbed.testers.base.TesterKind``:
    its ``kind``, its frozen ``Options``, and ``make(setting)``, which gives a ``Tester`` and touches nothing yet. What
-   it needs beside goes into ``_NAME_*.py``.
+   else it needs goes into ``_NAME_*.py``.
 2. In ``cannot`` name each ``Ability`` (``core/traffic.py``) that no trial of it can have, with the reason in words:
    tests and traffic that need it are then refused with line and column. A method that needs something new of a tester
    adds an ``Ability``, and names it in ``abilities()``.
@@ -22,13 +22,13 @@ file. ``trex.py`` is an example on another's API, ``tests/testbed/testers/test_k
 5. ``Tester.trial()`` is one trial in the order of RFC 2544 section 23: learning frames on every way and back, settle,
    transmit, drain, read the counters, settle. It gives a ``Reading`` and judges nothing. ``intended = sent + unsent``
    and ``sent = received + lost`` always hold; what it did not send is ``unsent_tester``. A count that it does not
-   know is None. EngineError (4) where the generator died or refused.
+   know is ``None``. EngineError (4) where the generator died or refused.
 6. Latency says its ``source``, ``received_by``, ``resolution_ns``, and ``sample_of`` where not every frame is timed.
    What the generator says of its own overload goes into ``Health`` (``cpu_share``, ``queue_full``, ``overtime_ns``),
    each with a threshold in ``core/judging.py``.
 7. ``statements()`` are sentences for the report's first page: what this tester does not measure, and of what it sees
    a sample.
-8. ``Tester.close()`` gives everything back as it was, also after an error or Ctrl-C, and never raises. Blocking calls
+8. ``Tester.close()`` restores everything, also after an error or Ctrl-C, and never raises. Blocking calls
    of a foreign API belong into a thread.
 9. Write ``tests/testbed/testers/test_NAME.py`` against a stand-in for the generator with a DUT whose rate is known:
    whole runs by every search; each way in which it can be missing, taken or dying, with the exit status and the ports
@@ -132,7 +132,7 @@ class Tester(ABC):
 
         ``number`` counts the trials of the run from 1, also after a resumption, and marks their frames. ``during`` is
         called when the transmission begins and runs beside it; its errors are raised at the end. A count that the
-        tester does not know is None, never 0. EngineError where the tester died or refused.
+        tester does not know is ``None``, never 0. EngineError where the tester died or refused.
         """
 
     async def complete(self, reading: Reading, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:

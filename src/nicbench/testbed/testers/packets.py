@@ -44,7 +44,7 @@ class Capture(Frozen):
     frames: int | None = Field(default=None, ge=1, le=65_536)
     """The first frames of a trial. Give this or `around_loss`."""
     around_loss: int | None = Field(default=None, ge=1, le=4_096)
-    """So many frames before and after each loss."""
+    """The number of frames before and after each loss."""
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> Capture:

@@ -249,7 +249,7 @@ Mac = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}
 LEARNING_FRAMES: Final = 8
 LEARNING_FRAMES_PER_S: Final = 1000.0
 _FRAMES_IN_DOUBT: Final = 400
-"""So many are more than a DUT sends by itself meanwhile, also if it asks for each neighbour that it does not know."""
+"""More frames than a DUT sends by itself meanwhile, also if it asks for each neighbour that it does not know."""
 GRACE_S: Final = 15.0
 # A transmission that goes on for longer than this beyond its time is stopped.
 ALLOWANCE_S: Final = 0.1

@@ -48,7 +48,7 @@ def vm_folder() -> Path:
 
 
 def find_kernel(folder: Path | None = None) -> Kernel:
-    """The newest kernel in ``folder``, by default ``vm_folder()``; NotReadyError where there is none."""
+    """The newest kernel in ``folder``, by default ``vm_folder()``; NotReadyError where it is missing."""
     searched = folder or vm_folder()
     kernels = find_kernels(searched)
     if not kernels:
@@ -102,7 +102,7 @@ _PVH: Final = b"\x12\0\0\0Xen\0"
 
 
 def unpack(kernel: Kernel) -> Path:
-    """The file to boot: the unpacked kernel beside the image, made where it is missing, else the image itself."""
+    """The file to boot: the unpacked kernel next to the image, made where it is missing, else the image itself."""
     target = kernel.image.with_name(f"vmlinux-{kernel.version}")
     if target.is_file():
         return target
@@ -152,7 +152,7 @@ _TRAILER: Final = "TRAILER!!!"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file with its ``content``, or a folder where that is None."""
+    """A file with its ``content``, or a folder where that is ``None``."""
 
     path: str
     content: bytes | None = None
@@ -299,7 +299,7 @@ def find_emulator(folder: Path | None = None) -> Emulator:
 
 
 def parse_version(text: str) -> str | None:
-    """The version in the output of ``qemu-system-x86_64 --version``; None where there is none."""
+    """The version in the output of ``qemu-system-x86_64 --version``; None where it has none."""
     found = _VERSION.search(text)
     return found[1] if found else None
 
