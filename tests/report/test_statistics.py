@@ -49,7 +49,7 @@ def published() -> tuple[Result, ...]:
 
 
 @pytest.fixture(scope="module")
-def view(published: tuple[Result, ...]) -> StatisticsView:
+def studied(published: tuple[Result, ...]) -> StatisticsView:
     return view_of(published)
 
 
@@ -63,9 +63,9 @@ def printed(configuration: str, direction: str, instances: int) -> list[float]:
         ]
 
 
-def test_the_sentences_of_the_published_study(published: tuple[Result, ...], view: StatisticsView) -> None:
+def test_the_sentences_of_the_published_study(published: tuple[Result, ...], studied: StatisticsView) -> None:
     (study,) = studies(published, {})
-    assert compared_sentences(study, view) == (
+    assert compared_sentences(study, studied) == (
         "Reading, with 10 instances, “1x100” is 1.24 times faster than “4x25” [1.20, 1.43].",
         "Writing, with 10 instances, “1x100” is 1.43 times faster than “4x25” [1.26, 1.44].",
     )
@@ -73,13 +73,13 @@ def test_the_sentences_of_the_published_study(published: tuple[Result, ...], vie
 
 @pytest.mark.parametrize(("direction", "instances"), [("read", 10), ("write", 10), ("read", 6), ("write", 8)])
 def test_its_ratios_intervals_and_tests_are_those_of_scipy(
-    view: StatisticsView, direction: str, instances: int
+    studied: StatisticsView, direction: str, instances: int
 ) -> None:
     one, other = printed("1x100", direction, instances), printed("4x25", direction, instances)
     assert len(one) == len(other) == 15
     (found,) = (
         each
-        for each in view.differences
+        for each in studied.differences
         if each.point.parameters == {"part": "runs", "direction": direction, "instances": instances}
     )
     effect, test, delta = found.comparison.effect, found.comparison.test, found.comparison.dominance
@@ -101,8 +101,8 @@ def test_its_ratios_intervals_and_tests_are_those_of_scipy(
     assert (found.claim.basis, found.better) == (Basis.RUNS, "1x100")
 
 
-def test_p_values_are_corrected_as_holm_does_it(view: StatisticsView) -> None:
-    tested = [one for one in view.differences if one.p_corrected is not None]
+def test_p_values_are_corrected_as_holm_does_it(studied: StatisticsView) -> None:
+    tested = [one for one in studied.differences if one.p_corrected is not None]
     order = sorted(tested, key=lambda one: one.comparison.test.p if one.comparison.test else 1.0)
     least = 0.0
     for place, one in enumerate(order):
@@ -111,15 +111,15 @@ def test_p_values_are_corrected_as_holm_does_it(view: StatisticsView) -> None:
         assert one.p_corrected == pytest.approx(least)
 
 
-def test_the_arithmetic_names_its_seed_which_is_of_the_run(view: StatisticsView) -> None:
-    assert view.seed == seed_of(RUN_ID)
-    (one,) = (each for each in view.differences if each.point.circumstances == "reading, with 10 instances")
+def test_the_arithmetic_names_its_seed_which_is_of_the_run(studied: StatisticsView) -> None:
+    assert studied.seed == seed_of(RUN_ID)
+    (one,) = (each for each in studied.differences if each.point.circumstances == "reading, with 10 instances")
     assert one.arithmetic.startswith("median 234.0 fps of 15 runs of “1x100”; median ")
-    assert f"95 % BCa bootstrap interval of 10,000 resamples (seed {view.seed}) [1.20, 1.43]" in one.arithmetic
+    assert f"95 % BCa bootstrap interval of 10,000 resamples (seed {studied.seed}) [1.20, 1.43]" in one.arithmetic
 
 
-def test_outliers_are_named_and_never_removed(view: StatisticsView) -> None:
-    (test,) = view.tests
+def test_outliers_are_named_and_never_removed(studied: StatisticsView) -> None:
+    (test,) = studied.tests
     for row in test.rows:
         said = row.of.point.parameters
         values = printed(row.configuration, said["direction"], said["instances"])

@@ -141,7 +141,7 @@ def test_a_list_that_could_not_be_read_is_empty_and_nobody_waits_for_it() -> Non
 
 
 @pytest.fixture
-def client(runs: Path, tmp_path: Path) -> Client:
+def lake_client(runs: Path, tmp_path: Path) -> Client:
     """Six weeks of two cards are in the lake; four of the folders were moved away, and two of them below the runs."""
     make_history(runs, 6)
     lake = runs / "lake"
@@ -157,28 +157,28 @@ def client(runs: Path, tmp_path: Path) -> Client:
     return Client(Site(runs, Catalogue(both.read, look=both.look), door, opened))
 
 
-def test_runs_of_both_are_listed_and_found_once(client: Client) -> None:
-    listed = client.get("/api/runs").json()
+def test_runs_of_both_are_listed_and_found_once(lake_client: Client) -> None:
+    listed = lake_client.get("/api/runs").json()
     assert (listed["every"], listed["found"], len({row["run"] for row in listed["rows"]})) == (12, 12, 12)
-    assert client.get("/api/runs?card=25g").json()["found"] == 6
-    assert client.get("/api/runs?until=2024-11-04").json()["found"] == 2
+    assert lake_client.get("/api/runs?card=25g").json()["found"] == 6
+    assert lake_client.get("/api/runs?until=2024-11-04").json()["found"] == 2
 
 
 def test_of_very_many_runs_the_newest_are_listed_and_all_are_counted_and_searched(
-    monkeypatch: pytest.MonkeyPatch, client: Client
+    monkeypatch: pytest.MonkeyPatch, lake_client: Client
 ) -> None:
     monkeypatch.setattr(catalogue, "MOST", 5)
-    listed = client.get("/api/runs").json()
+    listed = lake_client.get("/api/runs").json()
     assert (listed["every"], listed["found"]) == (12, 5)
-    found = client.get("/api/runs?until=2024-11-05").json()
+    found = lake_client.get("/api/runs?until=2024-11-05").json()
     assert (found["every"], found["found"]) == (12, 2)
 
 
-def test_a_trend_has_a_figure_of_each_run_whether_gathered_or_not(client: Client) -> None:
-    answer = ask(client, f"/api/trends?{THROUGHPUT}&card=25g&by=")
+def test_a_trend_has_a_figure_of_each_run_whether_gathered_or_not(lake_client: Client) -> None:
+    answer = ask(lake_client, f"/api/trends?{THROUGHPUT}&card=25g&by=")
     (series,) = answer["series"]
     assert len(series["number"]) == len(set(series["run"])) == 6
-    by_ring = client.get("/api/trends?" + THROUGHPUT + "&card=25g&by=setting:inventory.rings.nic0.rx").json()
+    by_ring = lake_client.get("/api/trends?" + THROUGHPUT + "&card=25g&by=setting:inventory.rings.nic0.rx").json()
     assert [len(each["number"]) for each in by_ring["series"]] == [6]
 
 
@@ -195,9 +195,9 @@ def test_a_gathered_run_is_in_a_trend_whatever_its_folder_is_called(runs: Path, 
     assert "golden-25g" in [run for series in answer["series"] for run in series["run"]]
 
 
-def test_a_gathered_run_is_shown_where_its_folder_is_below_the_one_that_is_served(client: Client) -> None:
-    names = sorted(row["run"] for row in client.get("/api/runs").json()["rows"])
-    assert client.get(f"/runs/{names[0]}").status_code == 200
-    elsewhere = client.get(f"/runs/{names[2]}")
+def test_a_gathered_run_is_shown_where_its_folder_is_below_the_one_that_is_served(lake_client: Client) -> None:
+    names = sorted(row["run"] for row in lake_client.get("/api/runs").json()["rows"])
+    assert lake_client.get(f"/runs/{names[0]}").status_code == 200
+    elsewhere = lake_client.get(f"/runs/{names[2]}")
     assert elsewhere.status_code == 404
     assert "there is none below" in elsewhere.text
