@@ -132,7 +132,7 @@ def _mount(number: int, client: EndpointFacts) -> Mount:
 
 
 async def find_empty_tests(bench: BenchFile) -> list[str]:
-    """Names of tests that end without a trial or a round, though nothing was said against them."""
+    """Names of tests that end without a trial or a round, though there was no objection to them."""
     found = []
     for each in bench.configurations:
         context = DryFrames(each) if each.measures == "frames" else DryRounds(each)
