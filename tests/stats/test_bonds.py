@@ -142,7 +142,7 @@ def test_what_cannot_be_predicted_is_not_claimed() -> None:
 
 
 def test_a_kernel_that_took_over_newer_arithmetic_is_found_out_by_its_counters() -> None:
-    # The commit's own two neighbours (tests/stats/test_bond_hash.py): before 5.18 both go by one port, then by both.
+    # The commit's own two neighbours (tests/stats/test_bonds.py): before 5.18 both go by one port, then by both.
     bond = LACP.replace(policy="layer2+3", kernel="5.14.0-427.el9.x86_64")
     ends = {"source": "192.168.122.30", "destination": "192.168.122.1"}
     flows = [nfs(700 + last, peer_mac=f"02:00:00:00:00:{last:02x}", **ends) for last in (0xA0, 0xA1)]
