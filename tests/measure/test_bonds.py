@@ -1,4 +1,4 @@
-"""A round over a bond: hosts are read around it and once in its midst, and not at all where there is none."""
+"""A round over a bond: hosts are read around it and once in its midst, and not at all without a bond."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAYLOAD = 50_000_000
 
 @dataclass
 class Watched:
-    """Another watch; what it was told."""
+    """Another watch, which records its calls."""
 
     heard: list[str] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""What rates are of is said wherever several ports take part, with their sum beside them."""
+"""The basis of rates is stated wherever several ports take part, with the sum of ports."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_each_way_and_each_port_is_that_of_the_trial_that_tells_most() -> None:
 
 
 def told(**received: int) -> object:
-    """Of 100 broadcasts so many came to each port."""
+    """The number of 100 broadcasts that came to each port."""
     ports = tuple(PortReading(name=name) for name in ("t0", *received))
     load = StreamReading(name="0->1", counts=Counts(intended=900, sent=900, received=900, lost=0))
     beside = tuple(
@@ -153,7 +153,7 @@ def test_nothing_is_said_where_none_were_sent() -> None:
     assert told() is None
 
 
-# What is said of results near the tester's own limits: in the result, where summary and report read it.
+# Results near the tester's own limits: in the result, where summary and report read it.
 
 
 def near(**values: Any) -> tuple[NearLimit, ...]:

@@ -129,7 +129,7 @@ TRANSMISSION_NS, LEAST_NS = 1_000_000_000, 50_000
 
 
 def stream(tail_ns: int, mean_ns: float, **changes: Any) -> StreamReading:
-    """A stream whose last frame came so long after the transmission, beside the least latency."""
+    """A stream whose last frame came that time after the transmission, in addition to the least latency."""
     latency = Latency(source="software", count=9, minimum_ns=LEAST_NS, mean_ns=LEAST_NS + mean_ns, maximum_ns=10**9)
     parts: dict[str, Any] = {
         "name": "0->1",

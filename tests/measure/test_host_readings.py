@@ -89,7 +89,7 @@ async def test_caches_that_are_not_dropped_in_time_are_called_by_their_option(pl
     assert "drop_caches: false" in str(stopped.value.next_step)
 
 
-# Connections as ss tells of them, and those of mounts.
+# Connections in the output of ss, and connections of mounts.
 
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -86,7 +86,7 @@ def test_a_clock_of_two_tester_machines_that_left_its_line_makes_a_trial_invalid
 
 @pytest.mark.parametrize("link_changed", [True, False])
 def test_a_link_that_a_reset_takes_down_spoils_nothing(reading: MakeReading, link_changed: bool) -> None:
-    """What could not be sent meanwhile is no fault of the tester's; where the link stayed up it is."""
+    """What could not be sent meanwhile does not count against the tester; where the link stayed up it does."""
     read = reading(link_changed=link_changed, unsent_tester=20_000, sent=980_000)
     verdict = judge(Evidence.of(read, link_may_change=True), Thresholds())
     assert verdict.valid == link_changed
@@ -383,7 +383,7 @@ def test_more_than_the_kernel_could_tell_is_a_change_too() -> None:
     assert finding.reason is Reason.CHANGED
 
 
-# Frames that the loss ledger finds dropped inside the tester are no loss of the DUT: the trial is invalid.
+# Frames that the loss ledger finds dropped inside the tester do not count as losses of the DUT: the trial is invalid.
 
 
 LOST = 20_000

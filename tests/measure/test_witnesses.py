@@ -39,7 +39,7 @@ def request(**ask: Any) -> RoundRequest:
 
 
 def counters(sent_bytes: float, factor: float = 1.045, clients: tuple[str, ...] = ("c0", "c1")) -> dict[str, Any]:
-    """Of every interface, after each client sent so much payload; the other direction has acknowledgements."""
+    """The counters of every interface after each client sent its payload; the other direction has acknowledgements."""
     wire, acknowledged = round(sent_bytes * factor), round(sent_bytes * 0.02)
     found = {name: {"tx_bytes": 1000 + wire, "rx_bytes": 1000 + acknowledged} for name in clients}
     number = len(clients)
@@ -142,7 +142,7 @@ def test_no_more_is_said_than_is_known() -> None:
     assert find_contradicted_ports(request(), (lie, failed), PORTS, BEFORE, of_server) == ()
 
 
-# A tool that looks at whole machines beside the monitor that does: agreement, or by how much they differ.
+# A tool and the monitor that both look at whole machines: agreement, or by how much they differ.
 
 
 JOB = Job(workload="netperf", client="c0", server="s0", ask=JobSpec(), port=5201)

@@ -18,7 +18,7 @@ from .known import LINE, KnownContext, reading_of, run
 
 
 class Table(KnownContext):
-    """Keeps so many addresses, floods frames to all others, or drops them; ``unsent`` learning frames never left."""
+    """Keeps some addresses, floods frames to all others, or drops them; ``unsent`` learning frames never left."""
 
     bidirectional, ports = True, 4
 
@@ -155,7 +155,7 @@ async def test_trials_of_a_run_from_before_flooded_frames_were_counted_apart_are
     assert capacity_of(await measured(Earlier(300))).value == 300
 
 
-# Address learning: the rate of a switch that learns so many addresses a second is found within its interval.
+# Address learning: the rate of a switch that learns a known number of addresses a second is found within its interval.
 
 
 class Learner(KnownContext):

@@ -180,7 +180,7 @@ def of_row(name: str, row: dict[str, str]) -> list[dict[str, str]]:
 
 
 def measured(rates: dict[str, float], row: dict[str, str], **shape: int) -> tuple[Result, ...]:
-    """What the method finds where each client moves so many Mb/s, with the CPU of the whole server as published."""
+    """What the method finds where each client moves some Mb/s, with the CPU of the whole server as published."""
 
     def outcome(_: int, job: Job) -> JobOutcome:
         return streamed(rates[job.client] * 1e6)

@@ -234,7 +234,7 @@ def test_each_figure_of_the_grid_has_its_own_unit() -> None:
     assert [cell.text for _, row in section.grids[0].rows for cell in row if cell] == ["2.43 Mb/s / 123 ms"]
 
 
-# An incast over RDMA end to end, by processes that say what perftest said: there are no RDMA devices in namespaces.
+# An incast over RDMA end to end, by processes that say what perftest said: namespaces have no RDMA devices.
 
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "workloads"
@@ -257,7 +257,7 @@ else:
 
 
 def free_port() -> int:
-    """Other tests run beside this one."""
+    """Other tests run at the same time."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 

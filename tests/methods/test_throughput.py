@@ -164,11 +164,11 @@ def test_the_procedure_is_that_of_the_search_and_its_validation(
     assert [words for words in not_said if words in text] == []
 
 
-# The self-check: a rate that was found beside one that is known.
+# The self-check: a rate that was found, compared with a known one.
 
 
 class KnownRate(KnownContext):
-    """Of a DUT that passes 200 kpps, and 4000 frames at once besides."""
+    """The values of a DUT that passes 200 kpps, and 4000 more frames at once."""
 
     def known_rate_frames_per_s(self, trial_s: float) -> float:
         return 200_000.0 + 4_000 / trial_s

@@ -1,4 +1,4 @@
-"""What is said of a bond: claimed where counters support it, else called a prediction with the reason."""
+"""Sentences on a bond: claimed where counters support it, else called a prediction with the reason."""
 
 from __future__ import annotations
 

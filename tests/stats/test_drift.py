@@ -147,7 +147,7 @@ def test_a_table_of_printed_probabilities_is_met() -> None:
 
 
 def with_s(n: int, s: int) -> list[float]:
-    """Values 0..n - 1 in an order that has so many more rises than falls."""
+    """Values 0..n - 1 in an order with a given number of more rises than falls."""
     values = [float(value) for value in range(n)]
     inversions = (n * (n - 1) // 2 - s) // 2
     while inversions:

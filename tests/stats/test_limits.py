@@ -182,7 +182,7 @@ def test_each_direction_of_a_link_is_added_up_by_itself() -> None:
     assert limit_of(full, "server", {}).limit is Limit.LINK
 
 
-# A constant share and a ceiling are told apart by two loads.
+# A constant share and a ceiling are distinguished by two loads.
 
 
 def offers(*pairs: tuple[float, float]) -> list[Offer]:

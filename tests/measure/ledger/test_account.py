@@ -1,4 +1,4 @@
-"""No frame is in two rows; what contradicts itself is said."""
+"""No frame is in two rows; what contradicts itself is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IPsec between two gateways: what this kernel refuses is told without a key. Frames pass it in test_layers_vm.py."""
+"""IPsec between two gateways: what this kernel refuses is shown without a key. Frames pass it in test_layers_vm.py."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_kernel_takes_the_counters_of_the_wire(lab: Wires) -> None:
     assert "ip protocol esp counter name" in shown
 
 
-# WireGuard between two gateways: real frames pass it encrypted and arrive intact; what is broken is told.
+# WireGuard between two gateways: real frames pass it encrypted and arrive intact; what is broken is reported.
 
 
 has_wireguard = pytest.mark.skipif(

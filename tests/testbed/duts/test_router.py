@@ -171,6 +171,6 @@ async def test_the_rules_are_there_while_the_dut_is_up_and_gone_afterwards(tmp_p
 
 
 def rules(lab: Wires, family: str) -> str:
-    """The table as the kernel has it; empty where there is none."""
+    """The kernel's table; empty without one."""
     command = ("ip", "netns", "exec", lab.dut, "nft", "list", "table", family, FILTER_TABLE)
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout

@@ -1,4 +1,4 @@
-"""Interfaces that are moved into a namespace: what is refused, what is told of them beforehand, how they come back."""
+"""Interfaces that are moved into a namespace: what is refused, what is reported before, how they return."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ GID = "0000:0000:0000:0000:0000:ffff:c612:0001"
 
 
 class _Machine(FakeHost):
-    """Has the link that it shows as soon as it was added."""
+    """Has the link that it shows at once."""
 
     def __init__(
         self, state: str = "ACTIVE", gids: str = "0 r0 RoCE v1\n1 r0 RoCE v2\nsoft\n", there: str = ""
