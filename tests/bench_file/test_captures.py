@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from scapy.all import Ether, Raw
 from scapy.utils import PcapNgWriter
+from tests.bench_file.conftest import Read
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError, load
 from nicbench.bench_file.frame_sizes import list_frame_sizes, settle_captures
 from nicbench.core.frame_size import mean_bytes, size_label
 from nicbench.core.traffic import WrongCaptureError, sizes_of_capture
 from nicbench.hosts.kinds.local import LocalHost
-
-Read = Callable[[str], BenchFile]
 
 HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
 TEST = "tests: [{name: t, method: throughput}]\n"
@@ -27,14 +26,14 @@ LIKE = "tests: [{name: t, method: throughput, frame_bytes: [like]}]\n"
 
 
 def capture(lengths: Sequence[int], *, order: str = "<", magic: int = 0xA1B2C3D4, link: int = 1) -> bytes:
-    """Frames of so many bytes without FCS."""
+    """Frames of this many bytes without FCS."""
     head = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, link)
     return head + b"".join(struct.pack(order + "IIII", 1, 0, each, each) + bytes(each) for each in lengths)
 
 
 @pytest.fixture
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
-    """A bench file beside captures of one size and of three."""
+    """A bench file with captures of one size and of three."""
     monkeypatch.chdir(tmp_path)
     Path("one.pcap").write_bytes(capture([1514] * 20))
     Path("three.pcap").write_bytes(capture([60, 570, 1514] * 10))
@@ -70,7 +69,7 @@ def test_a_pcapng_is_read_as_well(tmp_path: Path) -> None:
 
 
 def with_fcs(*lengths: int) -> bytes:
-    """A capture of frames of so many bytes and their FCS, of which the file does not say that they have one."""
+    """A capture of frames of this many bytes and their FCS, of which the file does not say that they have one."""
     frames = (bytes([number]) * length for number, length in enumerate(lengths))
     whole = (frame + struct.pack("<I", zlib.crc32(frame)) for frame in frames)
     return capture([]) + b"".join(struct.pack("<IIII", 1, 0, len(each), len(each)) + each for each in whole)

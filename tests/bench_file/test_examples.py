@@ -1,14 +1,24 @@
 """Every example validates, and the demo's one declares what the demo promises."""
 
+from __future__ import annotations
+
+import importlib
 import re
+from datetime import date
 from pathlib import Path
 
 import pytest
 
-from nicbench.bench_file import load
+from nicbench.bench_file import WrongBenchFileError, load
+from nicbench.bench_file.load import parse
+from nicbench.bench_file.reader import Node, read
+from nicbench.bench_file.sections import Reading
 from nicbench.cli.app import COMMANDS
+from nicbench.core.errors import UsageError
+from nicbench.core.plan import Layout
 from nicbench.hosts import build_hosts
 from nicbench.importing.reference.data_sets import data_sets
+from nicbench.stages.served import require_servable
 from nicbench.stages.tester import estimate_s
 
 ROOT = Path(__file__).parents[2]
@@ -71,3 +81,154 @@ def test_the_comparison_takes_less_than_three_minutes_and_has_an_even_number_of_
     assert [each.configuration for each in bench.configurations] == ["bare", "rules"]
     assert bench.runs.at_most % 2 == 0
     assert sum(estimate_s(bench.of_turn(turn)) for turn in bench.turns) < 120
+
+
+_FILE = """nicbench: 1
+title: a run
+lab: simulated
+dut: simulated
+{}tests:
+  - {{name: throughput, method: throughput}}
+"""
+
+
+def _written(tmp_path: Path, report: str) -> Path:
+    path = tmp_path / "bench.yaml"
+    path.write_text(_FILE.format(report))
+    return path
+
+
+def test_without_a_word_it_is_a_study_without_author(tmp_path: Path) -> None:
+    report = load(_written(tmp_path, "")).report
+
+    assert (report.layout, report.title, report.question, report.author, report.revisions) == (
+        Layout.STUDY,
+        None,
+        None,
+        None,
+        (),
+    )
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    text = (
+        "report:\n  layout: datasheet\n  title: T\n  question: Q?\n  author: A\n"
+        "  about: |\n    One.\n\n    Two.\n  audience: Everybody\n"
+        "  revisions: [{number: 1, date: 2026-11-22, text: first edition}]\n"
+    )
+    report = load(_written(tmp_path, text)).report
+
+    assert (report.layout, report.title, report.question, report.author) == (Layout.DATASHEET, "T", "Q?", "A")
+    assert (report.about, report.audience) == ("One.\n\nTwo.", "Everybody")
+    assert report.revision is not None
+    assert (report.revision.number, report.revision.date) == ("1", date(2026, 11, 22))
+    assert [each.text for each in report.revisions] == ["first edition"]
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ("{layout: poster}", "`report.layout` cannot be `poster`"),
+        ("{lay_out: study}", "unknown key `report.lay_out`"),
+        ("{title: ''}", "`report.title` is empty"),
+        ("{revisions: [{date: yesterday, text: x}]}", "`report.revisions[0].date`"),
+        ("{about: ''}", "`report.about` is empty"),
+        ("{revisions: [{number: 1.10, date: 2026-11-22, text: x}]}", "write the number in quotes"),
+        (
+            "{revisions: [{number: 1, date: 2026-11-22, text: x}, {date: 2026-11-23, text: y}]}",
+            "give one to each, or to none",
+        ),
+        ("{revisions: [{date: 2026-11-23, text: x}, {date: 2026-11-22, text: y}]}", "write the oldest revision first"),
+        ("{revisions: [{date: 2026-11-22}]}", "`report.revisions[0].text` is missing"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, report: str, said: str) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        load(_written(tmp_path, f"report: {report}\n"))
+
+    assert said in str(refused.value)
+    assert ":5:" in str(refused.value)
+
+
+PATH = Path("bench.yaml")
+LAB = "nicbench: 1\ntitle: t\nlab: {kind: veth}\ndut: {kind: bridge}\n"
+THROUGHPUT = "tests: [{name: a, method: throughput}]\n"
+
+
+@pytest.mark.parametrize("text", [LAB, LAB + THROUGHPUT])
+def test_what_is_served_has_no_tests_but_what_clients_ask_for(text: str) -> None:
+    assert [test.method_kind for test in parse(text.encode(), PATH, serves=True).tests] == ["transmission"]
+
+
+def test_a_run_needs_tests_and_cannot_measure_for_clients() -> None:
+    with pytest.raises(WrongBenchFileError, match="tests"):
+        parse(LAB.encode(), PATH)
+    text = LAB + "tests: [{name: a, method: transmission}]\n"
+    with pytest.raises(WrongBenchFileError, match=r"bench.yaml:5:27: `transmission` is measured for clients"):
+        parse(text.encode(), PATH)
+
+
+def test_configurations_are_not_served() -> None:
+    text = LAB + THROUGHPUT + "configurations: {a: {seed: 1}, b: {seed: 2}}\n"
+    with pytest.raises(WrongBenchFileError, match="`configurations` cannot be served"):
+        parse(text.encode(), PATH, serves=True)
+
+
+def test_a_tester_in_the_kernel_or_of_others_is_refused() -> None:
+    assert require_servable(parse(LAB.encode(), PATH, serves=True)).tester_kind().driver == "net_af_xdp"
+    with pytest.raises(UsageError, match="programs in the kernel send by the trial"):
+        require_servable(parse(f"{LAB}tester: {{driver: xdp}}\n".encode(), PATH, serves=True))
+
+
+PLUG_IN = '''
+"""A kind that exists for one test."""
+from nicbench.core.base import Frozen
+from nicbench.core.quantity import Seconds
+from .base import Kind
+
+class PaperOptions(Frozen):
+    folds: int = 1
+    patience: Seconds = 1.0
+
+class Paper(Kind):
+    kind = "paper"
+    Options = PaperOptions
+'''
+
+
+BASE = "class Kind: ..."
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder = tmp_path / f"kinds_of_{tmp_path.name}"
+    folder.mkdir()
+    for name, text in (("__init__.py", ""), ("base.py", BASE), ("paper.py", PLUG_IN)):
+        (folder / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder.name
+
+
+def base_of(package: str) -> type:
+    base: type = importlib.import_module(f"{package}.base").Kind
+    return base
+
+
+def tree(text: str) -> Node:
+    return read(text.encode(), "b.yaml")
+
+
+def test_a_new_file_is_a_new_kind(package: str) -> None:
+    reading = Reading(tree("lab: {kind: paper, patience: 20 ms}\n"))
+    chosen = reading.choose(("lab",), package, base_of(package))
+    assert chosen is not None
+    plug_in, options = chosen
+    assert plug_in.__name__ == "Paper"
+    assert options.model_dump() == {"folds": 1, "patience": 0.02}
+
+
+def test_its_options_are_checked_with_line_and_column(package: str) -> None:
+    reading = Reading(tree("lab:\n  kind: paper\n  fold: 2\n"))
+    assert reading.choose(("lab",), package, base_of(package)) is None
+    error = WrongBenchFileError("b.yaml", reading.problems)
+    assert str(error) == "b.yaml:3:3: unknown key `lab.fold`\n  next: did you mean `folds`?"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
+from tests.bench_file.conftest import Read
 
-from nicbench.bench_file import BenchFile, WrongBenchFileError
-
-Read = Callable[[str], BenchFile]
+from nicbench.bench_file import WrongBenchFileError
 
 TEXT = """nicbench: 1
 title: x
@@ -122,3 +119,127 @@ def test_a_bond_that_cannot_be_is_refused(read: Read, bond: str, message: str) -
     with pytest.raises(WrongBenchFileError) as wrong:
         read(BONDED.replace("BOND", bond))
     assert message in str(wrong.value)
+
+
+RDMA_TEXT = """nicbench: 1
+title: x
+hosts:
+  receiver: {kind: vm, cards: {r0: {network: lan}}}
+  sender: {kind: vm, cards: {r0: {network: lan}}}
+  space: {kind: netns, namespace: c, on: sender}
+ports:
+  s0: {host: receiver, device: r0, ip: 198.18.0.1/24, rdma: rxe}
+  c0: {host: sender, device: r0, ip: 198.18.0.2/24, rdma: rxe}
+links: [c0 <-> s0]
+dut: {kind: server, host: receiver}
+tests: [{name: t, method: stream}]
+"""
+
+WRONG_RDMA: dict[str, tuple[tuple[str, str], int, int, str, str]] = {
+    "a kind that is none": (*(("rdma: rxe", "rdma: siw"), 8, 61), "`ports.s0.rdma` cannot be `siw`", "write 'rxe'"),
+    "without an address": (
+        *((", ip: 198.18.0.1/24", ""), 8, 36),
+        *("soft RoCE needs the address of its port", "write `ip: 198.18.0.1/24`"),
+    ),
+    "in a network namespace": (
+        *(("{host: sender", "{host: space"), 9, 52),
+        *("`space` is a network namespace", "give the port a host that is a machine: `{kind: vm}`"),
+    ),
+}
+
+
+def test_virtual_machines_that_are_made_alike_are_two_machines(read: Read) -> None:
+    ports = read(RDMA_TEXT).ports
+    assert {name: (port.rdma, port.is_made) for name, port in ports.items()} == {
+        "s0": ("rxe", True),
+        "c0": ("rxe", True),
+    }
+
+
+@pytest.mark.parametrize(("change", "line", "column", "message", "step"), WRONG_RDMA.values(), ids=WRONG_RDMA)
+def test_what_cannot_be_made_is_refused_of_rdma(
+    read: Read, change: tuple[str, str], line: int, column: int, message: str, step: str
+) -> None:
+    with pytest.raises(WrongBenchFileError) as caught:
+        read(RDMA_TEXT.replace(*change, 1))
+    (problem,) = caught.value.problems
+    assert (problem.position.line, problem.position.column) == (line, column)
+    assert message in problem.message
+    assert step in str(problem)
+
+
+FRAMES = """nicbench: 1
+title: x
+hosts:
+  tester: {kind: netns, namespace: t, create: true}
+  server: {kind: netns, namespace: s, create: true}
+ports:
+  t0: {host: tester, device: e0}
+  d0: {host: server, virtual_function: {of: e1, number: 3}, bind: vfio-pci}
+links: [t0 <-> d0]
+dut: {kind: testpmd}
+tests: [{name: t, method: throughput}]
+"""
+STREAMS = """nicbench: 1
+title: x
+hosts:
+  server: {kind: netns, namespace: s, create: true}
+  client: {kind: netns, namespace: c, create: true}
+ports:
+  s0: {host: server, virtual_function: {of: e1, number: 0}, ip: 198.18.0.1/24}
+  c0: {host: client, device: e0, ip: 198.18.0.2/24}
+links: [c0 <-> s0]
+dut: {kind: server}
+tests: [{name: t, method: stream}]
+"""
+
+
+def test_a_function_is_called_after_its_adapter_or_as_its_port_says(read: Read) -> None:
+    assert read(STREAMS).ports["s0"].device == "e1v0"
+    assert read(STREAMS.replace("server, virtual", "server, device: fast0, virtual")).ports["s0"].device == "fast0"
+    assert read(FRAMES).ports["d0"].device is None
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "wrong", "message", "step"),
+    [
+        (STREAMS, "number: 0}", "number: 0}, bind: vfio-pci", "so `bind` of a port has no effect", "device"),
+        (STREAMS, "number: 0}", "number: 0}, address: 0000:65:00.0", "so `address` has no effect", "remove"),
+        (STREAMS, "number: 0}", "number: 0, mac: '01:00:00:00:00:01'}", "is not a unicast MAC address", "hex"),
+        (
+            STREAMS,
+            "of: e1",
+            "of: enp101s0f10np0",
+            "`enp101s0f10np0v0` cannot be the name",
+            "name it by `device`: 1 to 15",
+        ),
+        (STREAMS, "device: e0", "virtual_function: {of: e1, number: 0}", "are both the interface `e1v0`", "its own"),
+        (STREAMS, "namespace: s, create: true", "namespace: s", "a namespace that exists already", "`create: true`"),
+        (FRAMES, "device: e0", "device: e0, driver: net_pcap, bind: vfio-pci", "by its own driver", "the other"),
+        (FRAMES, "vfio-pci}", "vfio-pci, device: e9}", "has no kernel interface", "remove `device`"),
+        (FRAMES, ", bind: vfio-pci", "", "drives cards by itself, and `d0` is a kernel interface", "bind: vfio-pci"),
+        (FRAMES, "testpmd", "kernel-forward", "works on kernel interfaces, and `d0` is not one", "device"),
+    ],
+)
+def test_what_cannot_be_is_refused(read: Read, text: str, written: str, wrong: str, message: str, step: str) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        read(text.replace(written, wrong))
+    said = str(refused.value)
+    assert message in said
+    assert step in said
+
+
+def test_a_dut_of_dpdk_takes_cards_by_their_addresses(read: Read) -> None:
+    card = FRAMES.replace("virtual_function: {of: e1, number: 3}, bind: vfio-pci", "address: 0000:65:00.0")
+    assert read(card).ports["d0"].address == "0000:65:00.0"
+    assert read(card.replace("testpmd", "reflector, huge_pages: false")).dut.kind == "reflector"
+
+
+def test_a_forwarder_of_ours_stands_before_a_tester_in_the_kernel_and_another_does_not(read: Read) -> None:
+    text = (
+        "nicbench: 1\ntitle: t\nlab: {kind: veth}\ndut: {kind: reflector, huge_pages: false}\ntester: {driver: xdp}\n"
+        "tests: [{name: t, method: throughput}]\n"
+    )
+    assert read(text).dut.kind == "reflector"
+    with pytest.raises(WrongBenchFileError, match="the testpmd DUT works in the memif lab"):
+        read(text.replace("reflector", "testpmd"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.bench_file import WrongBenchFileError
 from nicbench.bench_file.load import parse
-from nicbench.bench_file.reader import WrongBenchFileError
 
 LAB = """\
 nicbench: 1

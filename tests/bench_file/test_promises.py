@@ -27,7 +27,7 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.result import Bounded, Result
 from nicbench.core.round import EndpointFacts, Mount
 from nicbench.core.units import line_rate_frames_per_s
-from nicbench.stages.presence import Presence
+from nicbench.stages.hosts import Presence
 from nicbench.testbed.labs.base import EndpointLab
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
@@ -132,7 +132,7 @@ def _mount(number: int, client: EndpointFacts) -> Mount:
 
 
 async def find_empty_tests(bench: BenchFile) -> list[str]:
-    """Names of tests that end without a trial or a round, though nothing was said against them."""
+    """Names of tests that end without a trial or a round, though there was no objection to them."""
     found = []
     for each in bench.configurations:
         context = DryFrames(each) if each.measures == "frames" else DryRounds(each)

@@ -1,19 +1,35 @@
 """What a good bench file becomes."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+import re
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from tests.bench_file.conftest import Read
 
-from nicbench.bench_file import BenchFile, load
+from nicbench.bench_file import WrongBenchFileError, load, parse
 from nicbench.bench_file.frame_sizes import smallest_frame_bytes
-from nicbench.bench_file.reader import Node
+from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node
 from nicbench.bench_file.reader import read as read_tree
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import Problem, UsageError
 from nicbench.core.frame_size import SizeSweep
+from nicbench.core.quantity import (
+    UNITS_REQUIRED,
+    BitsPerSecond,
+    Bytes,
+    FrameBytes,
+    FramesPerSecond,
+    Percent,
+    Ratio,
+    Seconds,
+)
 from nicbench.core.traffic import Traffic
-
-Read = Callable[[str | bytes], BenchFile]
 
 SMALL = """\
 nicbench: 1
@@ -175,3 +191,152 @@ def test_what_is_declared_is_kept_as_it_was_typed(read: Read) -> None:
         "cables": "two of 3 m",
     }
     assert bench.redact
+
+
+IN_A_BENCH_FILE = {UNITS_REQUIRED: True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "value"),
+    [
+        (Seconds, "200 ms", 0.2),
+        (Seconds, 0, 0.0),
+        (Ratio, "0.5 %", 0.005),
+        (Percent, "50 %", 50.0),
+        (FramesPerSecond, "1.5 Mpps", 1_500_000.0),
+        (BitsPerSecond, "10 Gb/s", 1e10),
+        (Bytes, "512 MiB", 512 * 2**20),
+        (FrameBytes, 64, 64),
+    ],
+)
+def test_a_quantity_is_read_into_its_base_unit(kind: Any, written: object, value: float) -> None:
+    assert TypeAdapter(kind).validate_python(written, context=IN_A_BENCH_FILE) == value
+
+
+@pytest.mark.parametrize("kind", [Seconds, Ratio, Percent, FramesPerSecond, BitsPerSecond, Bytes])
+@pytest.mark.parametrize("bare", [5, 0.25, "5", "1e3", " 7 "])
+def test_a_bench_file_must_write_the_unit(kind: Any, bare: object) -> None:
+    with pytest.raises(ValidationError, match="has no unit"):
+        TypeAdapter(kind).validate_python(bare, context=IN_A_BENCH_FILE)
+
+
+def test_python_may_leave_the_unit_out() -> None:
+    assert TypeAdapter(Seconds).validate_python(0.2) == 0.2
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, None, [1], "50 kpps"])
+def test_nonsense_is_no_duration(value: object) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Seconds).validate_python(value)
+
+
+def test_a_share_of_the_line_rate_is_no_frame_rate() -> None:
+    with pytest.raises(ValidationError, match="share of the line rate"):
+        TypeAdapter(FramesPerSecond).validate_python("50 %")
+
+
+def test_half_a_byte_is_no_size() -> None:
+    with pytest.raises(ValidationError, match="whole number of bytes"):
+        TypeAdapter(Bytes).validate_python("1.5 B")
+
+
+MEBIBYTE = 2**20
+
+BOMB = 'a: &a ["x", "x", "x", "x", "x", "x", "x", "x", "x"]\n' + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
+
+HOSTILE: dict[str, tuple[str | bytes, str]] = {
+    "a bomb of aliases": (BOMB, "expands to more than"),
+    "an alias inside what it names": ("a: &a [*a]\n", "is inside the value that it names"),
+    "ten thousand lists in a list": ("a: " + "[" * 10_000 + "]" * 10_000, "levels are nested"),
+    "ten thousand mappings in a mapping": ("a: " + "{a: " * 10_000, "levels are nested"),
+    "ten thousand levels of dashes": ("- " * 10_000 + "x", "levels are nested"),
+    "a scalar larger than any bench file": (b"title: " + b"x" * (LARGEST_FILE_BYTES + 1), "larger than"),
+    "a list of very many values": ("a: [" + "1," * 20_000 + "1]", "expands to more than"),
+    "a number of a thousand digits": ("seed: " + "9" * 1000, "too long"),
+    "a number of astronomic size": ("seed: 1e9999", "1e9999 is too large a number"),
+    "a NUL byte": (b"nicbench: \x001", "U+0000"),
+    "an escape character": (b"title: \x1b[31mred", "U+001B"),
+    "an escape character that is written as one": (b'title: "\\e[31mred"', "b.yaml:1:8: the character U+001B"),
+    "a NUL byte that is written as an escape": (b'"a\\0b": 1', "b.yaml:1:1: the character U+0000"),
+    "half a pair of surrogates": (b'declared: {switch: "\\ud800"}', "b.yaml:1:20: the character U+D800"),
+    "a number that overflows": ("declared: {switch: 1e400}", "b.yaml:1:20: 1e400 is too large a number"),
+    "a Python object": ("a: !!python/object/apply:os.system ['true']", "tag"),
+    "a tag of one's own": ("a: !secret x", "tag"),
+    "UTF-16": ("nicbench: 1\n".encode("utf-16"), "not UTF-8"),
+    "half a character": (b"title: \xc3", "not UTF-8"),
+    "a key that is a mapping": ("? {a: b}\n: c", "a key must be a word"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_file_is_refused_in_bounded_memory(content: str | bytes, message: str, read: Read) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(WrongBenchFileError, match=re.escape(message)):
+            read(content)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 64 * MEBIBYTE
+
+
+def test_a_message_about_a_huge_value_stays_short(read: Read) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        read("nicbench: " + "x" * 100_000)
+    assert len(refused.value.message) < 200
+
+
+def test_many_problems_are_told_in_a_bounded_message(read: Read) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        read("".join(f"key{number}: 1\n" for number in range(500)))
+    assert len(refused.value.problems) > 500
+    assert len(str(refused.value).splitlines()) < 60
+    assert "more problems" in str(refused.value)
+
+
+EXAMPLE = (Path(__file__).parents[2] / "examples" / "kernel-forward.yaml").read_text()
+LINES = EXAMPLE.splitlines()
+SCRAPS = st.sampled_from(
+    [*":-[]{},&*!|>'\"%@`#?\t\n ~<", "<<", "&a ", "*a", "---", "1e9", "null", "- ", ": ", "0x", "\u2028"]
+)
+
+
+def problems_of(content: bytes) -> tuple[Problem, ...]:
+    try:
+        parse(content, Path("b.yaml"))
+    except WrongBenchFileError as error:
+        return error.problems
+    return ()
+
+
+def understood_or_refused(content: bytes) -> None:
+    lines = content.count(b"\n") + content.count(b"\r") + 2
+    for problem in problems_of(content):
+        assert 1 <= problem.position.line <= lines
+        assert problem.position.column >= 1
+        assert problem.message
+
+
+@settings(max_examples=150)
+@given(st.binary(max_size=200))
+@example(b"\xef\xbb\xbf")
+@example(b"\r")
+@example(b"? ")
+@example(b"- - -\n- ? : ")
+def test_any_bytes(content: bytes) -> None:
+    understood_or_refused(content)
+
+
+@settings(max_examples=150)
+@given(st.lists(SCRAPS | st.sampled_from(LINES), max_size=30).map("".join))
+def test_scraps_of_yaml(text: str) -> None:
+    understood_or_refused(text.encode())
+
+
+@settings(max_examples=100)
+@given(st.integers(0, len(EXAMPLE) - 1), st.integers(0, 40), SCRAPS)
+def test_an_example_with_a_piece_replaced(start: int, length: int, scrap: str) -> None:
+    understood_or_refused((EXAMPLE[:start] + scrap + EXAMPLE[start + length :]).encode())

@@ -3,13 +3,11 @@
 Each case: the text, then line, column, part of the message and part of the next step of every problem.
 """
 
-from collections.abc import Callable
-
 import pytest
+from tests.bench_file.conftest import Read
 
-from nicbench.bench_file import BenchFile, WrongBenchFileError
+from nicbench.bench_file import WrongBenchFileError
 
-Read = Callable[[str], BenchFile]
 Expected = tuple[int, int, str, str | None]
 
 HEAD = "nicbench: 1\ntitle: x\n"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
+from tests.bench_file.conftest import Read
 
-from nicbench.bench_file import BenchFile, WrongBenchFileError
-
-Read = Callable[[str], BenchFile]
+from nicbench.bench_file import WrongBenchFileError
 
 HEAD = "nicbench: 1\ntitle: x\n"
 THREE_PORTS = (

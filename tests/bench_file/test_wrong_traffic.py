@@ -1,12 +1,12 @@
 """Wrong traffic and frame sizes: where the error points and what it says. Cases as in test_wrong_files."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
 import pytest
+from tests.bench_file.conftest import Read
 
-from nicbench.bench_file import BenchFile, WrongBenchFileError
+from nicbench.bench_file import WrongBenchFileError
 
-Read = Callable[[str], BenchFile]
 Expected = tuple[int, int, str, str | None]
 
 HEAD = "nicbench: 1\ntitle: x\n"
@@ -219,3 +219,227 @@ def test_a_wrong_file_is_refused_with_place_message_and_next_step(
     for problem, (_, _, message, next_step) in zip(found, expected, strict=True):
         assert message in problem.message
         assert next_step is None or next_step in (problem.next_step or "")
+
+
+TUNNELS_HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
+TUNNELS_TESTS = "tests:\n  - {name: t, method: throughput, frame_bytes: [256]}\n"
+ENDS = "source: 192.0.2.1, destination: 192.0.2.2"
+
+WRONG_TUNNELS: dict[str, tuple[str, int, int, str, str | None]] = {
+    "an unknown tunnel": ("{tunnels: [{kind: gree}]}", 5, 21, "there is no kind `gree`", "`gre`"),
+    "a tunnel without its kind": ("{tunnels: [{vni: 3}]}", 5, 21, "has no kind", "kind"),
+    "a key of another tunnel": (
+        "{tunnels: [{kind: mpls, label: 5, vni: 3}]}", 5, 44, "unknown key `traffic.tunnels[0].vni`", "label"
+    ),
+    "a label beyond 20 bits": (
+        "{tunnels: [{kind: mpls, label: {first: 1048570, count: 7}}]}", 5, 41, "reaches 1048576", None
+    ),
+    "one end of a tunnel": ("{tunnels: [{kind: gre, source: 192.0.2.1}]}", 5, 21, "go together", None),
+    "ends of two versions": (
+        "{tunnels: [{kind: ip, source: 192.0.2.1, destination: '2001:db8::1'}]}", 5, 21, "both IPv4 or both", None
+    ),
+    "an end of a word": ("{tunnels: [{kind: ip, source: x, destination: 192.0.2.1}]}", 5, 40, "no IP address", None),
+    "PPPoE within IP": (
+        f"{{tunnels: [{{kind: ip, {ENDS}}}, {{kind: pppoe, session: 1}}]}}", 5, 20, "PPPoE stands behind Ethernet", None
+    ),
+    "more segments left than there are": (
+        "{tunnels: [{kind: srv6, segments: ['fc00::1'], segments_left: 1}]}", 5, 21, "at most 0", None
+    ),
+    "a tunnel that the DUT begins without ends": (
+        "{arrives: [{kind: gre}]}", 5, 21, "the addresses of the GRE header", "`source`"
+    ),
+    "both ways of writing VXLAN": (
+        f"{{vxlan: {{vni: 5}}, tunnels: [{{kind: gre, {ENDS}}}]}}", 5, 18, "short for one tunnel", "{kind: vxlan"
+    ),
+    "tunnels around a capture": (
+        "{pcap: a.pcap, tunnels: [{kind: pppoe, session: 1}]}", 5, 25, "headers of their own", "`tunnels`"
+    ),
+    "no signature without a raw frame": ("{signature: false}", 5, 22, "there is neither", "`raw_frame`"),
+    "a filter of frames with a signature": (
+        "{raw_frame: '0200000000020200000000010800', filter: [{at: 12, hex: '0800'}]}", 5, 62, "have one", "`signature"
+    ),
+    "a mask of another length": (
+        "{raw_frame: '0200000000020200000000010800', signature: false, filter: [{at: 1, hex: '0800', mask: 'ff'}]}",
+        5, 81, "a mask of as many", None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("traffic", "line", "column", "message", "next_step"), WRONG_TUNNELS.values(), ids=WRONG_TUNNELS.keys()
+)
+def test_it_is_refused_with_place_message_and_next_step(
+    traffic: str, line: int, column: int, message: str, next_step: str | None, read: Read
+) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        read(TUNNELS_HEAD + f"traffic: {traffic}\n" + TUNNELS_TESTS)
+    (problem,) = refused.value.problems
+    assert (problem.position.line, problem.position.column) == (line, column)
+    assert message in problem.message
+    assert next_step is None or next_step in (problem.next_step or "")
+
+
+@pytest.mark.parametrize(
+    ("size", "traffic", "message"),
+    [
+        (89, f"{{tunnels: [{{kind: gre, key: 7, {ENDS}}}]}}", "GRE, IPv4, UDP and a signature: the minimum is 90"),
+        (91, f"{{tunnels: [{{kind: gre, key: 7, {ENDS}}}], arrives: []}}", "the minimum is 92"),
+        (1518, f"{{arrives: [{{kind: gre, {ENDS}}}]}}", "frames of 1518 bytes come back with 1542"),
+    ],
+)
+def test_a_size_that_does_not_fit_is_refused_at_its_place(size: int, traffic: str, message: str, read: Read) -> None:
+    tests = f"tests:\n  - {{name: t, method: throughput, frame_bytes: [{size}]}}\n"
+    with pytest.raises(WrongBenchFileError) as refused:
+        read(TUNNELS_HEAD + f"traffic: {traffic}\n" + tests)
+    (problem,) = refused.value.problems
+    assert (problem.position.line, problem.position.column) == (7, 49)
+    assert message in problem.message
+
+
+GOOD = """nicbench: 1
+title: x
+hosts: {tester: {kind: local}, far: {kind: ssh, address: 10.0.0.6}, dut: {kind: ssh, address: 10.0.0.7}}
+ports:
+  t0: {host: tester, device: e0}
+  t1: {host: far, device: e0}
+  d0: {host: dut, device: e0}
+  d1: {host: dut, device: e1}
+links: [t0 <-> d0, t1 <-> d1]
+dut: {kind: bridge}
+tester: {peer: far}
+tests: [{name: t, method: throughput}]
+"""
+PORT = "t1: {host: far, device: e0}"
+
+WRONG_PEERS: dict[str, tuple[str, str, tuple[int, int, str, str]]] = {
+    "a host that does not exist": (
+        "{peer: far}",
+        "{peer: fat}",
+        (11, 16, "there is no host `fat`", "did you mean `far`?"),
+    ),
+    "the machine itself": (
+        "{peer: far}",
+        "{peer: tester}",
+        (11, 16, "second machine is its first one", "remove `peer`"),
+    ),
+    "a machine without ports": (
+        PORT,
+        "t1: {host: tester, device: e9}",
+        (11, 16, "no port belongs to the tester's second machine `far`", "`host: far`"),
+    ),
+    "a driver that makes frames in the kernel": (
+        "{peer: far}",
+        "{peer: far, driver: xdp}",
+        (11, 9, "with `peer` the driver is `net_af_xdp`", ""),
+    ),
+    "a driver of a port that makes frames in the kernel": (
+        PORT,
+        "t1: {host: far, device: e0, driver: xdp}",
+        (6, 39, "two machines cannot share a trial with `driver: xdp`", "net_af_xdp"),
+    ),
+    "workers": (
+        "{peer: far}",
+        "{peer: far, workers: [{cpu: 1, transmit: [t0], receive: [t0]}]}",
+        (11, 9, "one worker on each machine: remove `workers`", ""),
+    ),
+    "time stamps of cards": ("{peer: far}", "{peer: far, timestamps: card}", (11, 9, "stamped by `tsc`", "")),
+    "a wrong clock of nobody": ("{peer: far}", "{peer_clock: {ahead: 1 ms}}", (11, 9, "add `peer`, or remove it", "")),
+}
+
+
+def test_ports_of_both_machines_are_the_testers(read: Read) -> None:
+    bench = read(GOOD)
+    assert bench.tester_kind().peer == "far"
+    assert bench.role_of("far") == "tester"
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), WRONG_PEERS.values(), ids=WRONG_PEERS.keys())
+def test_a_wrong_second_machine_is_refused_with_place_message_and_next_step(
+    read: Read, old: str, new: str, expected: tuple[int, int, str, str]
+) -> None:
+    with pytest.raises(WrongBenchFileError) as caught:
+        read(GOOD.replace(old, new))
+    line, column, message, step = expected
+    problem = next(one for one in caught.value.problems if message in one.message)
+    assert (problem.position.line, problem.position.column) == (line, column)
+    assert step in (problem.next_step or "")
+
+
+def test_a_lab_has_no_second_machine(read: Read) -> None:
+    text = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\ntester: {peer: far}\n"
+    with pytest.raises(WrongBenchFileError, match="a lab makes a tester on one machine"):
+        read(text + "tests: [{name: t, method: throughput}]\n")
+
+
+REST = """\
+tests: [{name: a, method: throughput, frame_bytes: [64]}]
+"""
+TUNING_HEAD = "nicbench: 1\ntitle: t\nlab: {kind: veth}\ndut: {kind: kernel-forward}\n"
+
+
+def problems(read: Read, tuning: str, head: str = TUNING_HEAD) -> str:
+    with pytest.raises(WrongBenchFileError) as caught:
+        read(head + tuning + REST)
+    return str(caught.value)
+
+
+def test_items_are_given_by_host(read: Read) -> None:
+    bench = read(TUNING_HEAD + "tuning:\n  dut: {sysctls: {net.core.busy_poll: 50}}\n" + REST)
+    (wish,) = bench.tuning
+    assert (wish.role, wish.item.kind, wish.source) == ("dut", "sysctls", "bench file")
+    assert wish.options.model_dump() == {"values": {"net.core.busy_poll": 50}}
+
+
+@pytest.mark.parametrize(
+    ("tuning", "said"),
+    [
+        ("tuning: 3\n", "b.yaml:5:9: `tuning` must be keys and values"),
+        ("tuning:\n  dtu: {}\n", "b.yaml:6:3: unknown host `dtu`\n  next: did you mean `dut`?"),
+        (
+            "tuning:\n  dut: {sysctl: {}}\n",
+            "b.yaml:6:9: unknown tuning item `sysctl`\n  next: did you mean `sysctls`?",
+        ),
+        ("tuning:\n  dut: {sysctls: 3}\n", "b.yaml:6:18: `tuning.dut.sysctls` must be keys and values, not `3`"),
+        ("tuning:\n  dut: {sysctls: {../x: 1}}\n", "b.yaml:6:25: `tuning.dut.sysctls.../x` cannot be `../x`"),
+        (
+            "tuning:\n  dut: {sysctls: {kernel.//.//.//.tmp.x: 1}}\n",
+            "b.yaml:6:42: `tuning.dut.sysctls.kernel.//.//.//.tmp.x` cannot be `kernel.//.//.//.tmp.x`",
+        ),
+        ("tuning:\n  dut: {mtu: {bytes: 90, devices: [../e0]}}\n", "`tuning.dut.mtu.devices[0]` cannot be `../e0`"),
+        ("tuning:\n  dut: {mtu: {bytes: 90, devices: [--all]}}\n", "`tuning.dut.mtu.devices[0]` cannot be `--all`"),
+        ("tuning:\n  dut: {mtu: {bytes: 90, devices: ['']}}\n", "`tuning.dut.mtu.devices[0]` cannot be ``"),
+        ("tuning: {profile: fast}\n", "b.yaml:5:19: unknown tuning profile `fast`"),
+    ],
+    ids=[
+        *("no mapping", "unknown host", "unknown item", "wrong options", "wrong name", "a way out of /proc/sys"),
+        *("a way out of /sys/class/net", "an option of a tool", "no interface", "unknown profile"),
+    ],
+)
+def test_what_is_wrong_is_told_with_line_and_column(read: Read, tuning: str, said: str) -> None:
+    assert said in problems(read, tuning)
+
+
+def test_a_simulated_lab_has_no_machine(read: Read) -> None:
+    head = "nicbench: 1\ntitle: t\nlab: simulated\ndut: simulated\n"
+    said = problems(read, "tuning: {dut: {sysctls: {vm.swappiness: 1}}}\n", head)
+    assert "b.yaml:5:1: the simulated lab has no machine to be tuned" in said
+
+
+def test_a_host_that_takes_no_part_cannot_be_tuned(read: Read) -> None:
+    head = (
+        "nicbench: 1\ntitle: t\nhosts: {tester: local, other: local}\nports: {t0: {host: tester, device: e0}}\n"
+        "dut: {kind: external}\n"
+    )
+    said = problems(read, "tuning: {other: {sysctls: {vm.swappiness: 1}}}\n", head)
+    assert "the host `other` is not part of the tests, so it cannot be tuned" in said
+
+
+def test_configurations_differ_in_one_setting(read: Read) -> None:
+    text = "tuning: {dut: {sysctls: {vm.swappiness: 1, net.core.busy_poll: 50}}}\n"
+    over = "configurations:\n  one: {}\n  other: {tuning: {dut: {sysctls: {vm.swappiness: 2}}}}\n"
+    bench = read(TUNING_HEAD + text + over + REST)
+    found = [each.tuning[0].options.model_dump()["values"] for each in bench.configurations]
+    assert found == [
+        {"vm.swappiness": 1, "net.core.busy_poll": 50},
+        {"vm.swappiness": 2, "net.core.busy_poll": 50},
+    ]

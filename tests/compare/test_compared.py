@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from nicbench.compare.claims import Basis, PointComparison, compare_sides
-from nicbench.compare.points import Side, seed_of
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
+from nicbench.compare.matching import summarise_points, unfinished_summary
+from nicbench.compare.points import Side, comparable_number, main_values_of, quantity_of, seed_of
+from nicbench.core.registry import find
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Spread, Value
+from nicbench.core.turn import ONCE
+from nicbench.core.units import Quantity
+from nicbench.methods.base import Method
 
 SEED = 7
 
@@ -167,3 +173,117 @@ def test_a_run_that_warms_up_is_no_part_of_a_comparison() -> None:
 def test_the_seed_is_of_the_runs_whatever_their_order() -> None:
     assert seed_of("one", "other") == seed_of("other", "one") != seed_of("one")
     assert seed_of("20261122-120000-demo") == 2690674239
+
+
+RATES = (2.0e6, 2.2e6, 2.4e6, 2.6e6)
+
+
+def results(rates: tuple[float, ...] = RATES) -> tuple[Result, ...]:
+    return tuple(
+        Result(
+            id=f"default/{run}/throughput/64",
+            test="throughput",
+            method="throughput",
+            run=run,
+            parameters={"frame_bytes": 64},
+            values={"ndr_frames_per_s": Bounded(value=rate, lower=rate, upper=rate + 1), "line_rate_frames_per_s": 1e7},
+        )
+        for run, rate in enumerate(rates, start=1)
+    )
+
+
+def spread(found: tuple[Result, ...]) -> Spread:
+    (over,) = found
+    value = over.values["ndr_frames_per_s"]
+    assert isinstance(value, Spread)
+    return value
+
+
+def test_main_values_have_statistics_and_the_seed_follows_from_the_run() -> None:
+    found = spread(summarise_points(results(), ONCE, "a-run")).statistics
+    assert found is not None
+    assert (found.n, found.mean, found.median) == (4, pytest.approx(2.3e6), pytest.approx(2.3e6))
+    assert found.median_interval.seed == seed_of("a-run")
+    assert summarise_points(results(), ONCE, "a-run")[0].values["line_rate_frames_per_s"] == 1e7
+
+
+def test_a_main_value_that_never_differs_has_them_too() -> None:
+    value = spread(summarise_points(results((2e6, 2e6, 2e6)), ONCE, "a-run"))
+    assert (value.minimum, value.maximum, value.n, value.runs) == (2e6, 2e6, 3, 3)
+    assert value.statistics is not None
+    assert value.statistics.sample_standard_deviation == 0.0
+
+
+def test_a_run_that_goes_on_has_its_runs_so_far() -> None:
+    summary = unfinished_summary(results(), None, "a-run", "A run")
+    assert summary.verdict is ResultVerdict.INCOMPLETE
+    assert spread(summary.over_runs) == spread(summarise_points(results(), ONCE, "a-run"))
+
+
+NEITHER = {"ratio", "requests", "throughput_and_cpu", "information_rate_bits_per_s", "outcome"}
+"""A service's rate should be what was agreed, neither less nor more."""
+
+
+def result_with(method: str, values: dict[str, Value], **parameters: Any) -> Result:
+    return Result(id="a", test="a", method=method, parameters=parameters, values=values)
+
+
+def test_every_method_says_which_way_its_main_columns_are_better() -> None:
+    silent = {
+        column.value
+        for method in find("nicbench.methods", Method).values()
+        for table in method.tables()
+        for column in table.columns
+        if column.is_main and column.better is None
+    }
+    assert silent <= NEITHER
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "parameters", "number", "quantity"),
+    [
+        ("throughput", {"ndr_frames_per_s": Bounded(value=2.5e6)}, {}, 2.5, Quantity("NDR", "Mpps", True, "faster")),
+        ("latency", {"latency_p50_ns": 1500.0}, {}, 1.5, Quantity("median latency", "µs", False)),
+        ("frames", {"sum_frames_per_s": 24.0}, {"part": "runs"}, 24.0, Quantity("sum", "fps", True, "faster")),
+        (
+            "request-response",
+            {"transactions_per_s": 9e3},
+            {"part": "rates"},
+            9e3,
+            Quantity("rate", "transactions/s", True, "faster"),
+        ),
+        ("back-to-back", {"back_to_back_frames": 12}, {}, 12.0, Quantity("back-to-back value", "frames", True)),
+        ("soak", {"loss_percent": 0.5}, {}, 0.5, Quantity("loss", "%", False)),
+    ],
+    ids=lambda found: found if isinstance(found, str) else "",
+)
+def test_values_come_in_the_unit_of_the_methods_column(
+    method: str, values: dict[str, Value], parameters: dict[str, Any], number: float, quantity: Quantity
+) -> None:
+    found = result_with(method, values, **parameters)
+    main = {value.name: value for value in main_values_of(found)}
+    (name,) = values
+    if name in main:
+        assert main[name].number_of(found) == pytest.approx(number)
+    assert quantity_of(found, name) == quantity
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (Bounded(value=None, upper=1.0, reason_null=f"{PASSES_NOTHING} at any load", passes_nothing=True), 0.0),
+        (Bounded(value=None, reason_null="every trial was disturbed"), None),
+        (Spread(median=2.0, minimum=1.0, maximum=3.0, n=3, runs=3), 2.0),
+        ("words", None),
+        (float("nan"), None),
+        (7, 7.0),
+    ],
+)
+def test_what_is_a_number(value: Value, number: float | None) -> None:
+    assert comparable_number(value) == number
+
+
+def test_a_method_that_is_not_known_has_no_main_values() -> None:
+    found = result_with("of-tomorrow", {"rate_frames_per_s": 1.0})
+    assert main_values_of(found) == ()
+    assert quantity_of(found, "rate_frames_per_s") == Quantity("rate frames per s", "")

@@ -1,4 +1,4 @@
-"""Pairs of runs, and what is said against comparing them: what blocks, and what is only told."""
+"""Pairs of runs, and the objections to comparing them: those that block, and mere notes."""
 
 from __future__ import annotations
 

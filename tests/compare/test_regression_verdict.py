@@ -1,4 +1,4 @@
-"""A value is worse only where a change is beyond the tolerance and shown; what cannot be told is not worse."""
+"""A value is worse only where a change is beyond the tolerance and shown; what cannot be judged is not worse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two runs laid side by side: the setting that was changed comes first, and what changes by itself is told apart."""
+"""Two runs side by side: the setting that was changed comes first, apart from what changes by itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nicbench.cli.main import main
+from nicbench.compare.entries import compare_settings
 from nicbench.compare.run_differences import (
     NOT_RECORDED,
     find_differences,
@@ -21,6 +22,8 @@ from nicbench.compare.run_differences import (
 from nicbench.core.plan import Plan
 from nicbench.core.redaction import Redactor
 from nicbench.store.folder import RunFolder
+
+from ._entries import entry, published
 
 
 def folder(parent: Path, name: str, inventory: Any = None, tuning: Any = None) -> RunFolder:
@@ -196,3 +199,44 @@ def test_runs_that_were_repeated_otherwise_are_not_made_the_same_way(tmp_path: P
     (often.path / "plan.json").write_text(json.dumps(plan | {"runs": {"at_least": 5, "at_most": 5}}))
     (row,) = find_differences(once, often).settings
     assert (row.path, row.values, row.why) == ("runs", ("1", "5"), "measured in another way")
+
+
+def told(**more: object) -> dict[str, object]:
+    return {"": {"dut": {"kind": "bridge"}, **more}, "dut": {"inventory": {"kernel": {"release": "6.1"}}}}
+
+
+def test_each_setting_is_there_once_with_the_value_of_each() -> None:
+    every = [entry("A", told=told()), entry("B", told=told(dut={"kind": "policer"})), entry("C", told=told())]
+    found = compare_settings(every)
+    [row] = found.main
+    assert (row.path, row.values) == ("dut.kind", ("bridge", "policer", "bridge"))
+    assert found.of == ("A", "B", "C")
+
+
+def test_what_changes_results_most_comes_first_and_versions_of_tools_apart() -> None:
+    other = {
+        "": {"dut": {"kind": "policer"}, "software": {"nicbench": "0.2"}},
+        "dut": {"inventory": {"kernel": {"release": "6.18"}, "operating_system": {"name": "Debian"}}},
+    }
+    found = compare_settings([entry("A", told=told()), entry("B", told=other)])
+    assert [row.path for row in found.main][:2] == ["dut.kind", "inventory.kernel.release"]
+    assert [row.path for row in found.others] == ["inventory.operating_system", "software"]
+
+
+def test_those_of_whom_nothing_is_known_are_named_and_make_no_difference() -> None:
+    found = compare_settings([entry("A", told=told()), published("P"), entry("B", told=told())])
+    assert found.silent == ("P",)
+    assert found.main == found.others == ()
+
+
+def test_a_setting_that_one_does_not_record_is_a_difference() -> None:
+    found = compare_settings([entry("A", told=told(traffic={"flows": 8})), entry("B", told=told())])
+    assert [(row.path, row.values[1]) for row in found.main] == [("traffic", NOT_RECORDED)]
+
+
+def test_what_is_another_each_time_is_no_setting() -> None:
+    found = compare_settings(
+        [entry("A", told=told(plan={"command": ["a"]})), entry("B", told=told(plan={"command": ["b"]}))]
+    )
+    assert found.main == ()
+    assert found.apart == ("plan.command",)

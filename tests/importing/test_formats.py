@@ -1,4 +1,4 @@
-"""Exports of testers. What is known of them is said in each format's file; here a golden file of each, and its results.
+"""Exports of testers. Each format's file describes it; here a golden file of each, and its results.
 
 The figures of the IxNetwork file are those that the maker's own sample script prints of a flow; TestCenter's are made
 up, in the columns that public programs read.
@@ -6,17 +6,22 @@ up, in the columns that public programs read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded
-from nicbench.importing.columns import parse_link
+from nicbench.importing.columns import ImportOptions, parse_link
+from nicbench.importing.folder import Dialect, GivenFile, import_files
 from nicbench.importing.formats.base import Format
-from nicbench.importing.results import ImportedResults
+from nicbench.importing.formats.documents import Iperf3Json, TrexStatistics
+from nicbench.importing.results import ImportedResults, method_of
+from nicbench.methods.stream import Stream
 
 Imported = Callable[..., ImportedResults]
 GIGABIT, TEN_GIGABIT = parse_link("1x1GbE"), parse_link("1x10GbE")
@@ -96,3 +101,183 @@ def test_a_long_table_needs_its_columns_and_each_figure_once(imported: Imported)
         imported("a,value\n1,2\n", "latency", "long")
     with pytest.raises(UsageError, match="stands on line 2 already"):
         imported("metric,value\nmin,2\nmin,3\n", "latency", "long")
+
+
+RECORDED = Path(__file__).parents[1] / "golden/workloads"
+
+
+def text_of(case: str) -> str:
+    return (RECORDED / f"iperf3-{case}.client.txt").read_text()
+
+
+def imported(*texts: str, **said: Any) -> ImportedResults:
+    files = [GivenFile(Path(f"client {number}.json"), text.encode()) for number, text in enumerate(texts, 1)]
+    return import_files(files, Iperf3Json, Stream, ImportOptions(**said), Dialect())
+
+
+@pytest.mark.parametrize(
+    ("case", "modes"),
+    [
+        ("3.12-tcp", ["TCP to the server, writes of 8192 bytes, 2 connections"]),
+        ("3.12-tcp-reverse", ["TCP from the server, writes of 131072 bytes"]),
+        (
+            "3.12-tcp-bidir",
+            [
+                "TCP both ways at once, to the server, writes of 131072 bytes",
+                "TCP both ways at once, from the server, writes of 131072 bytes",
+            ],
+        ),
+        ("3.9-tcp-omit", ["TCP to the server, writes of 131072 bytes"]),
+        ("3.12-tcp-bytes", ["TCP to the server, writes of 8192 bytes"]),
+        ("3.12-udp", ["UDP to the server, writes of 1400 bytes"]),
+        ("3.16-udp", ["UDP to the server, writes of 1398 bytes"]),
+    ],
+)
+def test_what_was_sent_is_told_as_of_measured_streams(case: str, modes: list[str]) -> None:
+    assert [one.parameters["mode"] for one in imported(text_of(case)).results] == modes
+
+
+def test_a_throughput_is_what_the_receiver_got() -> None:
+    text = text_of("3.12-tcp")
+    (result,) = imported(text).results
+    received = json.loads(text)["end"]["sum_received"]["bits_per_second"]
+    assert result.values["throughput_bits_per_s"] == pytest.approx(received, rel=1e-14)
+    assert result.values["retransmissions"] == json.loads(text)["end"]["sum_sent"]["retransmits"]
+    assert result.parameters["workload"] == "iperf3 3.12"
+    assert result.parameters["port"] == "port 198.18.90.2"
+    assert result.imported is not None
+    assert text.splitlines()[result.imported.line - 1].strip().startswith('"sum_received"')
+
+
+def test_lost_datagrams_are_a_share_of_those_sent() -> None:
+    text = text_of("3.16-udp")
+    (result,) = imported(text).results
+    end = json.loads(text)["end"]
+    lost = 100.0 * end["sum_received"]["lost_packets"] / end["sum_sent"]["packets"]
+    assert result.values["lost_datagrams_percent"] == pytest.approx(lost)
+
+
+def test_several_files_of_the_same_are_told_apart_by_their_names() -> None:
+    text = text_of("3.12-tcp")
+    with pytest.raises(UsageError, match=r"client 2.json: is about the same as client 1.json") as refused:
+        imported(text, text)
+    assert "--configuration file" in str(refused.value)
+    assert [one.configuration for one in imported(text, text, configurations=("file",)).results] == [
+        "client 1",
+        "client 2",
+    ]
+    ports = [one.parameters["port"] for one in imported(text, text, columns={"file": "port"}, ignore=("port",)).results]
+    assert ports == ["port client 1", "port client 2"]
+
+
+def test_more_than_the_link_carries_is_refused_with_its_place() -> None:
+    with pytest.raises(WrongFileError, match=r"client 1.json:\d+:\d+: throughput .* the link carries no more"):
+        imported(text_of("3.12-tcp"), link=parse_link("1 Mb/s"))
+
+
+def changed(case: str, *path: str, to: object) -> str:
+    whole = part = json.loads(text_of(case))
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = to
+    return json.dumps(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+        ("[1]", "no JSON object"),
+        ("{}", "has no start"),
+        ('{"event":"start"}\n{"event":"end"}', "is no JSON"),
+        ((RECORDED / "iperf3-3.12-tcp.server.txt").read_text(), "written by iperf3's server"),
+        (text_of("3.12-refused"), "unable to connect to server"),
+        (text_of("3.12-tcp")[:2000], "is no JSON"),
+        (changed("3.12-tcp", "start", "test_start", "protocol", to="SCTP"), "iperf3 sent sctp"),
+        (changed("3.12-tcp", "end", "sum_received", "bits_per_second", to=None), "has no end.sum_received"),
+        (changed("3.12-tcp", "end", "sum_received", "bits_per_second", to="9"), "is no number"),
+        (changed("3.12-tcp", "end", "sum_received", "bits_per_second", to=-1.0), "cannot be"),
+        (changed("3.12-tcp", "end", "sum_received", "bits_per_second", to=1e300), "cannot be"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(text: str, refused: str) -> None:
+    with pytest.raises(WrongFileError, match=refused):
+        imported(text)
+
+
+def test_names_in_the_file_are_texts_and_no_more() -> None:
+    text = changed("3.12-tcp", "start", "connecting_to", to={"host": "=cmd|\x1b[2J\n<b>" + "x" * 5000, "port": 1})
+    (result,) = imported(text).results
+    port = result.parameters["port"]
+    assert port.isprintable()
+    assert len(port) < 250
+
+
+STATS: dict[str, Any] = {
+    "0": {"opackets": 1000, "ipackets": 0, "obytes": 60000, "ibytes": 0},
+    "1": {"opackets": 0, "ipackets": 990, "obytes": 0, "ibytes": 59400},
+    "total": {"opackets": 1000, "ipackets": 990, "obytes": 60000, "ibytes": 59400},
+    "global": {"cpu_util": 3.5, "queue_full": 0},
+    "flow_stats": {},
+    "latency": {
+        "global": {"bad_hdr": 0, "old_flow": 0},
+        "5": {
+            "latency": {"average": 21.5, "total_min": 10, "total_max": 84, "jitter": 3, "histogram": {"20": 7}},
+            "err_cntrs": {"dropped": 0, "out_of_order": 0},
+        },
+        "7": {"latency": {"average": 30, "total_max": 90}, "err_cntrs": {}},
+    },
+}
+GIVEN = {"frame size": "64", "load [% of line rate]": "50"}
+
+
+def trex_imported(stats: object, method: str, **said: Any) -> ImportedResults:
+    text = stats if isinstance(stats, str) else json.dumps(stats)
+    files = [GivenFile(Path("stats.json"), text.encode())]
+    return import_files(files, TrexStatistics, method_of(method), ImportOptions(given=GIVEN, **said), Dialect())
+
+
+def test_frames_of_all_ports_are_a_frame_loss() -> None:
+    (result,) = trex_imported(STATS, "frame-loss").results
+    assert (result.values["offered_frames"], result.values["returned_frames"]) == (1000, 990)
+    assert result.values["loss_percent"] == 1.0
+    assert (result.parameters["frame_bytes"], result.parameters["load_percent"]) == (64, 50.0)
+
+
+def test_latencies_are_those_of_each_packet_group() -> None:
+    first, second = trex_imported(STATS, "latency", configurations=("packet group",)).results
+    names = ("latency_minimum_ns", "latency_mean_ns", "latency_maximum_ns")
+    assert [first.values.get(name) for name in names] == [10_000, 21_500, 84_000]
+    assert [second.values.get(name) for name in names] == [None, 30_000, 90_000]
+    assert (first.configuration, second.configuration) == ("5", "7")
+    (chosen,) = trex_imported(STATS, "latency", where={"packet group": "7"}).results
+    assert chosen.values["latency_maximum_ns"] == 90_000
+
+
+def test_two_groups_are_not_thrown_together() -> None:
+    with pytest.raises(WrongFileError, match="about the same"):
+        trex_imported(STATS, "latency")
+
+
+def test_more_than_was_sent_is_refused() -> None:
+    wrong = {**STATS, "total": {"opackets": 10, "ipackets": 11}}
+    with pytest.raises(WrongFileError, match=r"stats.json:1:1: "):
+        trex_imported(wrong, "frame-loss")
+
+
+@pytest.mark.parametrize(
+    ("stats", "method", "refused"),
+    [
+        ("", "latency", "is no JSON"),
+        ("[" * 100_000, "latency", "is no JSON"),
+        ({"0": {}}, "frame-loss", "has no total"),
+        ({"total": {"opackets": "many", "ipackets": 1}}, "frame-loss", "total.opackets is no number"),
+        ({"total": {"opackets": 1, "ipackets": 1}}, "latency", "there is no latency stream"),
+        ({**STATS, "latency": {"5": []}}, "latency", "has no latency.5"),
+        (STATS, "throughput", "nothing of `throughput`"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_of_trex(stats: object, method: str, refused: str) -> None:
+    with pytest.raises(UsageError, match=refused):
+        trex_imported(stats, method)

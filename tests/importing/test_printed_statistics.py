@@ -117,7 +117,7 @@ def test_zeros_that_a_spreadsheet_leaves_out_are_digits(imported: Imported) -> N
 
 
 def test_significant_digits_are_not_taken_for_missing_zeros(imported: Imported) -> None:
-    """Of three digits 100 is known to 0.5, beside 99.5 which is known to 0.05."""
+    """Of three digits 100 is known to 0.5, whereas 99.5 is known to 0.05."""
     rows = [f"8,1,{number},{rate},,,,,," for number, rate in enumerate(("99.1",) * 6 + ("100", "100"), 1)]
     assert imported("\n".join((HEADS, *rows, "8,1,,,795.2,,,,,")), "frames").results
 

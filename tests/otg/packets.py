@@ -52,7 +52,7 @@ MACS = ("src", "dst")
 
 
 def config_of_many(count: int) -> dict[str, Any]:
-    """So many flows of two frames each."""
+    """This number of flows of two frames each."""
     packet = [
         {"choice": "ethernet", "ethernet": {name: {"value": f"02:00:00:00:00:0{at}"} for at, name in enumerate(MACS)}},
         {"choice": "ipv4", "ipv4": {"src": {"choice": "value", "value": "10.0.0.1"}}},

@@ -59,7 +59,7 @@ class Served:
         return [event["result"] for event in self.events() if event["event"] == "result_ready"]
 
     def events(self, folder: Path | None = None) -> list[dict[str, Any]]:
-        """The events of a run folder's journal, by default of the newest; none where there is no session yet."""
+        """The events of a run folder's journal, by default of the newest; empty before the first session."""
         if not self.runs.exists():
             return []
         journal = (folder or self.run_folder()) / "journal.ndjson"
@@ -129,7 +129,7 @@ def _text(folder: Path) -> str:
 
 
 def wait_until(holds: Callable[[], Any], within_s: float = 60.0) -> Any:
-    """What ``holds`` gives as soon as it is true."""
+    """The value of ``holds`` once it is true."""
     end = time.monotonic() + within_s
     while not (found := holds()):
         assert time.monotonic() < end, "it took too long"
@@ -148,7 +148,7 @@ def configured(api: Any, ports: tuple[str, ...] = ("t0", "t1"), *, captured: boo
 
 
 def add_flow(config: Any, name: str, *, frames: int = 20, size: int = 128, metrics: bool = True) -> Any:
-    """A flow from p1 to p2 of so many frames, whose packet is the caller's to add."""
+    """A flow from p1 to p2 of this many frames, whose packet is the caller's to add."""
     flow = config.flows.add(name=name)
     flow.tx_rx.port.tx_name, flow.tx_rx.port.rx_names = "p1", ["p2"]
     flow.size.fixed, flow.rate.pps = size, 1000

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 import snappi
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nicbench.engine.generator import FlowColumns, FlowState, PortCounts
-from nicbench.otg import model
+from nicbench.engine.generator import ColumnTally, FlowColumns, FlowState, PortCounts
+from nicbench.otg import api, model
 from nicbench.otg.configuration import EMPTY, read_configuration, read_filters
 from nicbench.otg.counters import flow_metrics, port_metric, select_flow_columns
-from nicbench.otg.model import INVALID, NOT_IMPLEMENTED, OtgError, Problems
+from nicbench.otg.model import INVALID, NOT_IMPLEMENTED, OtgError, Problems, check_message, parse_message
+from nicbench.otg.transmission import Counting
 
-from .frames import PORTS, SERVED, flow, header
+from .frames import PORTS, SERVED, flow, header, program_of
 
 
 def refused(config: dict[str, Any]) -> OtgError:
@@ -85,7 +88,7 @@ def test_flows_between_devices_are_refused() -> None:
 
 
 def of_listed_values(name: str, fields: int) -> dict[str, Any]:
-    """A flow with so many fields of ten values each, half of them random."""
+    """A flow with this number of fields of ten values each, half of them random."""
     values = {"choice": "values", "values": list(range(10))}
     labels = [values, {"choice": "random", "random": {"count": 10}}] * (fields // 2)
     tags = [{"choice": "mpls", "mpls": {"label": label}} for label in labels]
@@ -216,3 +219,153 @@ def test_flows_without_a_signature_are_told_apart_by_headers_or_sizes() -> None:
     assert [each.program["match"]["bytes"] for each in flows] == [None, [64], [65]]
     config["flows"].append(small("d", 1, 64))
     assert [problem.split(":")[0] for problem in refused(config).errors] == ["config.flows[0]", "config.flows[3]"]
+
+
+def problems_of(kind: str, message: Any) -> list[str]:
+    problems = Problems()
+    check_message(kind, message, "config", problems)
+    try:
+        problems.raise_any()
+    except OtgError as error:
+        return error.errors
+    return []
+
+
+def test_what_snappi_serialises_is_a_message_of_the_model() -> None:
+    config = snappi.Config()
+    config.ports.add(name="p1", location="left")
+    config.captures.add(name="c", port_names=["p1"])
+    flow = config.flows.add(name="f")
+    flow.tx_rx.port.tx_name = "p1"
+    ethernet, ip, udp = flow.packet.ethernet().ipv6().udp()
+    ethernet.src.increment.start = "00:00:00:00:00:01"
+    ip.dst.values = ["2001:db8::1", "::2"]
+    udp.src_port.random.max = 7
+    flow.rate.pps = 2**40
+    assert problems_of("Config", config.serialize(config.DICT)) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ({"port": []}, "config.port: is no member of Config"),
+        ({"ports": {}}, "config.ports: is an object, not a list"),
+        ({"ports": [{"location": "x"}]}, "config.ports[0].name: is missing"),
+        ({"ports": ["p"]}, "config.ports[0]: is a text, not an object"),
+        ({"flows": [{"name": "f", "tx_rx": {}, "rate": {"pps": 0}}]}, "config.flows[0].rate.pps: is 0; it must be at"),
+        (
+            {"flows": [{"name": "f", "tx_rx": {}, "rate": {"choice": "fast"}}]},
+            "rate.choice: is 'fast'; known: pps, bps",
+        ),
+        ({"flows": [{"name": 7, "tx_rx": {}}]}, "config.flows[0].name: is '7', not a text"),
+        (
+            {"flows": [{"name": "f", "tx_rx": {}, "metrics": {"enable": 1}}]},
+            "metrics.enable: is '1', not true or false",
+        ),
+        (
+            {"flows": [{"name": "f", "tx_rx": {}, "packet": [{"ethernet": {"dst": {"value": "1:2"}}}]}]},
+            "config.flows[0].packet[0].ethernet.dst.value: is '1:2', not a MAC address",
+        ),
+        (
+            {"flows": [{"name": "f", "tx_rx": {}, "packet": [{"ipv4": {"src": {"values": ["1.1.1.1", "1.1.1"]}}}]}]},
+            "packet[0].ipv4.src.values[1]: is '1.1.1', not an IPv4 address",
+        ),
+        ({"captures": [{"name": "c", "port_names": [], "packet_size": 70000}]}, "packet_size: is 70000; it must be at"),
+    ],
+)
+def test_refusals_name_the_field(message: dict[str, Any], problem: str) -> None:
+    (told,) = problems_of("Config", message)
+    assert problem in told
+
+
+_KEYS = ["ports", "flows", "name", "tx_rx", "packet", "choice", "ipv4", "src", "value", "increment", "rate", "size"]
+_anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYS) | st.text(max_size=4), inner),
+    max_leaves=20,
+)
+
+
+@given(_anything)
+def test_garbage_is_refused_and_never_fails(message: Any) -> None:
+    for problem in problems_of("Config", message):
+        assert problem.startswith("config")
+
+
+def test_a_member_that_is_null_is_as_if_it_were_not_there() -> None:
+    assert parse_message(b'{"flows": null, "ports": [{"name": "p1", "location": null}]}') == {"ports": [{"name": "p1"}]}
+    value = b'{"choice": "value", "value": null}'
+    packet = parse_message(b'{"packet": [{"choice": "ethernet", "ethernet": {"src": %s}}]}' % value)["packet"]
+    assert program_of(packet)["template"] == program_of([header("ethernet")])["template"]
+
+
+@pytest.mark.parametrize(("body", "problem"), [(b"[]", "no JSON object"), (b"{", "no JSON"), (b"[" * 9999, "no JSON")])
+def test_what_is_no_json_object_is_refused(body: bytes, problem: str) -> None:
+    with pytest.raises(OtgError, match=f"the body is {problem}"):
+        parse_message(body)
+
+
+CONFIG: dict[str, Any] = {
+    "ports": [{"name": "p1"}],
+    "flows": [{"name": "a", "rate": {"pps": 1}, "size": {"fixed": 64}}, {"name": "b", "rate": {"pps": 2}}],
+}
+
+
+def names(config: dict[str, Any]) -> list[str]:
+    return [flow["name"] for flow in config["flows"]]
+
+
+def test_only_the_named_properties_of_the_named_flows_are_replaced() -> None:
+    new = {"name": "a", "rate": {"pps": 7}, "size": {"fixed": 128}}
+    message = {"choice": "flows", "flows": {"property_names": ["rate"], "flows": [new]}}
+    changed = api.update(CONFIG, message)
+    assert changed["flows"][0] == {"name": "a", "rate": {"pps": 7}, "size": {"fixed": 64}}
+    assert (changed["flows"][1], changed["ports"]) == (CONFIG["flows"][1], CONFIG["ports"])
+    assert CONFIG["flows"][0]["rate"] == {"pps": 1}
+
+
+def test_flows_are_added_behind_the_others_and_taken_away_by_name() -> None:
+    parts = [{"choice": "flows", "flows": [{"name": "c"}]}, {"choice": "flows", "flows": [{"name": "d"}]}]
+    assert names(api.append(CONFIG, {"config_append_list": parts})) == ["a", "b", "c", "d"]
+    assert names(api.append({}, {"config_append_list": parts})) == ["c", "d"]
+    gone = {"config_delete_list": [{"choice": "flows", "flows": ["a"]}]}
+    assert names(api.delete(CONFIG, gone)) == ["b"]
+
+
+def test_flows_that_nobody_knows_are_named() -> None:
+    with pytest.raises(OtgError) as error:
+        api.delete(CONFIG, {"config_delete_list": [{"flows": ["a", "x", "y"]}]})
+    assert error.value.errors == [
+        "config_delete.config_delete_list: flow 1: no flow of the configuration is called 'x'",
+        "config_delete.config_delete_list: flow 2: no flow of the configuration is called 'y'",
+    ]
+    with pytest.raises(OtgError, match=r"config_update.flows.flows\[0\].name: no flow"):
+        api.update(CONFIG, {"flows": {"property_names": ["rate"], "flows": [{"name": "x"}]}})
+    with pytest.raises(OtgError, match=r"config_update.protocols") as refused:
+        api.update(CONFIG, {"choice": "protocols"})
+    assert refused.value.code == NOT_IMPLEMENTED
+
+
+class Told:
+    """An engine whose only port has its link up or down."""
+
+    link_up: bool | None = True
+
+    async def tally_columns(self) -> ColumnTally:
+        counts = dict.fromkeys(("sent", "sent_bytes", "received", "received_bytes", "foreign", "stale"), 0)
+        port = {"name": "left", **counts, "link_up": self.link_up, "counters": {}}
+        columns: dict[str, Any] = {name: [] for name in FlowColumns.model_fields}
+        return ColumnTally.model_validate({"at_ns": 1, "columns": columns, "ports": [port], "health": None})
+
+
+async def test_a_link_is_known_to_have_changed_when_it_is_first_seen_otherwise() -> None:
+    engine = Told()
+    counting = Counting(engine)  # type: ignore[arg-type]  # it asks for nothing else
+    assert counting.link_changed_ns("left") == 0
+    await counting.count()
+    first = counting.link_changed_ns("left")
+    await counting.count()
+    assert counting.link_changed_ns("left") == first > 0
+    engine.link_up = False
+    await counting.count()
+    assert counting.link_changed_ns("left") > first

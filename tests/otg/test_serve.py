@@ -16,7 +16,11 @@ from typing import Any
 import httpx
 import pytest
 
+from nicbench.bench_file import parse
+from nicbench.bench_file.load import has_tests
+from nicbench.core.errors import UsageError
 from nicbench.otg.configuration import read_configuration
+from nicbench.stages.served import require_servable
 from nicbench.testbed.labs.veth import mac
 
 from .frames import frame_of
@@ -334,3 +338,116 @@ def test_two_clients_may_change_and_read_at_once(server: Served) -> None:
         reads = [pool.submit(flow_metrics, client) for client in (api, other) * 6]
         assert all(done.result() is not None for done in changes)
         assert all(done.result().keys() == {"f"} for done in reads)
+
+
+def flows_of(api: Any) -> list[str]:
+    return [flow.name for flow in api.get_config().flows]
+
+
+@pytest.mark.parametrize("transport", ["http", "grpc"])
+def test_flows_are_changed_added_and_taken_away_while_none_is_sending(server: Served, transport: str) -> None:
+    api = server.api(transport)
+    config = configured(api, captured=False)
+    add_flow(config, "a", frames=30).packet.ethernet().ipv4().udp()
+    api.set_config(config)
+
+    update = api.config_update()
+    update.flows.property_names = ["rate", "size"]
+    changed = update.flows.flows.add(name="a")
+    changed.tx_rx.port.tx_name, changed.rate.pps, changed.size.fixed = "p1", 5000, 256
+    api.update_config(update)
+    assert api.get_config().flows[0].rate.pps == 5000
+
+    more = api.config_append()
+    resources = more.config_append_list.add()
+    added = resources.flows.add(name="b")
+    added.tx_rx.port.tx_name, added.tx_rx.port.rx_names = "p1", ["p2"]
+    added.duration.fixed_packets.packets, added.metrics.enable = 40, True
+    api.append_config(more)
+    assert flows_of(api) == ["a", "b"]
+
+    transmit(api, "start")
+    metrics = wait_for_stop(api)
+    assert (metrics["a"].frames_rx, metrics["a"].bytes_rx, metrics["b"].frames_rx) == (30, 30 * 256, 40)
+
+    fewer = api.config_delete()
+    fewer.config_delete_list.add().flows = ["a"]
+    api.delete_config(fewer)
+    assert flows_of(api) == ["b"]
+    assert flow_metrics(api).keys() == {"b"}
+    with pytest.raises(Exception, match="flow 0: no flow of the configuration is called"):
+        api.delete_config(fewer)
+    with pytest.raises(Exception, match=r"is the name of config\.flows"):
+        api.append_config(more)
+    assert flows_of(api) == ["b"]
+
+
+def test_nothing_is_changed_while_flows_are_sending(server: Served) -> None:
+    api = server.api()
+    config = configured(api, captured=False)
+    flow = add_flow(config, "a")
+    flow.duration.choice = "continuous"
+    flow.packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    transmit(api, "start")
+    fewer = api.config_delete()
+    fewer.config_delete_list.add().flows = ["a"]
+    with pytest.raises(Exception, match="flows are not changed while any is sending: stop them"):
+        api.delete_config(fewer)
+    assert flow_metrics(api)["a"].transmit == "started"
+    transmit(api, "stop")
+
+
+def test_ports_say_since_when_their_links_are_as_they_are(server: Served) -> None:
+    api = server.api()
+    api.set_config(configured(api, captured=False))
+    changed = {port.last_change for port in port_metrics(api).values()}
+    assert min(changed) > 1_700_000_000_000_000_000
+    assert {port.last_change for port in port_metrics(api).values()} == changed
+
+
+def test_flows_whose_frames_would_be_taken_for_one_anothers_are_refused(server: Served) -> None:
+    api = server.api()
+    config = configured(api, captured=False)
+    for name, metrics in (("counted", True), ("background", False)):
+        flow = add_flow(config, name, size=64, metrics=metrics)
+        flow.packet.ethernet().ipv4().tcp()
+        flow.packet[2].src_port.increment.start, flow.packet[2].src_port.increment.count = 5000, 100
+    config.flows[0].packet[2].src_port.value = 5010
+    with pytest.raises(
+        Exception, match="frames of flow background would be counted as those of flow counted"
+    ) as refused:
+        api.set_config(config)
+    assert api.from_exception(refused.value).code == 400
+
+    config.flows[0].packet[2].src_port.value = 5020  # which none of the 20 frames has
+    api.set_config(config)
+    transmit(api, "start")
+    assert wait_for_stop(api)["counted"].frames_rx == 20
+
+
+BENCH = "nicbench: 1\ntitle: t\nlab: {kind: veth}\ndut: {kind: bridge}\n"
+
+
+@pytest.mark.parametrize(
+    ("tester", "words"),
+    [
+        ("{driver: xdp}", "no single flow"),
+        ("{workers: [{cpu: 0, transmit: [t0, t1]}, {cpu: 1, receive: [t0, t1]}]}", "`tester.workers`"),
+        ("{timestamps: kernel, driver: net_pcap}", "`tester.timestamps`"),
+        ("{capture: {frames: 5}}", "`tester.capture`"),
+        ("{per_flow: counts}", "`tester.per_flow`"),
+    ],
+)
+def test_what_a_session_would_ignore_is_refused(tester: str, words: str) -> None:
+    bench = parse(f"{BENCH}tester: {tester}\n".encode(), Path("bench.yaml"), serves=True)
+    with pytest.raises(UsageError, match=words) as refused:
+        require_servable(bench)
+    assert "leave" in str(refused.value.next_step)
+
+
+def test_a_bench_file_without_a_driver_is_served_by_af_xdp() -> None:
+    bench = parse(BENCH.encode(), Path("bench.yaml"), serves=True)
+    assert require_servable(bench).tester.options.driver == "net_af_xdp"  # type: ignore[attr-defined]
+    assert not has_tests(bench)
+    assert has_tests(parse(f"{BENCH}tests: []\n".encode(), Path("bench.yaml"), serves=True))

@@ -1,4 +1,4 @@
-"""`nicbench serve` of the example: real frames through a bridge between veth pairs, and the machine as it was."""
+"""`nicbench serve` of the example: real frames through a bridge between veth pairs, and an unchanged machine."""
 
 from __future__ import annotations
 

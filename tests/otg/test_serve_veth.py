@@ -74,7 +74,7 @@ class Look:
 
 
 def watch_the_steady_flow(served: Served, phase_frames: int) -> list[Look]:
-    """Starts, pauses, resumes and stops a flow beside a steady one, at which it looks before, between and after."""
+    """Starts, pauses, resumes and stops a flow along with a steady one, at which it looks before, between and after."""
     api = served.api()
     config = configured(api, captured=False)
     for name in ("steady", "other"):

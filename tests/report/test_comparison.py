@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from nicbench.compare.claims import Basis
-from nicbench.core.plan import Plan
+from nicbench.core.plan import Difference, Plan
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Spread, Summary
 from nicbench.methods.base import main_values
 from nicbench.report.answer import of_comparison
-from nicbench.report.comparison import Comparison, comparison
+from nicbench.report.comparison import Comparison, _of_rates, comparison, heat_maps, layer_costs
 from nicbench.report.drawing import charts
-from nicbench.report.drawing.plots import bins_chart, curve_chart
+from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing.plots import bins_chart, curve_chart, heat_chart
 from nicbench.report.drawing.rates import has_cut_intervals, rate_multiples, rates_chart
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.rates import change_of
+from nicbench.report.rates import RateCell, change_of
+from nicbench.report.sections.comparing import _cell
 from nicbench.report.sections.statistics import comparison_cells
 from nicbench.report.statistics import statistics_view
 from nicbench.stats.runs import summarise_over_runs
+from nicbench.stats.sample import Span
 
 Interval = tuple[float, float | None]
 
@@ -78,7 +82,7 @@ def test_intervals_that_touch_or_have_no_end_are_no_difference(intervals: tuple[
 @pytest.mark.parametrize("runs", [1, 5])
 @pytest.mark.parametrize("disturbed", ["fast", "slow"])
 def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs: int, disturbed: str) -> None:
-    """Neither the answer, nor the column beside the rate, nor the table of differences claims what the intervals and
+    """Neither the answer, nor the column next to the rate, nor the table of differences claims what the intervals and
     the runs would show; of a result of an earlier version that allows for the disturbance they do.
     """
 
@@ -315,3 +319,97 @@ def test_what_the_slower_of_two_lacks_at_least_is_a_bound_above_its_change(runs:
     (told,) = compare(each).rates[0].rows[0].told["ndr_frames_per_s"]
     assert change_of("slow", told).startswith("at most \u2212")
     assert change_of("fast", told).startswith("at least +")
+
+
+AXES = {"queues": ("1", "2"), "cores": ("1", "4")}
+
+
+def plan(axes: dict[str, tuple[str, ...]]) -> Plan:
+    return Plan(run_id="r", title="t", nicbench_version="0", seed=1, axes=axes)
+
+
+def result(configuration: str, rate: float | None) -> Result:
+    return Result(
+        id=f"throughput/64 {configuration}",
+        method="throughput",
+        configuration=configuration,
+        parameters={"frame_bytes": 64, "size": "64"},
+        values={"ndr_frames_per_s": Bounded(value=rate, lower=rate, upper=rate)},
+    )
+
+
+RESULTS = [
+    result("queues-2_cores-4", 40_000.0),
+    result("queues-1_cores-1", 10_000.0),
+    result("queues-1_cores-4", None),
+    result("queues-2_cores-1", 19_000.0),
+]
+
+
+def test_a_rate_stands_in_the_field_of_its_combination() -> None:
+    (found,) = heat_maps(RESULTS, {each.id: "throughput" for each in RESULTS}, plan(AXES))
+    assert [(cell.row, cell.column, cell.number) for cell in found.cells] == [
+        ("1", "1", 10.0),
+        ("1", "4", None),
+        ("2", "1", 19.0),
+        ("2", "4", 40.0),
+    ]
+    assert found.title == "NDR [kpps] over queues and cores, with 64-byte frames"
+    assert found.is_of_rate
+    drawn = heat_chart(found, WIDE)
+    assert drawn is not None
+    (points,) = drawn["datasets"].values() if "datasets" in drawn else (drawn["layer"][0]["data"]["values"],)
+    assert sorted(point["text"] for point in points) == ["10.0", "19.0", "40.0"]
+
+
+def test_a_third_axis_has_a_map_for_each_of_its_values() -> None:
+    axes = {**AXES, "mtu": ("1500", "9000")}
+    every = [
+        result(f"queues-{queues}_cores-{cores}_mtu-{mtu}", 1000.0 * int(queues))
+        for mtu in ("1500", "9000")
+        for queues in ("1", "2")
+        for cores in ("1", "4")
+    ]
+    found = heat_maps(every, {}, plan(axes))
+    assert [shown.about for shown in found] == ["with 64-byte frames, mtu 1500", "with 64-byte frames, mtu 9000"]
+
+
+def test_without_axes_there_is_no_map() -> None:
+    assert heat_maps(RESULTS, {}, plan({})) == ()
+
+
+def cell(name: str, rate: float, lower: float, upper: float) -> RateCell:
+    return RateCell(name, rate, None, 1, "", "", "", "", "", Span(lower, upper), ())
+
+
+def test_a_frame_costs_the_difference_of_the_times_between_frames() -> None:
+    bare, layer = cell("bare", 1e6, 0.8e6, 1.25e6), cell("nat", 0.5e6, 0.4e6, 0.625e6)
+    (cost,) = _of_rates("64", (bare, layer))
+    assert (cost.size, cost.configuration) == ("64", "nat")
+    # 2000 ns against 1000; at the least 1600 against 1250, at the most 2500 against 800.
+    assert (cost.added_ns, cost.lower_ns, cost.upper_ns) == pytest.approx((1000.0, 350.0, 1700.0))
+
+
+def test_a_rate_without_an_upper_bound_has_no_cost() -> None:
+    bare, layer = cell("bare", 1e6, 0.8e6, 1.25e6), cell("nat", 0.5e6, 0.4e6, float("inf"))
+    assert list(_of_rates("64", (bare, layer))) == []
+    assert list(_of_rates("64", (layer, bare))) == []
+
+
+@pytest.mark.parametrize("verdict", ResultVerdict)
+def test_a_cost_of_a_result_that_is_not_valid_is_marked(verdict: ResultVerdict) -> None:
+    bare = replace(cell("bare", 1e6, 0.8e6, 1.25e6), results=(result_of(ResultVerdict.VALID),))
+    layer = replace(cell("nat", 0.5e6, 0.4e6, 0.625e6), results=(result_of(verdict),))
+    for first, second in ((bare, layer), (layer, bare)):
+        (cost,) = _of_rates("64", (first, second))
+        assert ("*" in repr(_cell(cost, (cost,)))) is (verdict is not ResultVerdict.VALID)
+
+
+def result_of(verdict: ResultVerdict) -> Result:
+    return Result(id="t/64", method="throughput", scope="per port", parameters={}, values={}, verdict=verdict)
+
+
+@pytest.mark.parametrize("settings", [("dut.filter_rules",), ("dut.kind", "traffic.flows"), ()])
+def test_configurations_that_do_not_differ_in_their_dut_alone_are_not_compared(settings: tuple[str, ...]) -> None:
+    differences = [Difference(setting=setting, values={}) for setting in settings]
+    assert layer_costs(differences, (), ()) is None

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import pkgutil
+import shutil
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nicbench import report
+from nicbench.cli.options import kinds as kinds_of
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.plan import Layout
+from nicbench.report import Format, formats, layouts
 from nicbench.report.document.blocks import (
     Block,
     Cell,
     Code,
+    Definitions,
+    Document,
     Drawing,
     Fact,
     Facts,
@@ -46,6 +58,8 @@ from nicbench.report.document.making import (
     table,
 )
 from nicbench.report.html import fragment, write_html
+from nicbench.store import RunFolder
+from nicbench.store import files as storage
 
 from ._documents import PALETTE, document
 
@@ -240,3 +254,116 @@ def test_every_text_of_a_page_is_escaped() -> None:
 
     assert "<img" not in page
     assert 'title="&lt;img src=x onerror=&#34;alert(1)&#34;&gt;"' in page
+
+
+@pytest.fixture
+def run(whole_run: Path, whole_document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a run whose report is drawn already."""
+    monkeypatch.setattr(formats, "document", lambda *_: whole_document)
+    return Path(shutil.copytree(whole_run, tmp_path / whole_run.name))
+
+
+def test_every_format_is_written_and_the_folder_is_as_the_run_left_it(run: Path) -> None:
+    paths = report.build_formats(run, tuple(Format))
+
+    assert {kind.value: path.name for kind, path in paths.items()} == {
+        "html": "report.html",
+        "pdf": "report.pdf",
+        "md": "report.md",
+    }
+    assert paths[Format.PDF].read_bytes().startswith(b"%PDF")
+    assert list((run / "report-figures").glob("figure-*.svg"))
+    assert RunFolder.open(run).differences() == ()
+
+
+def test_another_layout_stands_beside_it_under_its_own_name(run: Path, tmp_path: Path) -> None:
+    paths = report.build_formats(run, (Format.MARKDOWN,), Layout.DATASHEET, tmp_path / "new" / "folder")
+
+    assert paths == {Format.MARKDOWN: tmp_path / "new" / "folder" / "report-datasheet.md"}
+    assert "](report-datasheet-figures/figure-01.svg)" in paths[Format.MARKDOWN].read_text(encoding="utf-8")
+
+
+def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run: Path, tmp_path: Path) -> None:
+    (run / "report-figures").mkdir()
+    (run / "report-figures" / "figure-99.svg").write_text("old")
+    report.build_formats(run, (Format.MARKDOWN,))
+    assert not (run / "report-figures" / "figure-99.svg").exists()
+
+    shutil.rmtree(run / "report-figures")
+    (tmp_path / "outside").mkdir()
+    (run / "report-figures").symlink_to(tmp_path / "outside")
+    report.build_formats(run, (Format.MARKDOWN,))
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert list((run / "report-figures").glob("figure-*.svg"))
+
+
+def test_a_pdf_made_twice_is_the_same(run: Path, tmp_path: Path) -> None:
+    one = report.build_formats(run, (Format.PDF,), out=tmp_path / "one")[Format.PDF]
+    other = report.build_formats(run, (Format.PDF,), out=tmp_path / "other")[Format.PDF]
+
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_full_disk_is_said_with_the_way_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.os, "fsync", full)
+
+    with pytest.raises(HostError, match="disk is full") as refused:
+        report.build_formats(run, (Format.HTML,))
+    assert "--out" in str(refused.value.next_step)
+
+
+def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(UsageError, match="is no folder, but a file") as refused:
+        report.build_formats(run, (Format.HTML,), out=tmp_path / "file" / "below")
+    assert "--out" in str(refused.value.next_step)
+
+
+def test_the_inside_of_a_run_folder_is_no_place_for_a_report(run: Path) -> None:
+    with pytest.raises(UsageError, match="lies in the folder of a run"):
+        report.build_formats(run, (Format.HTML,), out=run / "raw")
+
+
+@pytest.mark.parametrize(
+    ("texts", "kinds"),
+    [
+        (["pdf"], (Format.PDF,)),
+        (["md,pdf", "md"], (Format.MARKDOWN, Format.PDF)),
+        (["all"], tuple(Format)),
+        (["html, all"], tuple(Format)),
+    ],
+)
+def test_formats_are_named_by_commas_or_again(texts: list[str], kinds: Any) -> None:
+    assert kinds_of(texts) == kinds
+
+
+def test_a_format_that_is_not_known_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match="odt") as refused:
+        kinds_of(["pdf,odt"])
+    assert "pdf" in str(refused.value.next_step)
+
+
+WORDS = {"PDR": "of NDR", "NDR": "no", "Holm": "how often", "p99.9": "latency"}
+
+
+def test_words_that_the_report_does_not_use_are_left_out() -> None:
+    glossary = Definitions(tuple((inlines(word), inlines(meaning)) for word, meaning in WORDS.items()))
+    made = document(paragraph("The ", strong("PDR"), ", p99.99 and Holmes, Holm"), glossary).blocks[-1]
+
+    assert isinstance(made, Definitions)
+    assert [plain(word) for word, _ in made.pairs] == ["PDR", "Holm", "p99.9"]
+
+
+def test_every_layout_has_its_file() -> None:
+    known = {each.name for each in pkgutil.iter_modules(layouts.__path__)}
+
+    assert known == {layout.value for layout in Layout}
+
+
+def test_the_layout_of_the_bench_file_is_the_report_and_the_other_stands_beside_it(whole_run: Path) -> None:
+    assert report.build(whole_run, Layout.STUDY).name == "report.html"
+    assert report.build(whole_run, Layout.DATASHEET).name == "report-datasheet.html"

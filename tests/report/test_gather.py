@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from nicbench.core.events import CeilingFound, Note, ResultReady, RunStarted
 from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.registry import find
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.core.trial import Purpose
+from nicbench.methods.base import Method
 from nicbench.report.answer.of_run import verdict_text
 from nicbench.report.drawing.charts import points_of, rates_by_size_caption
 from nicbench.report.gather import _statements, gather
@@ -368,3 +371,54 @@ def test_what_is_said_of_one_configuration_alone_has_its_name() -> None:
     assert _statements(both) == ("One machine.", "“wide”: Links of 400 Mb/s.", "“narrow”: Links of 150 Mb/s.")
     assert _statements(wide) == wide.statements
     assert _statements(None) == ()
+
+
+SOURCE = Path(__file__).parents[2] / "src/nicbench"
+ROOMS = ("report", "export", "compare", "cli", "importing/folder.py")
+
+
+def files() -> Iterator[Path]:
+    for room in ROOMS:
+        path = SOURCE / room
+        yield from (path,) if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def comparisons_with_a_method(tree: ast.AST) -> Iterator[int]:
+    """The lines on which a name or attribute called ``method`` is held against a name that is written there."""
+    kinds = set(find("nicbench.methods", Method))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        asks = any(
+            (isinstance(side, ast.Attribute) and side.attr == "method")
+            or (isinstance(side, ast.Name) and side.id == "method")
+            for side in sides
+        )
+        written = [part.value for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)]
+        constants = any(isinstance(side, ast.Name) and side.id.isupper() for side in sides)
+        if asks and (constants or any(isinstance(text, str) and text in kinds for text in written)):
+            yield node.lineno
+
+
+@pytest.mark.parametrize("path", tuple(files()), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_method_is_known_by_its_name(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert list(comparisons_with_a_method(tree)) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'result.method == "throughput"',
+        'method != "latency"',
+        'row.method in ("soak", "reset")',
+        "result.method == METHOD",
+    ],
+)
+def test_the_search_finds_what_it_looks_for(code: str) -> None:
+    assert list(comparisons_with_a_method(ast.parse(code))) == [1]
+
+
+def test_two_results_may_be_asked_whether_they_are_of_one_method() -> None:
+    assert list(comparisons_with_a_method(ast.parse("one.method != other.method"))) == []

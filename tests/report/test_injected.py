@@ -1,4 +1,4 @@
-"""What was injected beside what was measured: each fault judged by its own rule."""
+"""What was injected, compared with what was measured: each fault judged by its own rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLEAN = Counts(intended=10_000, sent=10_000, received=10_000, lost=0)
 
 
 def latency(*times_ns: tuple[int, int]) -> Latency:
-    """Of so many frames that took so long each."""
+    """A latency of this many frames, each of which took this long."""
     return add_percentiles(
         Latency(
             source="software",

@@ -9,22 +9,49 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.fakes import FakeHost, FakeMonitors
 
 from nicbench import report
-from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, PortBytes
+from nicbench.core.bond import (
+    Bond,
+    BondFlow,
+    BondObservation,
+    BondPort,
+    Connection,
+    FlowSilence,
+    LinkFailure,
+    LinkFailureOutcome,
+    PortBytes,
+)
 from nicbench.core.events import Bus, RunFinished, RunStarted
-from nicbench.core.judging import Thresholds
+from nicbench.core.judging import Thresholds, Verdict
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Summary
-from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, RoundRequest
-from nicbench.hosts.fake import FakeHost
+from nicbench.core.round import (
+    EndpointFacts,
+    Figures,
+    Flow,
+    Job,
+    JobOutcome,
+    JobSpec,
+    MachineCpu,
+    ProcessShare,
+    Round,
+    RoundRequest,
+)
 from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
-from nicbench.monitor.base import FakeMonitors
+from nicbench.report.bonds import list_failed_links
+from nicbench.report.document.blocks import Table, plain
+from nicbench.report.drawing.charts import NARROW, WIDE
+from nicbench.report.drawing.over_time import failed_link_chart
 from nicbench.report.gather import gather
+from nicbench.report.numbers import UNKNOWN
 from nicbench.report.sections.results import _title_of
+from nicbench.report.sections.watched import cpu_user_parts
 from nicbench.report.tables import sections
+from nicbench.report.watched import list_cpu_users
 from nicbench.store import RunFolder
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
@@ -260,3 +287,136 @@ def test_without_a_bond_no_word_is_said_of_one(good: Path) -> None:
     view = gather(RunFolder.open(good))
     assert not any("ond" in column.head for section in view.sections for column in section.table.columns)
     assert "bond" not in text_of(report.build(good).read_text(encoding="utf-8")).lower()
+
+
+JOB = Job(workload="iperf3", client="c0", server="s0", ask=JobSpec(), port=5201)
+
+
+def played(number: int, took_s: float, *cpu: MachineCpu, warm_up: bool = False) -> Round:
+    return Round(
+        id=Round.id_of(number),
+        key=f"tcp/{number}/0",
+        test="tcp",
+        configuration="",
+        run=1,
+        parameters={},
+        repeat=0,
+        request=RoundRequest(jobs=(JOB,), duration_s=took_s, warm_up=warm_up),
+        outcomes=(JobOutcome(figures=Figures(), began_s=0.0, took_s=took_s),),
+        cpu=cpu,
+        verdict=Verdict(),
+    )
+
+
+def machine(name: str, own: float, strangers: float, *rows: ProcessShare) -> MachineCpu:
+    idle = 1.0 - own - strangers
+    return MachineCpu(
+        machine=name, own=own, kernel=0.0, nicbench=0.0, strangers=strangers, idle=idle, steal=0.0, processes=rows
+    )
+
+
+def tool(share: float) -> ProcessShare:
+    return ProcessShare(user="own", name="iperf3", share=share)
+
+
+def busy(share: float) -> ProcessShare:
+    return ProcessShare(user="stranger", name="stress-ng", share=share, processes=4)
+
+
+def test_means_are_weighted_by_the_time_of_each_round_and_warm_ups_do_not_count() -> None:
+    rounds = [
+        played(1, 1.0, machine("server", 0.4, 0.4, tool(0.4), busy(0.4))),
+        played(2, 3.0, machine("server", 0.2, 0.0, tool(0.2))),
+        played(3, 9.0, machine("server", 0.9, 0.0, tool(0.9)), warm_up=True),
+        played(4, 1.0, MachineCpu(machine="old", mean=0.5)),
+    ]
+    (server,) = list_cpu_users(rounds)
+    assert (server.machine, server.rounds) == ("server", 2)
+    assert (server.own, server.strangers, server.pressure) == (pytest.approx(0.25), pytest.approx(0.1), None)
+    assert [(row.name, round(row.mean, 3), row.greatest) for row in server.programs] == [
+        ("iperf3", 0.25, 0.4),
+        ("stress-ng", 0.1, 0.4),
+    ]
+
+
+def test_a_run_of_before_has_no_such_section() -> None:
+    assert list(cpu_user_parts(list_cpu_users([played(1, 1.0, MachineCpu(machine="old", mean=0.5))]))) == []
+
+
+def test_each_machine_has_a_row_and_a_table_of_its_ten_greatest_programs() -> None:
+    many = (ProcessShare(user="stranger", name=f"program-{number}", share=0.01) for number in range(20))
+    rounds = [played(1, 1.0, machine("server", 0.4, 0.2, *many), machine("c0", 0.1, 0.0, tool(0.1)))]
+    tables = [block for block in cpu_user_parts(list_cpu_users(rounds)) if isinstance(block, Table)]
+    assert [len(one.body) for one in tables] == [2, 10, 1]
+    text = " ".join(plain(cell.inlines) for row in tables[2].body for cell in row.cells)
+    assert "iperf3" in text
+    assert "the test" in text
+
+
+ASKED = LinkFailure(port="s0", link=2, after=4.0, lasts=4.0)
+
+
+def connection(port: int) -> Connection:
+    return Connection(source="198.18.0.1", source_port=5201, destination="198.18.0.10", destination_port=port)
+
+
+def silence(job: int, *, went_on: bool = True, down_s: float = 0.3) -> FlowSilence:
+    return FlowSilence(
+        jobs=(job,),
+        connection=connection(40_000 + job),
+        port_before="s0p2",
+        port_down="s0p1" if went_on else None,
+        silent_down_s=down_s,
+        silent_back_s=0.1,
+        went_on=went_on,
+    )
+
+
+def pulled(flows: Sequence[FlowSilence], *, down_at_s: float | None = 4.0) -> Round:
+    jobs = tuple(Job(workload="iperf3", client=name, server="s0", ask=JobSpec(), port=5201) for name in ("c0a", "c0b"))
+    moved = Figures(intervals=tuple((float(second), 5e6) for second in range(1, 13)))
+    failed = LinkFailureOutcome(
+        asked=ASKED, link="s0p2", taken_down="s0p2", down_at_s=down_at_s, up_at_s=8.0, step_s=0.2, flows=tuple(flows)
+    )
+    return Round(
+        id="r0001",
+        key="k",
+        test="t",
+        configuration="default",
+        parameters={},
+        repeat=0,
+        request=RoundRequest(jobs=jobs, duration_s=12.0, failure=ASKED),
+        outcomes=(JobOutcome(figures=moved, began_s=0.0), JobOutcome(figures=moved, began_s=0.5)),
+        failure=failed,
+        verdict=Verdict(),
+    )
+
+
+def test_connections_of_a_client_that_did_the_same_are_one_row() -> None:
+    (failed,) = list_failed_links([pulled([silence(1), silence(1), silence(2, went_on=False)])], {"r0001"})
+    assert [(row.who, row.connections, row.silent_down, row.silent_back, row.went_on) for row in failed.rows] == [
+        ("c0a", 2, "0.3", "≤ 0.2", True),
+        ("c0b", 1, UNKNOWN, UNKNOWN, False),
+    ]
+    assert "1 of 3 connections stood still from then on" in failed.sentence
+
+
+def test_where_every_connection_went_on_the_longest_silence_is_told() -> None:
+    (failed,) = list_failed_links([pulled([silence(1), silence(2, down_s=1.25)])], {"r0001"})
+    assert failed.sentence.endswith("from 4.0 s to 8.0 s: all 2 connections went on, silent for 1.2 s.")
+
+
+def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved() -> None:
+    (failed,) = list_failed_links([pulled([silence(1)])], {"r0001"})
+    for form in (WIDE, NARROW):
+        drawn = failed_link_chart(failed, form)
+        assert drawn is not None
+        values = [drawn["datasets"][layer["data"]["name"]] for layer in drawn["layer"]]
+        assert {"from": 4.0, "to": 8.0, "what": "link down"} in values[0]
+        assert {point["line"] for point in values[-1]} == {"c0a", "c0b"}
+        assert max(point["t"] for point in values[-1]) == 12.5
+
+
+def test_rounds_without_a_result_and_links_that_stayed_up_are_left_out() -> None:
+    assert list_failed_links([pulled([silence(1)])], set()) == ()
+    assert list_failed_links([pulled([], down_at_s=None)], {"r0001"}) == ()

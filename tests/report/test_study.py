@@ -9,17 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nicbench import report
-from nicbench.core.plan import ReportWishes
+from nicbench.core.plan import Layout, Plan, ReportWishes
 from nicbench.core.result import ResultVerdict
-from nicbench.report import html
+from nicbench.report import facts, html
 from nicbench.report.document.making import heading
+from nicbench.report.gather import gather
+from nicbench.report.layouts.datasheet import settings, setup
 from nicbench.report.model import Report
 from nicbench.report.study import Place, findings
+from nicbench.store import RunFolder
 
 from . import _editors
 from ._documents import document
 from ._sections import searched
+from .test_html import parsed
 
 SECTIONS = (
     *("Answer", "Key findings", "Question", "Results", "Method", "Disclosure", "How to repeat it", "Revision history"),
@@ -163,3 +169,135 @@ def test_of_several_configurations_every_finding_says_of_which(view: Report) -> 
 
     assert [finding.text[:22] for finding in told] == ["“another card” passes "]
     assert told[0].place == Place("throughput-throughput-another-card", "Throughput (another card)")
+
+
+@pytest.fixture(scope="module")
+def sheet(whole_run: Path) -> str:
+    return report.build(whole_run, Layout.DATASHEET).read_text(encoding="utf-8")
+
+
+def test_results_come_first_then_setup_once_and_disclosure(sheet: str) -> None:
+    parsed(sheet)  # sound HTML
+    heads = [re.sub(r"<[^>]*>", "", text) for text in re.findall(r"<h2[^>]*>(.*?)</h2>", sheet)]
+
+    assert heads == ["Results", "Setup", "Disclosure"]
+
+
+def test_all_loads_of_the_latency_are_one_table(sheet: str) -> None:
+    latency = sheet.partition(">Latency</h3>")[2].partition("</table>")[0]
+
+    assert re.findall(r"Latency at \d+ % of the NDR", latency) == [
+        "Latency at 100 % of the NDR",
+        "Latency at 50 % of the NDR",
+    ]
+
+
+def test_what_is_not_known_is_left_out_and_counted(view: Report) -> None:
+    card = setup(view)
+    labels = [row.label for row in card.rows]
+
+    assert "BIOS" not in labels
+    assert "BIOS" in card.unknown
+    assert all(text not in (None, "", "unknown") for row in card.rows for text in row.texts[:1])
+
+
+def test_the_setup_names_dpdk_tester_dut_and_what_is_cabled(view: Report) -> None:
+    rows = {row.label: row.text for row in setup(view).rows}
+
+    assert rows["DPDK"] == "tester 22.11.4"
+    assert rows["Device under test (DUT)"] == "kernel IP forwarding"
+    assert "One machine, joined by veth pairs" in rows["Test configuration"]
+
+
+def test_the_settings_have_command_lines_and_the_options_of_the_test(view: Report) -> None:
+    rows = {row.label: row for row in settings(view).rows}
+
+    assert rows["Command line of the DUT"].code[1] == "sysctl -w net.ipv4.ip_forward=1"
+    assert "--no-pci --no-huge" in rows["EAL arguments of the tester"].code[0]
+    assert "Method: latency" in rows["Test “latency”"].text
+
+
+def test_facts_of_another_form_than_ours_are_not_known(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.folder.write_json("inventory.json", {"tester": {"cpu": "x", "memory": 3, "drivers": ["y"], "software": 1}})
+    run.measure((64,))
+    card = setup(gather(RunFolder.open(run.folder.path)))
+
+    assert {"CPU", "RAM", "NIC driver", "Compiler"} <= set(card.unknown)
+
+
+def test_hostile_settings_are_text(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    plan: Plan = run.plan()
+    evil = "<script>alert(1)</script>"
+    run.folder.write_json("plan.json", plan.replace(dut={"kind": evil, "name": evil, "x": [evil]}))
+    run.measure((64,))
+    page = report.build(run.folder.path, Layout.DATASHEET).read_text(encoding="utf-8")
+
+    assert evil not in page
+
+
+def test_a_run_without_results_has_a_page(synthetic_run: Callable[..., Any]) -> None:
+    page = report.build(synthetic_run().folder.path, Layout.DATASHEET).read_text(encoding="utf-8")
+
+    assert "No test gave a result." in page
+
+
+def test_a_study_of_editors_has_its_comparison(tmp_path: Path) -> None:
+    page = report.build(_editors.write(tmp_path, _editors.results(runs=2)), Layout.DATASHEET).read_text(
+        encoding="utf-8"
+    )
+
+    assert "Streams sustained" in page
+
+
+PLAN = Plan(
+    run_id="r",
+    title="t",
+    nicbench_version="0.1.0",
+    seed=1,
+    command=("/opt/tools/bin/nicbench", "run", "examples/kernel-forward.yaml", "--output", "/home/me/runs", "--quiet"),
+    lab={"kind": "veth", "mtu": 1500},
+    facts={"lab": "veth", "mtu": 1500, "tester_gro": "on"},
+    cores={"worker": 3},
+    tester={
+        "command": ["/opt/engine/nicbench-packets", "--x"],
+        "burst": 32,
+        "options": {"worker_cpu": None, "burst": 32},
+    },
+)
+
+
+def test_the_command_names_neither_the_directory_of_the_program_nor_that_of_the_output() -> None:
+    assert facts.command(PLAN) == ("nicbench", "run", "examples/kernel-forward.yaml", "--quiet")
+
+
+def test_an_option_of_the_lab_is_listed_once() -> None:
+    assert facts.lab(PLAN) == {"kind": "veth", "mtu": 1500, "tester_gro": "on"}
+
+
+def test_the_tester_is_named_without_its_directory_and_with_the_cpu_that_was_chosen() -> None:
+    shown = facts.tester(PLAN)
+
+    assert shown["command"] == ["nicbench-packets", "--x"]
+    assert "burst" not in shown
+    assert shown["options"] == {"worker_cpu": "chosen: CPU 3", "burst": 32}
+
+
+def test_a_threshold_names_the_shortest_pause_that_counts() -> None:
+    why = "sum of the pauses over the gap floor: the load came in bursts"
+
+    assert facts.threshold_why(why, 100_000) == "sum of the pauses longer than 0.1 ms: the load came in bursts"
+    assert facts.threshold_why(why, None) == why
+
+
+def test_what_configurations_share_is_disclosed_once() -> None:
+    def plan(name: str, dut: str, hz: float, **more: object) -> Plan:
+        tester = {"options": {"burst": 32}, "clock": {"hz": hz}}
+        content = {"run_id": "x", "title": "x", "nicbench_version": "0", "seed": 1, "configuration": name, **more}
+        return Plan.model_validate({**content, "dut": {"kind": dut}, "tester": tester})
+
+    others = [plan("b", "bridge", 2.2e9), plan("c", "policer", 2.3e9)]
+    whole = plan("a", "policer", 2.1e9, compared=["c", "b", "a"], others=others)
+    assert [names for names, _ in facts.of_configurations(whole, "tester")] == [""]
+    assert [names for names, _ in facts.of_configurations(whole, "dut")] == ["c, a", "b"]

@@ -1,13 +1,26 @@
-"""Sections that methods bring along: their values as text, unknown as a dash, and a sentence for the answer."""
+"""Sections that methods bring along, and tables laid out across: values as text, and published tables cell for cell."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from nicbench.cli.summary_table import headline, print_summary
 from nicbench.core.plan import Plan, PlannedTest
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
+from nicbench.core.table import Column, Grid
 from nicbench.methods.single_core import NO_RECORD, SingleCore
+from nicbench.report import numbers
+from nicbench.report.drawing import charts
+from nicbench.report.drawing.plots import curve_chart, curves
 from nicbench.report.numbers import UNKNOWN, speak_number
-from nicbench.report.section import RunKnowledge
-from nicbench.report.tables import sections, with_tables
+from nicbench.report.section import GridTable, RunKnowledge, Section, grid_tables, one_above_the_other
+from nicbench.report.tables import compared_grid, sections, with_tables
 
 
 def result(frame_bytes: int, rate: float, *, at_least: bool = False, cycles: float | None = 61.34) -> Result:
@@ -120,3 +133,261 @@ def test_a_rate_is_the_same_text_in_every_table_of_its_section() -> None:
     (section,) = sections([result], {result.id: "throughput"}, known=RunKnowledge(plan))
     (lossless,) = [each for each in section.further if each.table.title == "Zero packet loss"]
     assert lossless.rows[0].cells[1] == section.rows[0].cells[1] == "98.34"
+
+
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "nsfnic4_2000_load_sweep.csv"
+
+
+def published() -> list[dict[str, str]]:
+    with PUBLISHED.open() as file:
+        return list(csv.DictReader(file))
+
+
+def as_result(row: dict[str, str]) -> Result:
+    """A line of the published table as the method would have given it."""
+    mode = f"{row['link_mbps']} Mb/s, {row['duplex']} duplex"
+    return Result(
+        id=f"sweep/{row['frame_bytes']}/{row['load_percent']}/{mode}/{row['ports']}",
+        method="load-sweep",
+        scope="per port",
+        parameters={
+            "frame_bytes": int(row["frame_bytes"]),
+            "size": row["frame_bytes"],
+            "load_of": "line rate",
+            "load_percent": float(row["load_percent"]),
+            "mode": mode,
+            "ports": int(row["ports"]),
+        },
+        values={"returned_percent": float(row["returned_percent"])},
+    )
+
+
+def grids_result(
+    size: str, load: float, loss: float, *, method: str = "frame-loss", verdict: ResultVerdict = ResultVerdict.VALID
+) -> Result:
+    return Result(
+        id=f"loss/{size}/{load:g}",
+        method=method,
+        scope="per port",
+        parameters={"size": size, "load_of": "line rate", "load_percent": load, "mode": "1 Gb/s, one way", "ports": 2},
+        values={"loss_percent": loss, "returned_percent": 100.0 - loss},
+        verdict=verdict,
+        disturbances=("the worker was held up",) if verdict is ResultVerdict.DISTURBED else (),
+    )
+
+
+def section_of(*results: Result) -> Section:
+    (section,) = sections(results, {})
+    return section
+
+
+def test_the_published_sweep_is_rendered_cell_for_cell() -> None:
+    rows = published()
+    section = section_of(*map(as_result, rows))
+    assert [grid.title for grid in section.grids] == ["64 bytes", "1000 bytes"]
+    for grid, number in zip(section.grids, ("6", "7"), strict=True):
+        cells = [row["returned_percent"] for row in rows if row["table"] == number]
+        assert grid.corner == "Load [% of line rate]"
+        assert [head for head, _ in grid.rows] == ["100", "75", "50", "45", "42", "35", "25", "20", "10", "1"]
+        assert [cell.text if cell else None for _, crossings in grid.rows for cell in crossings] == cells
+        modes = [f"{speed} Mb/s, {duplex} duplex" for speed in (10, 100) for duplex in ("half", "full")]
+        assert grid.spans(0) == tuple((mode, 2) for mode in modes)
+        assert grid.spans(1) == (("2 ports", 1), ("4 ports", 1)) * 4
+
+
+def test_a_cell_that_nobody_measured_is_empty() -> None:
+    (grid,) = section_of(
+        grids_result("64", 100.0, 20.0), grids_result("64", 90.0, 0.0), grids_result("512", 100.0, 0.0)
+    ).grids
+    assert grid.title is None
+    assert grid.heads == (("64 bytes", "512 bytes"),)
+    assert [[cell.text if cell else None for cell in crossings] for _, crossings in grid.rows] == [
+        ["20", "0"],
+        ["0", None],
+    ]
+
+
+def test_no_result_hides_another_whose_load_is_printed_alike() -> None:
+    near = (grids_result("64", 33.33331, 1.0), grids_result("64", 33.33332, 2.0), grids_result("64", 10.0, 0.0))
+    again = [grids_result("64", 10.0, float(run)).replace(run=run) for run in (1, 2)]
+    for found, labels in (
+        (near, ["33.33332", "33.33331", "10"]),
+        ((*again, grids_result("512", 10.0, 0.0)), ["10", "10 (run 2)"]),
+    ):
+        (grid,) = section_of(*found).grids
+        assert [label for label, _ in grid.rows] == labels
+        shown = [cell.result for _, crossings in grid.rows for cell in crossings if cell is not None]
+        assert len(shown) == len(found)
+
+
+def test_ports_stand_in_their_order_though_none_leads_to_itself() -> None:
+    def way(source: str, to: str) -> Result:
+        return Result(
+            id=f"forwarding/{source}/{to}",
+            method="forwarding",
+            scope="one direction",
+            parameters={"part": "ways", "mode": "TCP", "port": source, "destination": to},
+            values={"throughput_bits_per_s": 95e6},
+        )
+
+    ports = [f"s{number}" for number in range(4)]
+    found = [way(one, other) for one in ports for other in (*ports, "mean") if one != other]
+    grid = Grid(
+        rows=_column("port"), across=(_column("destination"),), cell=Column(value="throughput_bits_per_s", head="x")
+    )
+    (table,) = grid_tables(found, grid)
+    assert [label for label, _ in table.rows] == ports
+    assert table.heads == ((*ports, "mean"),)
+
+
+def _column(name: str) -> Column:
+    return Column(value=name, head=name, form="text")
+
+
+def test_the_sweep_is_one_table_over_sizes_loads_and_ports() -> None:
+    section = section_of(*map(as_result, published()))
+    ((small, large),) = one_above_the_other(section.grids)
+    assert (small.title, large.title) == ("64 bytes", "1000 bytes")
+    text = io.StringIO()
+    found = tuple(map(as_result, published()))
+    print_summary(
+        Console(file=text, width=160, color_system=None), Summary(title="t", verdict=ResultVerdict.VALID, results=found)
+    )
+    shown = text.getvalue()
+    assert shown.count("64 bytes") == shown.count("1000 bytes") == 1
+    assert shown.count("Rates are") == 1
+    assert shown.index("64 bytes") < shown.index("1000 bytes")
+
+
+def test_tables_with_other_headings_stay_apart() -> None:
+    alike = GridTable("one", "Load", (("a", "b"),), ())
+    other = GridTable("other", "Load", (("a",),), ())
+    assert one_above_the_other([alike, alike, other, alike]) == ((alike, alike), (other,), (alike,))
+
+
+def test_loads_of_several_sequences_stand_highest_first() -> None:
+    (grid,) = section_of(
+        grids_result("64", 87.3, 1.5), grids_result("64", 80.0, 0.0), grids_result("imix", 100.0, 0.25)
+    ).grids
+    assert [head for head, _ in grid.rows] == ["100", "87.3", "80"]
+    assert grid.heads == (("64 bytes", "imix"),)
+    assert grid.rows[1][1][0] is not None
+    assert grid.rows[1][1][0].text == "1.50"  # as many decimals as its neighbours
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (100.0, "100"),
+        (1e-7, "< 0.001"),
+        (99.99999, "> 99.999"),
+        (0.0016, "0.002"),
+        (26.5, "26.500"),
+        (200.0, "200.000"),
+    ],
+)
+def test_one_frame_in_many_millions_is_never_rounded_away(value: float, text: str) -> None:
+    assert numbers.of_frames(value) == text
+
+
+def test_a_table_of_a_few_lost_frames_in_millions_shows_how_few_at_most() -> None:
+    few = 100.0 * 3 / 60_000_000
+    section = section_of(grids_result("64", 100.0, few), grids_result("64", 90.0, 0.0))
+    assert section.sentence is not None
+    assert section.sentence.endswith("and loses < 0.001\u00a0% of 64-byte frames at 100\u00a0% of line rate")
+    (grid,) = section.grids
+    assert [cells[0].text for _, cells in grid.rows if cells[0] is not None] == ["< 0.001", "0"]
+
+
+def test_the_answer_names_loss_size_and_load() -> None:
+    section = section_of(grids_result("64", 100.0, 20.0))
+    assert section.sentence == "loses 20\u00a0% of 64-byte frames at 100\u00a0% of line rate"
+    swept = section_of(grids_result("imix", 100.0, 20.0, method="load-sweep"))
+    assert swept.sentence == "returns 80\u00a0% of imix frames intact at 100\u00a0% of line rate"
+
+
+def test_the_answer_says_first_up_to_which_load_nothing_was_lost() -> None:
+    lost = section_of(grids_result("64", 100.0, 69.51), grids_result("64", 30.0, 0.0), grids_result("64", 10.0, 0.0))
+    clean = "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
+    assert lost.sentence == f"{clean}, and loses 69.5\u00a0% of 64-byte frames at 100\u00a0% of line rate"
+    relapsed = section_of(grids_result("64", 100.0, 0.0), grids_result("64", 30.0, 0.1), grids_result("64", 10.0, 0.0))
+    assert str(relapsed.sentence).startswith("loses no 64-byte frame at the loads tried up to 10\u00a0%")
+    perfect = section_of(*(grids_result("64", load, 0.0, method="load-sweep") for load in (100.0, 50.0)))
+    assert perfect.sentence == "returns every 64-byte frame intact at the loads tried up to 100\u00a0% of line rate"
+
+
+def test_a_list_of_runs_has_the_first_clause_of_the_answer() -> None:
+    results = (grids_result("64", 100.0, 69.51), grids_result("64", 30.0, 0.0))
+    summary = Summary(title="Loss", verdict=ResultVerdict.VALID, results=results)
+    assert headline(summary) == "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
+
+
+def test_a_disturbed_cell_is_named_by_its_place() -> None:
+    section = section_of(grids_result("64", 90.0, 20.0, method="load-sweep", verdict=ResultVerdict.DISTURBED))
+    place = "64 bytes, 1 Gb/s, one way, 2 ports, 90 % of line rate"
+    assert section.doubts == (f"{place}: the worker was held up",)
+
+
+def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes() -> None:
+    section = section_of(
+        grids_result("64", 100.0, 20.0), grids_result("64", 90.0, 0.0), grids_result("1518", 100.0, 0.0)
+    )
+    for form in (charts.WIDE, charts.NARROW):
+        chart = curve_chart(section, form)
+        assert chart is not None
+        for layer in chart["layer"]:
+            for axis in ("x", "y"):
+                assert layer["encoding"][axis]["scale"]["domain"] == [0, 100]
+            assert layer["encoding"]["x"]["title"] == "Load [% of line rate]"
+            assert layer["encoding"]["y"]["title"] == "Frame loss rate [%]"
+
+
+def test_a_section_of_which_nothing_is_known_has_no_graph() -> None:
+    nothing = grids_result("64", 100.0, 0.0).replace(values={})
+    assert curve_chart(section_of(nothing), charts.WIDE) is None
+
+
+def test_loads_that_overload_a_port_are_on_the_axis() -> None:
+    for highest, end in ((100.0, 100), (101.0, 200), (300.0, 300)):
+        chart = curve_chart(section_of(grids_result("64", highest, 70.0), grids_result("64", 50.0, 0.0)), charts.WIDE)
+        assert f'"domain": [0, {end}]' in json.dumps(chart)
+
+
+def test_the_terminal_has_the_same_table() -> None:
+    text = io.StringIO()
+    results = (grids_result("64", 100.0, 20.0, verdict=ResultVerdict.DISTURBED), grids_result("512", 90.0, 0.0))
+    summary = Summary(title="Loss", verdict=ResultVerdict.DISTURBED, results=results)
+    print_summary(Console(file=text, width=150, color_system=None), summary)
+    shown = text.getvalue()
+    for part in ("Frame loss rate [%]", "Load [% of line rate]", "64 bytes", "20 *", "-"):
+        assert part in shown
+    assert "* 1 of 2 are disturbed or incomplete; the report says why" in shown
+    assert "the worker was held up" not in shown  # a line for each cell would hide the table
+
+
+def test_more_lines_than_colours_are_a_chart_for_each_of_the_first_column() -> None:
+    sizes = [str(64 + number) for number in range(8)]
+    assert [name for _, name in curves(section_of(*(grids_result(size, 100.0, 70.0) for size in sizes)))] == [""]
+    section = section_of(*map(as_result, published()))
+    assert [(name, len(part.rows)) for part, name in curves(section)] == [("64 bytes", 80), ("1000 bytes", 80)]
+
+
+def test_configurations_are_the_rows_where_a_published_table_has_them_so() -> None:
+    """Modes of links by ports: what is sent stands above the ports, as the outermost heading."""
+    streams, port, name = (Column(value=value, head=value, form="text") for value in ("mode", "port", "configuration"))
+    cell = Column(value="x", head="x", form="text")
+    grid = Grid(rows=streams, across=(port,), cell=cell, compares_rows=True)
+    results = [
+        Result(
+            id=f"{mode}{at}",
+            method="m",
+            parameters={"mode": "TCP", "port": at, "configuration": mode},
+            values={"x": mode},
+        )
+        for mode in ("10-half", "100-full")
+        for at in ("s0", "s1")
+    ]
+    [table] = grid_tables(results, compared_grid(grid, name))
+    assert [row for row, _ in table.rows] == ["10-half", "100-full"]
+    assert table.heads == (("TCP", "TCP"), ("s0", "s1"))

@@ -92,7 +92,7 @@ def endpoints_of_ports(bench: BenchFile) -> dict[str, dict[str, Any]]:
 
 
 def frames(ports: int, **more: Any) -> Plan:
-    """A tester and a DUT that are joined by so many links."""
+    """A tester and a DUT that are joined by this number of links."""
     names = [f"t{number}" for number in range(ports)]
     known: dict[str, Any] = {
         "tester": {"ports": [{"name": name} for name in names]},

@@ -26,7 +26,7 @@ from nicbench.stats.latency import (
     percentiles_ns,
     split_by_core,
 )
-from nicbench.store.histograms import decode
+from nicbench.store.samples import decode
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/hdr_histogram.json").read_text())
 

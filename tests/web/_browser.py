@@ -119,7 +119,7 @@ def running(
 
 
 def pause_at(process: subprocess.Popen[bytes], said: bytes) -> None:
-    """Holds a run once it has said this, so that a page sees it as it is however busy the machine; SIGCONT ends it."""
+    """Holds a run once it has said this, so that a page sees this state however busy the machine; SIGCONT ends it."""
     assert process.stderr is not None
     while said not in (line := process.stderr.readline()):
         assert line, f"the run ended without a word of {said!r}"

@@ -1,8 +1,12 @@
-"""The server as it is started: over TLS with a password, at an address that it says, until a signal ends it."""
+"""The server from its start: over TLS with a password, at an address that it says, until a signal ends it."""
 
 from __future__ import annotations
 
+import base64
 import datetime
+import hashlib
+import json
+import os
 import signal
 import ssl
 import subprocess
@@ -19,6 +23,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.web._browser import served
 from tests.web._folders import make_run, started
 from tests.web._history import make_history
+
+from nicbench.core.errors import InterruptedRunError
+from nicbench.core.events import Bus, Event, Note, RunFinished
+from nicbench.core.machine import MonitorPlan
+from nicbench.core.plan import Plan
+from nicbench.core.result import ResultVerdict
+from nicbench.store.folder import RunFolder
+from nicbench.store.marks import ask_to_stop, end_where_asked, forget_request
+from nicbench.web.live import LivePage, _raise_priority, cpu_time_s, free_cpus, live_page
+from nicbench.web.serving import STATIC
 
 PASSWORD = "correct horse battery"
 
@@ -99,3 +113,139 @@ def _whole(client: httpx.Client, path: str) -> dict[str, Any]:
             return found
         time.sleep(0.05)
     raise AssertionError(f"still being read: {found}")
+
+
+ASIDE = """
+import os, sys, time
+from pathlib import Path
+from nicbench.web.live import step_aside
+step_aside(Path(sys.argv[1]))
+end = time.monotonic() + 20
+while os.sched_getaffinity(0) != {min(os.sched_getaffinity(0))} and time.monotonic() < end:
+    time.sleep(0.01)
+print(os.sched_getscheduler(0) == os.SCHED_IDLE, os.nice(0), sorted(os.sched_getaffinity(0)))
+"""
+
+
+def plan(cpus: tuple[int, ...]) -> str:
+    """A plan whose monitor is bound to these CPUs."""
+    monitor = MonitorPlan(host="local", interval_s=1.0, cpus=cpus, paused=False, during_trials="")
+    return Plan(run_id="one", title="", nicbench_version="", seed=1, monitors=(monitor,)).model_dump_json()
+
+
+def test_the_server_has_the_lowest_priority_and_keeps_off_the_cpus_that_measure(runs: Path) -> None:
+    folder = make_run(runs, "one", started())
+    assert free_cpus(folder) == frozenset()
+    first = min(os.sched_getaffinity(0))
+    (folder / "plan.json").write_text(plan((first, 100_000)))
+    assert free_cpus(folder) == {first, 100_000}
+    done = subprocess.run([sys.executable, "-c", ASIDE, str(folder)], capture_output=True, text=True, check=True)
+    assert done.stdout.split(maxsplit=2) == ["True", "19", f"[{first}]\n"]
+
+
+def test_what_the_server_cost_is_noted_before_the_run_ends() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        while (cpu_time_s(process.pid) or 0.0) < 0.05:
+            time.sleep(0.01)
+        bus, told = Bus(), list[Event]()
+        bus.subscribe(LivePage(process, "http://127.0.0.1:1/").subscriber(bus))
+        bus.subscribe(told.append)
+        bus.publish(RunFinished(verdict=ResultVerdict.VALID))
+    finally:
+        process.kill()
+        process.wait()
+    note, last = told
+    assert isinstance(note, Note)
+    assert "its server used" in note.text
+    assert isinstance(last, RunFinished)
+    assert cpu_time_s(process.pid) is None
+
+
+def test_a_server_that_cannot_start_costs_a_run_its_page_and_no_more(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(make_run(runs, "one", started()))
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    said: list[str] = []
+    with live_page(folder, said.append) as page:
+        assert page is None
+    assert said == ["warning: the live page could not be served; the run goes on without it"]
+
+
+def test_a_page_is_served_while_the_run_goes_on_and_ends_with_it(runs: Path) -> None:
+    folder = RunFolder(make_run(runs, "one", started()))
+    said: list[str] = []
+    with live_page(folder, said.append) as page:
+        assert page is not None
+        assert said == [f"live page: {page.address}runs/one"]
+        process = page._process
+        assert process.poll() is None
+        assert os.sched_getscheduler(process.pid) == os.SCHED_IDLE
+        _raise_priority(process.pid)  # as at the end of a run, for the last words
+        assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
+    assert process.poll() == 0
+
+
+def test_a_request_to_stop_ends_the_run_once(runs: Path) -> None:
+    folder = make_run(runs, "one", started())
+    end_where_asked(folder, "test b")
+    ask_to_stop(folder)
+    ask_to_stop(folder)
+    with pytest.raises(InterruptedRunError, match="stopped before test b"):
+        end_where_asked(folder, "test b")
+    end_where_asked(folder, "test c")
+    forget_request(folder)
+    outside = runs.parent / "outside"
+    (folder / ".stop-after-test").symlink_to(outside)
+    with pytest.raises(Exception, match="cannot be read or written"):
+        ask_to_stop(folder)
+    assert not outside.exists()
+
+
+def test_a_plan_that_no_run_wrote_leaves_the_server_where_it_is(runs: Path) -> None:
+    folder = make_run(runs, "one", started())
+    (folder / "plan.json").write_text(json.dumps({"monitors": "all"}))
+    with pytest.raises(Exception, match="is damaged"):
+        free_cpus(folder)
+
+
+VENDOR = STATIC / "vendor"
+KNOWN = json.loads((VENDOR / "packages.json").read_text())["packages"]
+
+
+def test_every_file_of_others_is_the_one_of_the_archive_that_npm_vouches_for() -> None:
+    for package in KNOWN:
+        folder = VENDOR / package["folder"]
+        assert package["integrity"].startswith("sha512-")
+        for name, wanted in package["files"].items():
+            found = hashlib.sha512((folder / name).read_bytes()).digest()
+            assert f"sha512-{base64.b64encode(found).decode()}" == wanted
+        assert {path.name for path in folder.iterdir()} == {*package["files"], "README.md"}
+
+
+def test_no_file_of_others_lies_elsewhere() -> None:
+    minified = [path for path in STATIC.rglob("*") if ".min." in path.name]
+    assert {path.relative_to(VENDOR).parts[0] for path in minified} == {package["folder"] for package in KNOWN}
+
+
+def test_the_list_of_materials_has_them_with_their_licences() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "packaging"))
+    from materials import scripts
+
+    (uplot,) = scripts(VENDOR)
+    assert uplot.component()["purl"] == f"pkg:npm/uplot@{KNOWN[0]['version']}"
+    assert "Permission is hereby granted" in uplot.texts[0]
+
+
+def test_the_pages_load_nothing_from_elsewhere() -> None:
+    own = [path for path in STATIC.rglob("*") if path.is_file() and VENDOR not in path.parents]
+    told = [(path.name, line) for path in own for line in path.read_text().splitlines() if "//" in line]
+    assert not [each for each in told if "http" in each[1] and "www.w3.org" not in each[1]]
+
+
+def test_no_script_makes_markup_of_text() -> None:
+    dangerous = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc")
+    own = [path for path in STATIC.rglob("*.js") if VENDOR not in path.parents]
+    assert len(own) > 5
+    assert not [(path.name, word) for path in own for word in dangerous if word in path.read_text()]

@@ -39,7 +39,7 @@ def check_workloads(bench: BenchFile, root: Node) -> Iterator[Problem]:
             place = _section(root, index, choice.kind)
             if choice.kind in kinds and place is not None:
                 reading = Reading(root)
-                if reading.validate(kinds[choice.kind].Options, choice.options, place, beside=("kind",)) is None:
+                if reading.validate(kinds[choice.kind].Options, choice.options, place, further_keys=("kind",)) is None:
                     fresh = [problem for problem in reading.problems if problem.message not in reported]
                     reported.update(problem.message for problem in fresh)
                     yield from fresh

@@ -26,13 +26,12 @@ from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
 from nicbench.store.files import BENCH, JOURNAL
 from nicbench.store.folder import is_run_folder
-from nicbench.system.hypervisor.esxi import read_esxcli
-from nicbench.system.hypervisor.libvirt import read_domain
+from nicbench.system.hypervisor import read_domain, read_esxcli
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import Lab
 from nicbench.testbed.testers.base import TesterKind
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.requests import ALL, PROFILES, TuningRequest, requests_of
+from nicbench.tuning.tune import ALL, PROFILES, TuningRequest, requests_of
 
 _TESTS: Final = b"tests: [{name: transmissions, method: transmission}]"
 
@@ -272,7 +271,9 @@ def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool
     reading = Reading(root)
     document = reading.validate(Document, root.plain(), ())
     lab = (
-        _choice(reading, ("lab",), "nicbench.testbed.labs", Lab, beside=(ON,)) if "lab" in _keys(reading, ()) else None
+        _choice(reading, ("lab",), "nicbench.testbed.labs", Lab, further_keys=(ON,))
+        if "lab" in _keys(reading, ())
+        else None
     )
     dut = _choice(reading, ("dut",), "nicbench.testbed.duts", Dut) if "dut" in _keys(reading, ()) else None
     tester = _tester(reading)
@@ -280,7 +281,7 @@ def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool
         reading,
         lab,
         {
-            name: _choice(reading, ("hosts", name), "nicbench.hosts.kinds", Host, beside=(ON,))
+            name: _choice(reading, ("hosts", name), "nicbench.hosts.kinds", Host, further_keys=(ON,))
             for name in _keys(reading, ("hosts",))
         },
     )
@@ -357,9 +358,9 @@ def _choice(
     package: str,
     base: type[Any],
     default: str | None = None,
-    beside: tuple[str, ...] = (),
+    further_keys: tuple[str, ...] = (),
 ) -> Choice | None:
-    chosen = reading.choose(path, package, base, default=default, beside=beside)
+    chosen = reading.choose(path, package, base, default=default, further_keys=further_keys)
     return None if chosen is None else Choice(kind=chosen[0].kind, options=chosen[1], plugin=chosen[0])
 
 
@@ -379,7 +380,7 @@ def _test(reading: Reading, index: int, *, in_a_lab: bool) -> TestSpec | None:
         if key in TestHead.model_fields
     }
     head = reading.validate(TestHead, own, path)
-    chosen = reading.choose(path, "nicbench.methods", Method, key="method", beside=TestHead.model_fields)
+    chosen = reading.choose(path, "nicbench.methods", Method, key="method", further_keys=TestHead.model_fields)
     if head is None or chosen is None:
         return None
     method, options = chosen

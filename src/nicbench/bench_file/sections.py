@@ -124,11 +124,11 @@ _DECIMALS = re.compile(r"[0-9]+(?: ?[%A-Za-z/]{1,7})?")
 
 
 def list_problems(
-    error: ValidationError, root: Node, path: Sequence[Step], model: type[BaseModel], beside: Sequence[str] = ()
+    error: ValidationError, root: Node, path: Sequence[Step], model: type[BaseModel], further_keys: Sequence[str] = ()
 ) -> list[Problem]:
     """One problem for each wrong node; of a union's several errors only the first is reported.
 
-    ``path`` is where the validated section stands in the file, ``beside`` names its keys other than the model's.
+    ``path`` is where the validated section stands in the file, ``further_keys`` names its keys other than the model's.
     """
     found: dict[tuple[int, Step | None], Problem] = {}
     all_details = error.errors(include_url=False)
@@ -141,7 +141,7 @@ def list_problems(
         same = (id(node), location[-1] if about_a_key else None)
         if same not in found:
             within = _model_at(model, details["loc"][:-1])
-            known = _keys_of(within) + list(beside if len(details["loc"]) == 1 else ())
+            known = _keys_of(within) + list(further_keys if len(details["loc"]) == 1 else ())
             found[same] = _problem(details, root, location, known, _unit_of(model, details["loc"]))
     return list(found.values())
 
@@ -343,17 +343,17 @@ class Reading:
         self.problems: list[Problem] = []
 
     def validate(
-        self, model: type[Model], content: Mapping[str, Any], path: tuple[Step, ...], beside: Iterable[str] = ()
+        self, model: type[Model], content: Mapping[str, Any], path: tuple[Step, ...], further_keys: Iterable[str] = ()
     ) -> Model | None:
         """Validates ``content``, found at ``path``, as ``model``; None after noting the problems.
 
-        ``beside`` lists keys of the section that ``content`` leaves out.
+        ``further_keys`` lists keys of the section that ``content`` leaves out.
         """
         try:
             # As JSON and strictly: a list is a tuple, but text is no number and a number is no text.
             return model.model_validate_json(json.dumps(content), strict=True, context={UNITS_REQUIRED: True})
         except ValidationError as error:
-            self.problems += list_problems(error, self.root, path, model, tuple(beside))
+            self.problems += list_problems(error, self.root, path, model, tuple(further_keys))
             return None
 
     def choose(
@@ -363,13 +363,13 @@ class Reading:
         base: type[Any],
         *,
         key: str = "kind",
-        beside: Iterable[str] = (),
+        further_keys: Iterable[str] = (),
         default: str | None = None,
     ) -> tuple[type[Any], Frozen] | None:
         """The plug-in that the section at ``path`` chooses by ``key``, and its options; None after noting the problems.
 
-        ``beside`` lists further keys of the section, not the plug-in's. A kind may stand alone (``lab: simulated``):
-        it is a section without options. ``default`` is the kind of a section that names none.
+        ``further_keys`` lists further keys of the section, not the plug-in's. A kind may stand alone (``lab:
+        simulated``): it is a section without options. ``default`` is the kind of a section that names none.
         """
         node = self.root.find(path)
         kind_node = node.child(key) if node.entries is not None else node
@@ -384,10 +384,10 @@ class Reading:
             message = f"unknown {one} {key} {quote(kind_node.plain())}"
             self.problems.append(Problem(kind_node.position, message, suggest(str(kind), list(kinds), key)))
             return None
-        taken = {key, *beside}
+        taken = {key, *further_keys}
         model: type[Frozen] = kinds[str(kind)].Options
         content = {name: child.plain() for name, child in (node.entries or {}).items() if name not in taken}
-        options = self.validate(model, content, path, beside=taken)
+        options = self.validate(model, content, path, further_keys=taken)
         return None if options is None else (kinds[str(kind)], options)
 
 

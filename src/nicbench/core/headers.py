@@ -125,7 +125,7 @@ def _masked_address(text: str) -> str:
     return str(ipaddress.ip_address(text))
 
 
-Address = Annotated[str, AfterValidator(_masked_address)]
+MaskedAddress = Annotated[str, AfterValidator(_masked_address)]
 Port = Annotated[int, Field(ge=0, le=65_535)]
 
 
@@ -133,8 +133,8 @@ class FlowRule(Frozen):
     """Frames of ``flow`` in which every given field is as it stands here go to ``queue``; None: they are dropped."""
 
     flow: FlowType
-    source_address: Address | None = None
-    destination_address: Address | None = None
+    source_address: MaskedAddress | None = None
+    destination_address: MaskedAddress | None = None
     source_port: Port | None = None
     destination_port: Port | None = None
     queue: int | None = Field(ge=0, le=2**16)
@@ -208,6 +208,7 @@ def _segment(text: str) -> str:
     return _address(text)
 
 
+Address = Annotated[str, AfterValidator(_address)]
 Segment = Annotated[str, AfterValidator(_segment)]
 Mac = Annotated[str, Field(pattern=r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")]
 

@@ -163,15 +163,15 @@ def is_recording(path: Path) -> bool:
 
 
 def read_monitored(
-    named: Iterable[tuple[Path, str | None]], beside: Sequence[GivenFile] = (), encoding: str | None = None
+    named: Iterable[tuple[Path, str | None]], results: Sequence[GivenFile] = (), encoding: str | None = None
 ) -> tuple[Monitored, ...]:
-    """Reads each file, under another machine name where one is given; ``beside`` lists the files of results.
+    """Reads each file, under another machine name where one is given; ``results`` lists the files of results.
 
     UsageError where two are of one machine or have one name. WrongFileError with line and section where one is wrong.
     """
     found: list[Monitored] = []
     seen: dict[str, Path] = {}
-    names = {file.path.name for file in beside}
+    names = {file.path.name for file in results}
     for path, host in named:
         if path.name in names:
             raise UsageError("has the name of another file", place=str(path), next_step="give them names of their own")

@@ -287,14 +287,18 @@ def _magnitude(value: Value) -> float | str | None:
 
 
 def _value_text(value: Value, write: Writer) -> str:
+    return f"{_number_text(value, write)}{_range(value, write)}"
+
+
+def _number_text(value: Value, write: Writer) -> str:
+    """Returns a value without the range of its runs."""
     if isinstance(value, Bounded) and value.value is not None:
         return f"{'≥ ' if value.at_least else ''}{value_cell(value, write)}"
     plain = _plain(value)
     if plain is None or isinstance(plain, str):
         return UNKNOWN if plain is None else _MICRO.sub(r"\1 µs", plain)
     at_least = isinstance(value, Spread) and value.at_least
-    text = write.down(plain) if at_least else write(plain)
-    return f"{'≥ ' if at_least else ''}{text}{_range(value, write)}"
+    return f"≥ {write.down(plain)}" if at_least else write(plain)
 
 
 def _exact_text(value: Value, write: Writer) -> str:
@@ -307,13 +311,19 @@ def _exact_text(value: Value, write: Writer) -> str:
 
 def _rate_text(value: Value, write: Writer) -> str:
     """Returns a rate as a search found it; the notes below the table explain a missing one."""
+    is_line_rate = isinstance(value, Spread) and value.is_line_rate
+    return f"{_median_text(value, write)}{'' if is_line_rate else _range(value, write)}"
+
+
+def _median_text(value: Value, write: Writer) -> str:
+    """Returns a rate without the range of its runs."""
     if isinstance(value, Bounded):
         return rate_cell(value, write)
     if isinstance(value, Spread) and value.is_line_rate:
         return f"line rate, {write(value.median)}"
     if isinstance(value, Spread) and value.passes_nothing:
-        return f"{PASSES_NOTHING}{_range(value, write)}"
-    return _value_text(value, write)
+        return PASSES_NOTHING
+    return _number_text(value, write)
 
 
 def _span_text(value: Value, write: Writer) -> str:
@@ -321,7 +331,7 @@ def _span_text(value: Value, write: Writer) -> str:
     if isinstance(value, Spread):
         of = f" ({value.n} of {value.runs} runs)" if value.n < value.runs else ""
         differ = value.minimum != value.maximum
-        median = (_value_text if differ else _rate_text)(value, write).partition(" (")[0]
+        median = (_number_text if differ else _median_text)(value, write)
         return f"{write(value.minimum)} .. {median} .. {write(value.maximum)}{of}" if differ else f"{median}{of}"
     if not isinstance(value, Bounded) or value.lower is None or value.upper is None or value.is_zone:
         return _rate_text(value, write)
@@ -413,6 +423,12 @@ def _move_point(text: str, unit: str | None, to: str | None) -> str | None:
                 return None
             return f"{number.scaleb(powers[unit] - powers[to]):f}"
     return None
+
+
+def median_text_of(column: Column, result: Result) -> str:
+    """Returns the text of a single rate without the range of its runs."""
+    value = value_of(result, column.value)
+    return printed_digits(result, column) or _median_text(value, writer(column, [value]))
 
 
 def text_of(column: Column, result: Result) -> str:

@@ -336,11 +336,13 @@ def held_text(held: HeldInstances | None) -> str:
     return f"{bound} (not {', '.join(map(str, held.gaps))})" if held.gaps else bound
 
 
-def held_words(held: HeldInstances) -> str:
-    """Returns the sustained instances for a sentence: "9", "at least 12", "8 (though not 5)", "not even 1"."""
+def held_words(held: HeldInstances, what: str = "", beyond: str = "") -> str:
+    """Returns the sustained instances for a sentence: "9", "at least 12", "8 (though not 5)", "not even 1". ``what``
+    follows the number, and ``beyond`` is put before what was missed.
+    """
     if held.instances is None:
         return "not even the fewest that were tried"
-    if held.instances == 0:
-        return "not even 1"
-    bound = f"at least {held.instances}" if held.is_at_least else f"{held.instances}"
-    return f"{bound} (though not {and_list(list(map(str, held.gaps)))})" if held.gaps else bound
+    number = "not even 1" if held.instances == 0 else f"{'at least ' if held.is_at_least else ''}{held.instances}"
+    missed = f"though not {and_list(list(map(str, held.gaps)))}" if held.instances and held.gaps else ""
+    notes = ", ".join(note for note in (beyond, missed) if note)
+    return f"{number}{what}{f' ({notes})' if notes else ''}"

@@ -41,7 +41,7 @@ from nicbench.report.model import Report, place_of
 from nicbench.report.overview import overview
 from nicbench.report.section import RunKnowledge, Section
 from nicbench.report.sections.rounds import RoundGroup, failures_of, tools_of, variables_of
-from nicbench.report.sections.trials import TrialGroup, detail_tables, ledger_table, machine_table
+from nicbench.report.sections.trials import TrialGroup, ledger_table, telling_trials
 from nicbench.report.statistics import StatisticsView, statistics_view
 from nicbench.report.system_table import system_table, tuned_rows
 from nicbench.report.tables import sections, with_tables
@@ -127,8 +127,8 @@ def gather(folder: RunFolder) -> Report:
         measured_s=ended.measured_s if ended else None,
         # Simulated ports have no counters, and frames are lost in the DUT only.
         ledger=None if plan and all(each.simulated for each in plan.each) else ledger_table(trials.values()),
-        machine=machine_table(trials.values()),
-        detail=detail_tables(results, tests, trials),
+        known_trials=trials,
+        telling_trials=telling_trials(results, tests, trials),
         tails=tail_tables(results, tests),
         ports=ports_tables(results, tests, plan),
         comparison=compared,

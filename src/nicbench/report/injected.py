@@ -170,7 +170,7 @@ def _delay(one: _MeasuredFault, clean: _MeasuredFault | None) -> InjectedRow | N
     more = "" if median is None or usual is None else f" ({_time(median - usual)} more than without faults)"
     measured = f"median {_time(median)}{more}, least {_time(least)}, mean {_time(mean)}"
     if own is None:
-        expected = f"at least {_seconds(delay_s)}; without a configuration without faults no more can be said"
+        expected = f"at least {format_duration_s(delay_s)}; without a configuration without faults no more can be said"
     else:
         expected = f"{_time(earliest)} to {_time(latest)}: without faults 99 % took {_time(own)} or less"
         expected += f", and a median of {frames:,} draws is within {_time(drawn)}" if drawn else ""
@@ -178,7 +178,7 @@ def _delay(one: _MeasuredFault, clean: _MeasuredFault | None) -> InjectedRow | N
     if median is not None and least is not None and own is not None:
         not_early = bool(jitter_s or one.faults.get("reorder")) or least >= delay_s * 1e9 * _EARLY
         agrees = not_early and earliest * _EARLY <= median <= latest
-    return _row(one, "delay", _seconds(delay_s), measured, expected, agrees)
+    return _row(one, "delay", format_duration_s(delay_s), measured, expected, agrees)
 
 
 def _earlier_ns(one: _MeasuredFault) -> float:
@@ -198,7 +198,7 @@ def _jitter(one: _MeasuredFault, clean: _MeasuredFault | None) -> InjectedRow | 
     if not jitter_s:
         return None
     distribution = str(one.faults.get("distribution"))
-    injected = f"±{_seconds(jitter_s)}, {distribution}"
+    injected = f"±{format_duration_s(jitter_s)}, {distribution}"
     # Frames that overtake do not wait, so they are not part of what varies.
     found = _half(one.latency, _fastest_ns(one.faults) if one.faults.get("reorder") else 0.0)
     measured = f"half of the frames within {_time(found)}"
@@ -225,12 +225,12 @@ def _share(one: _MeasuredFault, name: str) -> InjectedRow | None:
         frame_bytes = float(one.result.parameters.get("frame_bytes") or 0.0) - _CHECKSUM_BYTES
         lowest = share * min(1.0, checked / frame_bytes) if frame_bytes > 0 else share
         why = f": of each frame {checked:g} of {frame_bytes:g} bytes are compared"
-    expected = _percent(share) if lowest == share else f"{_percent(lowest)} to {_percent(share)}{why}"
+    expected = format_ratio(share) if lowest == share else f"{format_ratio(lowest)} to {format_ratio(share)}{why}"
     if frames is None or of is None or not 0 <= frames <= of:
-        return _row(one, name, _percent(share), UNKNOWN, expected, None)
+        return _row(one, name, format_ratio(share), UNKNOWN, expected, None)
     lower, upper = share_interval(int(frames), int(of), _CONFIDENCE)
     agrees = lower <= share and upper >= lowest
-    return _row(one, name, _percent(share), _counted_text(frames, of, lower, upper), expected, agrees)
+    return _row(one, name, format_ratio(share), _counted_text(frames, of, lower, upper), expected, agrees)
 
 
 def _reorder(one: _MeasuredFault) -> InjectedRow | None:
@@ -238,19 +238,19 @@ def _reorder(one: _MeasuredFault) -> InjectedRow | None:
     if not share:
         return None
     overtaken = one.number("reordered_percent")
-    told = "" if overtaken is None else f"; {_percent(overtaken / 100.0)} were overtaken in their flow (RFC 4737)"
+    told = "" if overtaken is None else f"; {format_ratio(overtaken / 100.0)} were overtaken in their flow (RFC 4737)"
     exact = not one.faults.get("reorder_correlation") and one.faults.get("reorder_gap") == 1
     fastest_ns = _fastest_ns(one.faults)
-    expected = f"{_percent(share)} faster than {_time(fastest_ns)}"
+    expected = f"{format_ratio(share)} faster than {_time(fastest_ns)}"
     if one.latency is None or one.latency.histogram is None or fastest_ns <= 0.0:
-        return _row(one, "reorder", _percent(share), UNKNOWN, expected, None)
+        return _row(one, "reorder", format_ratio(share), UNKNOWN, expected, None)
     counted = value_counts(one.latency.histogram)
     of = sum(frames for _, frames in counted)
     fast = sum(frames for latency_ns, frames in counted if latency_ns < fastest_ns * _EARLY)
     lower, upper = share_interval(fast, of, _CONFIDENCE)
     agrees = lower <= share <= upper if exact else None
     return _row(
-        one, "reorder", _percent(share), f"{_counted_text(fast, of, lower, upper)} faster{told}", expected, agrees
+        one, "reorder", format_ratio(share), f"{_counted_text(fast, of, lower, upper)} faster{told}", expected, agrees
     )
 
 
@@ -289,17 +289,9 @@ def _half(latency: Latency | None, from_ns: float = 0.0) -> float | None:
 
 
 def _counted_text(frames: float, of: float, lower: float, upper: float) -> str:
-    return f"{_percent(frames / of)} ({frames:,.0f} of {of:,.0f}; {_percent(lower)} to {_percent(upper)})"
-
-
-def _percent(share: float) -> str:
-    return format_ratio(share)
-
-
-def _seconds(seconds: float) -> str:
-    return format_duration_s(seconds)
+    return f"{format_ratio(frames / of)} ({frames:,.0f} of {of:,.0f}; {format_ratio(lower)} to {format_ratio(upper)})"
 
 
 def _time(nanoseconds: float | None) -> str:
     """Returns a time with three significant digits."""
-    return UNKNOWN if nanoseconds is None else _seconds(float(f"{nanoseconds:.3g}") / 1e9)
+    return UNKNOWN if nanoseconds is None else format_duration_s(float(f"{nanoseconds:.3g}") / 1e9)

@@ -4,7 +4,7 @@ journal, unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from nicbench.report.injected import InjectedRow
 from nicbench.report.overview import Overview
 from nicbench.report.section import Section
 from nicbench.report.sections.rounds import RoundGroup, Tool, Variable
-from nicbench.report.sections.trials import DetailTable, LedgerTable, MachineTable, TrialGroup
+from nicbench.report.sections.trials import LedgerTable, TrialGroup
 from nicbench.report.statistics import StatisticsView
 from nicbench.report.system_table import SystemTable, TunedRow
 from nicbench.report.tails import PortsTable, TailTable
@@ -107,8 +107,10 @@ class Report:
     changed_files: tuple[str, ...] = ()
     measured_s: float | None = None
     ledger: LedgerTable | None = None
-    machine: MachineTable | None = None
-    detail: tuple[DetailTable, ...] = ()
+    known_trials: Mapping[str, Trial] = field(default_factory=dict)
+    """The trials of the run by their id, in the order in which they were made."""
+    telling_trials: Mapping[str, Sequence[Trial]] = field(default_factory=dict)
+    """For each test, the trials that show frame by frame what its results rest on."""
     bonds: Mapping[str, Mapping[str, Bond]] = field(default_factory=dict)
     """For each configuration, its bonds by endpoint, as they were in the first round with one."""
     revisions: tuple[RevisionRow, ...] = ()

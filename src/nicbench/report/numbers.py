@@ -68,24 +68,23 @@ def basis_words(scope: str) -> str:
     return f"{before}{scope}"
 
 
-def gigabits(bits_per_s: float | None) -> str:
-    """Returns a rate in Gb/s with three significant digits, without the unit."""
-    return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e9)
+def _in_multiples_of(unit: float) -> Callable[[float | None], str]:
+    """Returns what writes a value in a unit, without its name, with three significant digits."""
+    return lambda value: UNKNOWN if value is None else significant(value / unit)
 
 
-def megabits(bits_per_s: float | None) -> str:
-    """Returns a rate in Mb/s with three significant digits, without the unit."""
-    return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e6)
-
-
-def megabytes(bytes_per_s: float | None) -> str:
-    """Returns a rate in MB/s (10^6 bytes/s) with three significant digits, without the unit."""
-    return UNKNOWN if bytes_per_s is None else significant(bytes_per_s / 1e6)
-
-
-def mebibytes(bytes_per_s: float | None) -> str:
-    """Returns a rate in MiB/s (2^20 bytes/s), in which the published study of film frames printed its rates."""
-    return UNKNOWN if bytes_per_s is None else significant(bytes_per_s / 2**20)
+gigabits = _in_multiples_of(1e9)
+"""Writes a rate in bits per second in Gb/s."""
+megabits = _in_multiples_of(1e6)
+"""Writes a rate in bits per second in Mb/s."""
+megabytes = _in_multiples_of(1e6)
+"""Writes a rate in bytes per second in MB/s (10^6 bytes/s)."""
+mebibytes = _in_multiples_of(2**20)
+"""Writes a rate in bytes per second in MiB/s, in which the published study of film frames printed its rates."""
+milliseconds = _in_multiples_of(1e6)
+"""Writes a duration in nanoseconds in milliseconds."""
+seconds = _in_multiples_of(1.0)
+"""Writes a duration in seconds."""
 
 
 def microseconds(duration_ns: float | None) -> str:
@@ -100,11 +99,6 @@ def microseconds(duration_ns: float | None) -> str:
 def uncertainty(duration_ns: float | None) -> str:
     """Returns an uncertainty in microseconds with two significant digits, without the unit."""
     return UNKNOWN if duration_ns is None else format_digits(duration_ns / 1e3, 2)
-
-
-def milliseconds(duration_ns: float | None) -> str:
-    """Returns a duration in milliseconds with three significant digits, without the unit."""
-    return UNKNOWN if duration_ns is None else significant(duration_ns / 1e6)
 
 
 def significant(value: float) -> str:
@@ -192,11 +186,6 @@ def format_fixed(value: float, decimals: int, thousands: str = "") -> str:
 
 def _with_decimals(value: float, decimals: int) -> str:
     return format_fixed(value, decimals, THIN_SPACE)
-
-
-def seconds(duration_s: float | None) -> str:
-    """Returns a duration in seconds with three significant digits, without the unit."""
-    return UNKNOWN if duration_s is None else significant(duration_s)
 
 
 def share(ratio: float | None) -> str:

@@ -199,13 +199,13 @@ class _Group:
 def sections(
     results: Iterable[Result],
     tests: Mapping[str, str],
-    beside: Column | None = None,
+    added: Column | None = None,
     single: Sequence[Result] = (),
     known: RunKnowledge | None = None,
 ) -> tuple[Section, ...]:
     """Returns one section for each test and configuration, in the order of the results.
 
-    ``tests`` maps a result's id to its test, ``beside`` is a column in addition to the method's own, and ``single`` has
+    ``tests`` maps a result's id to its test, ``added`` is a column in addition to the method's own, and ``single`` has
     the results of single runs where ``results`` are over several runs.
     """
     known = known or RunKnowledge()
@@ -222,7 +222,7 @@ def sections(
     for group, unordered in sorted(grouped.items(), key=_place_in(methods, grouped)):
         method = methods[group.method]
         members = [_with_table_values(method, result, known.trials) for result in unordered]
-        table = _fit(tables[group.table], method, members, beside, _options_of(group.test, known))
+        table = _fit(tables[group.table], method, members, added, _options_of(group.test, known))
         fitted.append((group, members, table))
     siblings = Siblings((group.table, table, members) for group, members, table in fitted)
     for group, members, table in fitted:
@@ -230,7 +230,7 @@ def sections(
         grids = grid_tables(members, table.grid, among) if table.grid else ()
         members = members if grids else _by_size(members)
         rows = _rows(members, table, known.trials, among)
-        if beside is None:
+        if added is None:
             notes = notes_of(members, table)
         else:
             of = (group.method, group.part, group.test)
@@ -293,14 +293,14 @@ def _fit(
     table: ResultTable,
     method: type[Method],
     results: Sequence[Result],
-    beside: Column | None,
+    added: Column | None,
     options: Mapping[str, Any],
 ) -> ResultTable:
     """Returns the table adapted to these results: words, columns, and units that suit their magnitudes."""
     imports = method.imports() if results[0].imported else None
     if imports is not None:  # somebody else measured: how nicbench measures is not said
         table = table.replace(caption=imports.caption or table.title, notes=(), clean_sentence=None, statement=None)
-    table = _with_column(method.table_for(table, results, options), beside)
+    table = _with_column(method.table_for(table, results, options), added)
     table = table.replace(
         columns=_known_columns(table.columns, results, imported=imports is not None),
         further=tuple(
@@ -376,8 +376,8 @@ def side_by_side(
     names = tuple(dict.fromkeys(result.configuration for result in results))
     if len(names) < 2:
         return sections(results, tests, known=known)
-    beside = map(_with_configuration, results)
-    return sections(beside, tests, _CONFIGURATION, tuple(map(_with_configuration, single)), known)
+    named = map(_with_configuration, results)
+    return sections(named, tests, _CONFIGURATION, tuple(map(_with_configuration, single)), known)
 
 
 CONFIGURATION: Final = "configuration"

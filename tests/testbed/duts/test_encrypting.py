@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 from lab import Wires
+from tests.fakes import FakeHost, NotedChanges
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.duts._kernel import Passed, check_passage
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.encrypting import MIDDLE, Ipsec, IpsecOptions, Wireguard, WireguardOptions, passage_ruleset
-from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.stack import UndoStack
 
 CIPHERS = ("aes-128-gcm", "aes-256-gcm", "aes-128-cbc-sha256")

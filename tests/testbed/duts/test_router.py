@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from lab import Wires, wires
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.round import EndpointFacts
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts.kernel_forward import (
     FILTER_TABLE,
     KernelForward,

@@ -7,24 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure.host_readings import parse_counters
-from nicbench.system.adapters.rdma import gid_index_of, gid_of, parse_rdma_links
+from nicbench.system.adapters.links import gid_index_of, gid_of, parse_rdma_links
 from nicbench.testbed.interfaces import host_interfaces as rdma
 from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.host_interfaces import GIDS_SCRIPT, make_rdma_devices
 from nicbench.testbed.interfaces.namespaces import address_words, assign_addresses, make_namespaces, move_interfaces
-from nicbench.tuning.changes import NotedChanges
+from nicbench.tuning.undo.adapters import DeleteRdmaLink
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
-from nicbench.tuning.undo.delete_rdma_link import DeleteRdmaLink
-from nicbench.tuning.undo.return_link import ReturnLink
-from nicbench.tuning.undo.set_link_down import SetLinkDown
+from nicbench.tuning.undo.network import DeleteIpObject, ReturnLink, SetLinkDown
+from nicbench.tuning.undo.processes import DeleteNamespace
 
 UP = ["BROADCAST", "MULTICAST", "UP", "LOWER_UP"]
 ADDRESS = {"family": "inet", "local": "192.0.2.7", "prefixlen": 24, "scope": "global", "broadcast": "192.0.2.255"}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.registry import find
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.cores import CoreMap, core_map, cpus_of_status, make_core_map, order_by_core
 from nicbench.testbed.interfaces.namespaces import explain_no_pair
 from nicbench.testbed.labs.base import Lab

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.options import VmOptions
 from nicbench.testbed.vm import command as placing
 from nicbench.testbed.vm.command import (
@@ -25,10 +25,8 @@ from nicbench.testbed.vm.command import (
     raise_pages,
     wires_of,
 )
-from nicbench.tuning.changes import NotedChanges
+from nicbench.tuning.undo.adapters import RestoreDriver, RestoreFunctionMac
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.restore_driver import RestoreDriver
-from nicbench.tuning.undo.restore_function_mac import RestoreFunctionMac
 
 _GUEST = Guest("/run/v", Path("/k/vmlinuz"), Path("/k/modules"), "/run/v/initrd", "tcg")
 

@@ -38,14 +38,18 @@ def headline(comparison: Comparison) -> str:
     """Returns the first sentence: the rates of the smallest frames for the first goal, or the statement of a method, or
     what the first section with a sentence says of each configuration.
     """
+    return _headline(comparison) or _explain_nothing_compared(comparison)
+
+
+def _headline(comparison: Comparison) -> str | None:
     for table in comparison.rates:
         for goal in table.goals:
             if table.rows:
                 return rates_sentence(table, table.rows[0], goal)
     stating = _stating(comparison)
     if stating is not None:
-        return statement_of_each(stating, comparison) or _explain_nothing_compared(comparison)
-    return " ".join(_of_each(_first_telling(comparison))) or _explain_nothing_compared(comparison)
+        return statement_of_each(stating, comparison)
+    return " ".join(_of_each(_first_telling(comparison)))
 
 
 def details(comparison: Comparison) -> tuple[str, ...]:
@@ -268,7 +272,6 @@ _REASONS: Final = {
     Basis.DISTURBED: "and results were disturbed",
 }
 """Why no difference is claimed, where the runs alone do not say it."""
-_NOTHING = "Nothing was measured that could be compared"
 
 
 def sentences(
@@ -279,7 +282,11 @@ def sentences(
         said = list(of_run.answers(studies))
         if compared.rates or _states(compared) or not said:
             if compared.rates or _states(compared) or not tables:
-                first = _of_two(compared) or headline(compared)
+                first = _of_two(compared) or _headline(compared)
+                if not first and compared.tails and not compared.sections:
+                    names = list_names([entry.name for entry in entries])
+                    first = f"{names} are compared in the tables below, point by point."
+                first = first or _explain_nothing_compared(compared)
                 said = [first, *details(compared), *said]
             else:
                 said = [*(_extremes(table, 0) for table in tables[:1]), *said]
@@ -289,8 +296,6 @@ def sentences(
         said += [_extremes(table, 0) for table in others]
         said += of_run.answers(studies) if len(entries) <= FEW else ()
         said = said or [f"{len(entries)} entries side by side."]
-    if said[0].startswith(_NOTHING) and (compared.tails or _states(compared)):
-        said[0] = f"{list_names([entry.name for entry in entries])} are compared in the tables below, point by point."
     return (*said, *_compare_published(compared, entries))
 
 

@@ -141,9 +141,9 @@ def _editors(held: HeldInstances, tried: Iterable[int]) -> str:
     following = min((count for count in tried if count > (held.instances or 0)), default=None)
     beyond = ""
     if following is None:
-        beyond = " (no more were tried)"
+        beyond = "no more were tried"
     elif following > held.instances + 1:
-        beyond = f" (the next that was tried: {following})"
+        beyond = f"the next that was tried: {following}"
     return _count_words(held, beyond)
 
 
@@ -153,9 +153,7 @@ def _count_words(held: HeldInstances, beyond: str = "") -> str:
     """
     if held.instances is None:
         return "fewer editors than were tried"
-    number, gap, gaps = held_words(held).partition(" (")
-    notes = f"{beyond}{gap}{gaps}".replace(") (", ", ")  # one pair of brackets
-    return f"{number} {'editor' if held.instances <= 1 else 'editors'}{notes}"
+    return held_words(held, " editor" if held.instances <= 1 else " editors", beyond)
 
 
 def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:

@@ -15,7 +15,15 @@ from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import SCALES, and_list, format_ratio, suitable_form
 from nicbench.methods.base import Method
-from nicbench.report.cells import GAP, failing_clause, number_cell, passing_clause, texts, why_nothing_passes, writer
+from nicbench.report.cells import (
+    GAP,
+    failing_clause,
+    median_text_of,
+    number_cell,
+    passing_clause,
+    why_nothing_passes,
+    writer,
+)
 from nicbench.report.numbers import UNKNOWN, basis_words, whole
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
 
@@ -257,7 +265,7 @@ def brief_rate(section: Section) -> str | None:
         value = row.result.values.get(goal.value)
         greatest = value.magnitude if isinstance(value, Spread) else rate.value or rate.upper or 0.0
         column = Column(value=goal.value, head="", form=suitable_form("mpps", greatest), aspect="rate")
-        text = texts(column, [row.result])[0].partition(" (")[0]
+        text = median_text_of(column, row.result)
         of_runs = ""
         if isinstance(value, Spread):
             made = f"{value.runs}" if value.n == value.runs else f"{value.n} of {value.runs}"

@@ -200,9 +200,6 @@ WIDE = Format(width=880, height=330, font=13, columns=8)
 NARROW = Format(width=292, height=270, font=12, columns=3)
 
 
-_SYMBOL = 30  # pixels that the symbol of a legend and what is around it take
-
-
 def legend_of(names: Sequence[str], form: Format, **look: Any) -> alt.Legend:
     """Returns the legend of names that others chose: in as many columns as the longest leaves room for, and a name that
     is wider than the chart on several lines, so that none is cut. ``look`` has further properties of the legend.

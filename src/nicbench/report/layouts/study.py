@@ -80,8 +80,8 @@ def _results(report: Report, figures: Figures) -> Iterator[Block]:
 
 
 def _appendix(report: Report) -> Iterator[Block]:
-    yield from trials.frame_by_frame(report.detail, report.captures)
-    yield from trials.hardware(report.machine)
+    yield from trials.frame_by_frame(report.telling_trials, report.captures)
+    yield from trials.hardware(report.known_trials.values())
     yield from trials.ledger(report.ledger)
     yield from trials.every_trial(report.groups, has_unknown_counts=report.has_unknown_counts)
     yield from rounds.rounds(report.rounds)

@@ -240,15 +240,17 @@ def _words_of(tried: TriedPoint | None, text: Callable[[TriedPoint], str]) -> st
 
 
 _FAIRNESS_LEAST: Final = "Fairness, least run"
+_FAIRNESS: Final = ("Fairness, median run", _FAIRNESS_LEAST)
+_MEGABYTES: Final = "Average [MB/s]"
 _MEASURES: Final[Mapping[str, Callable[[TriedPoint], str]]] = MappingProxyType(
     {
         "Runs that met the target [%]": lambda tried: share_text(tried.over.runs_met_ratio if tried.target else None),
         "Instances that met it [%]": lambda tried: share_text(tried.over.instances_met_ratio if tried.target else None),
         "Frames dropped": lambda tried: whole(tried.over.dropped_frames),
         "Dropped of those due [%]": lambda tried: share_text(tried.over.dropped_ratio),
-        "Fairness, median run": lambda tried: _fairness(tried.runs, statistics.median),
+        _FAIRNESS[0]: lambda tried: _fairness(tried.runs, statistics.median),
         _FAIRNESS_LEAST: lambda tried: _fairness(tried.runs, min),
-        "Average [MB/s]": lambda tried: megabytes(_mean(ran.bytes_per_s for ran in tried.runs)),
+        _MEGABYTES: lambda tried: megabytes(_mean(ran.bytes_per_s for ran in tried.runs)),
         "Average [MiB/s]": lambda tried: mebibytes(_mean(ran.bytes_per_s for ran in tried.runs)),
     }
 )
@@ -499,9 +501,9 @@ def _about_sums(study: Study, way: OneWay) -> Iterator[Part]:
 
 
 def _about_measures(found: Sequence[Measure]) -> Iterator[Part]:
-    if any(each.head.startswith("Fairness") for each in found):
+    if any(each.head in _FAIRNESS for each in found):
         yield " Fairness is Jain’s index: 1 where all instances had the same."
-    if any("MB/s" in each.head for each in found):
+    if any(each.head == _MEGABYTES for each in found):
         yield from (" MB/s are 10", superscript("6"), " bytes.")
 
 

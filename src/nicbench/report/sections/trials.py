@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 from nicbench.core.frame_size import label_of
 from nicbench.core.judging import Reason
-from nicbench.core.reading import Capture, Counts, Flows, HealthEvent, HealthLevel, Intervals, Measure, Reordering
+from nicbench.core.reading import (
+    Capture,
+    Counts,
+    HealthEvent,
+    HealthLevel,
+    Intervals,
+    MachineHealth,
+    Measure,
+)
 from nicbench.core.result import Result, title_of_test
 from nicbench.core.trial import LossBeside, LossPlace, Purpose, Reading, Trial
 from nicbench.report import facts
@@ -72,76 +80,6 @@ class Over100Ms:
     highest_frames_per_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class DetailRow:
-    """One trial. Numbers are summed over its streams, or are the maximum of them; None stands for an unknown number."""
-
-    size: str
-    frame_bytes: float
-    trial: Trial
-    checked_bytes: int | None
-    maximum_extent: int | None
-    mean_extent: float | None
-    by_three_or_more: int | None
-    n_reordered: tuple[int, ...]
-    """Frames that arrived behind n or more with greater sequence numbers, for n from 1 on, where more than the usual
-    three were asked for.
-    """
-    pdv_ns: float | None
-    ipdv_mean_ns: float | None
-    ipdv_maximum_ns: int | None
-    flows: Flows | None
-    over_time: Over100Ms | None
-
-
-@dataclass(frozen=True, slots=True)
-class DetailTable:
-    """The trials behind the results of one test."""
-
-    test: str
-    rows: tuple[DetailRow, ...]
-
-
-def detail_tables(
-    results: Iterable[Result], tests: Mapping[str, str], trials: Mapping[str, Trial]
-) -> tuple[DetailTable, ...]:
-    """Returns a table for each test; ``tests`` maps the id of a result to the name of its test. Results whose engine
-    reported no details have no row.
-    """
-    grouped: dict[str, list[DetailRow]] = {}
-    for result in results:
-        trial = find_telling_trial([trials[name] for name in result.trials if name in trials])
-        if trial is not None and any(stream.flows for stream in trial.reading.streams):
-            test = title_of_test(result, tests)
-            grouped.setdefault(test, []).append(_row(trial))
-    return tuple(DetailTable(test, tuple(rows)) for test, rows in grouped.items())
-
-
-def _row(trial: Trial) -> DetailRow:
-    streams = trial.reading.streams
-    reorderings = [stream.reordering for stream in streams if stream.reordering]
-    variations = [stream.variation for stream in streams if stream.variation]
-    measured = sum(found.measured for found in reorderings)
-    extents = sum((found.mean_extent or 0.0) * found.measured for found in reorderings)
-    pairs = sum(found.pairs for found in variations)
-    checked = [stream.checked_bytes for stream in streams if stream.checked_bytes is not None]
-    return DetailRow(
-        size=label_of(trial.parameters) or f"{trial.request.frame_bytes:g}",
-        frame_bytes=trial.request.frame_bytes,
-        trial=trial,
-        checked_bytes=min(checked) if checked else None,
-        maximum_extent=max((found.maximum_extent for found in reorderings), default=None),
-        mean_extent=extents / measured if measured else None,
-        by_three_or_more=sum(found.by_three_or_more for found in reorderings) if reorderings else None,
-        n_reordered=_n_reordered(reorderings),
-        pdv_ns=_pdv_ns(trial.reading),
-        ipdv_mean_ns=sum(found.mean_ns * found.pairs for found in variations) / pairs if pairs else None,
-        ipdv_maximum_ns=max((found.maximum_ns for found in variations), default=None),
-        flows=_flows([stream.flows for stream in streams if stream.flows]),
-        over_time=_sum_over_time([stream.intervals for stream in streams if stream.intervals]),
-    )
-
-
 def sparkline(over: Over100Ms) -> Drawing:
     """Returns the frames over time as a line in the colours of the page."""
     lowest, highest = (mpps(rate, 3) for rate in (over.lowest_frames_per_s, over.highest_frames_per_s))
@@ -155,8 +93,11 @@ def sparkline(over: Over100Ms) -> Drawing:
     return Drawing(f'<svg class="spark" {size} role="img" aria-label="{label}">{missing}{line}</svg>', label)
 
 
-def _n_reordered(parts: list[Reordering]) -> tuple[int, ...]:
-    """Returns the n-reordered frames of all streams; nothing where the column for three already says all."""
+def n_reordered(trial: Trial) -> tuple[int, ...]:
+    """Returns the frames of all streams that arrived behind n or more with greater sequence numbers, for n from 1 on;
+    nothing where the column for three already says all.
+    """
+    parts = [stream.reordering for stream in trial.reading.streams if stream.reordering]
     most = max((len(part.n_reordered) for part in parts), default=0)
     padded = [(*part.n_reordered, *[0] * (most - len(part.n_reordered))) for part in parts]
     return tuple(map(sum, zip(*padded, strict=True))) if most > _USUAL_N else ()
@@ -170,23 +111,7 @@ def _pdv_ns(reading: Reading) -> float | None:
     return None if tail is None or reading.latency is None else float(tail - reading.latency.minimum_ns)
 
 
-def _flows(parts: list[Flows]) -> Flows | None:
-    """Returns the flows of all streams together; the figures of single flows are those of the stream that they are
-    taken from.
-    """
-    if not parts:
-        return None
-    names = ("flows", "silent", "with_loss", "with_reordering", "with_duplicates", "with_corruption")
-    lossy = [part.most_lost for part in parts if part.most_lost]
-    slow = [part.slowest for part in parts if part.slowest]
-    return Flows(
-        **{name: sum(getattr(part, name) for part in parts) for name in names},
-        most_lost=max(lossy, key=lambda found: found[1]) if lossy else None,
-        slowest=max(slow, key=lambda found: found[1]) if slow else None,
-    )
-
-
-def _sum_over_time(parts: list[Intervals]) -> Over100Ms | None:
+def sum_over_time(parts: list[Intervals]) -> Over100Ms | None:
     """Returns the sum of all streams over time. The last interval, which the end of the trial cuts short, is left out.
     None for fewer than two others or where nothing was received in them.
     """
@@ -305,80 +230,6 @@ def _at(trial: Trial, name: str) -> int | None:
     return sum(frames) if frames else None
 
 
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """One counter of one component: how much it rose in all trials, in which trials, and how many of them it made
-    invalid.
-    """
-
-    event: HealthEvent
-    amount: float
-    trials: tuple[str, ...]
-    invalid_count: int
-
-    @property
-    def is_harmless(self) -> bool:
-        """Whether it has no threshold, because it indicates no loss."""
-        return self.event.measure is Measure.FEC_CORRECTED
-
-
-@dataclass(frozen=True, slots=True)
-class LevelRow:
-    """A temperature or power: the lowest and the highest value over the trials."""
-
-    level: HealthLevel
-    least: float
-    greatest: float
-
-
-@dataclass(frozen=True, slots=True)
-class MachineTable:
-    """What the checks of the hardware saw; ``reading_ms`` is the mean time for reading the counters in a trial."""
-
-    events: tuple[EventRow, ...]
-    levels: tuple[LevelRow, ...]
-    unread: tuple[str, ...]
-    trials: int
-    reading_ms: float | None
-
-
-def machine_table(trials: Iterable[Trial]) -> MachineTable | None:
-    """Returns the table of the hardware; None where it was not read: in a simulated run, or in a journal of an older
-    version.
-    """
-    asked = [(trial, trial.reading.machine) for trial in trials if trial.reading.machine is not None]
-    if not asked:
-        return None
-    events: dict[tuple[str, str, str], list[tuple[Trial, HealthEvent]]] = {}
-    levels: dict[tuple[str, str, str], list[HealthLevel]] = {}
-    for trial, machine in asked:
-        for event in machine.events:
-            events.setdefault((event.host, event.where, event.what), []).append((trial, event))
-        for level in machine.levels:
-            levels.setdefault((level.host, level.where, level.unit), []).append(level)
-    times = [machine.reading_ms for _, machine in asked if machine.reading_ms is not None]
-    return MachineTable(
-        events=tuple(_event_row(rows) for rows in events.values()),
-        levels=tuple(
-            LevelRow(rows[0], min(row.value for row in rows), max(row.value for row in rows))
-            for rows in levels.values()
-        ),
-        unread=tuple(dict.fromkeys(reason for _, machine in asked for reason in machine.unread)),
-        trials=len(asked),
-        reading_ms=sum(times) / len(times) if times else None,
-    )
-
-
-def _event_row(rows: list[tuple[Trial, HealthEvent]]) -> EventRow:
-    event = rows[0][1]
-    amounts = [one.amount for _, one in rows]
-    # A share belongs to one trial, so the worst one stands for all.
-    amount = max(amounts) if event.unit == "share" else sum(amounts)
-    return EventRow(
-        event, amount, tuple(trial.id for trial, _ in rows), sum(_makes_invalid(trial, event) for trial, _ in rows)
-    )
-
-
 def _makes_invalid(trial: Trial, event: HealthEvent) -> bool:
     reasons = (Reason.HARDWARE, Reason.LINK_CHANGED)
     return any(
@@ -464,6 +315,10 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     told = "; ".join(f"{facts.label_of(each.reason.value)}: {each.text}" for each in trial.verdict.findings)
     said = f"adjusted for: {told}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else told
     yield words(said)
+
+
+def _size_of(trial: Trial) -> str:
+    return label_of(trial.parameters) or f"{trial.request.frame_bytes:g}"
 
 
 def _size(trial: Trial) -> str:
@@ -570,68 +425,91 @@ def _more(items: Sequence[object], most: int) -> str:
     return f" and {len(items) - most} more" if len(items) > most else ""
 
 
-def hardware(shown: MachineTable | None) -> Iterator[Block]:
-    """Yields what the hardware of the hosts reported about itself."""
-    if shown is not None:
-        yield Group(tuple(_hardware(shown)))
+def hardware(trials: Iterable[Trial]) -> Iterator[Block]:
+    """Yields what the hardware of the hosts reported about itself; nothing where it was not read, as in a simulated run
+    or in a journal of an older version.
+    """
+    asked = [(trial, trial.reading.machine) for trial in trials if trial.reading.machine is not None]
+    if asked:
+        yield Group(tuple(_hardware(asked)))
 
 
-def _hardware(shown: MachineTable) -> Iterator[Block]:
-    took = (
-        ""
-        if shown.reading_ms is None
-        else f" Both readings took {shown.reading_ms:.0f} ms a trial, off the transmission."
-    )
-    calm = "" if shown.events else f" No counter rose in {whole(shown.trials)} trials."
+def _hardware(asked: Sequence[tuple[Trial, MachineHealth]]) -> Iterator[Block]:
+    events: dict[tuple[str, str, str], list[tuple[Trial, HealthEvent]]] = {}
+    levels: dict[tuple[str, str, str], list[HealthLevel]] = {}
+    for trial, machine in asked:
+        for event in machine.events:
+            events.setdefault((event.host, event.where, event.what), []).append((trial, event))
+        for level in machine.levels:
+            levels.setdefault((level.host, level.where, level.unit), []).append(level)
+    times = [machine.reading_ms for _, machine in asked if machine.reading_ms is not None]
+    took = f" Both readings took {sum(times) / len(times):.0f} ms a trial, off the transmission." if times else ""
+    calm = "" if events else f" No counter rose in {whole(len(asked))} trials."
     yield heading(2, "Health of the hardware")
     yield caption(
         "Before and after each trial the hosts were asked for errors of their PCIe and network links, corrected and "
         f"not, for changes of links, throttling, temperatures and power, as far as they tell.{took}{calm}"
     )
-    if shown.events:
-        yield table(
-            ((head("What rose", words=True), *heads("By", "In trials"), head("Verdict", words=True)),),
-            (
-                (
-                    name(f"{one.event.host}, {one.event.where}: {one.event.what}", words=True),
-                    cell(
-                        f"{100 * one.amount:.1f} %"
-                        if one.event.unit == "share"
-                        else f"{whole(one.amount)} {one.event.unit}"
-                    ),
-                    cell(f"{len(one.trials)} ({', '.join(one.trials[:3])}{', ...' if len(one.trials) > 3 else ''})"),
-                    words(
-                        set_tone(f"made {one.invalid_count} invalid", "warn")
-                        if one.invalid_count
-                        else "of interest: corrected blocks lose nothing"
-                        if one.is_harmless
-                        else "a warning: below its threshold"
-                    ),
-                )
-                for one in shown.events
-            ),
-        )
-    if shown.levels:
-        yield table(
-            ((head("Part", words=True), *heads("Least", "Greatest", "Its own limit")),),
-            (
-                (
-                    name(f"{one.level.host}, {one.level.where}", words=True),
-                    cell(f"{one.least:.1f} {(unit := '°C' if one.level.unit == 'C' else one.level.unit)}"),
-                    cell(f"{one.greatest:.1f} {unit}"),
-                    cell(UNKNOWN if one.level.limit is None else f"{one.level.limit:.0f} {unit}"),
-                )
-                for one in shown.levels
-            ),
-        )
+    if events:
+        titles = (head("What rose", words=True), *heads("By", "In trials"), head("Verdict", words=True))
+        yield table((titles,), map(_event_row, events.values()))
+    if levels:
+        titles = (head("Part", words=True), *heads("Least", "Greatest", "Its own limit"))
+        yield table((titles,), map(_level_row, levels.values()))
     else:
         yield caption("No host reports temperature or power.")
-    if shown.unread:
-        yield caption(f"Not available: {'; '.join(shown.unread)}.")
+    unread = dict.fromkeys(reason for _, machine in asked for reason in machine.unread)
+    if unread:
+        yield caption(f"Not available: {'; '.join(unread)}.")
 
 
-def frame_by_frame(tables: Sequence[DetailTable], captures: Sequence[Capture]) -> Iterator[Block]:
-    """Yields what the receiver saw in single trials, frame by frame, folded."""
+def _event_row(rows: Sequence[tuple[Trial, HealthEvent]]) -> tuple[Cell, ...]:
+    """Returns one counter of one component: how much it rose, in which trials, and how many of them it made invalid."""
+    event = rows[0][1]
+    amounts = [one.amount for _, one in rows]
+    # A share belongs to one trial, so the worst one stands for all.
+    by = f"{100 * max(amounts):.1f} %" if event.unit == "share" else f"{whole(sum(amounts))} {event.unit}"
+    names = [trial.id for trial, _ in rows]
+    invalid = sum(_makes_invalid(trial, event) for trial, _ in rows)
+    # Corrected blocks have no threshold, because they indicate no loss.
+    is_harmless = event.measure is Measure.FEC_CORRECTED
+    harmless = "of interest: corrected blocks lose nothing" if is_harmless else "a warning: below its threshold"
+    return (
+        name(f"{event.host}, {event.where}: {event.what}", words=True),
+        cell(by),
+        cell(f"{len(names)} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"),
+        words(set_tone(f"made {invalid} invalid", "warn") if invalid else harmless),
+    )
+
+
+def _level_row(rows: Sequence[HealthLevel]) -> tuple[Cell, ...]:
+    """Returns the lowest and the highest value of a temperature or power over the trials."""
+    level, values = rows[0], [row.value for row in rows]
+    unit = "°C" if level.unit == "C" else level.unit
+    return (
+        name(f"{level.host}, {level.where}", words=True),
+        cell(f"{min(values):.1f} {unit}"),
+        cell(f"{max(values):.1f} {unit}"),
+        cell(UNKNOWN if level.limit is None else f"{level.limit:.0f} {unit}"),
+    )
+
+
+def telling_trials(
+    results: Iterable[Result], tests: Mapping[str, str], trials: Mapping[str, Trial]
+) -> dict[str, list[Trial]]:
+    """Returns the trial behind each result by test; ``tests`` maps the id of a result to the name of its test. Results
+    whose engine reported no details are left out.
+    """
+    grouped: dict[str, list[Trial]] = {}
+    for result in results:
+        trial = find_telling_trial([trials[name] for name in result.trials if name in trials])
+        if trial is not None and any(stream.flows for stream in trial.reading.streams):
+            grouped.setdefault(title_of_test(result, tests), []).append(trial)
+    return grouped
+
+
+def frame_by_frame(tables: Mapping[str, Sequence[Trial]], captures: Sequence[Capture]) -> Iterator[Block]:
+    """Yields what the receiver saw in single trials of each test, frame by frame, folded."""
     if not tables and not captures:
         return
     told = caption(
@@ -647,7 +525,7 @@ def frame_by_frame(tables: Sequence[DetailTable], captures: Sequence[Capture]) -
         if captures
         else ()
     )
-    yield Group((heading(2, "Frame by frame"), told, *map(_detail, tables), *files), "trials")
+    yield Group((heading(2, "Frame by frame"), told, *(_detail(*each) for each in tables.items()), *files), "trials")
 
 
 def _capture(capture: Capture) -> Part:
@@ -658,7 +536,8 @@ def _capture(capture: Capture) -> Part:
     return inlines(file_link(capture.name), f": {whole(capture.frames)} frames{jumps}{truncated}")
 
 
-def _detail(shown: DetailTable) -> Block:
+def _detail(test: str, trials: Sequence[Trial]) -> Block:
+    """Returns the table of the trials behind the results of one test."""
     columns = (
         head("Frame", "bytes"),
         head("Load", "Mpps"),
@@ -674,33 +553,44 @@ def _detail(shown: DetailTable) -> Block:
     )
     notes = (
         caption(
-            f"{one.size}, {one.trial.id}: frames right behind n or more with greater sequences (n-reordering, "
-            f"RFC 4737, 5.3), for n = 1 to {len(one.n_reordered)}: {', '.join(map(whole, one.n_reordered))}."
+            f"{_size_of(trial)}, {trial.id}: frames right behind n or more with greater sequences (n-reordering, "
+            f"RFC 4737, 5.3), for n = 1 to {len(counts)}: {', '.join(map(whole, counts))}."
         )
-        for one in shown.rows
-        if one.n_reordered
+        for trial in trials
+        if (counts := n_reordered(trial))
     )
-    trials = "trial" if len(shown.rows) == 1 else "trials"
-    summary = f"{shown.test}: {len(shown.rows)} {trials}"
-    return FoldedBlocks(inlines(summary), (table((columns,), map(_detail_row, shown.rows)), *notes), is_detail=True)
+    summary = f"{test}: {len(trials)} {'trial' if len(trials) == 1 else 'trials'}"
+    return FoldedBlocks(inlines(summary), (table((columns,), map(detail_row, trials)), *notes), is_detail=True)
 
 
-def _detail_row(one: DetailRow) -> Iterator[Cell]:
-    counts = one.trial.reading.counts
-    yield name(one.size)
-    yield cell(_load(one.trial, 3))
+def detail_row(trial: Trial) -> Iterator[Cell]:
+    """Yields the cells of one trial. Numbers are summed over its streams, or are the maximum of them."""
+    counts, streams = trial.reading.counts, trial.reading.streams
+    reorderings = [stream.reordering for stream in streams if stream.reordering]
+    variations = [stream.variation for stream in streams if stream.variation]
+    checked = [stream.checked_bytes for stream in streams if stream.checked_bytes is not None]
+    yield name(_size_of(trial))
+    yield cell(_load(trial, 3))
     yield from (cell(whole(count)) for count in (counts.lost, counts.duplicated, counts.reordered))
-    mean = UNKNOWN if one.mean_extent is None else significant(one.mean_extent)
-    yield cell(UNKNOWN if one.maximum_extent is None else f"{mean} / {whole(one.maximum_extent)}")
-    yield from (cell(whole(count)) for count in (one.by_three_or_more, counts.corrupted, counts.unattributed))
-    yield cell(f"{whole(one.checked_bytes)} of {one.size}", tone="quiet")
-    yield from (cell(microseconds(ns)) for ns in (one.pdv_ns, one.ipdv_mean_ns, one.ipdv_maximum_ns))
-    flows = one.flows
-    yield cell(f"{whole(flows.with_loss)} of {whole(flows.flows)}" if flows else UNKNOWN)
-    over = one.over_time
+    measured = sum(found.measured for found in reorderings)
+    extents = sum((found.mean_extent or 0.0) * found.measured for found in reorderings)
+    mean = significant(extents / measured) if measured else UNKNOWN
+    maximum = max((found.maximum_extent for found in reorderings), default=None)
+    yield cell(UNKNOWN if maximum is None else f"{mean} / {whole(maximum)}")
+    behind = sum(found.by_three_or_more for found in reorderings) if reorderings else None
+    yield from (cell(whole(count)) for count in (behind, counts.corrupted, counts.unattributed))
+    yield cell(f"{whole(min(checked, default=None))} of {_size_of(trial)}", tone="quiet")
+    pairs = sum(found.pairs for found in variations)
+    mean_ns = sum(found.mean_ns * found.pairs for found in variations) / pairs if pairs else None
+    maximum_ns = max((found.maximum_ns for found in variations), default=None)
+    yield from (cell(microseconds(ns)) for ns in (_pdv_ns(trial.reading), mean_ns, maximum_ns))
+    flows = [stream.flows for stream in streams if stream.flows]
+    lossy = f"{whole(sum(one.with_loss for one in flows))} of {whole(sum(one.flows for one in flows))}"
+    yield cell(lossy if flows else UNKNOWN)
+    over = sum_over_time([stream.intervals for stream in streams if stream.intervals])
     if over is None:
         yield cell(UNKNOWN)
     else:
         between = f"{mpps(over.lowest_frames_per_s, 3)} to {mpps(over.highest_frames_per_s, 3)}"
         yield cell(sparkline(over), BREAK, set_tone(between, "quiet"))
-    yield cell(one.trial.id, tone="quiet")
+    yield cell(trial.id, tone="quiet")
