@@ -31,9 +31,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import runs_folder
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, TABLES, TRIALS, Lake, Month
-from nicbench.lake.tables import ORDERS, SCHEMAS
-from nicbench.lake.writing import write_table
-from nicbench.store.tags import add_tag
+from nicbench.lake.tables import ORDERS, SCHEMAS, write_table
+from nicbench.store.marks import add_tag
 
 MONTHS = 24
 FIRST = datetime(2024, 12, 1, tzinfo=UTC)

@@ -9,17 +9,14 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import LostFolderError, NicbenchError, UnwrittenError, explain
 from nicbench.core.events import Bus, RunFinished, StageStarted
 from nicbench.core.result import Summary
-from nicbench.stages.hosts import describe_making
-from nicbench.stages.machine import claims, hold_for_run
-from nicbench.stages.monitor import run_monitors
-from nicbench.stages.nothing_measured import find_nothing_measured
+from nicbench.stages.hosts import describe_making, require_named
+from nicbench.stages.machine import claims, hold_for_run, see_machines
 from nicbench.stages.plan import describe, disclose
-from nicbench.stages.presence import require_named
-from nicbench.stages.rigs import TurnSetting, rig_of
-from nicbench.stages.same_machines import see_machines
+from nicbench.stages.rigs import TurnSetting, rig_of, run_monitors
 from nicbench.stages.testbed import touches_machine
 from nicbench.stages.tuning import tune_hosts
 from nicbench.stages.turns import (
+    find_nothing_measured,
     iterate_turns_left,
     make_run_started,
     one_turn,
@@ -28,7 +25,7 @@ from nicbench.stages.turns import (
     wall_time,
 )
 from nicbench.store.folder import RunFolder
-from nicbench.store.stop_request import end_where_asked, forget_request
+from nicbench.store.marks import end_where_asked, forget_request
 
 
 async def run(

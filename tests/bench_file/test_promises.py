@@ -27,7 +27,7 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.result import Bounded, Result
 from nicbench.core.round import EndpointFacts, Mount
 from nicbench.core.units import line_rate_frames_per_s
-from nicbench.stages.presence import Presence
+from nicbench.stages.hosts import Presence
 from nicbench.testbed.labs.base import EndpointLab
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))

@@ -13,7 +13,7 @@ from rich.console import Console
 from nicbench.cli.main import main
 from nicbench.store import manifest
 from nicbench.store.folder import RunFolder
-from nicbench.store.tags import add_tag
+from nicbench.store.marks import add_tag
 
 Make = Callable[..., RunFolder]
 

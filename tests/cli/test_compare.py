@@ -11,7 +11,7 @@ import pytest
 
 from nicbench.store import manifest
 from nicbench.store.folder import RunFolder
-from nicbench.store.tags import add_tag
+from nicbench.store.marks import add_tag
 
 Make = Callable[..., RunFolder]
 SIZES = (64, 512, 1518)

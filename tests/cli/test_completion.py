@@ -15,7 +15,7 @@ from nicbench.core.registry import find
 from nicbench.export.formats.base import ExportFormat
 from nicbench.importing.formats.base import Format
 from nicbench.methods.base import Method
-from nicbench.store.tags import add_tag
+from nicbench.store.marks import add_tag
 
 START = """
 import pathlib, sys

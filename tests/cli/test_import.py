@@ -6,6 +6,9 @@ import errno
 import hashlib
 import json
 import os
+import re
+import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import jsonschema
 import pytest
 
 from nicbench.core.result import Summary
-from nicbench.store import manifest
+from nicbench.store import manifest, monitor_samples
 from nicbench.store.files import storage_error
 from nicbench.store.schema import summary_schema
 
@@ -273,3 +276,165 @@ def test_json_is_told_from_a_table(nicbench: Any) -> None:
     said = nicbench("import", "a.json", "--method", "stream").stderr
     assert "a.json:1:1: this is JSON, not a table" in said
     assert "--from iperf3" in said
+
+
+# The published frames tables by real command lines, as docs/import.md has them, and what their reports hold.
+
+PUBLISHED = "frametest_r750_2022_{}.csv"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "import.md"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
+SUSTAINED = {
+    ("read", "1x100"): ("9", "9"),
+    ("read", "4x25"): ("2", "4"),
+    ("write", "1x100"): ("9", "9"),
+    ("write", "4x25"): ("3", "4"),
+}
+
+
+def page_of(nicbench: Any, file: str, content: str) -> tuple[str, str]:
+    """What the terminal shows, and the report, of the command line that the documentation has for this file."""
+    [line] = [line for line in DOCUMENTATION.read_text().splitlines() if line.startswith(f"nicbench import {file} ")]
+    Path(file).write_text(content)
+    ended = nicbench(*shlex.split(line)[1:], "--source", "Published frames tables", "--year", "2022")
+    assert ended.status == 0, ended.stderr
+    [path] = Path("runs").iterdir()
+    return ended.stdout, (path / "report.html").read_text()
+
+
+def sustained_in(page: str) -> dict[tuple[str, str], tuple[str, str]]:
+    section = page.partition("Streams sustained</h3>")[2].partition("</table>")[0]
+    rows = re.findall(
+        r'<tr><th scope="row">(\w+)</th><th scope="row">(\w+)</th><td><strong>([^<]+)</strong></td><td>([^<]+)</td>',
+        section,
+    )
+    return {(direction, name): (every, median) for direction, name, every, median in rows}
+
+
+def rows_in(page: str, doing: str) -> dict[str, list[str]]:
+    """Of the table of sums, the text of each cell."""
+    table = page.partition(f"{doing}: sum of all instances, run by run</h3>")[2].partition("</table>")[0]
+    rows = re.findall(r'<tr[^>]*><th scope="row">([^<]+)</th>(.*?)</tr>', table, re.DOTALL)
+    return {head: re.findall(r"<td[^>]*>(?:<strong>)?([^<]*)", cells) for head, cells in rows}
+
+
+def published(name: str) -> str:
+    return (REFERENCE / PUBLISHED.format(name)).read_text()
+
+
+def test_sums_of_runs(nicbench: Any) -> None:
+    shown, page = page_of(nicbench, "sums.csv", published("sums"))
+    assert sustained_in(page) == SUSTAINED
+    said = (
+        "Reading, “1x100” sustained 9 editors at 24\u00a0frames/s each (by the sum of their rates, within 1\u202f%) "
+        "in each of 15 imported runs; “4x25” sustained 2 editors"
+    )
+    assert said in page
+    assert said in shown
+    assert "Imported: not measured by nicbench. The numbers are those of Published frames tables (2022)." in page
+    rows = rows_in(page, "Reading")
+    assert list(rows) == [*map(str, range(1, 16)), "Average", "Median", "Target"]
+    assert rows["1"][:3] == ["25.2", "50.4", "75.5"]
+    assert rows["Median"][:4] == ["25.2", "50.4", "75.6", "100.7"]
+    assert rows["Target"] == [f"{24 * count:.1f}" for count in range(1, 13)] * 2
+    assert "the file names no target; this is the usual one" in page
+    assert "every instance of every run" not in page, "of sums alone nobody knows"
+
+
+def test_rates_of_instances(nicbench: Any) -> None:
+    _, page = page_of(nicbench, "instances.csv", published("read_instances"))
+    assert sustained_in(page) == {place: held for place, held in SUSTAINED.items() if place[0] == "read"}
+    assert "Reading: every instance of every run" in page
+    assert "by the sum of their rates" not in page, "each of them is known"
+    assert page.count("<h5 ") == 20
+    assert "Std. Deviation is that of the population" in page
+
+
+def test_printed_statistics(nicbench: Any) -> None:
+    """A figure on each row."""
+    _, page = page_of(nicbench, "statistics.csv", published("published_statistics"))
+    assert sustained_in(page) == {place: held for place, held in SUSTAINED.items() if place[0] == "read"}
+    assert "what the source prints over its runs" in page
+    assert "Std. Deviation" in page
+    assert rows_in(page, "Reading")["1"][0] == "50.4", "of one instance no sum is printed: unlike a sum of nothing"
+
+
+# Recordings of nmon by real command lines: alone, and beside results.
+
+GOLDEN = Path(__file__).parents[1] / "importing/golden"
+RESULTS = "frame size [bytes],frame rate [Mpps]\n64,10.5\n1518,2.0\n"
+
+
+@pytest.fixture
+def files(nicbench: Any) -> None:
+    """In the working folder."""
+    shutil.copy(GOLDEN / "linux_16n.nmon", "client.nmon")
+    shutil.copy(GOLDEN / "aix_topas.nmon", "server.txt")
+    Path("results.csv").write_text(RESULTS)
+
+
+def imported() -> tuple[Path, str]:
+    [path] = Path("runs").iterdir()
+    return path, (path / "report.html").read_text()
+
+
+def test_recordings_alone_make_a_run_that_shows_what_the_machines_did(files: None, nicbench: Any) -> None:
+    ended = nicbench("import", "client.nmon", "--with-monitor", "server.txt=big-server", "--title", "Both")
+    assert ended.status == 0, ended.stderr
+    path, page = imported()
+    for text in (
+        "No results, but what vm and big-server did was recorded",
+        "Activity of the machines",
+        "vda, written",
+        "en0, received",
+        "Recorded every 1 s by nmon 16n",
+        "Recorded every 60 s by topas_nmon TOPAS-NMON",
+        "all CPUs",
+        "Nothing went through ifb0, ifb1, lo.",
+    ):
+        assert text in page, text
+    assert "nicbench-monitor" not in page
+    found = monitor_samples.read(path, None)
+    assert found is not None
+    assert set(found.table["host"].to_pylist()) == {"vm", "big-server"}
+    assert json.loads((path / "summary.json").read_text())["imported"]["format"] == "nmon"
+    assert {each.name for each in (path / "raw").iterdir()} == {"client.nmon", "server.txt"}
+    assert nicbench("list").status == nicbench("report", "latest").status == 0
+    assert [run["verdict"] for run in json.loads(nicbench("list", "--json").stdout)["runs"]] == ["imported"]
+
+
+def test_beside_results_a_recording_is_of_the_same_run(files: None, nicbench: Any) -> None:
+    ended = nicbench("import", "results.csv", "client.nmon", "--method", "throughput", "--link-speed", "25GbE")
+    assert ended.status == 0, ended.stderr
+    path, page = imported()
+    assert "10.5" in page
+    assert "Recorded every 1 s by nmon 16n" in page
+    more = json.loads((path / "summary.json").read_text())["imported"]["more_files"]
+    assert [each["file"] for each in more] == ["raw/client.nmon"]
+    assert nicbench("export", "latest", "--to", "json").status == 0
+
+
+def test_a_look_beforehand_says_what_is_in_a_recording(files: None, nicbench: Any) -> None:
+    ended = nicbench("import", "client.nmon", "--dry-run")
+    assert ended.status == 0
+    assert "client.nmon is a recording of vm by nmon 16n: 4 snapshots, one each 1 s" in ended.stderr
+    assert "Not read of it: PROC, DISKXFER" in ended.stderr
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("results.csv",), "results.csv: the method is not given"),
+        (("client.nmon", "--method", "throughput"), "no file with results was given for `throughput`"),
+        (("client.nmon", "--with-monitor", "client.nmon"), "client.nmon: has the name of another file"),
+        (("client.nmon", "--with-monitor", "server.txt=vm"), "server.txt: is a recording of vm, as is client.nmon"),
+        (("client.nmon", "--with-monitor", "=vm"), "is not FILE=HOST"),
+        (("client.nmon", "--with-monitor", "gone.nmon"), "gone.nmon: cannot be read"),
+        (("client.nmon", "--with-monitor", "results.csv"), "results.csv:1:1: is no file of nmon"),
+    ],
+)
+def test_what_does_not_go_together_ends_with_2(arguments: Any, says: str, files: None, nicbench: Any) -> None:
+    ended = nicbench("import", *arguments)
+    assert ended.status == 2
+    assert says in ended.stderr
+    assert not Path("runs").exists()

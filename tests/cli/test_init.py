@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.cli import choosing_ports, questions
-from nicbench.first_steps.cabling import Cabling
-from nicbench.first_steps.ports import FoundPort
+from nicbench.cli.commands import init
+from nicbench.first_steps.ports import Cabling, FoundPort
 
 PORTS = (
     FoundPort("eth0", driver="igb", is_up=True, has_link=True, never="carries the default route of this machine"),
@@ -27,8 +26,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     async def look() -> tuple[FoundPort, ...]:
         return PORTS
 
-    monkeypatch.setattr(choosing_ports, "ports_of_this_machine", look)
-    monkeypatch.setattr(choosing_ports, "find_cabling", lambda names: (Cabling(*names[:2], is_direct=False),))
+    monkeypatch.setattr(init, "ports_of_this_machine", look)
+    monkeypatch.setattr(init, "find_cabling", lambda names: (Cabling(*names[:2], is_direct=False),))
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def give(*texts: str) -> list[str]:
         left = list(texts)
-        for module in (choosing_ports, questions):
+        for module in (init, init):
             monkeypatch.setattr(module, "can_ask", lambda: True)
         monkeypatch.setattr("nicbench.cli.commands.init.can_ask", lambda: True)
         monkeypatch.setattr("typer.prompt", lambda *_, **__: left.pop(0))

@@ -21,7 +21,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from nicbench.cli.live_view import view
+from nicbench.cli.progress import view
 from nicbench.core.events import (
     BoundsNarrowed,
     Event,

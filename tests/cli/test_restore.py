@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.cli.commands import restore
+from nicbench.cli.commands import lab
 from nicbench.hosts.owner import Owner, this_process
 from nicbench.tuning.lock import LOCK_NAME, Holder
 from nicbench.tuning.record import Record, record_path, save_record
@@ -21,7 +21,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """In the place of /run/nicbench."""
     folder = tmp_path / "runtime"
     folder.mkdir()
-    monkeypatch.setattr(restore, "RUNTIME_FOLDER", folder)
+    monkeypatch.setattr(lab, "RUNTIME_FOLDER", folder)
     return folder
 
 

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.methods.known import run
+from tests.methods.round_contexts import Laboratory, streamed
+from tests.methods.test_a_tester_that_sends_nothing import Nothing
 
-from nicbench.cli.summary_table import headline, print_summary
+from nicbench.bench_file import load
+from nicbench.cli.summary_table import ShownColumn, headline, print_fitted, print_summary
+from nicbench.core.errors import HostError, NicbenchError, NothingMeasuredError, ToolsFailedError
+from nicbench.core.events import RoundFinished
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, NearLimit, Result, ResultVerdict, Spread, Summary
+from nicbench.core.round import Figures, Job, JobOutcome
+from nicbench.methods.base import main_values
+from nicbench.methods.impairments import Impairments
+from nicbench.methods.stream import Stream
+from nicbench.stages.turns import find_nothing_measured
 from nicbench.stats.runs import summarise_over_runs
 
 
@@ -238,3 +252,138 @@ def test_equal_notes_of_goals_are_one_line_and_many_that_differ_in_numbers_are_o
     printed = shown(*(noted(64 * number) for number in range(1, 21)))
     assert "throughput/64: NDR, PDR: 1 % wide (and 19 more that differ in their numbers only)" in printed
     assert "more like these" not in printed
+
+
+# Tables on a terminal of 80 columns: whatever does not fit, no number is cut short.
+
+HEADS = ("Frame", "Throughput", "Overload", "Afterwards", "Recovery time", "Minimum", "Maximum", "Resolution", "Lost")
+
+
+def printed(rows: int, width: int = 80) -> str:
+    columns = [
+        ShownColumn(
+            (head, "[yellow]unit[/]"), tuple(f"{number}{row:02}45.678" for row in range(rows)), rank=min(number, 1)
+        )
+        for number, head in enumerate(HEADS)
+    ]
+    text = io.StringIO()
+    print_fitted(Console(file=text, width=width, color_system=None), columns, title="A table", caption="per port")
+    return text.getvalue()
+
+
+def test_a_table_that_fits_has_every_column_beside_the_others() -> None:
+    lines = printed(rows=2, width=200).splitlines()
+    assert any(all(head in line for head in HEADS) for line in lines)
+
+
+def test_few_rows_that_do_not_fit_are_laid_down_with_every_value_whole() -> None:
+    table = printed(rows=3)
+    assert all(f"{number}{row:02}45.678" in table for number in range(len(HEADS)) for row in range(3))
+    assert "…" not in table
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_of_many_rows_columns_are_left_out_by_name_and_the_first_ones_stay_whole() -> None:
+    table = printed(rows=9)
+    assert all(f"{number}{row:02}45.678" in table for number in (0, 1) for row in range(9))
+    assert "…" not in table
+    left_out = table.partition("The report also has: ")[2]
+    assert "Lost unit" in left_out
+    assert "Frame" not in left_out
+
+
+def test_on_a_very_narrow_terminal_numbers_are_folded_and_not_cut() -> None:
+    table = printed(rows=9, width=14)
+    assert "…" not in table
+
+
+# A run to its end without a figure: never status 0, and why, or the tool's last words, are told.
+
+BENCH = """\
+nicbench: 1
+title: Streams
+lab: {kind: clients}
+dut: {kind: server}
+tests: [{name: all, method: stream}]
+"""
+FRAMES = """\
+nicbench: 1
+title: Frames
+lab: {kind: simulated}
+dut: {kind: simulated}
+tests: [{name: loss, method: impairments, rate: highest}]
+"""
+Outcome = Callable[[int, Job], JobOutcome]
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Callable[[Outcome], NicbenchError | None]:
+    """The error of a run of streams whose tools said this."""
+    path = tmp_path / "bench.yaml"
+    path.write_text(BENCH)
+    bench = load(path)
+
+    def end(outcome: Outcome) -> NicbenchError | None:
+        laboratory = Laboratory(outcome, ports=2)
+        finished = []
+        laboratory.bus.subscribe(finished.append)
+        results = asyncio.run(Stream("all", Stream.Options(at_once=("port", "all"))).run(laboratory.context))
+        rounds = {event.round.key: event.round for event in finished if isinstance(event, RoundFinished)}
+        assert results
+        assert rounds
+        return find_nothing_measured(bench, results, rounds, "runs/x")
+
+    return end
+
+
+@pytest.mark.parametrize(
+    "last_words", ["unable to connect: Connection refused", "figures that cannot be so, which are refused: nan Mb/s"]
+)
+def test_where_every_tool_failed_the_status_is_4_with_its_last_words(
+    last_words: str, ended: Callable[[Outcome], NicbenchError | None]
+) -> None:
+    error = ended(lambda number, job: JobOutcome(failure=f"iperf3, client on {job.client}: {last_words}"))
+    assert isinstance(error, ToolsFailedError)
+    assert isinstance(error, HostError)
+    assert error.exit_status == 4
+    assert last_words in error.message
+    assert "attempts of the tools failed" in error.message
+    assert "runs there by hand" in str(error.next_step)
+
+
+def test_tools_that_told_nothing_of_use_end_with_5(ended: Callable[[Outcome], NicbenchError | None]) -> None:
+    error = ended(lambda number, job: JobOutcome(figures=Figures(), began_s=0.0, took_s=1.0))
+    assert isinstance(error, NothingMeasuredError)
+    assert error.exit_status == 5
+
+
+def test_frames_of_which_no_result_has_a_figure_end_with_5_and_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "bench.yaml"
+    path.write_text(FRAMES)
+    method = Impairments("loss", Impairments.Options(rate="highest"))
+    results = asyncio.run(run(method, Nothing(ceiling=0.0, throughput=1e5)))
+    error = find_nothing_measured(load(path), results, {}, "runs/x")
+    assert isinstance(error, NothingMeasuredError)
+    assert error.exit_status == 5
+    assert "no result has a figure: the tester sends no more than 0 pps" in error.message
+    below = results[0].replace(values={main_values(results[0])[0]: Bounded(value=None, upper=5.0)})
+    assert below.verdict is ResultVerdict.INCOMPLETE
+    assert find_nothing_measured(load(path), [below], {}, "runs/x") is None
+
+
+def test_one_figure_is_a_measurement(ended: Callable[[Outcome], NicbenchError | None]) -> None:
+    assert ended(lambda number, job: streamed(90e6 if job.client == "c00" else None)) is None
+
+
+def test_a_run_that_came_to_its_end_has_nothing_to_resume(
+    nicbench: Callable,
+    run_is: Callable[..., None],  # type: ignore[type-arg]
+) -> None:
+    async def fail(_bench: object, folder: object, *_: object) -> None:
+        raise ToolsFailedError("nothing was measured", place="the run folder", next_step="see the peers")
+
+    run_is(fail)
+    ended = nicbench("run", "bench.yaml")
+    assert ended.status == 4
+    assert "next: see the peers" in ended.stderr
+    assert "nicbench resume" not in ended.stderr

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost, FakeMonitors
 
 import nicbench.run as running
 from nicbench.bench_file.models import BenchFile
@@ -32,9 +33,7 @@ from nicbench.core.round import (
     RequestLatency,
     RoundRequest,
 )
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.rounds import FakePlayer
-from nicbench.monitor.base import FakeMonitors
 from nicbench.stages import plan, rigs
 from nicbench.stats.latency import histogram_of
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed

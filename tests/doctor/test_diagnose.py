@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.registry import find
-from nicbench.doctor.base import Examination, State
-from nicbench.doctor.diagnose import diagnose
-from nicbench.hosts.fake import FakeHost
+from nicbench.doctor.base import Examination, State, diagnose
 
 
 @pytest.fixture(autouse=True)

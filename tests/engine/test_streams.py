@@ -8,14 +8,27 @@ import math
 from typing import Any
 
 import pytest
+from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause
+from scapy.layers.l2 import Ether
 
-from nicbench.bench_file.frame_sizes import smallest_frame_bytes
+from nicbench.bench_file.frame_sizes import describe_headers, growth_bytes, smallest_frame_bytes
+from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import IMIX
+from nicbench.core.headers import Codepoint, PauseTrain, Pausing, pause_frame, pause_seconds
 from nicbench.core.traffic import MacTable, StreamLoad, Traffic, stream_rates_frames_per_s
-from nicbench.core.trial import Phase
+from nicbench.core.trial import Phase, Purpose, TrialRequest
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_streams import mac_requests, phase_requests, stream_requests, with_own_loads
+from nicbench.testbed.testers._engine_streams import (
+    is_beside,
+    mac_requests,
+    pause_requests,
+    phase_requests,
+    stream_requests,
+    with_codepoint,
+    with_own_loads,
+)
+from nicbench.testbed.testers._packet_engine import transmission_s
 
 WAY = Addressing(
     transmit=0,
@@ -235,3 +248,191 @@ def test_addresses_are_taught_one_way_and_looked_for_the_other_after_a_pause() -
     ]  # fmt: skip
     assert learning["layers"][0]["source"] == test["layers"][0]["destination"]
     assert (learning["layers"][0]["source"]["count"], test["rate_frames_per_s"]) == (100, 200.0)
+
+
+# Pause frames byte by byte as another program makes them, and the streams of a trial with them.
+
+MAC = "02:00:00:00:00:09"
+PAUSE_WAY = Addressing(0, 1, "02:00:00:00:00:01", MAC, 4, "198.18.0.2", "198.19.0.2")
+TO = "01:80:c2:00:00:01"
+
+
+def matches(stream: dict[str, object], frame: bytes) -> bool:
+    filters = stream["filter"]
+    assert isinstance(filters, list)
+    for one in filters:
+        wanted = bytes.fromhex(one["hex"])
+        mask = bytes.fromhex(one.get("mask", "ff" * len(wanted)))
+        found = frame[one["at"] : one["at"] + len(wanted)]
+        if any((a ^ b) & c for a, b, c in zip(found, wanted, mask, strict=True)):
+            return False
+    return True
+
+
+def test_frames_are_those_that_scapy_makes() -> None:
+    link = Ether(src=MAC, dst=TO)
+    pfc = link / MACControlClassBasedFlowControl(c3_enabled=1, c3_pause_time=1000)
+    pause = link / MACControlPause(pause_time=77)
+    assert pause_frame(MAC, 3, 1000) == bytes(pfc).ljust(60, b"\0")
+    assert pause_frame(MAC, None, 77) == bytes(pause).ljust(60, b"\0")
+
+
+def test_quanta_last_longer_on_a_slower_link() -> None:
+    assert pause_seconds(65_535, 100e9) == pytest.approx(0.000335539, rel=1e-4)
+
+
+def test_frames_of_the_dut_are_told_from_our_own_and_by_their_priority() -> None:
+    train = PauseTrain(priority=3, quanta=9, frames=2, frames_per_s=10.0, begins_s=0.5)
+    ours, ended, heard = pause_requests(PAUSE_WAY, Pausing(trains=(train,), priority=3))
+    assert [is_beside(one["name"]) for one in (ours, ended, heard)] == [True] * 3
+    assert not is_beside("0->1 storage")
+    assert {(one["transmit_port"], one["receive_port"]) for one in (ours, ended, heard)} == {(1, 0)}
+    other = "02:00:00:00:00:0a"
+    classes = MACControlClassBasedFlowControl(c3_enabled=1, c3_pause_time=5, c4_enabled=1)
+    both = bytes(Ether(src=other, dst=TO) / classes)
+    assert [matches(one, both) for one in (ours, ended, heard)] == [False, False, True]
+    assert [matches(one, pause_frame(other, 3, 0)) for one in (ours, ended, heard)] == [False, True, True]
+    assert [matches(one, pause_frame(other, 4, 5)) for one in (ours, ended, heard)] == [False] * 3
+    assert matches(ours, pause_frame(MAC, 3, 9))
+
+
+def test_the_transmission_lasts_until_the_last_pause_frame() -> None:
+    train = PauseTrain(priority=None, quanta=9, frames=11, frames_per_s=10.0, begins_s=0.5)
+    request = TrialRequest(
+        frame_bytes=64, load_frames_per_s=10.0, duration_s=1.0, drain_s=0.0, settle_s=0.0, purpose=Purpose.PAUSE,
+        pausing=Pausing(trains=(train,)),
+    )  # fmt: skip
+    assert transmission_s(request) == pytest.approx(1.51)
+
+
+def test_the_codepoint_is_set_and_the_dscp_stays_that_of_the_stream() -> None:
+    traffic = Traffic.model_validate({
+        "fields": {"traffic_class": 0xB8},
+        "streams": [
+            {"name": "a", "share": 0.5},
+            {"name": "b", "share": 0.5, "fields": {"traffic_class": 0x63}},
+        ],
+    })  # fmt: skip
+    marked = with_codepoint(traffic, Codepoint.ECT_0)
+    classes = [one["layers"][1]["traffic_class"] for one in stream_requests(marked, PAUSE_WAY, 128, (1.0, 1.0), 1.0)]
+    assert classes == [0xBA, 0x62]
+    assert with_codepoint(traffic, None) is traffic
+
+
+def test_classes_that_vary_are_refused() -> None:
+    traffic = Traffic.model_validate({"fields": {"traffic_class": {"first": 0, "count": 4}}})
+    with pytest.raises(UsageError, match="ECN bits of every frame"):
+        with_codepoint(traffic, Codepoint.CE)
+
+
+# From the tunnels of a bench file to the layers of the protocol, as sent and as they come back.
+
+TUNNEL_WAY = Addressing(
+    transmit=0,
+    receive=1,
+    source_mac="02:00:00:00:00:00",
+    destination_mac="02:00:00:00:00:01",
+    ip=4,
+    source_address="198.18.64.0",
+    destination_address="198.19.64.0",
+)
+BACK = dataclasses.replace(
+    TUNNEL_WAY,
+    transmit=1,
+    receive=0,
+    source_address=TUNNEL_WAY.destination_address,
+    destination_address=TUNNEL_WAY.source_address,
+)
+ENDS = {"source": "192.0.2.7", "destination": "192.0.2.9"}
+GRE = {"kind": "gre", "key": 7, **ENDS}
+VXLAN = {"kind": "vxlan", "vni": 9, **ENDS}
+
+
+def tunnel_traffic(**written: Any) -> Traffic:
+    return Traffic.model_validate_json(json.dumps(written), strict=True)
+
+
+def stream(way: Addressing = TUNNEL_WAY, **written: Any) -> dict[str, Any]:
+    (found,) = stream_requests(tunnel_traffic(**written), way, 256, [1000.0], 1.0)
+    return found
+
+
+def names(layers: list[dict[str, Any]]) -> list[str]:
+    return [layer["layer"] for layer in layers]
+
+
+def addresses(layers: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    def first(value: Any) -> Any:
+        return value["first"] if isinstance(value, dict) else value
+
+    return [(first(one["source"]), first(one["destination"])) for one in layers if one["layer"].startswith("ip")]
+
+
+def test_a_tunnel_with_its_ends_carries_packets_that_are_addressed_through_the_dut() -> None:
+    layers = stream(tunnels=[GRE])["layers"]
+    assert names(layers) == ["ethernet", "ipv4", "gre", "ipv4", "udp"]
+    assert addresses(layers) == [("192.0.2.7", "192.0.2.9"), ("198.18.64.0", "198.19.64.0")]
+
+
+def test_a_tunnel_without_ends_is_addressed_through_the_dut_itself() -> None:
+    layers = stream(tunnels=[{"kind": "gtp-u", "teid": 5}])["layers"]
+    assert names(layers) == ["ethernet", "ipv4", "udp", "gtp", "ipv4", "udp"]
+    assert addresses(layers) == [("198.18.64.0", "198.19.64.0"), ("192.0.2.1", "192.0.2.2")]
+
+
+@pytest.mark.parametrize(
+    ("tunnels", "expected"),
+    [
+        ([VXLAN], ["ipv4", "udp", "vxlan", "ethernet"]),
+        ([{"kind": "geneve", "vni": 1, "ethernet": False, **ENDS}], ["ipv4", "udp", "geneve"]),
+        ([{"kind": "mpls", "label": 16}, {"kind": "mpls", "label": 17}], ["mpls", "mpls"]),
+        ([{"kind": "srv6", "segments": ["fc00::1"]}], ["ipv6", "segment_routing"]),
+        ([{"kind": "pppoe", "session": 3}], ["pppoe"]),
+        ([{"kind": "ip", **ENDS}], ["ipv4"]),
+        ([GRE, {"kind": "mpls", "label": 17, "ethernet": True}], ["ipv4", "gre", "mpls", "ethernet"]),
+    ],
+)
+def test_each_kind_has_its_layers_behind_the_tags(tunnels: Any, expected: list[str]) -> None:
+    layers = stream(vlan=5, tunnels=tunnels)["layers"]
+    assert names(layers) == ["ethernet", "vlan", *expected, "ipv4", "udp"]
+
+
+def test_where_a_tunnel_ends_in_the_dut_frames_come_back_without_it_and_the_other_way_round() -> None:
+    there = stream(tunnels=[GRE], arrives=[])
+    assert names(there["received_layers"]) == ["ethernet", "ipv4", "udp"]
+    back = stream(BACK, tunnels=[GRE], arrives=[])
+    assert names(back["layers"]) == ["ethernet", "ipv4", "udp"]
+    assert addresses(back["received_layers"]) == [("192.0.2.9", "192.0.2.7"), ("198.19.64.0", "198.18.64.0")]
+
+
+def test_without_a_dut_frames_come_back_as_they_were_sent() -> None:
+    assert "received_layers" not in stream(dataclasses.replace(TUNNEL_WAY, is_direct=True), tunnels=[GRE], arrives=[])
+    assert "received_layers" not in stream(tunnels=[GRE])
+
+
+def test_the_port_that_the_beginning_of_a_tunnel_chooses_may_be_any() -> None:
+    carrier = stream(arrives=[VXLAN])["received_layers"][2]
+    assert carrier["source"] == {"first": 0, "count": 65_536, "step": 1, "seed": None}
+    assert stream(arrives=[{**VXLAN, "source_port": 77}])["received_layers"][2]["source"] == 77
+
+
+def test_fields_of_a_tunnel_differ_between_flows_as_those_of_the_packet_inside() -> None:
+    labels = {"first": 100, "count": 8, "step": 1, "seed": None}
+    layers = stream(tunnels=[{"kind": "mpls", "label": labels}], fields={"source_port": labels})["layers"]
+    assert layers[1]["label"] == labels
+    assert layers[3]["source"] == labels
+
+
+def test_the_smallest_frame_holds_all_headers_and_is_whole_behind_the_tunnel() -> None:
+    assert smallest_frame_bytes(tunnel_traffic(tunnels=[GRE])) == 90  # 14 + 20 + 8 + 20 + 8 + 16 + 4
+    assert smallest_frame_bytes(tunnel_traffic(tunnels=[GRE], arrives=[])) == 92  # 64 behind the tunnel
+    assert growth_bytes(tunnel_traffic(arrives=[VXLAN]), 4) == 50
+    assert describe_headers(tunnel_traffic(vlan=5, tunnels=[VXLAN]), 4) == "802.1Q, VXLAN, Ethernet, IPv4, UDP"
+
+
+def test_frames_without_a_signature_say_so_and_how_they_are_counted() -> None:
+    raw = stream(raw_frame="020000000002 020000000001 88b5 00", signature=False, filter=[{"at": 12, "hex": "88 b5"}])
+    assert (raw["unsigned"], raw["filter"]) == (True, [{"at": 12, "hex": "88b5"}])
+    assert smallest_frame_bytes(tunnel_traffic(raw_frame="02" * 70, signature=False)) == 74
+    assert stream(pcap="x.pcap", signature=False)["unsigned"]
+    assert "unsigned" not in stream(pcap="x.pcap")

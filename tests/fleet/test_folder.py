@@ -11,8 +11,8 @@ from nicbench.core.errors import BusyError, HostError, NicbenchError, NotReadyEr
 from nicbench.core.events import RunFinished
 from nicbench.core.result import ResultVerdict, Summary
 from nicbench.fleet import FleetFolder
-from nicbench.fleet.execute import prepare, try_again
 from nicbench.fleet.folder import MANIFEST, Array, Bound, Manifest, Task
+from nicbench.fleet.jobs import prepare, try_again
 from nicbench.store.files import json_text
 from nicbench.store.folder import RunFolder
 

@@ -15,6 +15,7 @@ from typing import Final
 from unittest import mock
 
 from tests.engine.test_client import ScriptedProcess
+from tests.fakes import FakeHost
 from tests.report._synthetic import SyntheticRun
 
 from nicbench.cli import running
@@ -23,13 +24,12 @@ from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.result import ResultVerdict
 from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading, require_consistent
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import boot_id
-from nicbench.monitor.client import MonitorClient
+from nicbench.monitor.running import MonitorClient
 from nicbench.store import manifest
 from nicbench.tuning import drivers
 from nicbench.tuning.restore import restore
-from nicbench.tuning.undo import _processes
+from nicbench.tuning.undo import processes
 
 GOOD: Final = "2026-01-02T000000Z-good"
 BAD: Final = "2026-01-01T000000Z-bad"
@@ -113,7 +113,7 @@ def records(content: bytes) -> None:
     said = None
     with (
         mock.patch.object(drivers, "_STEP_S", 0.0),  # a card that never comes is waited for all the same
-        mock.patch.object(_processes, "_END_STEP_S", 0.0),
+        mock.patch.object(processes, "_END_STEP_S", 0.0),
         contextlib.suppress(NicbenchError),
     ):
         said = asyncio.run(restore("run", runtime, lambda _: host))

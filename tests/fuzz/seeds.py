@@ -122,7 +122,7 @@ def _bench_files() -> Iterator[bytes]:
 def _tool_outputs() -> Iterator[bytes]:
     """Each recording for its tool, as an answer to everything that can be asked for."""
     from tests.fuzz.targets import TOOLS
-    from tests.workloads.test_any_output import ASKS, RECORDED
+    from tests.workloads.test_tool_output import ASKS, RECORDED
 
     for path in RECORDED:
         tool = next((number for number, kind in enumerate(TOOLS) if path.name.startswith(f"{kind}-")), None)

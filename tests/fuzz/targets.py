@@ -21,7 +21,7 @@ from tests.fuzz import folders
 from tests.otg.frames import PORTS, SERVED, flow, frame_of, header
 from tests.system.inventory.test_hostile_text import EXPECTED, PARSERS, called
 from tests.workloads.goldens import job
-from tests.workloads.test_any_output import ASKS, KINDS
+from tests.workloads.test_tool_output import ASKS, KINDS
 
 from nicbench.bench_file import WrongBenchFileError, parse
 from nicbench.cli.plan_table import plan_document
@@ -37,10 +37,10 @@ from nicbench.importing.results import importable
 from nicbench.otg import api
 from nicbench.otg.configuration import read_configuration
 from nicbench.otg.model import OtgError, Problems, check_message, parse_message
-from nicbench.stages.presence import Presence
+from nicbench.stages.hosts import Presence
 from nicbench.system.inventory.collect import plain_data
 from nicbench.workloads.base import Output, WorkloadError
-from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import find_implausible
 
 LINK_BITS_PER_S: Final = 1e9
 MOST_OF_ONE_LIST: Final = 60_000

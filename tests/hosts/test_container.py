@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
 from nicbench.core.quantity import UNITS_REQUIRED
@@ -14,19 +15,18 @@ from nicbench.core.registry import find
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Completed
 from nicbench.hosts.containers import READY, Adaptation, adaptation_for, is_left, start_error, status_of
-from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
 from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.owner import MARK as OWNER_MARK
 from nicbench.hosts.owner import boot_id, owner_mark, this_process
-from nicbench.monitor.placing import machines
+from nicbench.monitor.base import machines
 from nicbench.system.inventory.collect import collect_host
-from nicbench.system.inventory.facts.machine.container import parse_bounds
+from nicbench.system.inventory.facts.machine import parse_bounds
 from nicbench.testbed.labs.base import TestHost
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.requests import Part, TuningRequest, place_requests
+from nicbench.tuning.tune import Part, TuningRequest, place_requests
 
 LIMITS = "Max processes             96365                96365                processes\n"
 LIMITS += "Max open files            1024                 20000                files\n"

@@ -21,7 +21,7 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.owner import boot_id, start_ticks, this_process
-from nicbench.system.inventory.facts.machine.container import Container
+from nicbench.system.inventory.facts.machine import Container
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed"),

@@ -13,21 +13,23 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.lake.conftest import TRIALS_OF_RUN, add_trials, bytes_of
 from tests.web._history import make_collapse, make_history
 
 from nicbench.cli.options import describe_results
+from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.core.errors import BusyError, HostError, UsageError
-from nicbench.lake import place, writing
-from nicbench.lake.figures import LakeFigures
+from nicbench.lake import place, tables
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import FIGURES, FILE, HEADLINE, TRIALS, Lake, Month, find_lake
-from nicbench.lake.searching import find_in_lake, find_run
+from nicbench.lake.searching import LakeFigures, find_in_lake, find_run, find_together
 from nicbench.store import manifest
-from nicbench.store.index import Search, list_indexed_runs
-from nicbench.store.tags import add_tag
+from nicbench.store.index import Search, find_runs, list_indexed_runs
+from nicbench.store.listing import RunHeadline
+from nicbench.store.marks import add_tag
 
 # Kills itself at a moment of a file's writing: the third word is its number, the fourth the moment.
 KILLED = """
@@ -85,8 +87,8 @@ def test_a_lake_says_of_each_run_what_its_folder_says(runs: Path, tmp_path: Path
 def test_in_however_many_steps_and_in_whatever_order_the_bytes_are_the_same(
     runs: Path, tmp_path: Path, draw: random.Random, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "_ROWS", dict.fromkeys((HEADLINE, FIGURES, "settings"), 4))
-    monkeypatch.setattr(writing, "_ROWS_OF_SAMPLES", 5)
+    monkeypatch.setattr(tables, "_ROWS", dict.fromkeys((HEADLINE, FIGURES, "settings"), 4))
+    monkeypatch.setattr(tables, "_ROWS_OF_SAMPLES", 5)
     gather([runs], tmp_path / "one")
     folders = sorted(path for path in runs.iterdir() if path.is_dir())
     draw.shuffle(folders)
@@ -315,3 +317,117 @@ def test_one_process_writes_at_a_time(runs: Path, tmp_path: Path) -> None:
 def test_a_lake_is_named_by_a_path_or_an_address(runs: Path, tmp_path: Path, address: Callable[[Path], str]) -> None:
     gather([runs], address(tmp_path / "a lake"))
     assert find_in_lake(Lake.open(address(tmp_path / "a lake")), Search(), 1).every == 10
+
+
+# The figures of a lake are those that the index of the folder has.
+
+
+def test_measures_figures_and_settings_are_those_of_the_folder(runs: Path, tmp_path: Path) -> None:
+    make_collapse(runs, 5, 3)
+    index = FigureIndex(runs)
+    index.update(list_indexed_runs(runs, lambda _: None).runs, lambda _done, _of: None)
+    gather([runs], tmp_path / "lake")
+    lake = LakeFigures(Lake.open(tmp_path / "lake"))
+    figures = [figure for *_, figure in index.figures(index.measures())]
+    assert sum(figure.is_only_below for figure in figures) == 3
+
+    measures = lake.measures()
+    assert set(measures.values()) == set(index.measures().values())
+    assert all(number < 0 for number in measures)
+    assert lake.measures() == measures, "a measure keeps its number"
+
+    names = {path.name for path in runs.iterdir() if path.is_dir()}
+    told = {(index.measures()[number], *rest) for number, *rest in index.figures(index.measures())}
+    assert {(measures[number], *rest) for number, *rest in lake.figures(measures, names)} == told
+
+    some = {number: each for number, each in measures.items() if each.told.value == "ndr_frames_per_s"}
+    one = min(names)
+    found = list(lake.figures(some, {one}))
+    assert found
+    assert {(number in some, run) for number, run, *_ in found} == {(True, one)}
+
+    of_run, settings = lake.settings(names)
+    assert {name: settings[number] for name, number in of_run.items()} == {
+        name: index.settings({})[number] for name, number in index.settings_of_runs().items()
+    }
+
+
+def test_a_damaged_row_is_left_out_and_hides_no_other(runs: Path, tmp_path: Path) -> None:
+    make_collapse(runs, 5, 3)
+    gather([runs], tmp_path / "lake")
+    for file in (tmp_path / "lake" / "figures").rglob("*.parquet"):
+        rows = pq.ParquetFile(file).read()
+        place = rows.schema.get_field_index("upper")
+        nothing = pa.nulls(rows.num_rows, rows.schema.field(place).type)
+        pq.write_table(rows.set_column(place, rows.schema.field(place), nothing), file)
+    lake = LakeFigures(Lake.open(tmp_path / "lake"))
+    names = {path.name for path in runs.glob("*-collapse")}
+    found = [figure for *_, figure in lake.figures(lake.measures(), names)]
+    assert len(found) == 5, "three have neither a number nor a bound"
+    assert all(figure.number_or_bound > 0 for figure in found)
+
+
+def test_what_runs_measured_first_comes_first(runs: Path, tmp_path: Path) -> None:
+    """Rows of a lake lie in the order of their names; its measures do not."""
+    gather([runs], tmp_path / "lake")
+    index = FigureIndex(runs)
+    index.update(list_indexed_runs(runs, lambda _: None).runs, lambda _done, _of: None)
+    tests, others = (
+        list(dict.fromkeys(measure.test for measure in known.measures().values()))
+        for known in (LakeFigures(Lake.open(tmp_path / "lake")), index)
+    )
+    assert tests == others
+    assert tests != sorted(tests)
+
+
+# The search in a lake means what the search in a folder means; what is in both counts once.
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[RunHeadline, ...], Lake]:
+    folder = tmp_path_factory.mktemp("lab")
+    make_history(folder / "runs", 30)
+    for path in sorted((folder / "runs").iterdir())[::7]:
+        add_tag(path, "Nightly")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "_ROWS", dict.fromkeys(("headline", "figures", "settings"), 4))
+        gather([folder / "runs"], folder / "lake")
+    return list_indexed_runs(folder / "runs", lambda _: None).runs, Lake.open(folder / "lake")
+
+
+def one_of(draw: random.Random, *choices: str) -> tuple[str, ...]:
+    return tuple(draw.sample(choices, draw.choice((0, 0, 0, 1, 2))))
+
+
+@pytest.mark.parametrize("case", range(5))
+def test_any_search_finds_the_same_runs_as_in_the_folder(
+    lab: tuple[tuple[RunHeadline, ...], Lake], draw: random.Random, case: int
+) -> None:
+    runs, lake = lab
+    for _ in range(12):
+        times = (None, None, "2024", "2024-12", "2025-01-06", "2025-01-06T02:30", "2025-02-28T23", "2026")
+        search = Search(
+            words=one_of(draw, "nightly", "25G", "exb", "6.1", "2024-12-0", "nothing", "THROUGH", "default"),
+            cards=one_of(draw, "nic 100g", "1af4:0025", "Example", "other"),
+            kernels=one_of(draw, "6.1", "6.1.9", "6.1.90", "6.12", "6"),
+            drivers=one_of(draw, "exa", "EX", "mlx"),
+            tags=one_of(draw, "nightly", "RELEASE", "none"),
+            methods=one_of(draw, "throughput", "latency", "soak"),
+            since=draw.choice(times),
+            until=draw.choice(times),
+        )
+        most = draw.choice((1, 7, 1000))
+        expected = find_runs(runs, search)
+        found = find_in_lake(lake, search, most)
+        assert (found.runs, found.matching, found.every) == (expected[-most:], len(expected), len(runs)), search
+
+
+def test_a_run_of_both_counts_once_and_as_its_folder_is_now(lab: tuple[tuple[RunHeadline, ...], Lake]) -> None:
+    runs, lake = lab
+    own = [run._replace(tags=("changed",)) for run in runs[-10:]] + [RunHeadline("2026-01-01T000000Z-new", "/new")]
+    found = find_together(own, lake, Search(), 1000)
+    assert (found.matching, found.every) == (len(runs) + 1, len(runs) + 1)
+    assert [run.run_id for run in found.runs] == [*(run.run_id for run in runs), "2026-01-01T000000Z-new"]
+    assert [run.run_id for run in find_together(own, lake, Search(tags=("changed",)), 3).runs] == [
+        run.run_id for run in runs[-3:]
+    ]

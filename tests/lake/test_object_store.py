@@ -13,10 +13,9 @@ import pytest
 from pyarrow import fs
 
 from nicbench.core.errors import HostError, UsageError
-from nicbench.lake.figures import LakeFigures
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import Lake
-from nicbench.lake.searching import find_in_lake
+from nicbench.lake.searching import LakeFigures, find_in_lake
 from nicbench.store.index import Search
 
 pytestmark = [

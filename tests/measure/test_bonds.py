@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.bond import BondObservation
 from nicbench.core.errors import HostError
 from nicbench.core.round import EndpointFacts, Job, JobSpec, RoundRequest
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.bonds import Bonds, connections_of_mount
 from nicbench.measure.host_readings import BONDS_SCRIPT, MOUNT_SCRIPT, Socket
 from nicbench.testbed.labs.base import BondMember, Endpoint, EndpointTestbed

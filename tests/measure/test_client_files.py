@@ -11,17 +11,17 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.judging import Verdict
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.host_files import LeftFiles
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 from nicbench.workloads.base import Command, End, LeftFile, Output, Workload
 from nicbench.workloads.play import play
 from nicbench.workloads.processes import RawFolder

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.host_files import RoundFiles
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 
 def stack(folder: Path) -> UndoStack:

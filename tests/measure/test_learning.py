@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError
 from nicbench.core.events import Bus, Note
@@ -15,7 +16,6 @@ from nicbench.core.reading import Counts, Flows, LearntFlows
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.traffic import Learning, Traffic
 from nicbench.core.trial import Interruption, PortReading, Purpose, StreamReading, Trial, TrialRequest
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure import learning as module
 from nicbench.measure.learning import Patience, add_unlearnt
 from nicbench.measure.samples import SampleLog

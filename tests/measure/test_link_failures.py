@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.fakes import FakeHost, FakeProcess, NotedChanges
 
 from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, LinkFailure
 from nicbench.core.judging import Verdict
 from nicbench.core.round import EndpointFacts, Job, JobSpec, Round, RoundRequest
-from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.measure.host_readings import COUNTERS_SCRIPT, parse_counters
 from nicbench.measure.round_watches import FailureWatch, parse_looks, ports_of
 from nicbench.stats.links import failure_note
 from nicbench.testbed.labs.base import BondMember, Endpoint
-from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.set_link_up import SetLinkUp
+from nicbench.tuning.undo.network import SetLinkUp
 
 LINE = "ESTAB 0 0 198.18.0.1:5201 198.18.0.10:40000\n\t cubic rto:204 bytes_sent:{sent} bytes_received:{received}\n"
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
+from tests.fakes import FakeHost, FakeMonitors
 
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, Event, RoundBegun, RoundFinished
 from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
 from nicbench.core.round import EndpointFacts, Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker, RoundRepeats
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.witnesses import Interface
-from nicbench.monitor.base import FakeMonitors
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.workloads.base import Watch
 

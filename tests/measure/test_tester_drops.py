@@ -14,9 +14,7 @@ from nicbench.measure.ledger.base import Count, Side, View
 from nicbench.measure.ledger.losses import add_ledger
 from nicbench.measure.ledger.reader import Counters
 from nicbench.measure.ledger.sources.drivers import Drivers
-from nicbench.measure.ledger.sources.links import Links
-from nicbench.measure.ledger.sources.qdisc import Qdisc
-from nicbench.measure.ledger.sources.softnet import Softnet
+from nicbench.measure.ledger.sources.kernel import Links, Qdisc, Softnet
 from nicbench.measure.trial_verdict import Evidence, judge
 
 LOST = 20_000

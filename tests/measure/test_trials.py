@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import Bus, Note, TrialFinished
@@ -13,7 +14,6 @@ from nicbench.core.judging import Reason, Thresholds
 from nicbench.core.machine import DutWork
 from nicbench.core.pattern import Way
 from nicbench.core.trial import Interruption, Purpose, Reading, Trial, TrialRequest
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.frame_context import TrialRepeats
 from nicbench.measure.samples import SampleLog
 from nicbench.measure.surroundings import TrialSetup

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.fakes import FakeHost, FakeMonitors
+
 from nicbench.core.events import Bus, Event, ResultReady
 from nicbench.core.judging import Thresholds
 from nicbench.core.result import Result
 from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.monitor.base import FakeMonitors
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
 LINK_BITS_PER_S = 100e6

@@ -11,7 +11,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.units import l2_bits_per_s
-from nicbench.measure.power.simulated import SimulatedMeter
+from nicbench.measure.power.meter import SimulatedMeter
 from nicbench.methods.power import Power
 from nicbench.report.tables import sections
 from nicbench.stats.power import rows_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.engine.binaries import find_binary
-from nicbench.monitor.client import NAME
+from nicbench.monitor.running import NAME
 
 REQUESTS = (
     {"id": 1, "command": "hello", "protocol": "1.2"},

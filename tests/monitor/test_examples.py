@@ -12,8 +12,7 @@ import pytest
 from nicbench.core.errors import EngineError
 from nicbench.engine.client import PROTOCOL
 from nicbench.hosts.base import Process
-from nicbench.monitor.client import MonitorClient
-from nicbench.monitor.running import CpuWatch
+from nicbench.monitor.running import CpuWatch, MonitorClient
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "protocol" / "examples" / "monitor").glob("*.ndjson"))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.fakes import FakeHost
+
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 
 GOLDEN = Path(__file__).parents[1] / "system" / "inventory" / "golden"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes import FakeHost
 
 from nicbench.core.redaction import Redactor, is_redacted
-from nicbench.hosts.fake import FakeHost
 from nicbench.report import build
 from nicbench.system.inventory.collect import collect_host, host_name
 

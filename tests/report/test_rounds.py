@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.fakes import FakeHost, FakeMonitors
 
 from nicbench import report
 from nicbench.core.bond import (
@@ -38,11 +39,9 @@ from nicbench.core.round import (
     Round,
     RoundRequest,
 )
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
-from nicbench.monitor.base import FakeMonitors
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.document.blocks import Table, plain
 from nicbench.report.drawing.charts import NARROW, WIDE

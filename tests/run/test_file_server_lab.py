@@ -14,7 +14,7 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
 from nicbench.testbed.labs.clients import ClientsLab, ClientsOptions
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 from .lab_bench import machine_state, make_folder, run_async
 

@@ -15,7 +15,7 @@ from nicbench.hosts.kinds.vm import VmHost
 from nicbench.hosts.options import VmOptions
 from nicbench.run import run
 from nicbench.testbed.vm.booting import folder_of
-from nicbench.tuning.detached import STOP_NFS_SERVER
+from nicbench.tuning.undo.processes import STOP_NFS_SERVER
 
 from .lab_bench import machine_state, make_folder
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.bench_file import parse
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, MachinesUsed, Note, UsedMachine
 from nicbench.core.redaction import Redactor
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.stages import same_machines
+from nicbench.stages import machine as stage
 from nicbench.store.folder import RunFolder
 
 from .simulated_bench import make_folder, run_whole
@@ -33,7 +33,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
         async def output_of(*_: object) -> str:
             return "\n".join((machine[0], machine[1], *machine[2])) + "\n"
 
-        monkeypatch.setattr(same_machines, "output_of", output_of)
+        monkeypatch.setattr(stage, "output_of", output_of)
 
     answer(HERE)
     return answer
@@ -52,7 +52,7 @@ def go_on(folder: RunFolder, *, others_allowed: bool = False) -> None:
     bus = Bus()
     bus.subscribe(folder.journal.append)
     try:
-        asyncio.run(same_machines.see_machines(bench, folder, bus, others_allowed=others_allowed))
+        asyncio.run(stage.see_machines(bench, folder, bus, others_allowed=others_allowed))
     finally:
         folder.journal.close()
 
@@ -139,13 +139,13 @@ def test_this_very_machine_is_known_again(tmp_path: Path) -> None:
 def identify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], UsedMachine]:
     """Makes this machine say who it is with this content of /etc/machine-id; None: there is no such file."""
     path = tmp_path / "machine-id"
-    monkeypatch.setattr(same_machines, "_ASK", same_machines._ASK.replace("/etc/machine-id", str(path)))
+    monkeypatch.setattr(stage, "_ASK", stage._ASK.replace("/etc/machine-id", str(path)))
 
     def ask_this_machine(content: str | None) -> UsedMachine:
         path.unlink(missing_ok=True)
         if content is not None:
             path.write_text(content)
-        return asyncio.run(same_machines._identify(LocalHost(), "run"))
+        return asyncio.run(stage._identify(LocalHost(), "run"))
 
     return ask_this_machine
 
@@ -168,4 +168,4 @@ def test_a_machine_that_does_not_say_who_it_is_is_an_error_with_its_name(answer:
     host = FakeHost("rack1-07")
     host.answer(("sh", "-c"), answer)
     with pytest.raises(HostError, match="rack1-07: it does not say which machine it is"):
-        asyncio.run(same_machines._identify(host, "run"))
+        asyncio.run(stage._identify(host, "run"))

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.bench_file import BenchFile, load
 from nicbench.core.errors import BusyError
 from nicbench.core.events import Bus, Event, Waiting
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import boot_id
 from nicbench.stages import machine as sharing
 from nicbench.stages.machine import Claim, claims, hold_machines
-from nicbench.tuning.queue import Place
+from nicbench.tuning.lock import Place
 
 BENCH = """\
 nicbench: 1

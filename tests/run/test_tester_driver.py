@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.bench_file import BenchFile, load, parse
 from nicbench.core.events import Bus, DriverChosen, TrialFinished
 from nicbench.core.plan import Plan
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
-from nicbench.stages import tester_driver
-from nicbench.stages.tester_driver import foretell_driver, settle_driver
+from nicbench.stages import tester
+from nicbench.stages.tester import foretell_driver, settle_driver
 from nicbench.store.folder import RunFolder
-from nicbench.system.xdp.tester import Lack
+from nicbench.system.xdp.abilities import Lack
 
 from .lab_bench import TOLERANT, make_folder, run_async, short
 from .simulated_bench import make_folder as make_simulated
@@ -119,8 +119,8 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, Any]]]:
     async def lack_nothing(_: Host) -> Lack | None:
         return None
 
-    monkeypatch.setattr(tester_driver, "refusal_of_ports", refuse_nothing)
-    monkeypatch.setattr(tester_driver, "kernel_lacks", lack_nothing)
+    monkeypatch.setattr(tester, "refusal_of_ports", refuse_nothing)
+    monkeypatch.setattr(tester, "kernel_lacks", lack_nothing)
     return asked
 
 
@@ -153,7 +153,7 @@ def test_programs_that_the_kernel_does_not_take_are_a_reason(
     async def refuse(*_: object) -> str | None:
         return "the kernel did not take the receiving program: Argument list too long"
 
-    monkeypatch.setattr(tester_driver, "refusal_of_ports", refuse)
+    monkeypatch.setattr(tester, "refusal_of_ports", refuse)
     driver, reason, _ = settle(lab(), folder)
     assert driver == "net_af_xdp"
     assert "Argument list too long" in str(reason)
@@ -189,7 +189,7 @@ def test_interfaces_that_no_socket_of_af_xdp_takes_are_driven_by_packet_sockets(
     async def refuse(_: Host, ports: list[dict[str, Any]], *_more: object) -> str | None:
         return None if ports[0]["kind"] == "af_packet" else "setting up its receive queue: Invalid argument"
 
-    monkeypatch.setattr(tester_driver, "refusal_of_ports", refuse)
+    monkeypatch.setattr(tester, "refusal_of_ports", refuse)
     driver, reason, _ = settle(wired(), folder, {"tester": interfaces()})
     assert driver == "net_af_packet"
     assert "net_af_xdp cannot: setting up its receive queue" in str(reason)
@@ -207,7 +207,7 @@ def test_an_interface_that_nothing_takes_is_left_to_the_usual_driver_which_says_
     async def refuse(*_: object) -> str | None:
         return "it is down"
 
-    monkeypatch.setattr(tester_driver, "refusal_of_ports", refuse)
+    monkeypatch.setattr(tester, "refusal_of_ports", refuse)
     assert settle(wired(), folder, {"tester": interfaces()})[0] == "net_af_xdp"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from tests.fakes import FakeHost, FakeMonitors
 
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
@@ -26,10 +27,8 @@ from nicbench.core.round import (
     Round,
     RoundRequest,
 )
-from nicbench.hosts.fake import FakeHost
 from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.monitor.base import FakeMonitors
 from nicbench.monitor.running import add_users
 from nicbench.stats.cpu import UNSEEN, Census, CountedProcess
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nicbench.stats.latency import bin_counts, histogram_of
-from nicbench.store.histograms import decode
+from nicbench.store.samples import decode
 
 
 def test_frames_are_counted_in_the_bin_of_their_latency() -> None:

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from nicbench.store import index, manifest, own_database
-from nicbench.store.headline import LONGEST_TEXT, MOST_NAMES, RunHeadline, line_of, of_line
+from nicbench.store import index, manifest
 from nicbench.store.index import IndexedRuns, Search, find_runs, list_indexed_runs
-from nicbench.store.listing import headline
-from nicbench.store.tags import add_tag, remove_tag
+from nicbench.store.listing import LONGEST_TEXT, MOST_NAMES, RunHeadline, headline, line_of, of_line
+from nicbench.store.marks import add_tag, remove_tag
 
 INVENTORY = {
     "dut": {
@@ -166,7 +165,7 @@ def test_an_index_that_cannot_be_written_costs_time_and_nothing_else(runs: Path)
 
 
 def test_a_list_while_another_process_writes_the_index(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_database, "_WAIT_S", 0.05)
+    monkeypatch.setattr(index, "_WAIT_S", 0.05)
     listed(runs)
     add_tag(runs / "2026-01-01T120000Z-one", "held")
     other = sqlite3.connect(runs / index.NAME, isolation_level=None)

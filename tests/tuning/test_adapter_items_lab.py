@@ -16,10 +16,9 @@ from nicbench.core.registry import find
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.restore import restore
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import tune
+from nicbench.tuning.tune import Part, PlacedRequest, TuningRequest, place_requests, tune
 
 pytestmark = pytest.mark.lab
 ITEMS = find("nicbench.tuning.items", Item)

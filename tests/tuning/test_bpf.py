@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 import nicbench
 from nicbench.core.errors import NotReadyError
 from nicbench.engine.binaries import find_program
-from nicbench.hosts.fake import FakeHost
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.stack import UndoStack
 

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import BusyError, HostError, NotReadyError
 from nicbench.hosts.base import Process
-from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.owner import Owner, this_process
 from nicbench.tuning.lease import Answer, HostLease, ports_command

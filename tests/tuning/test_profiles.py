@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.core.registry import find
 from nicbench.tuning.items.base import DeviceOptions, Item
-from nicbench.tuning.requests import PROFILES, requests_of
+from nicbench.tuning.tune import PROFILES, requests_of
 
 DOCS = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text()
 

@@ -7,22 +7,30 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core import registry
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.core.plan import Outcome, Values
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, NoOptions, Phase, Place
-from nicbench.tuning.items.cpu.packet_steering import PacketSteering, PacketSteeringOptions
+from nicbench.tuning.items.base import DeviceOptions, Item, NoOptions, Phase
+from nicbench.tuning.items.steering import PacketSteering, PacketSteeringOptions
 from nicbench.tuning.record import record_path
-from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.restore import restore
-from nicbench.tuning.setting import values_in_words
+from nicbench.tuning.setting import CannotSetError, Place, values_in_words
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import find_strayed, look_again, preview, tune
+from nicbench.tuning.tune import (
+    Part,
+    PlacedRequest,
+    TuningRequest,
+    find_strayed,
+    look_again,
+    place_requests,
+    preview,
+    tune,
+)
 
 
 class RingOptions(DeviceOptions):
@@ -76,7 +84,7 @@ class Clock(Item):
 def known_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """The undo finds these two where it looks for items."""
     kinds: dict[str, type] = {"rings": Rings, "clock": Clock}
-    monkeypatch.setattr("nicbench.tuning.undo.restore_setting.find", lambda package, base: kinds)
+    monkeypatch.setattr("nicbench.tuning.undo.files.find", lambda package, base: kinds)
     assert registry.find
 
 

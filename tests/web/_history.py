@@ -18,7 +18,7 @@ from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.store import manifest
 from nicbench.store.files import json_text
-from nicbench.store.tags import add_tag
+from nicbench.store.marks import add_tag
 
 FIRST = datetime(2024, 11, 4, 2, 30, tzinfo=UTC)
 NOISE = 0.01

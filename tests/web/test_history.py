@@ -32,8 +32,8 @@ from nicbench.compare.history.figure_index import NAME, FigureIndex
 from nicbench.compare.history.figures import Figure, Measure, RunSettings, Told
 from nicbench.compare.history.selection import Entry
 from nicbench.core.result import ResultVerdict
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import list_indexed_runs
+from nicbench.store.listing import RunHeadline
 from nicbench.web.history import Known
 
 THROUGHPUT = "test=throughput&value=ndr_frames_per_s"

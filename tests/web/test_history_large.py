@@ -15,8 +15,8 @@ from tests.web.conftest import Client
 from nicbench.compare.history import figure_index
 from nicbench.compare.history.figures import FigureReader
 from nicbench.core.result import ResultVerdict
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import IndexedRuns
+from nicbench.store.listing import RunHeadline
 from nicbench.web.catalogue import Catalogue
 from nicbench.web.security import Door
 from nicbench.web.site import Site

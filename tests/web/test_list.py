@@ -19,9 +19,9 @@ from tests.web.test_history import THROUGHPUT, ask
 
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import Lake
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import IndexedRuns, list_indexed_runs, newest_known
-from nicbench.store.tags import add_tag
+from nicbench.store.listing import RunHeadline
+from nicbench.store.marks import add_tag
 from nicbench.web import catalogue
 from nicbench.web.catalogue import Catalogue, FoundRuns, LakeRuns, Wish, wish_of
 from nicbench.web.security import Door

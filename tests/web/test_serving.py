@@ -30,7 +30,7 @@ from nicbench.core.machine import MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.core.result import ResultVerdict
 from nicbench.store.folder import RunFolder
-from nicbench.store.stop_request import ask_to_stop, end_where_asked, forget_request
+from nicbench.store.marks import ask_to_stop, end_where_asked, forget_request
 from nicbench.web.live import LivePage, _raise_priority, cpu_time_s, free_cpus, live_page
 from nicbench.web.serving import STATIC
 

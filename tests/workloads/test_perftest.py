@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.round import Figures, JobSpec, RequestLatency
-from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
-from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import find_implausible
 from nicbench.workloads.tools.netperf import Netperf
 from nicbench.workloads.tools.perftest import Perftest
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.round import Figures, JobSpec
-from nicbench.hosts.fake import FakeHost
 from nicbench.stats.latency import value_counts
 from nicbench.workloads.base import End, Output, Workload, WorkloadError
-from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import find_implausible
 from nicbench.workloads.tools.nuttcp import Nuttcp
 from nicbench.workloads.tools.qperf import Qperf
 from nicbench.workloads.tools.sockperf import Sockperf

@@ -26,13 +26,12 @@ from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
 from nicbench.store.files import BENCH, JOURNAL
 from nicbench.store.folder import is_run_folder
-from nicbench.system.hypervisor.esxi import read_esxcli
-from nicbench.system.hypervisor.libvirt import read_domain
+from nicbench.system.hypervisor import read_domain, read_esxcli
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import Lab
 from nicbench.testbed.testers.base import TesterKind
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.requests import ALL, PROFILES, TuningRequest, requests_of
+from nicbench.tuning.tune import ALL, PROFILES, TuningRequest, requests_of
 
 _TESTS: Final = b"tests: [{name: transmissions, method: transmission}]"
 

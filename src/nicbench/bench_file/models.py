@@ -23,7 +23,7 @@ from nicbench.testbed.interfaces.base import Port
 if TYPE_CHECKING:
     from nicbench.methods.base import Measures
     from nicbench.testbed.testers.base import TesterKind
-    from nicbench.tuning.requests import TuningRequest
+    from nicbench.tuning.tune import TuningRequest
 
 _FEWEST: Final = 3
 _CAP: Final = 20

@@ -15,8 +15,7 @@ from nicbench.bench_file.sections import Reading, Step
 from nicbench.core.errors import Problem, quote, suggest
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
-from nicbench.hosts.options import Card, VmOptions
-from nicbench.hosts.specs import spec_of
+from nicbench.hosts.options import Card, VmOptions, spec_of
 from nicbench.testbed.interfaces.base import Port
 from nicbench.testbed.interfaces.cards import addresses_of_vdev, interfaces_of_vdev, pci_address
 

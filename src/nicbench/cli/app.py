@@ -3,55 +3,130 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from nicbench import __version__
-from nicbench.cli import command_line, completion, failure
+from nicbench.cli import completion, failure
 from nicbench.cli.output import ReaderGoneError, print_json, streams_may_break
 from nicbench.cli.signals import StoppedError
 from nicbench.core.errors import HostError, InterruptedRunError, NicbenchError, explain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nicbench.core.result import Summary
+
+
+# Commands and groups as typer makes them, but for three things that a reader of help and errors meets.  Flags and
+# arguments show no `<bool>` or `<str>` in the help; errors say what a missing argument is, without words of the
+# libraries below; and old names of options still work. One convention holds for all commands: `--runs` is the folder
+# that holds the runs, and `--out` the file or folder that a command writes.
+
+_OLD: Final = "--output"
+"""Until 0.1 the name of both; it is in no help."""
+_WRITES_OUTPUT: Final = frozenset({"export"})
+"""Commands whose `--output` was the file that they write."""
+_PREFIX: Final = re.compile(r"\b(?:Value|Assertion) error, ")
+
+
+class Command(TyperCommand):
+    """A command of nicbench."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, rename_old(self.name or "", args))
+        except typer.BadParameter as error:
+            error.message = _PREFIX.sub("", error.message)
+            text = getattr(error.param, "help", None)
+            if type(error).__name__ == "MissingParameter" and text and not error.message:
+                error.message = str(text)
+            raise
+
+
+class Group(TyperGroup):
+    """A command that has commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
+def use_for(app: typer.Typer) -> None:
+    """Makes the commands of an app, also of those in its groups, commands of these kinds."""
+    for command in app.registered_commands:
+        command.cls = Command
+    for group in app.registered_groups:
+        group.cls = Group
+        if group.typer_instance is not None:
+            use_for(group.typer_instance)
+
+
+def rename_old(command: str, words: Sequence[str]) -> list[str]:
+    """Returns the arguments of a command with today's names of options; what follows ``--`` is unchanged."""
+    name = "--out" if command in _WRITES_OUTPUT else "--runs"
+    end = words.index("--") if "--" in words else len(words)
+    renamed = [
+        name if word == _OLD else f"{name}={word.removeprefix(f'{_OLD}=')}" if word.startswith(f"{_OLD}=") else word
+        for word in words[:end]
+    ]
+    return [*renamed, *words[end:]]
+
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    for one in parameters:
+        if isinstance(one, TyperOption) and one.is_flag and one.metavar is None:
+            one.metavar = ""
+        elif isinstance(one, TyperArgument) and one.metavar is not None:
+            one.display_type_rich = _no_type  # type: ignore[method-assign]  # its name is said, and what it is
+    return parameters
+
+
+def _no_type(ctx: Any) -> None:
+    """What the help shows as the type of an argument."""
+
 
 # The order is that of the help: commands that measure, then those that show, then those that repair.
 COMMANDS: Final = {
     "demo": "demo",
     "init": "init",
     "run": "run",
-    "resume": "resume",
-    "report": "report",
+    "resume": "run",
+    "report": "results",
     "compare": "compare",
     "check": "check",
-    "export": "export",
-    "diff": "diff",
+    "export": "results",
+    "diff": "compare",
     "list": "list_runs",
-    "gather": "gather",
-    "web": "web",
+    "gather": "results",
+    "web": "serve",
     "serve": "serve",
     "fleet": "fleet",
-    "tag": "tag",
-    "validate": "validate",
-    "tune": "tune",
+    "tag": "list_runs",
+    "validate": "run",
+    "tune": "run",
     "import": "import_results",
-    "reference": "reference",
-    "doctor": "doctor",
-    "inventory": "inventory",
+    "reference": "import_results",
+    "doctor": "machine",
+    "inventory": "machine",
     "lab": "lab",
-    "restore": "restore",
+    "restore": "lab",
 }
-"""Each command and its file in ``commands``; only the command called is loaded, as all of them take a second."""
+"""The file in ``commands`` of each command; only that of the command called is loaded, as all take a second."""
 
 
 def make_app(only: str | None = None) -> typer.Typer:
     """Builds the command line with all its commands, or with one of them."""
     app = typer.Typer(
         name="nicbench",
-        cls=command_line.Group,
+        cls=Group,
         help="A NIC performance lab in one tool: one YAML file names the machines, the links and the tests.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -60,8 +135,12 @@ def make_app(only: str | None = None) -> typer.Typer:
     app.callback()(_global_options)
     for name, file in COMMANDS.items():
         if only in (None, name):
-            import_module(f"nicbench.cli.commands.{file}").register(app)
-    command_line.use_for(app)
+            command = import_module(f"nicbench.cli.commands.{file}").COMMANDS[name]
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=name)
+            else:
+                app.command(name)(command)
+    use_for(app)
     return app
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import typer
 
 from nicbench.core.registry import list_kinds
-from nicbench.store.tags import tags_of
+from nicbench.store.marks import tags_of
 
 Completer = Callable[[typer.Context, str], list[str]]
 

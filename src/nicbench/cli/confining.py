@@ -24,7 +24,7 @@ _REMOTE: Final = "://"
 
 
 def confine(given: list[str]) -> int | None:
-    """Goes on as an ordinary user where the command reads what others wrote, and returns None there.
+    """Continues as an ordinary user if the command reads what others wrote, and returns None in that process.
 
     Returns the exit status of that process in this one, and None as well for every other command.
     """
@@ -78,7 +78,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _option(words: list[str], *names: str) -> str | None:
-    """Returns the value of an option as it is written on a command line; the last one counts."""
+    """Returns the value of an option on a command line; the last one counts."""
     found = None
     for index, word in enumerate(words):
         name, is_one_word, value = word.partition("=")

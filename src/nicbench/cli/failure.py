@@ -127,7 +127,7 @@ class CrashError(NicbenchError):
 _REFUSED: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ELOOP}
 )
-"""Errors of the machine with a file, which are no fault of the program."""
+"""Errors of the machine with a file, which are not faults of the program."""
 _MOST_NAME_SHOWN = 80
 """How many characters of a name that is too long are shown."""
 

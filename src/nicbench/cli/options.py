@@ -31,7 +31,7 @@ def _folder(path: Path) -> Path:
 
 
 def duration_s(option: str) -> Callable[[str | float], float]:
-    """Returns what parses the duration of an option; UsageError where it is none."""
+    """Returns what parses the duration of an option; UsageError for other text."""
 
     def parse(text: str | float) -> float:
         try:
@@ -141,7 +141,7 @@ def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
 
 
 def in_lake(reference: str, runs_folder: Path, lake: Lake | None) -> str:
-    """Returns the folder of a run that the lake alone knows by its id; any other reference as it is."""
+    """Returns the folder of a run that the lake alone knows by its id; any other reference unchanged."""
     if lake is None:
         return reference
     from nicbench.lake.searching import find_run  # imported here, as these load slowly, and without a lake in vain
@@ -165,7 +165,7 @@ def tagged_runs(tag: str, runs_folder: Path, lake: Lake | None, most: int) -> li
 
 
 def describe_results(summary: Summary) -> str | None:
-    """Returns the line on a run's results that lists show; None where there is none."""
+    """Returns the line on a run's results that lists show; None if it has none."""
     from nicbench.cli.summary_table import headline  # imported here, as only runs new to the index need it
 
     try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from nicbench.core.errors import NicbenchError
 from nicbench.core.redaction import visible_in_json
 
-if TYPE_CHECKING:  # both load slowly, and most commands need neither at first
+if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
 
@@ -25,11 +25,11 @@ WIDTH_OF_A_FILE = 160
 
 
 class ReaderGoneError(Exception):
-    """The reader of stdout closed the pipe (``| head -1``). It is no OSError, for which typer would exit with 1."""
+    """The reader of stdout closed the pipe (``| head -1``). It is not an OSError, for which typer would exit with 1."""
 
 
 class _Stream(ABC):
-    """A text stream that wraps ``inner``, which is None where the descriptor was closed from the start."""
+    """A text stream that wraps ``inner``, or None if the descriptor was closed from the start."""
 
     def __init__(self, inner: TextIO | None) -> None:
         self._inner = inner
@@ -149,8 +149,13 @@ def messages() -> Console:
     return VisibleConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
 
+def print_line(text: str, console: Console | None = None) -> None:
+    """Prints one line of results literally, with brackets not taken for markup, and without breaking it."""
+    (console or results()).print(text, markup=False, soft_wrap=True)
+
+
 def say(text: str) -> None:
-    """Prints one message literally: brackets in it are no markup."""
+    """Prints one message literally, with brackets not taken for markup."""
     messages().print(text, markup=False)
 
 

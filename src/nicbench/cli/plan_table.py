@@ -14,7 +14,7 @@ from nicbench.bench_file import BenchFile, Choice
 from nicbench.bench_file.checks import describe_checks
 from nicbench.bench_file.frame_sizes import describe_headers, smallest_frame_bytes
 from nicbench.bench_file.overlays import list_differences
-from nicbench.cli.output import FORMAT
+from nicbench.cli.output import FORMAT, print_line
 from nicbench.cli.progress import ABOUT
 from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
@@ -25,9 +25,8 @@ from nicbench.core.traffic import Traffic
 from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate
 from nicbench.report.facts import written_text
-from nicbench.stages.presence import Presence
-from nicbench.stages.tester import estimate_s, plan_calibration, turns_s
-from nicbench.stages.tester_driver import foretell_driver
+from nicbench.stages.hosts import Presence
+from nicbench.stages.tester import estimate_s, foretell_driver, plan_calibration, turns_s
 from nicbench.testbed.interfaces.base import Port
 from nicbench.tuning.setting import values_in_words
 
@@ -124,7 +123,7 @@ def _print_presence(console: Console, presence: Presence) -> None:
 
 
 def _by_test(bench: BenchFile, told: Callable[[Any], tuple[str, ...]]) -> dict[str, dict[str, None]]:
-    """Returns what is told of the method of each test over all configurations, each once."""
+    """Returns the notes on the method of each test over all configurations, each once."""
     found: dict[str, dict[str, None]] = {}
     for test in (test for each in bench.configurations for test in each.tests):
         for text in told(test.build()):
@@ -193,7 +192,7 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     console.print(table)
     if not sends_frames:
         return
-    console.print(escape(str(plan_calibration(bench))), soft_wrap=True)
+    print_line(str(plan_calibration(bench)), console)
 
 
 def tools_of(method: Any) -> list[str]:

@@ -25,7 +25,7 @@ from nicbench.core.errors import (
 from nicbench.core.events import Bus, Event
 from nicbench.core.redaction import Redactor
 from nicbench.core.result import ResultVerdict, Summary
-from nicbench.stages.time_plan import ends, list_planned
+from nicbench.stages.plan import ends, list_planned
 from nicbench.stages.turns import summarise
 from nicbench.stats.activity import TimeLeft
 from nicbench.stats.intervals import Agreement
@@ -33,7 +33,7 @@ from nicbench.store import manifest
 from nicbench.store.confined import Fence, run_confined
 from nicbench.store.files import ERROR
 from nicbench.store.folder import RunFolder
-from nicbench.store.now import NowFile
+from nicbench.store.marks import NowFile
 
 if TYPE_CHECKING:
     from nicbench.web.live import LivePage
@@ -70,8 +70,8 @@ def conduct(
 
     ``redact``: redact the run, as `redact` in the bench file does. ``resumed``: the folder existed before, and is kept
     in any case. ``wait_s``: how long to wait for machines that others use.
-    ``with_report``: write a report; without it an earlier one stays as it is. ``page``: the live page beside
-    the run, if any. ``show`` prints the results of a run that came to its end, where tables of all are not wanted.
+    ``with_report``: write a report; without it an earlier one is kept. ``page``: the live page of the run, if any.
+    ``show`` prints the results of a run that came to its end, where tables of all are not wanted.
     """
     if redact or bench.redact:
         folder.redact_with(Redactor.of_this_machine())

@@ -30,7 +30,7 @@ class StoppedError(BaseException):
 
     @property
     def words(self) -> str:
-        """What is said of it."""
+        """The message about the signal."""
         return f"stopped by {signal.Signals(self.number).name}"
 
 

@@ -27,9 +27,8 @@ from nicbench.core.result import ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.importing.reference.data_sets import as_run, data_set
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import INVENTORY, clean, machines_of
-from nicbench.store.listing import headline, open_run, path_of
-from nicbench.store.tags import tags_of
+from nicbench.store.listing import INVENTORY, clean, headline, machines_of, open_run, path_of
+from nicbench.store.marks import tags_of
 
 
 class Origin(StrEnum):

@@ -26,7 +26,7 @@ from nicbench.core.units import figures, probability
 from nicbench.methods.base import main_values
 from nicbench.stats.sample import Span, span_of
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import INVENTORY, machines_of
+from nicbench.store.listing import INVENTORY, machines_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class FlowAtPort(_Told):
 
 
 class FlowTally(_Told):
-    """The counts of a flow since it was started; bytes with FCS, times as UNIX time. What cannot be known is None."""
+    """The counts of a flow since it was started; bytes with FCS, times as UNIX time. None means unknown."""
 
     flow: int
     state: FlowState
@@ -90,7 +90,7 @@ class FlowTally(_Told):
     reordered: int | None
     corrupted: int | None
     misdirected: int | None
-    """Frames that came in by a port that is none of the flow's."""
+    """Frames that came in by a port outside of the flow."""
     latency: FlowLatency | None
     first_sent_ns: int | None
     last_sent_ns: int | None
@@ -224,7 +224,7 @@ Reply = TypeVar("Reply", bound=_Told)
 
 
 def parse_tally(reply: Mapping[str, Any]) -> Tally:
-    """The reply to ``tally`` as a frozen type; EngineError where it is none."""
+    """Returns the reply to ``tally`` as a frozen type; EngineError if it is malformed."""
     return _parse(Tally, _with_health(reply))
 
 

@@ -101,7 +101,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     """Translates the reply to ``drain`` and the ``late`` counts of ``settle``, one per stream, into a ``Reading``.
 
     A frame that came after the drain is late, not lost (protocol, "Meanings"), so it is taken off ``lost`` here.
-    EngineError where the replies are no reading.
+    EngineError if the replies do not form a reading.
     """
     try:
         return _reading(drain, late)
@@ -157,7 +157,7 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
 
 
 def set_aside(reading: Reading, names: Collection[str]) -> Reading:
-    """Returns the reading with these streams ``beside`` it, and in no count."""
+    """Returns the reading with these streams kept apart from its counts."""
     kept = tuple(stream for stream in reading.streams if stream.name not in names)
     of_ports = {name: getattr(reading.counts, name) for name in _COUNTED_BY_PORTS}
     return reading.replace(

@@ -16,7 +16,7 @@ from nicbench.hosts.base import Host, Process
 # The folder is where modules are looked for until ours are loaded, so that none of TRex's is hidden by one of ours.
 _PROGRAM: Final = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
-    "from trex_process.main import main; del sys.path[0]; main()"
+    "from trex_process import main; del sys.path[0]; main()"
 )
 # Loading the client takes a second or two, and a server that does not answer is asked several times.
 REPLY_TIMEOUT_S: Final = 60.0
@@ -24,7 +24,7 @@ _END_TIMEOUT_S: Final = 10.0
 
 
 class TrexError(EngineError):
-    """The client refused or failed. ``details`` is what its process said beside the message."""
+    """The client refused or failed. ``details`` has what its process reported in addition to the message."""
 
     def __init__(self, kind: str, message: str, place: str, details: Mapping[str, Any]) -> None:
         super().__init__(message, kind=kind, place=place)

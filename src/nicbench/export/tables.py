@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from nicbench.core.result import Erratum
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
-from nicbench.store import parquet, record_tables
+from nicbench.store import tables as stored
 from nicbench.store.files import damaged_error, json_text
 from nicbench.store.folder import FRAMES, RunFolder, refuse_damaged_files
 
@@ -356,30 +356,30 @@ def _cell(cell: Cell, kind: Kind) -> Cell:
 TRIALS: Final = "trials.parquet"
 ROUNDS: Final = "rounds.parquet"
 _NO_SAMPLE: Final = {
-    TRIALS: lambda: record_tables.trials_parquet(()),
-    ROUNDS: lambda: record_tables.rounds_parquet(()),
+    TRIALS: lambda: stored.trials_parquet(()),
+    ROUNDS: lambda: stored.rounds_parquet(()),
 }
 
 
 def trials(folder: RunFolder) -> pa.Table:
     """A row for each trial; none where the run has rounds."""
     if folder.finished:
-        return _read_stored(folder, TRIALS, parquet.read_trials)
-    return _read_table(record_tables.trials_parquet(folder.journal.trials().values()))
+        return _read_stored(folder, TRIALS, stored.read_trials)
+    return _read_table(stored.trials_parquet(folder.journal.trials().values()))
 
 
 def rounds(folder: RunFolder) -> pa.Table:
     """A row for each job of each round; none where the run has trials."""
     if folder.finished:
-        return _read_stored(folder, ROUNDS, parquet.read)
-    return _read_table(record_tables.rounds_parquet(folder.journal.rounds().values()))
+        return _read_stored(folder, ROUNDS, stored.read)
+    return _read_table(stored.rounds_parquet(folder.journal.rounds().values()))
 
 
 def frames(folder: RunFolder, columns: Sequence[str] | None, rounds: Sequence[str] | None) -> pa.Table:
     """The files of every frame's times as one table, or of some columns and rounds; without rows in their absence."""
     files = sorted(path for path in (folder.path / FRAMES).glob("*.parquet") if rounds is None or path.stem in rounds)
     refuse_damaged_files(folder, *(f"{FRAMES}/{path.name}" for path in files))
-    tables = [parquet.read(path, columns, bounds=parquet.OF_FRAMES) for path in files]
+    tables = [stored.read(path, columns, bounds=stored.OF_FRAMES) for path in files]
     try:
         return pa.concat_tables(tables) if tables else pa.table({})
     except pa.ArrowException as error:

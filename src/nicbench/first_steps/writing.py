@@ -4,13 +4,105 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from nicbench.bench_file.load import parse
-from nicbench.core.errors import HostError, UsageError
-from nicbench.first_steps.wishes import Device, End, Frames, Streams
+from nicbench.core.errors import HostError, Problem, UsageError, WrongFileError
+from nicbench.importing.cells import decode, read_bytes, read_sheet
+from nicbench.importing.columns import ImportOptions
+from nicbench.importing.results import import_results, importable, likely_method, method_of
 from nicbench.store.files import make_folder
+
+# What can be asked of ``nicbench init``: what is measured, between which ends, and how thoroughly.
+
+
+class What(StrEnum):
+    """What the first bench file measures; the value is its name on the command line."""
+
+    RFC2544 = "rfc2544"
+    STREAMS = "streams"
+    EDITORS = "editors"
+    DATASHEET = "datasheet"
+
+    @property
+    def words(self) -> str:
+        """What it is, for a question and the help."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    What.RFC2544: "RFC 2544 throughput and latency of a device between two ports of this machine",
+    What.STREAMS: "streams, transfers and requests (iperf3, nuttcp, sockperf) between a client and a server",
+    What.EDITORS: "how many editors one server can feed with media frames",
+    What.DATASHEET: "a datasheet, from a CSV of results or measured here",
+}
+
+
+class Device(StrEnum):
+    """What is between the two ports of RFC 2544."""
+
+    SWITCH = "switch"
+    ROUTER = "router"
+    CABLE = "cable"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of streams: a port of this machine, or a port of a machine that ssh reaches.
+
+    ``device`` is an interface, or a PCI address where frames are sent. ``ip`` has the length of its prefix; None: the
+    address that the interface has already.
+    """
+
+    device: str
+    ssh: str | None = None
+    ip: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """RFC 2544 between two ports; a datasheet where one is wanted. ``macs`` are those of a router's ports. Ports that
+    ``are_virtual`` share their machine with the device.
+    """
+
+    ports: tuple[str, str]
+    device: Device = Device.SWITCH
+    macs: tuple[str, ...] = ()
+    is_full: bool = False
+    is_datasheet: bool = False
+    are_virtual: bool = False
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Streams, or editors where a ``folder`` is given. Without ends the machines are namespaces of this one.
+
+    Several editors have a folder each: below ``folder``, or as ``{share}`` in it says.
+    """
+
+    server: End | None = None
+    client: End | None = None
+    folder: str | None = None
+    editors: int = 4
+    share: str = "sftp"
+    is_full: bool = False
+    title: str | None = None
+
+    @property
+    def shared_folder(self) -> str:
+        """The folders of all shares, with ``{share}`` for their numbers where there are several."""
+        folder = (self.folder or "").rstrip("/") or "/"
+        return folder if "{share}" in folder or self.editors == 1 else f"{folder.rstrip('/')}/editor{{share}}"
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders that must be there before a run."""
+        return tuple(self.shared_folder.replace("{share}", str(number)) for number in range(1, self.editors + 1))
+
 
 _PCI: Final = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _NETWORK: Final = "198.18.0"
@@ -20,7 +112,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_/.][A-Za-z0-9_/.-]*")
 def write(wish: Frames | Streams, path: Path) -> str:
     """The text of the bench file, which is valid. UsageError where there is a file at ``path`` already.
 
-    WrongBenchFileError where an answer is no valid value, such as a folder that is no whole path.
+    WrongBenchFileError if an answer is not a valid value, such as a folder with a relative path.
     """
     if path.exists():
         step = "name another with --out, or remove this one"
@@ -267,3 +359,59 @@ _FULL_EDITORS: Final = """\
     profile: 4k # 51 MB a frame; `frame_size: 1 MiB` for any other
     frames_per_s: 24 fps
 """
+
+
+# How a table of results becomes a datasheet: the options of ``nicbench import`` that it needs, found by trying.
+
+_MOST_TRIES: Final = 3
+_GUESSED: Final = ("--column", "--configuration", "--ignore")
+"""Options that a table's content suggests; what needs a value of its author is left open."""
+
+
+@dataclass(frozen=True, slots=True)
+class HowToImport:
+    """The method, the options, and what only the table's author knows: problems that are left."""
+
+    method: str
+    options: tuple[str, ...] = ()
+    open: tuple[Problem, ...] = field(default=())
+
+
+def how_to_import(path: Path) -> HowToImport:
+    """The options by which the table can be imported. UsageError if no method has such a table of results."""
+    sheet = read_sheet(decode(read_bytes(path), str(path), None), str(path))
+    name = likely_method(sheet, importable())
+    if name is None:
+        step = f"see the columns of each method in docs/import.md, then: nicbench import {path} --method NAME"
+        raise UsageError("its columns are those of no method", place=str(path), next_step=step)
+    options, flags = ImportOptions(), list[tuple[str, ...]]()
+    for _ in range(_MOST_TRIES):
+        try:
+            import_results(sheet, str(path), method_of(name), options)
+        except WrongFileError as error:
+            added = [one.flags for one in error.problems if one.flags and one.flags[0] in _GUESSED]
+            left = tuple(one for one in error.problems if one.flags not in added)
+            flags += dict.fromkeys(added)
+            if not added:
+                flags += dict.fromkeys(one.flags for one in left if one.flags)
+                return HowToImport(name, _words(flags), left)
+            options = _with(options, added)
+        else:
+            return HowToImport(name, _words(flags))
+    return HowToImport(name, _words(flags))
+
+
+def _words(flags: list[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(word for pair in dict.fromkeys(flags) for word in pair)
+
+
+def _with(options: ImportOptions, flags: list[tuple[str, ...]]) -> ImportOptions:
+    """The options as if these were given too."""
+    columns = dict(options.columns)
+    columns.update(tuple(value.rsplit("=", 1)) for option, value in flags if option == "--column")  # type: ignore[misc]
+    return replace(
+        options,
+        columns=columns,
+        configurations=(*options.configurations, *(value for option, value in flags if option == "--configuration")),
+        ignore=(*options.ignore, *(value for option, value in flags if option == "--ignore")),
+    )

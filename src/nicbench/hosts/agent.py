@@ -170,7 +170,7 @@ class AgentConnection:
                 self.send(SIGNAL, channel.number, struct.pack("<I", number))
 
     def release(self, channel: Channel) -> None:
-        """Closes and forgets the channel of a command that has ended or is no longer of interest."""
+        """Closes and forgets the channel of a command that has ended or is not needed any more."""
         channel.close()
         if isinstance(channel, AgentChannel):
             self._channels.pop(channel.number, None)

@@ -210,7 +210,9 @@ def paths_and_values(text: str, patterns: Iterable[str] = ()) -> dict[str, str]:
 
 
 def _unquote(pattern: str) -> str:
-    """Returns a pattern without the quotation marks of the shell; one that the shell does not take stays as it is."""
+    """Returns a pattern without the quotation marks of the shell; a pattern that the shell does not parse is returned
+    unchanged.
+    """
     try:
         return "".join(shlex.split(pattern))
     except ValueError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +19,7 @@ from pydantic import (
 )
 
 from nicbench.core.base import Frozen, why_of
+from nicbench.core.errors import UsageError
 from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.core.quantity import Bytes, Seconds
 from nicbench.core.registry import find
@@ -123,10 +125,10 @@ class ContainerOptions(Frozen):
     """CPUs that the container may use, as `0-3,6`; without it all."""
     cpu_time: Annotated[float, Field(ge=0.01, le=8192)] | None = None
     """CPU time that its processes together may use, in CPUs: `1.5` is 1.5 s in each second (`--cpus` of the engine).
-    Without it there is no limit.
+    Without it the CPU time is unlimited.
     """
     memory: Annotated[Bytes, Field(ge=_SMALLEST_CONTAINER_BYTES)] | None = None
-    """Memory that it may use; without it there is no limit."""
+    """Memory that it may use; without it the memory is unlimited."""
     memory_node: Annotated[int, Field(ge=0, le=1023)] | None = None
     """The NUMA node of its memory; without it any."""
     folders: tuple[Annotated[str, AfterValidator(_check_folder)], ...] = ()
@@ -182,7 +184,7 @@ class SshOptions(Frozen):
     """The port of sshd; without it as ssh does."""
     key: str | None = None
     """The file of a private key. Without it: the keys of the agent, of `~/.ssh/config`, and the usual ones. It is
-    offered to jump hosts too, unless `~/.ssh/config` has one for them. There is no place for a password.
+    offered to jump hosts too, unless `~/.ssh/config` has one for them. Passwords are not supported.
     """
     known_hosts: str | None = None
     """The file of host keys. Without it as `~/.ssh/config` says, else `~/.ssh/known_hosts` and
@@ -195,7 +197,7 @@ class SshOptions(Frozen):
     connect_timeout: Seconds = Field(default=10.0, gt=0.0, le=300.0)
     """How long a connection may take to come about."""
     lease: Seconds = Field(default=10.0, ge=3.0, le=300.0)
-    """A host that hears nothing of nicbench for so long ends what nicbench started there. nicbench gives up a host
+    """A host that hears nothing of nicbench for this time ends what nicbench started there. nicbench gives up a host
     that is silent for so long.
     """
 
@@ -349,3 +351,56 @@ class VmOptions(Frozen):
     def has_iommu(self) -> bool:
         """Whether the guest has an IOMMU, so that its PCI Express cards can be assigned by vfio."""
         return any(card.model == "igb" or card.pci is not None for card in self.cards.values())
+
+
+# Makes hosts from plain data: from the hosts of a bench file, and from the specs in undo.json.
+
+
+class HostChoice(Protocol):
+    """A host in a bench file: its kind, that kind's options, and the name of the host that it is made on."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def options(self) -> Frozen: ...
+    @property
+    def on(self) -> str | None: ...
+
+
+def build_hosts(choices: Mapping[str, HostChoice], there: Mapping[str, Host] | None = None) -> dict[str, Host]:
+    """Makes the hosts of a bench file, by name and in its order, without touching any machine.
+
+    A wrapper gets the host that it stands on (``on``) from the same bench file. Hosts in ``there`` exist already
+    (running virtual machines) and are used as they are.
+    """
+    made: dict[str, Host] = dict(there or {})
+
+    def make(name: str) -> Host:
+        if name not in made:
+            made[name] = host_from_spec(
+                spec_of(choices, name), name, None if (on := choices[name].on) is None else make(on)
+            )
+        return made[name]
+
+    return {name: make(name) for name in choices}
+
+
+def spec_of(choices: Mapping[str, HostChoice], name: str) -> dict[str, Any]:
+    """Returns the spec (see ``Host.spec``) of a host of a bench file, with that of the host that it stands on."""
+    choice = choices[name]
+    own = {"kind": choice.kind, **choice.options.model_dump(mode="json")}
+    if find("nicbench.hosts.kinds", Host)[choice.kind].made_here:
+        own["guest"] = name  # two guests with the same options are still two hosts
+    return own if choice.on is None else {**own, "inner": spec_of(choices, choice.on)}
+
+
+def host_from_spec(spec: Mapping[str, Any], name: str | None = None, inner: Host | None = None) -> Host:
+    """Makes a host from what ``Host.spec`` returned. A wrapper whose spec has no ``inner`` wraps this machine.
+
+    ``inner`` is the wrapped host where it exists already; it then takes the place of the one in the spec.
+    """
+    kinds = find("nicbench.hosts.kinds", Host)
+    kind = spec.get("kind")
+    if kind not in kinds:
+        raise UsageError(f"no host of kind {kind!r}", next_step=f"kinds: {', '.join(kinds)}")
+    return kinds[kind].of_spec(spec, name, host_from_spec if inner is None else lambda _: inner)

@@ -40,7 +40,7 @@ def this_process() -> Owner:
 
 @cache
 def owner_mark() -> str:
-    """Returns the value of MARK by which this controller's processes are told from those of others, on any host."""
+    """Returns the value of MARK that identifies this controller's processes on any host."""
     owner = this_process()
     return f"{owner.pid}.{owner.start_ticks}.{owner.boot_id}"
 

@@ -14,22 +14,113 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import secrets
 import shlex
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import asyncssh
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.channel import Channel
 from nicbench.hosts.options import SshOptions
-from nicbench.hosts.ssh_channel import SshChannel
 from nicbench.hosts.ssh_connection import Hop, close, connect
 
+# The channel of one command on an ssh connection.
+
+
+class SshChannel(Channel, asyncssh.SSHClientSession[bytes]):
+    """A ``Channel`` that is a session of asyncssh."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._channel: asyncssh.SSHClientChannel[bytes] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._paused = False
+
+    # Called by asyncssh.
+
+    def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
+        self._channel = chan
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        if datatype == asyncssh.EXTENDED_DATA_STDERR:
+            self._see_errors(data)
+        else:
+            self._see_output(data)
+
+    def eof_received(self) -> bool:
+        self.at_end = True
+        self._tell()
+        return True  # our direction stays open: the command may still read
+
+    def exit_status_received(self, status: int) -> None:
+        self.status = status
+        self._tell()
+
+    def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
+        self.status = -_signal_number(signal)
+        self._tell()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = self.at_end = True
+        self.error = exc
+        self._writable.set()
+        self._tell()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    # Called by nicbench.
+
+    async def write(self, data: bytes) -> None:
+        if self._channel is None or self.closed or self._channel.is_closing():
+            raise BrokenPipeError
+        try:
+            self._channel.write(data)
+        except OSError as error:
+            raise BrokenPipeError from error
+        await self._writable.wait()
+        if self.closed:
+            raise BrokenPipeError
+
+    def write_eof(self) -> None:
+        if self._channel is not None and not self.closed and not self._channel.is_closing():
+            self._channel.write_eof()
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+
+    def _hold_back(self) -> None:
+        if self._channel is None or self.closed:
+            return
+        full = self._is_full
+        if full and not self._paused:
+            self._channel.pause_reading()
+        elif self._paused and not full:
+            self._channel.resume_reading()
+        self._paused = full
+
+
+def _signal_number(name: str) -> int:
+    """Returns the number of a signal from its name without SIG (RFC 4254, section 6.10); SIGKILL if unknown."""
+    try:
+        return signal.Signals[f"SIG{name.partition('@')[0]}"].value
+    except KeyError:
+        return signal.SIGKILL.value
+
+
 MISSING = "missing"
-"""The wrapper's answer, in place of a process id, that there is no such command."""
+"""The wrapper's answer, in place of a process id, if the command does not exist."""
 LACKING = "lacking"
 """The keeper's answer that programs which it needs are not there."""
 # sshd allows 10 sessions on a connection (MaxSessions). One is the keeper's, one is reserved for signals.
@@ -188,7 +279,7 @@ class LeasedConnection:
         return self.lost is None and self.commands < self._most
 
     async def start(self, command: Sequence[str], environment: Mapping[str, str] | None) -> tuple[SshChannel, int]:
-        """Starts a command; returns its channel and pid. NotReadyError where there is no such command; FullError."""
+        """Starts a command; returns its channel and pid. NotReadyError if the command does not exist; FullError."""
         if not self.has_room:
             raise FullError
         self.commands += 1
@@ -210,7 +301,7 @@ class LeasedConnection:
         return channel, int(words[0])
 
     def release(self, channel: Channel) -> None:
-        """Closes the channel of a command that has ended or is no longer of interest."""
+        """Closes the channel of a command that has ended or is not needed any more."""
         channel.close()
         self.commands -= 1
 
@@ -328,3 +419,92 @@ class LeasedConnection:
             place=self._host,
             next_step="see whether the host and the way to it are up; then nicbench restore RUN checks its settings",
         )
+
+
+# The ssh connections of an event loop, one set for each host, shared by all parts of a run.  Hosts are made again
+# from their specs in many places (monitor, undo), so they cannot own the connections. These are kept by event loop,
+# and closed at its end by ``close_connections``.
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Machine]] = WeakKeyDictionary()
+
+
+class Machine:
+    """The connections to one host. After one was lost, every use of the host fails until ``reconnect``."""
+
+    def __init__(self, options: SshOptions) -> None:
+        self._options = options
+        self._connections: list[LeasedConnection] = []
+        self._opening = asyncio.Lock()
+        self._failed: HostError | None = None
+        self.held = False
+        """Whether the host restores its settings when the connection ends, so that it must stay open."""
+        self.leases = 0
+        """How many leases of the host end with the connection, so that it must stay open."""
+
+    @property
+    def proxy_command(self) -> tuple[str, ...]:
+        """The command through which the host is reached; empty where it is reached directly."""
+        return tuple(self._options.proxy_command or ())
+
+    async def with_room(self, host: str) -> LeasedConnection:
+        """Returns a connection with room for one more command. HostError where one was lost, or none can be made."""
+        async with self._opening:
+            self._see_lost()
+            for connection in self._connections:
+                if connection.has_room:
+                    return connection
+            # Imported here: every nicbench command loads all kinds of hosts, and asyncssh is slow to load.
+            from nicbench.hosts.ssh_lease import LeasedConnection
+
+            connection = await LeasedConnection.open(self._options, host)
+            connection.on_lost = self._give_up
+            self._connections.append(connection)
+            return connection
+
+    async def reconnect(self, host: str) -> None:
+        """Connects again after a connection was lost. HostError where no new one can be made."""
+        if self._failed is None and all(connection.lost is None for connection in self._connections):
+            return
+        await self.close()
+        self._failed = None
+        try:
+            await self.with_room(host)
+        except NicbenchError as error:
+            self._failed = HostError(error.message, place=error.place, next_step=error.next_step)
+            raise self._failed from error
+
+    async def close(self) -> None:
+        """Closes the connections; a later command opens one again, unless one was lost."""
+        for connection in self._connections:
+            self._failed = self._failed or connection.lost
+        connections, self._connections = self._connections, []
+        await asyncio.gather(*(connection.close() for connection in connections))
+
+    def _give_up(self) -> None:
+        """Ends all connections when one is lost: the host then restores its settings, so nothing may continue."""
+        for connection in self._connections:
+            connection.give_up("another connection to the same host was lost")
+
+    def _see_lost(self) -> None:
+        for connection in self._connections:
+            if connection.lost is not None and self._failed is None:
+                self._failed = connection.lost
+        if self._failed is not None:
+            failed = self._failed
+            raise HostError(failed.message, place=failed.place, next_step=failed.next_step)
+
+
+def machine(options: SshOptions) -> Machine:
+    """Returns the machine with these options in the running event loop."""
+    pool = _pools.setdefault(asyncio.get_running_loop(), {})
+    return pool.setdefault(json.dumps(options.model_dump(mode="json"), sort_keys=True), Machine(options))
+
+
+async def close_connections(through: str | None = None) -> None:
+    """Closes the connections of the running event loop: all, or those whose proxy command has the word ``through``.
+
+    A lab closes the connections through its namespace this way, and the machine that it is on stays connected.
+    """
+    pool = _pools.get(asyncio.get_running_loop(), {})
+    chosen = [key for key, each in pool.items() if through is None or through in each.proxy_command]
+    await asyncio.gather(*(pool.pop(key).close() for key in chosen))

@@ -14,28 +14,81 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from nicbench.core.errors import BusyError, HostError, UsageError
 from nicbench.store.files import storage_error, sync_folder, write_atomically, writing_atomically
-from nicbench.store.headline import time_of_name
+from nicbench.store.listing import time_of_name
+from nicbench.store.tables import Bounds, refuse_excess
 
-if TYPE_CHECKING:
-    from nicbench.lake.part import Part
+# A part of a month's file, which is read column by column; a damaged one is an error that names the file.
+
+_BOUNDS: Final = Bounds(4_000_000, 2 * 2**30)
+"""Many times the rows of a part that is written here, so that other programs may write larger ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A row group of the file at ``place``."""
+
+    place: str
+    file: pq.ParquetFile
+    number: int
+
+    @property
+    def count(self) -> int:
+        """How many rows it has."""
+        return int(self.file.metadata.row_group(self.number).num_rows)
+
+    def read(self, columns: Sequence[str] | None = None, *, newer: Sequence[str] = ()) -> pa.Table:
+        """Reads these columns, or all, and those ``newer`` ones that the file has: one of an older format lacks some.
+
+        HostError where they are damaged, or the file lacks one of ``columns``.
+        """
+        if columns is not None:
+            columns = [*columns, *(name for name in newer if name in self.file.schema_arrow.names)]
+        try:
+            refuse_excess(self.file.metadata, [self.number], _BOUNDS)
+            # By one thread, which takes less memory; the columns of a search are small.
+            rows = self.file.read_row_group(self.number, columns=columns, use_threads=False)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise damaged_error(self.place, error) from error
+        if lacking := [name for name in columns or () if name not in rows.column_names]:
+            raise damaged_error(self.place, ValueError(f"it has no column {lacking[0]}"))
+        return rows
+
+    def bounds(self, column: str) -> tuple[Any, Any] | None:
+        """Returns the least and the greatest value of a column; None where the file does not say."""
+        about = self.file.metadata.row_group(self.number)
+        told = about.column(self.file.schema_arrow.get_field_index(column)).statistics
+        return (told.min, told.max) if told is not None and told.has_min_max else None
+
+
+def damaged_error(place: str, error: Exception) -> HostError:
+    """Makes the error for a file of a lake that cannot be read."""
+    return HostError(
+        f"cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+        place=place,
+        next_step="put it back from a copy, or remove the month and gather its runs again",
+    )
+
 
 FOLDER: Final = "lake"
-"""The name of a lake beside the run folders, where it is found without being named."""
+"""The name of a lake in the folder of runs, where it is found without being named."""
 HEADLINE, SETTINGS, FIGURES, TRIALS, ROUNDS = "headline", "settings", "figures", "trials", "rounds"
 TABLES: Final = (ROUNDS, TRIALS, FIGURES, SETTINGS, HEADLINE)
 """In the order in which they are written: a run is in the lake when its headline is."""
 FILE: Final = "runs.parquet"
 MARK: Final = "lake.json"
 FORMAT: Final = "3.0"
-"""Lakes of older formats are read as they are. In format 1 a rate of which only an upper bound is known was no figure;
-format 3 may have a clock beside a rate, which is not read.
+"""Lakes of older formats are read without conversion. In format 1 a rate with an upper bound alone was not a figure;
+format 3 may have a clock with a rate, which is not read.
 """
 SIGNATURE: Final = b"nicbench.lake"
 """Key of the metadata of our Parquet files; its value is the format."""
@@ -75,7 +128,7 @@ class Lake:
     def open(cls, address: str | Path, *, create: bool = False) -> Lake:
         """Opens the lake at a path or an address such as ``s3://bucket/lake``; makes it where that is wanted.
 
-        UsageError where it is none, and where ``create`` would make it of somebody else's folder.
+        UsageError if it is not a lake, or ``create`` would make one of somebody else's folder.
         """
         lake = cls._at(str(address))
         mark = lake._read_mark()
@@ -128,14 +181,14 @@ class Lake:
     # Files.
 
     def parts(self, month: Month, table: str, dictionaries: tuple[str, ...] = ()) -> list[Part]:
-        """Opens the file of a month; empty where there is none. HostError where it is damaged, or not ours.
+        """Opens the file of a month; empty if it does not exist. HostError if it is damaged, or not ours.
 
         ``dictionaries`` are columns that are read as dictionaries of their texts.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from nicbench.lake.part import Part, damaged_error
+        from nicbench.lake.place import Part, damaged_error
 
         name = month.path(table)
         if not self._exists(name):
@@ -183,7 +236,7 @@ class Lake:
         return sorted(found)
 
     def stamp(self, month: Month, table: str) -> str:
-        """Returns what changes when the file of a month does; empty where there is none."""
+        """Returns what changes when the file of a month does; empty if it does not exist."""
         name = month.path(table)
         if self.local is not None:
             try:
@@ -273,7 +326,7 @@ class Lake:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            from nicbench.lake.part import damaged_error
+            from nicbench.lake.place import damaged_error
 
             raise damaged_error(self._shown(MARK), error) from error
 
@@ -330,15 +383,15 @@ class Lake:
 
 
 def _is_newer(mark: str) -> bool:
-    """Whether a lake has a later format than ours, or one that is no number."""
+    """Whether a lake has a later format than ours, or one that is not a number."""
     major = mark.partition(".")[0]
     return not major.isdecimal() or int(major) > int(FORMAT.partition(".")[0])
 
 
 def find_lake(runs: Path, named: str | None = None) -> Lake | None:
-    """Opens the lake that is named, else the one beside the runs (``runs/lake``); None where there is none.
+    """Opens the lake that is named, else the one in the folder of runs (``runs/lake``), or returns None.
 
-    UsageError where the one that is named is no lake.
+    UsageError if the one that is named is not a lake.
     """
     if named is not None:
         return Lake.open(named)

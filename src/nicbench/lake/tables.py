@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, SIGNATURE, TRIALS
-from nicbench.store.record_tables import ROUND_SCHEMA, TRIAL_SCHEMA
+from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, SIGNATURE, TRIALS, Lake, Month, Part
+from nicbench.store.tables import ROUND_SCHEMA, TRIAL_SCHEMA
 
 _NAMES: Final = pa.list_(pa.string())
 _OF_RUN: Final = (pa.field("run_id", pa.string(), nullable=False),)
@@ -98,3 +102,120 @@ def fit(table: pa.Table, name: str) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+# Writes a month of a table anew: its rows without those that are replaced, and new ones, in their order.  Row groups
+# have a fixed number of rows. With the order of rows, and one file for each month, equal rows are equal bytes.
+
+_ROWS: Final = {HEADLINE: 65_536, SETTINGS: 4096, FIGURES: 131_072}
+_ROWS_OF_SAMPLES: Final = 65_536
+_LARGEST_DICTIONARY: Final = 2**28
+_PLAIN: Final = ("run_id", "value", "lower", "upper", "digest", "headline", "path")
+"""Columns whose values are all different: a dictionary of them is larger than they are."""
+
+
+def merge(lake: Lake, month: Month, table: str, new: Sequence[pa.Table], replaced: Iterable[str]) -> bool:
+    """Writes the month with the rows of ``new``, and without the earlier ones of the runs that are ``replaced``.
+
+    Whether anything was written: a month without a row gets no file. HostError where it cannot be read or written.
+    """
+    old = lake.parts(month, table)
+    if not old and not sum(each.num_rows for each in new):
+        return False
+    gone = pa.array(sorted(replaced), pa.string())
+    added = pa.concat_tables([SCHEMAS[table].empty_table(), *new]).sort_by(_order(table))
+    if ORDERS[table][0] == "run_id":
+        parts = _in_between(_old_parts(table, old, gone), added)
+    else:
+        parts = iter([pa.concat_tables([*_rows_of(table, old, gone), added]).sort_by(_order(table))])
+    with lake.writing(month, table) as stream:
+        _write(table, parts, stream)
+    return True
+
+
+def write_table(table: str, rows: Iterable[pa.Table], stream: BinaryIO) -> None:
+    """Writes rows that are in order as a file of the lake."""
+    _write(table, iter(rows), stream)
+
+
+def _order(table: str) -> list[tuple[str, str]]:
+    return [(name, "ascending") for name in ORDERS[table]]
+
+
+def _rows_of(table: str, old: Sequence[Part], gone: pa.Array) -> Iterator[pa.Table]:
+    for rows, _ in _old_parts(table, old, gone):
+        yield rows
+
+
+def _old_parts(table: str, old: Sequence[Part], gone: pa.Array) -> Iterator[tuple[pa.Table, str]]:
+    """Yields the rows that stay, in parts, each with the last run of the part before anything was taken out of it."""
+    needed = [each.name for each in SCHEMAS[table] if not each.nullable]
+    others = [each.name for each in SCHEMAS[table] if each.nullable]
+    for part in old:
+        # A file of an older format lacks some columns, and declares others as never null.
+        rows = fit(part.read(needed, newer=others), table).replace_schema_metadata(None)
+        if rows.num_rows:
+            last = rows.column("run_id")[-1].as_py()
+            yield (rows.filter(pc.invert(pc.is_in(rows.column("run_id"), gone))) if len(gone) else rows), last
+
+
+def _in_between(parts: Iterator[tuple[pa.Table, str]], added: pa.Table) -> Iterator[pa.Table]:
+    """Puts new rows, which are in the order of their runs, between the old ones: no run is both new and old."""
+    names = added.column("run_id").to_pylist()
+    done = 0
+    order = [("run_id", "ascending"), *([("place", "ascending")] if "place" in added.column_names else [])]
+    for rows, last in parts:
+        until = done
+        while until < len(names) and names[until] <= last:
+            until += 1
+        some = added.slice(done, until - done).replace_schema_metadata(None)
+        yield pa.concat_tables([rows, some]).sort_by(order) if some.num_rows else rows
+        done = until
+    yield added.slice(done).replace_schema_metadata(None)
+
+
+def _write(table: str, parts: Iterator[pa.Table], stream: BinaryIO) -> None:
+    schema, size = SCHEMAS[table], _ROWS.get(table, _ROWS_OF_SAMPLES)
+    with pq.ParquetWriter(
+        stream,
+        schema,
+        compression="zstd",
+        use_dictionary=[name for name in schema.names if name not in _PLAIN],
+        store_schema=True,
+        dictionary_pagesize_limit=_LARGEST_DICTIONARY,
+    ) as writer:
+        waiting: list[pa.Table] = []
+        count = 0
+        for part in parts:
+            waiting.append(part.replace_schema_metadata(schema.metadata))
+            count += part.num_rows
+            while count >= size:
+                whole = pa.concat_tables(waiting)
+                writer.write_table(_one_chunk(whole.slice(0, size)), row_group_size=size)
+                waiting, count = [whole.slice(size)], count - size
+        if count:
+            writer.write_table(_one_chunk(pa.concat_tables(waiting)), row_group_size=size)
+
+
+def _one_chunk(rows: pa.Table) -> pa.Table:
+    """Returns rows in one chunk, and dictionaries in the order in which their texts first occur in it, without others.
+
+    So the bytes of a row group do not tell from which files its rows came.
+    """
+    whole = rows.combine_chunks()
+    columns = [
+        _plain_dictionary(column.combine_chunks()) if pa.types.is_dictionary(column.type) else column
+        for column in whole.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def _plain_dictionary(column: pa.Array) -> pa.Array:
+    places = column.indices.to_numpy(zero_copy_only=False)
+    used, first, again = np.unique(places, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(used), dtype=np.int32)
+    rank[order] = np.arange(len(used), dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(rank[again], pa.int32()), column.dictionary.take(pa.array(used[order]))
+    )

@@ -17,12 +17,12 @@ from nicbench.hosts.kinds.netns import outermost
 from nicbench.store.files import storage_error
 from nicbench.store.folder import FRAMES
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 from nicbench.workloads.base import Keeper, LeftFile, StoredFile
 from nicbench.workloads.processes import safe_name
 
 if TYPE_CHECKING:
-    from nicbench.store.frame_samples import Samples
+    from nicbench.store.samples import Samples
 
 
 # Files and folders of ours that rounds need on hosts: made where there is room, and gone with the run.
@@ -287,7 +287,9 @@ class LeftFiles(Keeper):
         return path
 
     async def take(self, host: Host, job: int, left: LeftFile, path: str) -> StoredFile:
-        from nicbench.store import frame_samples  # here: most rounds leave nothing, and loading it takes long
+        from nicbench.store import (
+            samples as frame_samples,  # here: most rounds leave nothing, and loading it takes long
+        )
 
         copy = self._run_folder / _COPIES / f"{self._round.id}-{job}-{safe_name(left.name)}"
         try:
@@ -305,7 +307,7 @@ class LeftFiles(Keeper):
     async def keep(self, one: Round) -> None:
         """Writes what ``take`` took into the run folder, before the round is journaled, and removes what was left."""
         if self._round.samples:
-            from nicbench.store import frame_samples  # as above
+            from nicbench.store import samples as frame_samples  # as above
 
             await asyncio.to_thread(frame_samples.write, self._run_folder, one, self._round.samples)
         await asyncio.to_thread(shutil.rmtree, self._run_folder / _COPIES, ignore_errors=True)

@@ -36,13 +36,11 @@ from nicbench.measure.round_watches import FailureWatch, SenderWatch
 from nicbench.measure.rounds import Player, ServingDut
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.base import Place
-from nicbench.tuning.items.cpu.irq_affinity import IrqAffinity, IrqAffinityOptions
-from nicbench.tuning.setting import CannotSetError
+from nicbench.tuning.items.steering import IrqAffinity, IrqAffinityOptions
+from nicbench.tuning.setting import CannotSetError, Place
 from nicbench.workloads.base import End, Watch, last_words
 from nicbench.workloads.play import kinds, play
-from nicbench.workloads.processes import RawFolder
-from nicbench.workloads.programs import Programs
+from nicbench.workloads.processes import Programs, RawFolder
 
 _STEP: Final = (
     "run it there by hand; what it leaves in the background keeps its output open, unless that is redirected "

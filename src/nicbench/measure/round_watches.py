@@ -17,7 +17,7 @@ from nicbench.stats.bonds import UnpredictableError, arithmetics, port_of
 from nicbench.stats.links import Look, silence_of, step_s
 from nicbench.testbed.labs.base import BondMember, Endpoint
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.set_link_up import SetLinkUp
+from nicbench.tuning.undo.network import SetLinkUp
 from nicbench.workloads.base import End, Watch
 from nicbench.workloads.processes import Running
 

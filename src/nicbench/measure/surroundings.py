@@ -15,7 +15,7 @@ from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.ledger.losses import add_ledger, add_left_to_kernel, add_overruns
 from nicbench.measure.ledger.reader import Counters, LedgerReader
 from nicbench.measure.power.meter import Meter
-from nicbench.measure.queues.reader import QueueReader
+from nicbench.measure.queues import QueueReader
 from nicbench.measure.trial_verdict import leave_out, leave_out_programs
 from nicbench.monitor.base import Monitors
 from nicbench.testbed.duts.base import Addressing, DutLook, FrameDut, PortQueues

@@ -128,7 +128,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         meter = self._setup.meter if request.purpose is Purpose.POWER else None
         if meter is None:
             return await tester.trial(slot.number, request, addressing)
-        reading = await tester.trial(slot.number, request, addressing, meter.beside(slot.number, request))
+        reading = await tester.trial(slot.number, request, addressing, meter.during(slot.number, request))
         return reading.replace(power=meter.of_trial(slot.number, request, reading))
 
     def _receivers(self, request: TrialRequest) -> set[int]:

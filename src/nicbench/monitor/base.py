@@ -1,24 +1,28 @@
-"""What a run sees of its monitors (``Monitors``): they are told when a sample begins and ends.
+"""What a run sees of its monitors (``Monitors``), which it informs when a sample begins and ends; and their placement.
 
-``WatchedTester`` tells them of trials, off which they keep; ``FakeMonitors`` is a deterministic stand-in.
+``WatchedTester`` tells them of trials, off which they keep.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from nicbench.core.machine import MonitorPlan
+from nicbench.core.machine import MonitorPlan, cpu_list
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows, PathChanges
 from nicbench.core.round import MachineCpu
 from nicbench.core.trial import Reading, TrialRequest
+from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.labs.base import Testbed, TestHost
 from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
 
 class Monitors(ABC):
-    """All monitors of one turn of a run. What fails in them is told, and never ends a run."""
+    """All monitors of one turn of a run. Their failures are reported, and never end a run."""
 
     @abstractmethod
     async def begin_trial(self, number: int, duration_s: float | None) -> None:
@@ -55,7 +59,7 @@ class Monitors(ABC):
 
 
 class WatchedTester(Tester):
-    """A tester whose trials the monitors are told of: so they know which of their samples are of which trial."""
+    """A tester that announces its trials to the monitors, so that each of their samples has its trial."""
 
     def __init__(self, tester: Tester, monitors: Monitors) -> None:
         self._tester = tester
@@ -92,36 +96,101 @@ class WatchedTester(Tester):
         await self._tester.close()
 
 
+# Where a monitor runs, and what it does during a trial: off the measuring CPUs, or silent where there are too few.
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``cpus`` to run on, none for any; ``paused`` during trials, and why or how in words."""
+
+    cpus: tuple[int, ...]
+    paused: bool
+    during_trials: str
+
+
+BESIDE_ROUNDS = Place((), False, "goes on beside the workloads; its share of the CPUs is stated")
+"""For rounds, in which tools of any number use whatever CPU the kernel gives them."""
+
+
+def place(online: Collection[int] | None, measuring: Collection[int]) -> Place:
+    """``measuring`` are the CPUs of the tester's workers and of the DUT; None: which CPUs there are is not known."""
+    if not measuring or online is None:
+        return Place((), True, "silent: it is not known which CPUs measure")
+    free = tuple(sorted(set(online) - set(measuring)))
+    if not free:
+        busy = ", ".join(map(str, sorted(measuring)))
+        return Place((), True, f"silent: every CPU measures ({busy})")
+    words = f"on CPU {free[0]}" if len(free) == 1 else f"on CPUs {cpu_list(free)}"
+    return Place(free, False, f"{words}, which do{'es' if len(free) == 1 else ''} not measure")
+
+
+def measuring_cpus(testbed: Testbed, dut_cpus: Collection[int], tester: Mapping[str, Any]) -> tuple[int, ...]:
+    """``tester`` is what the tester says of itself, with its ``options``."""
+    workers = worker_cpus(testbed, tester)
+    return tuple(sorted(workers | set(dut_cpus) | set(testbed.cores.dut))) if workers else ()
+
+
+def worker_cpus(testbed: Testbed, tester: Mapping[str, Any]) -> set[int]:
+    """The CPUs of the tester's workers; ``tester`` as for ``measuring_cpus``."""
+    options = tester.get("options") or {}
+    workers = {int(worker["cpu"]) for worker in options.get("workers") or ()}
+    alone = options.get("worker_cpu")
+    if not workers:
+        alone = alone if alone is not None else testbed.cores.worker
+        workers = {int(alone)} if alone is not None else set()
+    return workers
+
+
 @dataclass
-class FakeMonitors(Monitors):
-    """``heard`` is what a run told it, in order."""
+class Machine:
+    """A machine behind hosts, on which one monitor runs."""
 
-    heard: list[str] = field(default_factory=list)
-    seen: PathChanges | None = None
-    """What others changed in every sample."""
+    host: Host
+    namespaces: dict[str, str] = field(default_factory=dict)
+    """Network namespaces on it, with the path of each."""
+    watched: dict[str | None, WatchedNetwork] = field(default_factory=dict)
+    """Networks on the path of frames by path; None: the machine's own."""
 
-    async def begin_trial(self, number: int, duration_s: float | None) -> None:
-        self.heard.append(f"trial {number}" if duration_s is None else f"trial {number} of {duration_s:g} s")
 
-    async def end_trial(self) -> None:
-        self.heard.append("end")
+@dataclass
+class WatchedNetwork:
+    """A network in which changes are noted: ``names`` of its hosts, and the interfaces that count, none for all."""
 
-    async def watch(self) -> None:
-        return
+    names: list[str]
+    devices: list[str]
 
-    async def changes(self) -> PathChanges | None:
-        return self.seen
 
-    async def begin_round(self, number: int) -> None:
-        self.heard.append(f"round {number}")
+def machines(hosts: Collection[TestHost]) -> dict[str, Machine]:
+    """The machines behind hosts, by name.
 
-    async def end_round(self) -> tuple[MachineCpu, ...]:
-        self.heard.append("end")
-        return ()
-
-    async def close(self) -> None:
-        self.heard.append("close")
-
-    @property
-    def plans(self) -> tuple[MonitorPlan, ...]:
-        return ()
+    A namespace shares all but its interfaces with the machine that it is on, and a container all but what it may use
+    of it: one monitor tells of all. A network that is a container's alone cannot be entered, and is not watched.
+    """
+    found: dict[str, Machine] = {}
+    names: dict[str, str] = {}
+    for each in hosts:
+        spec, namespaces, path, is_entered = each.host.spec(), dict[str, str](), None, True
+        while "inner" in spec:
+            network = str(spec.get("network", "host"))
+            if spec.get("kind") == "netns":
+                path = f"/run/netns/{spec['namespace']}"
+                namespaces[str(spec["namespace"])] = path
+            elif network.startswith("ns:"):
+                path = network.removeprefix("ns:")
+                namespaces[network.rpartition("/")[2]] = path
+            elif network != "host":
+                is_entered = False
+            spec = spec["inner"]
+        key = repr(sorted(spec.items()))
+        own = each.host.machine.name
+        name = names.get(key) or (f"{own} ({len(names) + 1})" if own in names.values() else own)
+        names[key] = name
+        machine = found.setdefault(name, Machine(each.host.machine))
+        machine.namespaces.update(namespaces)
+        # In a network that others use, what becomes of their interfaces is theirs.
+        is_shared = path is None and not machine.host.made_here
+        if is_entered and (each.devices or not is_shared):
+            watched = machine.watched.setdefault(path, WatchedNetwork([], []))
+            watched.names.append(each.name)
+            watched.devices += each.devices if is_shared else ()
+    return found

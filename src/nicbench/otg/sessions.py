@@ -19,8 +19,7 @@ from nicbench.report import build
 from nicbench.stages.served import locations_of, require_servable, served_bed
 from nicbench.stages.turns import summarise, wall_time
 from nicbench.store.folder import RunFolder
-from nicbench.tuning.lock import BY_WAITING, tell_idle
-from nicbench.tuning.queue import is_waited_for
+from nicbench.tuning.lock import BY_WAITING, is_waited_for, tell_idle
 
 _LOOK_S: Final = 1.0
 _ANSWER_S: Final = 10.0

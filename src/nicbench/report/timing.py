@@ -15,7 +15,7 @@ from nicbench.core.errors import NicbenchError
 from nicbench.core.reading import Stamps
 from nicbench.core.trial import Latency, Trial
 from nicbench.core.units import format_digits
-from nicbench.store.histograms import decode
+from nicbench.store.samples import decode
 
 _SENT: Mapping[str, str] = MappingProxyType(
     {

@@ -19,7 +19,7 @@ from nicbench.hosts.base import Host, Process
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed.labs.base import EndpointTestbed, Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 _FOLDER: Final = Path("/run/nicbench-labs")
 # A terminal on the host, for a shell that is typed into asks for one; what is typed is echoed by the terminal here.

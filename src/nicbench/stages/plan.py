@@ -14,11 +14,12 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.machine import MonitorPlan, cpu_list
 from nicbench.core.pattern import Pattern, Ways, share_of_load
 from nicbench.core.plan import Plan, PlannedTest, PlannedTurn
+from nicbench.core.trial import CALIBRATION
 from nicbench.core.turn import Turn
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import FrameMethod, Method
-from nicbench.monitor.placing import worker_cpus
-from nicbench.stages.tester import estimate_s
+from nicbench.monitor.base import worker_cpus
+from nicbench.stages.tester import estimate_s, plan_calibration
 from nicbench.store.folder import RunFolder
 from nicbench.system.inventory.collect import collect, host_name
 from nicbench.testbed.duts.base import Dut
@@ -176,3 +177,31 @@ def _hypervisor(hosts: tuple[TestHost, ...]) -> tuple[TestHost, ...]:
     if not any(each.host.machine.made_here for each in hosts) or any(each.name == _HYPERVISOR for each in hosts):
         return ()
     return (TestHost(_HYPERVISOR, _HYPERVISOR, LocalHost(_HYPERVISOR), ()),)
+
+
+# How long the parts of a run are estimated to take, in their order: what its time left is computed from.
+
+
+def list_planned(bench: BenchFile) -> list[tuple[str, float]]:
+    """Lists calibration and tests of every turn in order, by their keys in the run, with estimates in seconds."""
+    return [
+        (turn.key(name), estimate_s)
+        for turn in bench.turns
+        for each in (bench.of_turn(turn),)
+        for name, estimate_s in (
+            (CALIBRATION, plan_calibration(each).estimate_s),
+            *((test.name, test.build().expected_s()) for test in each.tests),
+        )
+    ]
+
+
+def ends(bench: BenchFile) -> list[int]:
+    """Lists after how many planned items the run may end; with a fixed number of runs, only after all of them."""
+    configurations = len(bench.configurations)
+    turns = [
+        turn
+        for turn in bench.turns
+        if turn.number % configurations == 0 and bench.runs.may_end(turn.run - bench.runs.warm_up, configurations)
+    ]
+    each = len(list_planned(bench)) // len(bench.turns)
+    return [each * turn.number for turn in turns]

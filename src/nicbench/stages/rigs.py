@@ -7,7 +7,8 @@ hosts; all that differs is here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
@@ -18,9 +19,10 @@ from nicbench.core.clocks import ClockOffset
 from nicbench.core.errors import NotReadyError
 from nicbench.core.events import Bus, Note, StageStarted, TestStarted
 from nicbench.core.judging import Thresholds
-from nicbench.core.machine import NumaNode
+from nicbench.core.machine import Controller, NumaNode, PowerFacts
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Result
+from nicbench.core.trial import Trial
 from nicbench.core.turn import Turn
 from nicbench.hosts.asking import numa_nodes
 from nicbench.hosts.kinds.local import LocalHost
@@ -29,23 +31,23 @@ from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.ledger.reader import LedgerReader
-from nicbench.measure.queues.reader import QueueReader
+from nicbench.measure.power.meter import LiveMeter, Meter, MeteredMachine, SimulatedMeter
+from nicbench.measure.queues import QueueReader
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.surroundings import TrialSetup
 from nicbench.measure.trials import TrialMaker
 from nicbench.measure.witnesses import interfaces_of
-from nicbench.monitor.base import Monitors, WatchedTester
-from nicbench.monitor.placing import measuring_cpus
+from nicbench.monitor.base import Monitors, WatchedTester, measuring_cpus
+from nicbench.monitor.running import RunningMonitors
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import cores_disclosure, statements_of, traffic_disclosure
-from nicbench.stages.power import find_meter
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
-from nicbench.stages.tester import calibrate, make_tester, start_tester
-from nicbench.stages.tester_driver import settle_driver
+from nicbench.stages.tester import calibrate, make_tester, settle_driver, start_tester
 from nicbench.stats.activity import duration_s
 from nicbench.store.folder import RunFolder
-from nicbench.store.stop_request import end_where_asked
+from nicbench.store.marks import end_where_asked
+from nicbench.store.monitor_samples import MonitorLog
 from nicbench.testbed.duts.base import Addressing, Dut, EndpointDut, FrameDut
 from nicbench.testbed.labs.base import EndpointTestbed, FrameLab, Testbed, TestHost
 from nicbench.testbed.testers.base import Tester, TesterFacts
@@ -121,7 +123,7 @@ class Rig(ABC, Generic[ContextT]):
 
     @abstractmethod
     def disclosure(self) -> dict[str, Any]:
-        """What the plan says of this rig beside what it says of every run."""
+        """Returns what the plan discloses of this rig in addition to what it discloses of every run."""
 
     @abstractmethod
     async def make_maker(self, monitors: Monitors) -> None:
@@ -137,7 +139,7 @@ class Rig(ABC, Generic[ContextT]):
     async def measure(self) -> None:
         """Runs every test in order; a later one is given the results of those before it.
 
-        What the machines lack for any of them is said before the first begins.
+        If the machines lack something for any of them, that is reported before the first begins.
         """
         by_test: dict[str, tuple[Result, ...]] = {}
         tests = []
@@ -363,3 +365,90 @@ _RIGS: Final[Mapping[str, type[Rig[Any]]]] = MappingProxyType({"frames": FrameRi
 def rig_of(setting: TurnSetting) -> Rig[Any]:
     """The rig for what the bench file measures: frames, or rounds of workloads."""
     return _RIGS[setting.bench.measures](setting)
+
+
+# Finds what says how much the machines of a testbed draw, where a test asks for it.
+
+_NAMES: Final = {"tester": "tester", "dut": "DUT"}
+_NEXT_STEP: Final = (
+    "run as root where the processors have RAPL, install ipmitool where the machine has a management controller, or "
+    "name that under `redfish`; a virtual machine seldom has a meter"
+)
+_NEXT_STEP_OF_SIMULATION: Final = "write `power: {idle_watts: 100}` under `lab`"
+
+
+async def find_meter(bench: BenchFile, testbed: Testbed, journaled: Iterable[Trial]) -> Meter | None:
+    """The meter of all machines of the testbed; None where no test reads power.
+
+    NotReadyError where no machine has a source: nothing could be measured.
+    """
+    wishes = [(test.name, wish) for test in bench.tests if (wish := test.build().power_wish()) is not None]
+    if not wishes:
+        return None
+    place = f"test {wishes[0][0]}"
+    if testbed.simulated:
+        if testbed.power is None:
+            message = "the simulated machine draws no power: its lab does not say how much"
+            raise NotReadyError(message, place=place, next_step=_NEXT_STEP_OF_SIMULATION)
+        ended_s = (each.at_s + each.window_s / 2.0 for trial in journaled for each in trial.reading.power)
+        return SimulatedMeter(testbed.power, testbed.seed, max(ended_s, default=0.0))
+    methods = frozenset(method for _, wish in wishes for method in wish.methods)
+    meter = _meter_of(bench, testbed, methods, max(wish.averaging_s for _, wish in wishes))
+    _refuse_nothing(await meter.find(), place)
+    return meter
+
+
+def _meter_of(bench: BenchFile, testbed: Testbed, methods: frozenset[str], averaging_s: float) -> LiveMeter:
+    """One machine once: where tester and DUT share it, every figure is what both draw."""
+    shared: dict[str, list[TestHost]] = {}
+    for each in testbed.test_hosts:
+        shared.setdefault(str(each.host.machine.spec()), []).append(each)
+    machines = tuple(
+        MeteredMachine(
+            name=" and ".join(_NAMES[each.role] for each in of_machine),
+            host=of_machine[0].host.machine,
+            controller=_controller(bench, of_machine),
+            has_dut=any(each.role == "dut" for each in of_machine),
+        )
+        for of_machine in shared.values()
+    )
+    return LiveMeter(
+        machines,
+        methods=methods,
+        assumed_s=averaging_s,
+        is_one_machine=any(len(of_machine) > 1 for of_machine in shared.values()),
+    )
+
+
+def _controller(bench: BenchFile, of_machine: Sequence[TestHost]) -> Controller | None:
+    found = (bench.controller_of(each.role, each.name) for each in of_machine)
+    return next((controller for controller in found if controller is not None), None)
+
+
+def _refuse_nothing(facts: PowerFacts, place: str) -> None:
+    if facts.sources:
+        return
+    why = "".join(f"; {each}" for each in facts.unread)
+    message = f"no machine of the testbed says how much it draws{why}"
+    raise NotReadyError(message, place=place, next_step=_NEXT_STEP)
+
+
+# Beside the samples: a monitor on every machine of the turn, which keeps off trials and goes on through rounds.
+
+
+@asynccontextmanager
+async def run_monitors(setting: TurnSetting, rig: Rig[Any]) -> AsyncIterator[Monitors]:
+    """A simulated testbed, which has no hosts, has no monitors. ``off`` leaves out the samples alone.
+
+    They end before the testbed is taken down: they hold its namespaces open.
+    """
+    settings, folder = setting.bench.monitor, setting.folder
+    log = MonitorLog(folder.path, int(setting.began * 1e9), folder.redactor)
+    monitors = RunningMonitors(log, setting.bus)
+    try:
+        if rig.watched_hosts:
+            await monitors.start(settings, rig.watched_hosts, rig.measuring_cpus, setting.engine_folder)
+        yield monitors
+    finally:
+        await monitors.close()
+        log.close()

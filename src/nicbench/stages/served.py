@@ -12,18 +12,16 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Bus, StageStarted
 from nicbench.core.judging import Thresholds
-from nicbench.engine.conversation import Conversation
+from nicbench.engine.client import Conversation
 from nicbench.engine.generator import Generator
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.surroundings import Surroundings
 from nicbench.monitor.base import Monitors
-from nicbench.stages.hosts import describe_making
+from nicbench.stages.hosts import describe_making, require_named
 from nicbench.stages.machine import claims, hold_for_run
-from nicbench.stages.monitor import run_monitors
 from nicbench.stages.plan import describe, disclose
-from nicbench.stages.presence import require_named
-from nicbench.stages.rigs import FrameRig, TurnSetting
+from nicbench.stages.rigs import FrameRig, TurnSetting, run_monitors
 from nicbench.stages.testbed import make_dut, touches_machine
 from nicbench.stages.tuning import tune_hosts
 from nicbench.stages.turns import make_run_started, one_turn

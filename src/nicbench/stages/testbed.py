@@ -21,7 +21,7 @@ from nicbench.testbed.duts.base import Addressing, EndpointDut, FrameDut
 from nicbench.testbed.labs.base import EndpointLab, EndpointTestbed, FrameLab, Testbed
 from nicbench.testbed.real_hosts import TESTER, make_endpoint_testbed, make_testbed_of_own_ports, make_wired_testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.huge_pages import raise_huge_pages
+from nicbench.tuning.preparation import raise_huge_pages
 
 
 def touches_machine(bench: BenchFile) -> bool:
@@ -85,7 +85,7 @@ def lay_out_ways(
 ) -> tuple[Ways, tuple[Addressing, ...]]:
     """The ways of the traffic between the tester's ports, and what frames must be addressed with on each of them.
 
-    The bus is told what rates are of, where more than one way carries traffic.
+    If more than one way carries traffic, a note on the bus says what rates refer to.
     """
     traffic = bench.traffic
     try:
@@ -120,8 +120,8 @@ async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
 
 
 async def clocks_of(testbed: EndpointTestbed, bus: Bus) -> tuple[ClockOffset, ...]:
-    """How the clocks of the hosts differ from this machine's, told where by much; one that tells no time is no reason
-    to measure nothing.
+    """Returns how the clocks of the hosts differ from this machine's, and reports large differences; the run goes on
+    without a clock that does not tell its time.
     """
     found: list[ClockOffset] = []
     of_machines: dict[str, ClockOffset] = {}

@@ -1,7 +1,7 @@
 """Between testbed and DUT: the hosts are tuned as the bench file says; tuning.json tells what came of each setting.
 
-What a run would tune can be told beforehand (``plan_settings``), as far as that changes nothing: a lab's own ports
-are not there yet.
+``plan_settings`` lists what a run would tune, as far as that can be found without a change: the ports of a lab do not
+exist yet.
 """
 
 from __future__ import annotations
@@ -22,11 +22,21 @@ from nicbench.stages.hosts import machine_of_lab, makes_ports, starts_hosts
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.labs.base import EndpointLab, Lab, TestHost
 from nicbench.testbed.real_hosts import make_endpoint_testbed, make_testbed_of_own_ports, make_wired_testbed
-from nicbench.tuning.requests import ALL, Part, PlacedRequest, place_requests
 from nicbench.tuning.setting import CannotSetError, values_in_words
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import find_strayed, look_again, place_words, preview, refuse_failed, tune
-from nicbench.tuning.undo.restore_setting import RestoreSetting
+from nicbench.tuning.tune import (
+    ALL,
+    Part,
+    PlacedRequest,
+    find_strayed,
+    look_again,
+    place_requests,
+    place_words,
+    preview,
+    refuse_failed,
+    tune,
+)
+from nicbench.tuning.undo.files import RestoreSetting
 
 TUNING = "tuning.json"
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nicbench.store.folder import RunFolder
-    from nicbench.store.headline import RunHeadline
     from nicbench.store.journal import Journal
-    from nicbench.store.listing import list_runs
+    from nicbench.store.listing import RunHeadline, list_runs
 
 __all__ = ["Journal", "RunFolder", "RunHeadline", "list_runs"]
 
-_FILES = {"Journal": "journal", "RunFolder": "folder", "RunHeadline": "headline", "list_runs": "listing"}
+_FILES = {"Journal": "journal", "RunFolder": "folder", "RunHeadline": "listing", "list_runs": "listing"}
 
 
 def __getattr__(name: str) -> object:

@@ -34,7 +34,7 @@ _MOST_BYTES_OF_A_REQUEST: Final = 128 * 1024
 _MOST_OF_A_MESSAGE: Final = 4096
 _LAST_WORDS_S: Final = 5
 _MOST_OPEN_FILES: Final = 4096
-"""So many of the parent's open files are closed; it has a few dozen."""
+"""The highest number of the parent's open files that are closed; it has a few dozen."""
 _SYSTEM: Final = (
     *(
         "/usr",
@@ -69,8 +69,9 @@ class Limits:
 class Fence:
     """What confined work may reach.
 
-    ``reads``: files and folders, beside the program's own. ``may_write``: whether the clerk writes a file of this path.
-    ``errands``: what the clerk does for it besides, by name. ``listens`` and ``connects``: on the network, by TCP.
+    ``reads``: files and folders that may be read in addition to the program's own. ``may_write``: whether the clerk
+    writes a file of this path. ``errands``: further work that the clerk does for it, by name. ``listens`` and
+    ``connects``: on the network, by TCP.
     """
 
     reads: tuple[Path, ...]
@@ -95,7 +96,7 @@ class Ended:
 def run_confined(work: Callable[[], Any], fence: Fence, *, in_own_process: bool = True) -> Ended:
     """Runs ``work`` and returns how it ended; what it returns must be plain data.
 
-    Not ``in_own_process``: in this one, which then has its rights; only its errors are told in the same way.
+    Without ``in_own_process`` the work runs in this process, with its rights; its errors are reported in the same way.
     """
     if not in_own_process:
         return _attempt(work)
@@ -267,7 +268,9 @@ def _limit(what: int, most: int | None) -> None:
 
 
 def ordinary_user() -> tuple[int, int]:
-    """Returns the user and the group that confined work of root belongs to: those of sudo, otherwise nobody's."""
+    """Returns the user and the group that confined work of root belongs to: those of sudo, otherwise those of
+    ``nobody``.
+    """
     user, group = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
     if user.isdecimal() and int(user) > 0 and group.isdecimal() and int(group) > 0:
         return int(user), int(group)
@@ -279,7 +282,7 @@ def ordinary_user() -> tuple[int, int]:
 
 
 def _program() -> Iterator[Path]:
-    """Yields where Python and nicbench lie. The working folder is none of it, though Python may look there."""
+    """Yields where Python and nicbench lie. The working folder is not among them, though Python may look there."""
     yield from map(Path, {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix})
     yield Path(__file__).parent.parent
     for packages in (Path(each) for each in sys.path if Path(each).name in ("site-packages", "dist-packages")):
@@ -337,7 +340,7 @@ def _receive(line: socket.socket) -> tuple[dict[str, Any], int | None] | None:
 
 
 def _fork(fence: Fence) -> tuple[Clerk | None, socket.socket]:
-    """Makes the process of the work, whose temporary files are its own; the clerk is None in it."""
+    """Makes the process of the work, which has its own temporary files; within it the clerk is None."""
     scratch = None
     try:
         scratch = Path(tempfile.mkdtemp(prefix="nicbench-"))
@@ -457,7 +460,9 @@ class Clerk:
 
 
 def _error_of(told: Mapping[str, Any]) -> NicbenchError:
-    """Makes an error of what was told of one; its type, which sets the exit status, is among those that there are."""
+    """Makes an error of a message about one; its type, which sets the exit status, is one of
+    ``nicbench.core.errors``.
+    """
     known = {kind.__name__: kind for kind in (NicbenchError, HostError, NotReadyError)}
     return known.get(told["kind"], NicbenchError)(told["message"], place=told["place"], next_step=told["next"])
 

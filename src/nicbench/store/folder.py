@@ -20,7 +20,7 @@ from nicbench.core.errors import HostError, UsageError
 from nicbench.core.plan import Plan
 from nicbench.core.redaction import Redactor
 from nicbench.core.result import Summary
-from nicbench.store import manifest, reading
+from nicbench.store import files, manifest
 from nicbench.store.files import (
     BENCH,
     ERROR,
@@ -31,11 +31,11 @@ from nicbench.store.files import (
     damaged_error,
     hands,
     json_text,
+    line_of,
     storage_error,
     sync_folder,
     write_atomically,
 )
-from nicbench.store.reading import line_of
 
 if TYPE_CHECKING:
     from nicbench.methods.base import Measures
@@ -92,7 +92,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Opens the folder of an existing run. UsageError where it is none."""
+        """Opens the folder of an existing run. UsageError if it is not a run folder."""
         look = "`nicbench list` shows the runs"
         if not path.exists():
             raise UsageError("there is no such folder", place=str(path), next_step=look)
@@ -135,7 +135,7 @@ class RunFolder:
         """The bench file as given; for an import, the description of how it was read."""
         path = self.path / (IMPORT if self.is_imported else BENCH)
         try:
-            return reading.read_text(path)
+            return files.read_text(path)
         except FileNotFoundError as error:
             raise storage_error(error, path) from error
 
@@ -160,7 +160,7 @@ class RunFolder:
         """Reads a JSON file of the folder; None where it is missing (the run ended before it was written)."""
         path = self.path / name
         try:
-            return reading.parse_json(path)
+            return files.parse_json(path)
         except FileNotFoundError:
             return None
 
@@ -178,16 +178,16 @@ class RunFolder:
         ``measures`` selects the table that is written where nothing was measured.
         """
         # Imported here: only finishing a run needs what writes tables, and loading it is slow.
-        from nicbench.store import histograms, monitor_samples, record_tables
+        from nicbench.store import monitor_samples, samples, tables
 
         self.journal.close()
         trials, rounds = tuple(self.journal.trials().values()), tuple(self.journal.rounds().values())
         if rounds or (measures == "rounds" and not trials):
-            write_atomically(self.path / "rounds.parquet", record_tables.rounds_parquet(rounds))
+            write_atomically(self.path / "rounds.parquet", tables.rounds_parquet(rounds))
         monitor_samples.finish(self.path)
         if trials or (measures == "frames" and not rounds):  # a run has the one or the other, be it empty
-            write_atomically(self.path / "trials.parquet", record_tables.trials_parquet(trials))
-            write_atomically(self.path / "latency.hlog", histograms.latency_log(trials).encode())
+            write_atomically(self.path / "trials.parquet", tables.trials_parquet(trials))
+            write_atomically(self.path / "latency.hlog", samples.latency_log(trials).encode())
         # Sorted, so that a resumed run that found the same writes the same bytes.
         write_atomically(self.path / SUMMARY, (json_text(summary, sort_keys=True) + "\n").encode())
         manifest.write(self.path)
@@ -230,7 +230,7 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def _first_line(error: ValidationError, path: Path) -> int | None:
-    return line_of(reading.read_text(path), error.errors(include_url=False)[0]["loc"])
+    return line_of(files.read_text(path), error.errors(include_url=False)[0]["loc"])
 
 
 def _is_newer(content: Any) -> bool:
@@ -264,11 +264,11 @@ def is_run_folder(path: Path) -> bool:
 
 
 def _refuse_ruin(path: Path) -> None:
-    """Raises HostError where a run folder has neither a bench file nor an import file, or it is no regular file."""
+    """Raises HostError unless the run folder has a bench file or an import file that is a regular file."""
     found = 0
     for name in _FIRST:
         with contextlib.suppress(FileNotFoundError):
-            reading.open_file(path / name).close()
+            files.open_file(path / name).close()
             found += 1
     if not found:
         raise HostError(
@@ -290,7 +290,7 @@ def _is_there(path: Path) -> bool:
 _WRONG_FOLDER: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ELOOP, errno.ENAMETOOLONG}
 )
-"""Errors that only another folder helps against: there is no run yet that could go on."""
+"""Errors that only another folder avoids: the run does not exist yet, so it cannot be resumed."""
 
 
 def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,12 +19,101 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nicbench.core.errors import UsageError
+from nicbench.store import files
 from nicbench.store.files import JOURNAL, SUMMARY, TAGS
-from nicbench.store.headline import RunHeadline, line_of, of_line
-from nicbench.store.own_database import OwnDatabase, UnusableError, can_be_stored
+from nicbench.store.listing import RunHeadline, line_of, of_line
 
 if TYPE_CHECKING:
     from nicbench.store.listing import Tell
+
+
+# SQLite files of ours in a folder of runs: opened with care, as anybody may have written them, and never a
+# stranger's.  They hold what run folders say already: one that is lost or damaged is made anew.
+
+_WAIT_S: Final = 3.0
+"""How long to wait for another nicbench that is writing the same file."""
+
+
+class UnusableError(Exception):
+    """The file must not be used or changed; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDatabase:
+    """A database at a path, marked as ours by its ``application``; ``version`` is that of its rows."""
+
+    path: Path
+    application: int
+    version: int
+
+    @contextlib.contextmanager
+    def open(self, mode: str) -> Iterator[sqlite3.Connection]:
+        """Opens it; what is not committed is rolled back. No write-ahead log: it fails on network file systems.
+
+        ``mode`` is SQLite's: ``ro`` or ``rwc``. sqlite3.Error where it cannot be opened or read. Where this process may
+        not write beside it, a copy is changed, which takes its place (``files.Hands``).
+        """
+        if mode != "ro" and not os.access(self.path.parent, os.W_OK):
+            with files.hands().writing(self.path) as whole, tempfile.TemporaryDirectory() as folder:
+                copy = OwnDatabase(Path(folder) / self.path.name, self.application, self.version)
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copyfile(self.path, copy.path)
+                with copy.open(mode) as connection:
+                    yield connection
+                whole.write(copy.path.read_bytes())
+            return
+        uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_S, isolation_level=None)
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            yield connection
+        finally:
+            connection.close()
+
+    def is_ours(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file holds rows of this version. UnusableError where it must not be touched."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if application != self.application:
+            if application or tables:
+                raise UnusableError("belongs to another program")
+            return False  # empty: nobody's
+        if version > self.version:
+            raise UnusableError("was written by a newer nicbench")
+        return bool(version == self.version)
+
+    def claim(self, connection: sqlite3.Connection) -> None:
+        """Marks the file as ours, of this version."""
+        connection.execute(f"PRAGMA application_id = {self.application}")
+        connection.execute(f"PRAGMA user_version = {self.version}")
+
+    def discard_damaged(self) -> None:
+        """Removes a file that SQLite cannot read; one of another program stays."""
+        if not self.path.is_file() or self.path.is_symlink():
+            return
+        try:
+            with self.open("ro") as connection:
+                self.is_ours(connection)
+                if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
+                    return
+        except sqlite3.OperationalError:
+            return  # in use, or may not be opened: writing reports it
+        except sqlite3.DatabaseError:
+            pass
+        for each in (self.path, self.path.with_name(f"{self.path.name}-journal")):
+            files.hands().remove(each)
+
+
+def can_be_stored(name: str) -> bool:
+    """Whether a folder's name is valid text; a run with another name is read each time."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
 
 NAME: Final = ".index.sqlite"
 VERSION: Final = 4
@@ -67,7 +159,7 @@ class Search:
 
 
 def moment(text: str, option: str) -> str:
-    """Returns a time for ``Search``. UsageError where the text is none."""
+    """Returns a time for ``Search``. UsageError if the text is not a time."""
     if not (_TIME.fullmatch(text) and _exists(text)):
         raise UsageError(f"{text!r} is no date", place=option, next_step="write it like 2026, 2026-01 or 2026-01-31")
     return text
@@ -204,7 +296,7 @@ def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Ind
 def newest_known(parent: Path, most: int) -> tuple[tuple[RunHeadline, ...], int]:
     """Returns the newest runs as the index has them, and how many it knows; the folders themselves are not looked at.
 
-    Nothing where there is no index, or it cannot be used: reading the runs says why.
+    Nothing without a usable index: reading the runs tells why.
     """
     path, place = parent / NAME, str(parent / "-")[:-1]
     if path.is_symlink() or not path.is_file():
@@ -224,7 +316,7 @@ def newest_known(parent: Path, most: int) -> tuple[tuple[RunHeadline, ...], int]
 
 
 def _read(path: Path, tell: Tell) -> RunHeadline | None:
-    """Makes the headline from the folder itself; None where it is no run folder."""
+    """Makes the headline from the folder itself; None if it is not a run folder."""
     from nicbench.store.folder import is_run_folder  # imported here: most lists read no folder, and loading is slow
     from nicbench.store.listing import headline, unreadable
 
@@ -273,7 +365,7 @@ def _database(path: Path) -> OwnDatabase:
 
 
 def _load(path: Path) -> dict[str, tuple[str, str]]:
-    """Reads stamps and headline lines by folder name; empty where there is no index or it has an older version."""
+    """Reads stamps and headline lines by folder name; empty if the index is missing or of an older version."""
     if not path.exists() and not path.is_symlink():
         return {}
     if path.is_symlink() or not path.is_file():

@@ -28,7 +28,7 @@ from nicbench.core.judging import Sample
 from nicbench.core.result import Result
 from nicbench.core.round import Round
 from nicbench.core.trial import Purpose, Trial, require_identities
-from nicbench.store import files, reading
+from nicbench.store import files
 from nicbench.store.files import json_text, storage_error
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Journal:
     def _open(self) -> None:
         try:
             with contextlib.suppress(FileNotFoundError):
-                reading.open_file(self.path).close()  # refuses pipes, devices and links
+                files.open_file(self.path).close()  # refuses pipes, devices and links
             descriptor = files.hands().open_to_append(self.path)
         except OSError as error:
             raise storage_error(error, self.path) from error
@@ -194,11 +194,11 @@ class Journal:
     def _lines(self) -> Iterator[tuple[bytes, bool]]:
         """Reads lines without newline, each with whether it is torn: the last one, incomplete or not JSON."""
         try:
-            stream = reading.open_file(self.path)
+            stream = files.open_file(self.path)
         except FileNotFoundError:
             return  # killed between making the folder and the first line: nothing was measured
         with stream:
-            lines = reading.iterate_lines(stream, self.path)
+            lines = files.iterate_lines(stream, self.path)
             line = next(lines, b"")
             while line:
                 following = next(lines, b"")
@@ -211,7 +211,7 @@ class Journal:
     def _event(self, number: int, line: bytes) -> Event:
         try:
             event = _EVENT.validate_json(line)
-            reading.refuse_absurd_numbers(line)
+            files.refuse_absurd_numbers(line)
             if isinstance(event, TrialFinished):
                 trial = event.trial
                 require_identities(trial.reading, into_sink=trial.request.purpose is Purpose.CEILING)

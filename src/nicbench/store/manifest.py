@@ -5,7 +5,7 @@ It leaves out itself, the reports (which can be made again), undo.json (the stat
 written when the run has ended; nothing is shown from it) and names that begin with a dot (files that a killed run was
 writing).
 
-A checksum detects damage. It is no signature: whoever can write the folder can write the manifest as well.
+A checksum detects damage. It is not a signature: whoever can write the folder can write the manifest as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError
 from nicbench.core.redaction import visible_name
-from nicbench.store import reading
+from nicbench.store import files
 from nicbench.store.files import ERROR, damaged_error, json_text, storage_error, write_atomically
 
 NAME = "MANIFEST.json"
@@ -64,13 +64,13 @@ def write(folder: Path) -> Manifest:
 
 
 def read(folder: Path) -> Manifest | None:
-    """Reads the manifest; None where the run is not finished. HostError where it is not byte for byte as it was
-    written, since no checksum tells a change of it.
+    """Reads the manifest; None where the run is not finished. HostError if it differs in any byte from what was
+    written, since it has no checksum itself.
     """
     path = folder / NAME
     try:
-        content = reading.parse_json(path)
-        text = reading.read_bytes(path)
+        content = files.parse_json(path)
+        text = files.read_bytes(path)
     except FileNotFoundError:
         return None
     written = content.get("format") if isinstance(content, dict) else None
@@ -105,7 +105,7 @@ def departures(
     """
     manifest = read(folder)
     entries = dict(_entries(folder))
-    found = {name: f"is {words}" for name, mode in entries.items() if (words := reading.describe_strange(mode))}
+    found = {name: f"is {words}" for name, mode in entries.items() if (words := files.describe_strange(mode))}
     if manifest is not None:
         present = {name for name, mode in entries.items() if stat.S_ISREG(mode) and _is_measured(name)}
         for name, checksum in manifest.sha256.items():
@@ -143,7 +143,7 @@ def _is_measured(name: str) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, int]]:
-    """Lists path and mode of every entry below a folder that is no folder itself; links are not followed."""
+    """Lists path and mode of every entry below a folder except folders; links are not followed."""
     open_folders = [(folder, "")]
     while open_folders:
         path, prefix = open_folders.pop()
@@ -173,7 +173,7 @@ def _unlike(path: Path, checksum: str, most_bytes: int) -> str | None:
 
 def _checksum(path: Path) -> str:
     try:
-        with reading.open_file(path) as stream:
+        with files.open_file(path) as stream:
             found = hashlib.sha256()
             while block := stream.read(_BLOCK_BYTES):
                 found.update(block)

@@ -1,7 +1,7 @@
 """The samples of monitors: monitor.ndjson during a run, monitor.parquet at its end, also of other programs' recordings.
 
 Each line of monitor.ndjson holds ``began_ns``, the start of the run, with ``wall_ns``, the same as UNIX time; or a host
-and one of: ``event``, a line of its monitor as it was; ``trial``, the trial or round that begins or, null, ends;
+and one of: ``event``, an unchanged line of its monitor; ``trial``, the trial or round that begins or, null, ends;
 ``cost``; or for another machine ``ahead_ns``, by how much this machine's monotonic clock is ahead of its clock.
 
 monitor.parquet has one row for each value, for other programs. ``session`` is the start of the run, from 1 (a resumed
@@ -31,9 +31,101 @@ import pyarrow.parquet as pq
 from pydantic_core import from_json
 
 from nicbench.core.machine import MonitorCost
-from nicbench.store import reading
+from nicbench.store import files
 from nicbench.store.files import damaged_error, storage_error, sync_folder, writing_atomically
-from nicbench.store.monitor_log import NO_LINE, Costs, LogParser, Row
+
+# Reads monitor.ndjson line by line, as it was written or as it grows; ``monitor_samples`` says what its lines are.
+# It needs no tables, so that a page can follow a monitor without loading what writes them.
+
+Row = tuple[int, str, float, int, int, str | None, str, str, str, int | None]
+"""Session, host, seconds since the session began, time, interval (both ns), trial, metric, of what, kind, value."""
+Costs = list[tuple[str, MonitorCost]]
+"""The costs of monitors, by host; a host has one for each session."""
+NO_LINE: Final = (LookupError, TypeError, ValueError, ArithmeticError)
+"""What a line that no monitor wrote may raise."""
+
+
+@dataclass
+class _Host:
+    """What the log has said of a host so far."""
+
+    series: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+    trial: str | None = None
+    ahead_ns: int = 0
+
+
+@dataclass
+class LogParser:
+    """Adds what it reads to ``sessions`` (when each began), ``walls`` (the same by wall time, None where it is not
+    known) and ``costs``. Sessions that are there already are skipped.
+
+    ``metrics`` are those of which rows are wanted, None for all. Invalid lines (a crash) are skipped.
+    """
+
+    sessions: list[int]
+    costs: Costs
+    metrics: frozenset[str] | None = None
+    walls: list[int | None] = field(default_factory=list)
+    begun: set[tuple[int, str]] = field(default_factory=set)
+    """Each trial or round that began, with its session: one that was not finished begins again in a later session."""
+    _began_ns: int = -1
+    _known_before: bool = True
+    _hosts: dict[str, _Host] = field(default_factory=dict)
+
+    def rows_of(self, text: bytes) -> Iterable[Row]:
+        """Takes a line, and returns its rows: none for a line without samples."""
+        line = _object(text)
+        if isinstance(line.get("began_ns"), int) and line["began_ns"] != self._began_ns:
+            self._began_ns, self._hosts = line["began_ns"], {}
+            self._known_before = self._began_ns in self.sessions
+            if not self._known_before:
+                self.sessions.append(self._began_ns)
+                wall_ns = line.get("wall_ns")
+                self.walls.append(wall_ns if isinstance(wall_ns, int) else None)
+        host = line.get("host")
+        found: list[Row] = []
+        if not self._known_before and isinstance(host, str):
+            with contextlib.suppress(*NO_LINE):
+                found += self._line(line, host, self._hosts.setdefault(host, _Host()))
+        return found
+
+    def _line(self, line: dict[str, Any], host: str, known: _Host) -> Iterator[Row]:
+        if "trial" in line:
+            known.trial = (
+                None if line["trial"] is None else f"{'r' if line.get('is_round') else 't'}{line['trial']:04d}"
+            )
+            if known.trial is not None:
+                self.begun.add((len(self.sessions), known.trial))
+        elif "ahead_ns" in line:
+            known.ahead_ns = int(line["ahead_ns"])
+        elif "cost" in line:
+            self.costs.append((host, MonitorCost.model_validate(line["cost"])))
+        elif isinstance(line.get("event"), dict):
+            yield from self._event(line["event"], host, known)
+
+    def _event(self, event: dict[str, Any], host: str, known: _Host) -> Iterator[Row]:
+        if event.get("event") == "ready":
+            known.series, known.trial = {}, None
+        elif event.get("event") == "series":
+            for each in event["series"]:
+                known.series[each["series"]] = (each["metric"], each["of"], each["kind"])
+        elif event.get("event") == "sample":
+            time_ns, interval_ns = event["time_ns"], event["interval_ns"]
+            at_s = (time_ns + known.ahead_ns - self._began_ns) / 1e9
+            for series, value in event["values"]:
+                named = known.series.get(series)
+                if named is None or (self.metrics is not None and named[0] not in self.metrics):
+                    continue
+                yield (len(self.sessions), host, at_s, time_ns, interval_ns, known.trial, *named, value)
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        line = from_json(text, allow_inf_nan=False)
+    except (ValueError, RecursionError):
+        return {}
+    return line if isinstance(line, dict) else {}
+
 
 LOG_NAME = "monitor.ndjson"
 NAME = "monitor.parquet"
@@ -174,7 +266,7 @@ def read(folder: Path, metrics: tuple[str, ...] | None) -> MonitorTable | None:
 def _read(folder: Path, metrics: tuple[str, ...] | None) -> MonitorTable | None:
     tables: list[pa.Table] = []
     about = _about(folder)
-    with contextlib.suppress(FileNotFoundError), reading.open_file(folder / NAME) as stream:
+    with contextlib.suppress(FileNotFoundError), files.open_file(folder / NAME) as stream:
         tables.append(_read_filtered(stream, metrics))
     log = folder / LOG_NAME
     known_log = log if os.path.lexists(log) else None
@@ -198,8 +290,8 @@ def _made_again(earlier: Iterable[pa.RecordBatch], about: _About, log: Path | No
         begun |= set(zip(pairs["session"].to_pylist(), pairs["trial"].to_pylist(), strict=True))
     parser = LogParser(list(about.sessions), [], frozenset())
     if log is not None:
-        with reading.open_file(log) as stream:
-            for line in reading.iterate_lines(stream, log):
+        with files.open_file(log) as stream:
+            for line in files.iterate_lines(stream, log):
                 if b'"trial"' in line or b'"began_ns"' in line:  # samples are many, and say nothing of this
                     list(parser.rows_of(line))
     # One that an earlier end of the run has marked stays as it is.
@@ -265,7 +357,7 @@ class _About:
 
 def _about(folder: Path) -> _About:
     try:
-        with reading.open_file(folder / NAME) as stream:
+        with files.open_file(folder / NAME) as stream:
             content = from_json((pq.read_metadata(stream).metadata or {}).get(_METADATA, b"{}"), allow_inf_nan=False)
     except FileNotFoundError:
         return _About()
@@ -304,8 +396,8 @@ def _batches(about: _About, log: Path, metrics: tuple[str, ...] | None = None) -
     """Yields the rows of a log, without sessions that are in the table already (a crash prevented its removal)."""
     parser = LogParser(about.sessions, about.costs, None if metrics is None else frozenset(metrics), about.walls)
     rows: list[Row] = []
-    with reading.open_file(log) as stream:
-        for line in reading.iterate_lines(stream, log):
+    with files.open_file(log) as stream:
+        for line in files.iterate_lines(stream, log):
             rows += parser.rows_of(line)
             if len(rows) >= _ROWS:
                 yield _batch(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.core.errors import NicbenchError
 from nicbench.hosts.base import Host
-from nicbench.system.adapters.ethtool_link import parse_driver
+from nicbench.system.adapters.ethtool import parse_driver
 
 
 async def driver_of(host: Host, device: str) -> str:

@@ -11,13 +11,11 @@ from typing import Final
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NAMESPACE_FOLDER, NetnsHost
-from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.shares.base import Command, FileSystem, Program, Server, Share
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.detached import end_server, is_alive, is_mounted, start_command
-from nicbench.tuning.undo.end_server import EndServer
-from nicbench.tuning.undo.remove_path import RemovePath
-from nicbench.tuning.undo.unmount import Unmount
+from nicbench.tuning.undo.files import RemovePath, Unmount
+from nicbench.tuning.undo.processes import EndServer, end_server, is_alive, is_mounted, start_command
 from nicbench.workloads.base import Listening, last_words
 from nicbench.workloads.processes import inode_of, is_open, listeners_of, sockets_of
 

@@ -47,7 +47,7 @@ async def deploy_program(host: Host, name: str) -> Path:
 
 
 async def attached_program(host: Host, device: str) -> int | None:
-    """Id of the XDP program on ``device``, None where there is none; HostError where the device does not exist."""
+    """Returns the id of the XDP program on ``device``, None without one; HostError if the device does not exist."""
     done = await host.run(("ip", "-j", "link", "show", "dev", device))
     return program_of_link(json.loads(done.stdout)[0])
 

@@ -1,7 +1,4 @@
-"""The undo stack: whatever changes a machine writes its undo, with the recorded old value, before the change.
-
-``NotedChanges`` is its fake, for tests: changes are made and noted, and undone by nobody.
-"""
+"""The undo stack: whatever changes a machine writes its undo, with the recorded old value, before the change."""
 
 from __future__ import annotations
 
@@ -38,25 +35,3 @@ class Changes(ABC):
 
         Returns what could not be undone.
         """
-
-
-class NotedChanges(Changes):
-    """``undos`` are those of all changes, in their order."""
-
-    run_id = "run"
-
-    def __init__(self) -> None:
-        self.undos: list[Undo] = []
-
-    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]]) -> None:
-        self.undos.append(undo)
-        await apply()
-
-    async def set_file(self, host: Host, path: str, value: str) -> None:
-        await host.write_file(path, value)
-
-    def before_undoing(self, end: Callable[[], Awaitable[None]]) -> None:
-        raise NotImplementedError
-
-    async def undo_all(self) -> list[str]:
-        raise NotImplementedError

@@ -1,7 +1,7 @@
 """A dry run of an undo on a host that is reached by ssh: what it would do there, for the script that lies there.
 
 Undos are Python, and the host has none. So an undo is run against a host that passes questions on and only notes what
-would change something. What cannot be told apart counts as a change: it is noted, never done.
+would change something. What is neither a known question nor a known change counts as a change: it is noted, never done.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Presence
 from nicbench.hosts.owner import Owner
 from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
-from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record
-from nicbench.tuning.runtime_folder import SHELL_CHECK, WHY
+from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, SHELL_CHECK, WHY, Entry, Record
 from nicbench.tuning.undo.base import Undo
 
 # The script that puts a host's settings back when nobody hears of nicbench any more. Pure: steps in, shell out.

@@ -20,7 +20,7 @@ from pathlib import Path
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.kinds.ssh import SshHost
-from nicbench.hosts.ssh_pool import Machine, machine
+from nicbench.hosts.ssh_lease import Machine, machine
 from nicbench.tuning.lock import (
     Lease,
     Standing,
@@ -30,8 +30,7 @@ from nicbench.tuning.lock import (
     standing_of,
     standing_of_holder,
 )
-from nicbench.tuning.record import RUNTIME_FOLDER
-from nicbench.tuning.runtime_folder import SHELL_CHECK, WHY
+from nicbench.tuning.record import RUNTIME_FOLDER, SHELL_CHECK, WHY
 
 RELEASE = "release"
 """The word by which a lease is given back."""
@@ -200,7 +199,9 @@ _END_TIMEOUT_S = 10.0
 
 
 class HostLease:
-    """``ports`` as that machine knows them, None for the whole of it. ``lost`` is told where it ends too early."""
+    """``ports`` are the names that machine uses, None for the whole machine. ``lost`` is called if the lease ends
+    early.
+    """
 
     def __init__(
         self,

@@ -13,6 +13,8 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.owner import boot_id
 from nicbench.tuning.guards import forget, has_rebooted, is_guarded, stand_down
 from nicbench.tuning.record import (
+    LEASES,
+    QUEUE,
     RUNTIME_FOLDER,
     Entry,
     Record,
@@ -20,10 +22,10 @@ from nicbench.tuning.record import (
     forget_record,
     load_record,
     record_path,
+    refuse_strangers,
     save_record,
+    undo_entries,
 )
-from nicbench.tuning.runtime_folder import LEASES, QUEUE, refuse_strangers
-from nicbench.tuning.undoing import undo_entries
 
 MakeHost = Callable[[dict[str, Any]], Host]
 
@@ -74,7 +76,7 @@ def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
 
 
 def _is_to_stay(record: Record) -> bool:
-    """Whether it is a lab that was made to stay; without its namespaces, which end with a boot, it is none."""
+    """Whether the record is of a lab that was made to stay and whose namespaces still exist; they end with a boot."""
     return record.kept and record.owner.boot_id == boot_id()
 
 

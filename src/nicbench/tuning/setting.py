@@ -1,6 +1,6 @@
 """A setting of a machine: read, written, compared. What the undo of a change needs of a tuning item.
 
-What a value under /proc or /sys is, whatever way the kernel prints it, is told here as well: text in, answer out.
+It also compares values under /proc and /sys in whichever way the kernel prints them: text in, answer out.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _NOT_UNDERSTOOD = (ValueError, LookupError, TypeError)
 
 
 class Setting(DescribedPlugin, ABC):
-    """One setting as it was asked for by ``options``; ``kind`` is its name in records."""
+    """One setting with the ``options`` of the bench file; ``kind`` is its name in records."""
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
@@ -96,7 +96,7 @@ class Setting(DescribedPlugin, ABC):
 
     @abstractmethod
     async def read(self, place: Place) -> Values:
-        """The setting as it is: a flat dict of plain data, names with units. It changes nothing.
+        """Reads the present setting: a flat dict of plain data, names with units. It changes nothing.
 
         CannotSetError where this place has no such setting.
         """

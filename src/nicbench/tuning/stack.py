@@ -16,12 +16,22 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.owner import this_process
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.guards import Guards, forget, stand_down
-from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record, forget_record, record_path, save_record
-from nicbench.tuning.runtime_folder import PUBLIC_FILE, make_run_folder, make_runtime_folder
+from nicbench.tuning.record import (
+    PUBLIC_FILE,
+    RECORD_NAME,
+    RUNTIME_FOLDER,
+    Entry,
+    Record,
+    forget_record,
+    make_run_folder,
+    make_runtime_folder,
+    record_path,
+    save_record,
+    undo_entries,
+)
 from nicbench.tuning.setting import plain_value, same_value
 from nicbench.tuning.undo.base import Undo
-from nicbench.tuning.undo.restore_file import RestoreFile
-from nicbench.tuning.undoing import undo_entries
+from nicbench.tuning.undo.files import RestoreFile
 
 
 class UndoStack(Changes):
@@ -164,7 +174,7 @@ class UndoStack(Changes):
 
 
 async def _call_all(callbacks: list[Callable[[], Awaitable[None]]]) -> list[str]:
-    """The last first, each once; what fails is told, and keeps neither the others nor the undo from being done."""
+    """Ends the last first, each once; a failure is reported, and stops neither the others nor the undo."""
     troubles: list[str] = []
     while callbacks:
         try:

@@ -15,7 +15,7 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host, Process
 from nicbench.tuning import bpf
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.detach_xdp import DetachXdp
+from nicbench.tuning.undo.network import DetachXdp
 
 _HOLD_TIMEOUT_S = 10.0
 _HELD = "held"

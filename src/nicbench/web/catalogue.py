@@ -11,8 +11,8 @@ from typing import Any, Final
 from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.lake.place import HEADLINE, Lake
 from nicbench.lake.searching import Found, find_together
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import IndexedRuns, Search, find_runs, moment, searched_text
+from nicbench.store.listing import RunHeadline
 
 Peek = Callable[[int], tuple[tuple[RunHeadline, ...], int]]
 """Returns this many of the newest runs as last known, and the number of all runs."""

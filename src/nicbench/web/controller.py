@@ -15,7 +15,7 @@ from typing import Final
 from nicbench.core.errors import HostError, UsageError
 from nicbench.store.confined import ask_clerk
 from nicbench.store.files import JOURNAL
-from nicbench.store.stop_request import ask_to_stop
+from nicbench.store.marks import ask_to_stop
 
 _PROC: Final = Path("/proc")
 _ELSEWHERE: Final = "stop it where it was started: Ctrl-C there, or `kill` its process"

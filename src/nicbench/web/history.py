@@ -36,11 +36,11 @@ from nicbench.compare.history.selection import (
 from nicbench.compare.run_differences import last_name_of
 from nicbench.core.errors import BusyError, NicbenchError, UsageError
 from nicbench.lake.place import Lake
-from nicbench.store.headline import RunHeadline, clean
+from nicbench.store.listing import RunHeadline, clean
 from nicbench.web.catalogue import Catalogue, Wish, wish_of
 
 if TYPE_CHECKING:
-    from nicbench.lake.figures import LakeFigures
+    from nicbench.lake.searching import LakeFigures
 
 
 _PATIENCE_S: Final = 0.3
@@ -153,7 +153,7 @@ def uncollected() -> Iterator[None]:
 def _gathered(lake: Lake | None) -> LakeFigures | None:
     if lake is None:
         return None
-    from nicbench.lake.figures import LakeFigures  # imported here: pages without a lake load none of it
+    from nicbench.lake.searching import LakeFigures  # imported here: pages without a lake load none of it
 
     return LakeFigures(lake)
 

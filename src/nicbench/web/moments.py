@@ -39,7 +39,7 @@ from nicbench.core.turn import run_words
 from nicbench.core.units import format_bits_per_s
 from nicbench.stats.latency import bin_counts
 from nicbench.stats.rounds import moved_bits_per_s, words_of
-from nicbench.store.histograms import decode
+from nicbench.store.samples import decode
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 _SHOWN_PERCENTILES: Final = ("50", "99", "99.9")

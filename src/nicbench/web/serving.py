@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -32,14 +32,14 @@ from nicbench.core.machine import is_loopback
 from nicbench.core.redaction import make_visible
 from nicbench.core.registry import find
 from nicbench.lake.place import Lake
-from nicbench.store import reading
+from nicbench.store import files
 from nicbench.store.index import IndexedRuns, newest_known
 from nicbench.web.answers import json_answer
 from nicbench.web.catalogue import Catalogue
 from nicbench.web.security import TOKEN_PATH, Door, Guard
 from nicbench.web.site import Site, View
 
-STATIC: Final = Path(str(files("nicbench.web"))) / "static"
+STATIC: Final = Path(str(resources.files("nicbench.web"))) / "static"
 _RETRY_AFTER_S: Final = 5
 
 
@@ -69,7 +69,7 @@ def _token_of(door: Door) -> Callable[[Request], Awaitable[Response]]:
 
 async def _report_style(request: Request) -> Response:
     """The style of reports, so that pages look like them."""
-    text = files("nicbench.report").joinpath("style.css").read_text(encoding="utf-8")
+    text = resources.files("nicbench.report").joinpath("style.css").read_text(encoding="utf-8")
     return Response(text, media_type="text/css")
 
 
@@ -163,7 +163,7 @@ def read_password(path: Path) -> str:
     """Reads a password from a file that only its owner may read. UsageError for any other file."""
     step = f"write one line to it, and `chmod 600 {path}`"
     try:
-        with reading.open_file(path) as stream:
+        with files.open_file(path) as stream:
             mode = os.fstat(stream.fileno()).st_mode
             text = stream.read(1000).decode("utf-8", errors="replace").strip()
     except FileNotFoundError as error:

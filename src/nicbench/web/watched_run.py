@@ -15,11 +15,10 @@ from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
 from nicbench.stats.cpu import BUSY, CpuStates, add_times
-from nicbench.store import manifest, reading
+from nicbench.store import files, manifest
 from nicbench.store.files import JOURNAL
-from nicbench.store.monitor_log import LogParser, Row
-from nicbench.store.now import Now, read_now
-from nicbench.store.stop_request import is_asked_to_stop
+from nicbench.store.marks import Now, is_asked_to_stop, read_now
+from nicbench.store.monitor_samples import LogParser, Row
 from nicbench.web.answers import json_line
 from nicbench.web.controller import find_writer
 from nicbench.web.moments import Item, item_of
@@ -39,7 +38,7 @@ class Tail:
     def read(self) -> tuple[list[bytes], bool]:
         """Returns whole lines that are new, and whether they begin the file anew. Empty where it cannot be read."""
         try:
-            stream = reading.open_file(self._path)
+            stream = files.open_file(self._path)
         except (OSError, NicbenchError):
             return [], False
         with stream:
@@ -53,7 +52,7 @@ class Tail:
             read = stream.read(_MOST_BYTES)
             end = read.rfind(b"\n")
             if end < 0 and len(read) == _MOST_BYTES:  # one line that is longer than all this: up to the limit of a line
-                read += stream.readline(reading.LONGEST_LINE_BYTES)
+                read += stream.readline(files.LONGEST_LINE_BYTES)
                 end = read.rfind(b"\n")
             whole = read[: end + 1]
         self._offset += len(whole)
@@ -338,7 +337,7 @@ class WatchedRuns:
 def title_of(folder: Path) -> str:
     """Returns the title for the head of the page; the folder's name where the journal does not begin with one."""
     try:
-        with reading.open_file(folder / JOURNAL) as stream:
+        with files.open_file(folder / JOURNAL) as stream:
             first = item_of(stream.readline(1_000_000))
     except (OSError, NicbenchError):
         return folder.name

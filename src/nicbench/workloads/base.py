@@ -51,7 +51,9 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class LeftFile:
-    """A file that a client leaves on its host besides its output: its name in ``End.folder``, and its content."""
+    """A file that a client leaves on its host in addition to its output: its name in ``End.folder``, and its
+    content.
+    """
 
     name: str
     what: Literal["frame samples"]
@@ -96,7 +98,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A socket on which a server listens once it is ready. ``address`` is None for any address."""
+    """A socket on which a server listens once it is ready. An ``address`` of None stands for any address."""
 
     protocol: Literal["tcp", "udp"]
     port: int
@@ -115,6 +117,8 @@ class Workload(DescribedPlugin, ABC):
     Options: ClassVar[type[Frozen]] = NoOptions
     package: ClassVar[str]
     """The Debian package that has it, or its own name where none does."""
+    version_pattern: ClassVar[re.Pattern[str]]
+    """Its first group is the version in the output of ``version_command``."""
     is_ours: ClassVar[bool] = False
     """Whether it is a program of nicbench, which is copied to hosts and need not be installed."""
     ports_per_job: ClassVar[int] = 1
@@ -175,13 +179,16 @@ class Workload(DescribedPlugin, ABC):
         """Returns the files that the client writes to ``client.folder``; the run folder stores them."""
         return ()
 
-    @abstractmethod
     def parse_version(self, text: str) -> str | None:
-        """Parses the version from the output of ``version_command``; None where there is none."""
+        """Parses the version from the output of ``version_command``; None if it names none."""
+        found = self.version_pattern.search(text)
+        return found[1] if found else None
 
     @abstractmethod
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
-        """Parses the figures from the output of both sides. Pure; WorkloadError, and no other, where there are none."""
+        """Parses the figures from the output of both sides. Pure; it raises WorkloadError alone, if the output has no
+        figures.
+        """
 
     def ends_run(self, output: Output) -> bool:
         """Whether the failure would repeat in every later round, as when the directory is gone or the disk is full."""

@@ -17,8 +17,7 @@ from nicbench.compare.history.figure_index import NAME, FigureIndex
 from nicbench.compare.history.figures import FIRMWARE, RunSettings, settings_from, settings_of
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, ResultVerdict
 from nicbench.store.folder import RunFolder
-from nicbench.store.index import list_indexed_runs
-from nicbench.store.own_database import OwnDatabase
+from nicbench.store.index import OwnDatabase, list_indexed_runs
 
 
 @pytest.fixture

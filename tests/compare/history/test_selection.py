@@ -19,7 +19,7 @@ from nicbench.compare.history.selection import (
     parameters_of,
 )
 from nicbench.core.errors import UsageError
-from nicbench.store.headline import RunHeadline
+from nicbench.store.listing import RunHeadline
 
 NDR = Told("ndr_frames_per_s", "NDR", "Mpps", True, True)
 

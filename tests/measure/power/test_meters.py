@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import PowerPart
 from nicbench.core.trial import Purpose, TrialRequest
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
-from nicbench.measure.power import hwmon, ipmi, rapl
+from nicbench.measure.power import base
 from nicbench.measure.power.base import Look, Sensed, over_window
 from nicbench.measure.power.meter import LiveMeter, MeteredMachine
 from nicbench.measure.samples import SampleLog
@@ -30,17 +30,17 @@ def golden(name: str) -> str:
 
 
 def test_a_package_does_not_contain_its_memory_and_psys_contains_both() -> None:
-    assert [(each.part, each.name, each.joules) for each in rapl.parse_rapl(golden("rapl_psys"))] == [
+    assert [(each.part, each.name, each.joules) for each in base.parse_rapl(golden("rapl_psys"))] == [
         (PowerPart.PACKAGES, "package-0", 120.0),
         (PowerPart.PLATFORM, "psys of package 1", 300.0),
     ]
-    assert rapl.parse_rapl(golden("rapl_refused")) == ()
-    assert rapl.is_refused(golden("rapl_refused"))
-    assert not rapl.is_refused(golden("rapl_psys"))
+    assert base.parse_rapl(golden("rapl_refused")) == ()
+    assert base.is_refused(golden("rapl_refused"))
+    assert not base.is_refused(golden("rapl_psys"))
 
 
 def test_hwmon_says_what_is_the_machine_a_supply_or_one_component() -> None:
-    found = {each.name: each for each in hwmon.parse_hwmon(golden("hwmon"))}
+    found = {each.name: each for each in base.parse_hwmon(golden("hwmon"))}
     assert {name: (each.part, each.watts, each.joules, each.averaging_s) for name, each in found.items()} == {
         "power_meter power1 (hwmon2)": (PowerPart.MACHINE, 212.0, None, 1.0),
         "pmbus pin (hwmon5)": (PowerPart.SUPPLIES, 118.0, None, None),
@@ -51,9 +51,9 @@ def test_hwmon_says_what_is_the_machine_a_supply_or_one_component() -> None:
 
 
 def test_a_controller_tells_whole_watts_and_nothing_where_it_does_not_measure() -> None:
-    (found,) = ipmi.parse_dcmi(golden("dcmi"))
+    (found,) = base.parse_dcmi(golden("dcmi"))
     assert (found.part, found.watts, found.resolution_watts, found.averaging_s) == (PowerPart.MACHINE, 214.0, 1.0, None)
-    assert ipmi.parse_dcmi(golden("dcmi_off")) == ()
+    assert base.parse_dcmi(golden("dcmi_off")) == ()
 
 
 def energy(joules: float, range_j: float | None = 1000.0) -> Sensed:

@@ -8,23 +8,21 @@ from typing import Any
 
 import pytest
 
-from nicbench.system.adapters.ethtool_link import (
-    parse_driver,
-    parse_energy,
-    parse_fec,
-    parse_link_settings,
-    parse_module,
-    parse_pause,
-    parse_time_stamping,
-)
-from nicbench.system.adapters.ethtool_queues import (
+from nicbench.system.adapters.ethtool import (
     Feature,
     describe_table,
     parse_coalescing,
+    parse_driver,
+    parse_energy,
     parse_features,
+    parse_fec,
     parse_limits,
+    parse_link_settings,
+    parse_module,
+    parse_pause,
     parse_private_flags,
     parse_receive_hashing,
+    parse_time_stamping,
 )
 
 GOLDEN = Path(__file__).parent / "golden"

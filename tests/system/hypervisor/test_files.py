@@ -9,8 +9,7 @@ import pytest
 from nicbench.bench_file import load
 from nicbench.bench_file.reader import WrongBenchFileError
 from nicbench.core.machine import HypervisorTable
-from nicbench.system.hypervisor.esxi import read_esxcli
-from nicbench.system.hypervisor.libvirt import read_domain
+from nicbench.system.hypervisor import read_domain, read_esxcli
 
 GOLDEN = Path(__file__).with_name("golden")
 BENCH = """nicbench: 1

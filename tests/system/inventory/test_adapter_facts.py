@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
-from nicbench.hosts.fake import FakeHost
 from nicbench.report.system_table import system_table
 from nicbench.system.inventory.collect import REASONS, collect_host
-from nicbench.system.inventory.facts.interface.aggregates import Aggregates
-from nicbench.system.inventory.facts.kernel.ofed import parse_ofed
+from nicbench.system.inventory.facts.adapter import parse_ofed
+from nicbench.system.inventory.facts.interface import Aggregates
 
 GOLDEN = Path(__file__).parents[1] / "adapters" / "golden"
 DEVICE = "ens3f0np0"

@@ -7,18 +7,18 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.testbed.share_servers import Servers, place_of
 from nicbench.testbed.shares.base import Server
-from nicbench.tuning.detached import unmount
 from nicbench.tuning.stack import UndoStack
+from nicbench.tuning.undo.processes import unmount
 
 FILE_SYSTEMS = {"/proc/filesystems": "nodev\ttmpfs\n\txfs\nnodev\tfuse\n"}
 MEMORY = {"/proc/meminfo": "MemTotal: 4000000 kB\nMemAvailable:    3000000 kB\n"}

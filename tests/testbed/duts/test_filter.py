@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from lab import Wires, wires
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts.kernel_forward import (
     FILTER_TABLE,
     KernelForward,

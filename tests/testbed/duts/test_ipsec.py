@@ -7,13 +7,12 @@ import subprocess
 
 import pytest
 from lab import Wires
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.duts.encrypting import Ipsec, IpsecOptions, passage_ruleset
-from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.stack import UndoStack
 
 CIPHERS = ("aes-128-gcm", "aes-256-gcm", "aes-128-cbc-sha256")

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
-from nicbench.doctor.base import State
-from nicbench.doctor.checks.user_space_duts import judge_l3fwd, judge_testpmd
-from nicbench.doctor.diagnose import build_on_this_machine
+from nicbench.doctor.base import State, build_on_this_machine
+from nicbench.doctor.checks.software import judge_l3fwd, judge_testpmd
 from nicbench.engine.binaries import deploy_file
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed.duts import l3fwd as builder
 from nicbench.testbed.duts._dpdk import ask_telemetry, port_statistics, queue_counters

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from lab import Wires
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts._kernel import ForwardingPort
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.kernel_forward import (

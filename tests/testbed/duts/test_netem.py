@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from lab import DUT_MACS, TESTER_MACS
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.netem import (
     Faults,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from lab import Wires
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts._dpdk import file_prefix
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.ovs import BRIDGE, Ovs, OvsOptions, drops_of, find_program, parse_statistics, work_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed.duts._process import DutProcess, require_program
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.kill_process import KillProcess
+from nicbench.tuning.undo.processes import KillProcess
 
 LISTENING = ("sh", "-c", 'echo up; while read -r line; do echo "got $line"; [ "$line" = stop ] && exit 0; done; exit 7')
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import HostError
-from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.testbed.duts import reflector as stats
 from nicbench.testbed.duts._dpdk import DutCores
 from nicbench.testbed.duts.reflector import Faults, Reflector, ReflectorOptions, configuration

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.round import EndpointFacts
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts.router import Router, RouterOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.stack import UndoStack

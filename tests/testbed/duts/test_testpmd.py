@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.pattern import Way
-from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts import _dpdk as output
 from nicbench.testbed.duts._dpdk import DutCores, Scheduling, address_ways, dut_cores, file_prefix, paired_ways

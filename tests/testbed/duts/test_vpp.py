@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from lab import DUT_MACS, Wires
+from tests.fakes import FakeHost
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts._dpdk import DutCores
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.vpp import (

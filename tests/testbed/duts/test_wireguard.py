@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from lab import Wires
+from tests.fakes import FakeHost, NotedChanges
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts._kernel import Passed, check_passage
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.encrypting import MIDDLE, Wireguard, WireguardOptions
-from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.stack import UndoStack
 
 has_wireguard = pytest.mark.skipif(

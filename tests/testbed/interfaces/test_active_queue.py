@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.interfaces.active_queue import ActiveQueue
 from nicbench.testbed.labs.clients import ClientsOptions, free_senders
 

@@ -8,18 +8,16 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.interfaces import bond as making
 from nicbench.testbed.interfaces.base import BondOptions, BondSettings, create_command, join_commands
 from nicbench.testbed.interfaces.bond import explain_waiting, list_bond_differences, make_bond
 from nicbench.testbed.labs.clients import LabBond, members_of
-from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.delete_link import DeleteLink
-from nicbench.tuning.undo.release_port import ReleasePort
+from nicbench.tuning.undo.network import DeleteLink, ReleasePort
 
 PORTS = ("e0", "e1")
 PARTNER = "02:00:00:00:00:99"

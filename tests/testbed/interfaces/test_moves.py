@@ -7,18 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.namespaces import address_words, assign_addresses, make_namespaces, move_interfaces
-from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
-from nicbench.tuning.undo.return_link import ReturnLink
-from nicbench.tuning.undo.set_link_down import SetLinkDown
+from nicbench.tuning.undo.network import DeleteIpObject, ReturnLink, SetLinkDown
+from nicbench.tuning.undo.processes import DeleteNamespace
 
 UP = ["BROADCAST", "MULTICAST", "UP", "LOWER_UP"]
 ADDRESS = {"family": "inet", "local": "192.0.2.7", "prefixlen": 24, "scope": "global", "broadcast": "192.0.2.255"}

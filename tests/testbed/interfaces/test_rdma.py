@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure.host_readings import parse_counters
-from nicbench.system.adapters.rdma import gid_index_of, gid_of, parse_rdma_links
+from nicbench.system.adapters.links import gid_index_of, gid_of, parse_rdma_links
 from nicbench.testbed.interfaces import host_interfaces as rdma
 from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.host_interfaces import GIDS_SCRIPT, make_rdma_devices
-from nicbench.tuning.changes import NotedChanges
+from nicbench.tuning.undo.adapters import DeleteRdmaLink
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.delete_rdma_link import DeleteRdmaLink
 
 LISTED = ("sh", "-c", "command -v rdma >/dev/null && rdma -j link show || echo '[]'")
 ADD = "rdma link add rxe_r0 type rxe netdev r0"

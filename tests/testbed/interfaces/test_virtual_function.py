@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.interfaces.base import Making, Port, VirtualFunctionOptions, set_command
 from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions
-from nicbench.tuning.changes import NotedChanges
+from nicbench.tuning.undo.adapters import RestoreDriver
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.restore_driver import RestoreDriver
-from nicbench.tuning.undo.restore_setting import RestoreSetting
-from nicbench.tuning.undo.set_link_down import SetLinkDown
+from nicbench.tuning.undo.files import RestoreSetting
+from nicbench.tuning.undo.network import SetLinkDown
 
 DEVICE = "/sys/class/net/e0/device"
 NUMBER, PROBING = f"{DEVICE}/sriov_numvfs", f"{DEVICE}/sriov_drivers_autoprobe"

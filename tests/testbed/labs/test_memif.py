@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.pattern import Pattern
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.labs.memif import MemifLab, MemifOptions, socket_folder
 from nicbench.tuning.stack import UndoStack
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ipaddress import ip_interface, ip_network
 
 import pytest
+from tests.fakes import FakeHost
 
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.cores import CoreMap, core_map, cpus_of_status, make_core_map, order_by_core
 from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6, mac, namespace_name
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.interfaces.namespaces import explain_no_pair
 
 

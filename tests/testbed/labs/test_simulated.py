@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.registry import find
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.labs.base import Lab
 from nicbench.testbed.labs.simulated import SimulatedLab, SimulatedOptions
 from nicbench.tuning.stack import UndoStack

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 from tests.xdp_source import compile_xdp
 
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Host
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.labs.veth import VethLab, VethOptions, namespace_name

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError, UsageError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.interfaces.base import Port
 from nicbench.testbed.real_hosts import make_wired_testbed as make_testbed

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.testbed.shares.base import Share
 from nicbench.testbed.shares.protocols import Nfs
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.stop_nfs_server import StopNfsServer
+from nicbench.tuning.undo.processes import StopNfsServer
 
 KERNEL = {"/proc/filesystems": "nodev\tnfsd\nnodev\tnfs\nnodev\tnfs4\n"}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.round import EndpointFacts
-from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.labs.base import Endpoint
 from nicbench.testbed.shares.base import Share
 from nicbench.testbed.shares.protocols import Sftp

@@ -11,7 +11,7 @@ from tests.testbed.testers.trex_flows import addresses_of
 
 from nicbench.bench_file import WrongBenchFileError, parse
 from nicbench.core.traffic import Traffic
-from nicbench.engine.trex_process.library import make_stream
+from nicbench.engine.trex_process import make_stream
 from nicbench.testbed.addressing import flow_headers
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._trex_traffic import flow_program, udp_frame

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.fakes import NotedChanges
 from tests.testbed.duts.lab import Wires, wires
 
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.policer import Policer, PolicerOptions
-from nicbench.tuning.changes import NotedChanges
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.acceptance]
 

@@ -6,16 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.options import VmOptions
 from nicbench.testbed.vm.command import give_cards
-from nicbench.tuning.changes import NotedChanges
+from nicbench.tuning.undo.adapters import RestoreDriver, RestoreFunctionMac
 from nicbench.tuning.undo.base import undo_one
-from nicbench.tuning.undo.restore_driver import RestoreDriver
-from nicbench.tuning.undo.restore_function_mac import RestoreFunctionMac
 
 CARD = "0000:65:02.1"
 FOLDER = f"/sys/bus/pci/devices/{CARD}"

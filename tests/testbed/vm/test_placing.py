@@ -7,13 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.options import VmOptions
 from nicbench.testbed.vm import command as placing
 from nicbench.testbed.vm.command import ask, pages_on_nodes, place, raise_pages
-from nicbench.tuning.changes import NotedChanges
 
 # As QEMU's memory-backend-memfd with 2 MiB pages is listed, between a library and its heap.
 NUMA_MAPS = """\

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.fakes import FakeHost
+
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost
-from nicbench.system.adapters.ethtool_link import parse_link_settings
+from nicbench.system.adapters.ethtool import parse_link_settings
 
 GOLDEN = Path(__file__).parents[2] / "system" / "adapters" / "golden"
 DEVICE = "ens3f0np0"

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.plan import Outcome, TunedSetting
 from nicbench.core.registry import find
-from nicbench.hosts.fake import FakeHost
-from nicbench.tuning.items.adapter.receive_hashing import arguments_of, weighted_table
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
+from nicbench.tuning.items.steering import arguments_of, weighted_table
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import tune
+from nicbench.tuning.tune import Part, PlacedRequest, TuningRequest, place_requests, tune
 
 from ._card import ADDRESS, DEVICE, Card, golden, refusing
 

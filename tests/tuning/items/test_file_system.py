@@ -9,19 +9,17 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.plan import Outcome, TunedSetting
-from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.tuning.items.base import CannotSetError
-from nicbench.tuning.items.storage._block_devices import loop_devices_of, signatures_of, users_of
-from nicbench.tuning.items.storage.file_system import FileSystem, options_in_force
+from nicbench.tuning.items.file_system import FileSystem, loop_devices_of, options_in_force, signatures_of, users_of
 from nicbench.tuning.record import load_record
-from nicbench.tuning.requests import Part, TuningRequest, place_requests
+from nicbench.tuning.setting import CannotSetError
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import tune
-from nicbench.tuning.undo.remove_file_system import RemoveFileSystem
+from nicbench.tuning.tune import Part, TuningRequest, place_requests, tune
+from nicbench.tuning.undo.files import RemoveFileSystem
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

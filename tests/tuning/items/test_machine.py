@@ -1,4 +1,4 @@
-"""Items of the machine: what each reads, asks for, writes and puts back, on machines that are files in memory."""
+"""Items of the machine and its kernel."""
 
 from __future__ import annotations
 
@@ -9,21 +9,30 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fakes import FakeHost, FakeProcess
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.plan import Outcome, TunedSetting
 from nicbench.core.registry import find
 from nicbench.hosts.base import Completed
-from nicbench.hosts.fake import FakeHost, FakeProcess
-from nicbench.tuning.items.base import CannotSetError, Item
-from nicbench.tuning.items.cpu.irqbalance import state_of_stat
-from nicbench.tuning.items.kernel.boot_parameters import parameters_of
-from nicbench.tuning.items.kernel.connection_tracking import table_of, values_of_ruleset
-from nicbench.tuning.items.kernel.tuned import profile_of
-from nicbench.tuning.items.storage.mount_options import group_values
-from nicbench.tuning.requests import Part, TuningRequest, place_requests
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.tuning.items.base import Item
+from nicbench.tuning.items.kernel import (
+    SysctlOptions,
+    Sysctls,
+    parameters_of,
+    path_of,
+    profile_of,
+    table_of,
+    values_of_ruleset,
+)
+from nicbench.tuning.items.steering import state_of_stat
+from nicbench.tuning.items.storage import group_values
+from nicbench.tuning.setting import CannotSetError
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import tune
+from nicbench.tuning.tune import Part, PlacedRequest, TuningRequest, place_requests, tune
+
+# Items of the machine: what each reads, asks for, writes and puts back, on machines that are files in memory.
 
 CPU = "/sys/devices/system/cpu"
 THP = "/sys/kernel/mm/transparent_hugepage"
@@ -319,3 +328,70 @@ def test_rules_of_others_are_counted_and_ours_are_not() -> None:
 def test_a_process_is_paused_by_signal_or_debugger() -> None:
     assert state_of_stat("7 (a) b) T 1") == "paused"
     assert state_of_stat("7 (irqbalance) S 1") == "running"
+
+
+# Sysctls by name: the kernel's spacing is no change, a missing one is refused, an undo writes what was there.
+
+RMEM = "/proc/sys/net/ipv4/tcp_rmem"
+SWAPPINESS = "/proc/sys/vm/swappiness"
+POLL = "/proc/sys/net/core/busy_poll"
+
+
+def sysctls(host: FakeHost, **values: int | str) -> tuple[PlacedRequest, ...]:
+    options = SysctlOptions(values={name.replace("__", "."): value for name, value in values.items()})
+    return place_requests([TuningRequest("dut", Sysctls, options)], [Part("dut", host, ())])
+
+
+async def test_several_are_set_and_put_back(tmp_path: Path) -> None:
+    host = FakeHost(files={RMEM: "4096\t131072\t33554432\n", POLL: "0\n"})
+    stack = UndoStack("run", None, tmp_path)
+    (row,) = await tune(stack, sysctls(host, net__ipv4__tcp_rmem="4096 131072 7", net__core__busy_poll=50))
+    assert row.outcome is Outcome.CHANGED
+    assert row.before == {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.core.busy_poll": "0"}
+    assert host.files == {RMEM: "4096 131072 7", POLL: "50"}
+    assert await stack.undo_all() == []
+    assert host.files == {RMEM: "4096 131072 33554432", POLL: "0"}
+
+
+async def test_only_what_differs_is_written(tmp_path: Path) -> None:
+    host = FakeHost(files={RMEM: "4096\t131072\t7\n", POLL: "0\n"})
+    await tune(
+        UndoStack("run", None, tmp_path), sysctls(host, net__ipv4__tcp_rmem="4096 131072 7", net__core__busy_poll=1)
+    )
+    assert host.writes == [(POLL, "1")]
+
+
+async def test_one_that_the_kernel_lacks_refuses_the_run(tmp_path: Path) -> None:
+    with pytest.raises(NotReadyError, match=r"there is no sysctl net\.core\.busy_polling"):
+        await tune(UndoStack("run", None, tmp_path), sysctls(FakeHost(), net__core__busy_polling=1))
+
+
+def test_names_are_those_of_sysctl() -> None:
+    assert path_of("net.core.busy_poll") == POLL
+    assert path_of("net.ipv4.conf.eth0/100.forwarding") == "/proc/sys/net/ipv4/conf/eth0.100/forwarding"
+
+
+@pytest.mark.parametrize("name", ["kernel.//.//etc.passwd", "../../etc/passwd", "net..core", ".net", "net.core/"])
+def test_a_name_stays_below_its_folder(name: str) -> None:
+    with pytest.raises(ValidationError):
+        SysctlOptions(values={name: 1})
+
+
+async def test_one_of_the_machine_is_put_back_when_the_namespace_is_gone(tmp_path: Path) -> None:
+    machine = FakeHost(files={SWAPPINESS: "60\n"})
+    in_lab = ("ip", "netns", "exec", "lab")
+    machine.answer((*in_lab, "cat", "--", RMEM), "4096 131072 1\n")
+
+    def write(command: tuple[str, ...]) -> str:
+        machine.answer((*in_lab, "cat", "--", RMEM), "4096 131072 7\n")
+        return ""
+
+    machine.answer((*in_lab, "tee", "--", RMEM), write)
+    stack = UndoStack("run", None, tmp_path)
+    asked = sysctls(NetnsHost(machine, "lab"), net__ipv4__tcp_rmem="4096 131072 7", vm__swappiness=1)
+    (row,) = await tune(stack, asked)
+    assert row.outcome is Outcome.CHANGED
+    assert machine.files[SWAPPINESS] == "1"
+    machine.fail("test -e", "")  # somebody deleted the namespace
+    assert await stack.undo_all() == []
+    assert machine.files[SWAPPINESS] == "60"

@@ -1,1 +1,1 @@
-"""The commands, one file each, whose ``register(app)`` adds it to the command line."""
+"""The commands. ``COMMANDS`` of each file names those in it, each a function or a group of commands."""

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, in_lake, tagged_runs
-from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.output import FORMAT, print_json, print_line, results, say
 from nicbench.compare.regressions import (
     MOST_RUNS,
     Check,
@@ -30,13 +30,12 @@ from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError,
 from nicbench.core.units import figures, round_up
 from nicbench.lake.place import Lake, find_lake
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import clean
-from nicbench.store.listing import open_run, path_of
+from nicbench.store.listing import clean, open_run, path_of
 
 _MOST_DIFFERENCES: Final = 12
 _LONGEST_VALUE: Final = 60
 _WIDE: Final = 132
-"""So many characters a line has at least in which the table stands without breaking names apart."""
+"""The number of characters of a line from which on the table does not break names apart."""
 
 _Against = Annotated[
     str,
@@ -67,11 +66,6 @@ _Tolerance = Annotated[
 _Force = Annotated[
     bool, typer.Option("--force", help="Compare runs that are not comparable anyway, and say why they are not.")
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("check")(_check)
 
 
 def _check(
@@ -118,7 +112,7 @@ def _check(
 def _others(against: str, runs_folder: Path, folder: RunFolder, lake: Lake | None) -> list[FinishedRun]:
     """Opens the runs to compare with, oldest first.
 
-    UsageError where there is none, CannotTellError where none of them is complete.
+    UsageError if none is found, CannotTellError if all are incomplete.
     """
     if path_of(against, runs_folder).exists():
         other = open_run(against, runs_folder)
@@ -148,7 +142,7 @@ def _others(against: str, runs_folder: Path, folder: RunFolder, lake: Lake | Non
 
 
 def _open_complete(path: Path) -> FinishedRun | str:
-    """Opens a run as ``require_finished`` does; returns a sentence also for a damaged run, as it is one of many."""
+    """Opens a run as ``require_finished`` does; returns a sentence for a damaged run as well, which is one of many."""
     try:
         return require_finished(open_run(str(path), path.parent))
     except NicbenchError as error:
@@ -266,9 +260,9 @@ def _print(
 ) -> None:
     console = results()
     many = others[0].name if len(others) == 1 else f"{len(others)} runs, {others[0].name} to {others[-1].name}"
-    console.print(escape(f"{run.name} against {many}"), soft_wrap=True)
+    print_line(f"{run.name} against {many}", console)
     for reason in reasons:
-        console.print(escape(f"not comparable, forced: {clean(reason)}"), soft_wrap=True)
+        print_line(f"not comparable, forced: {clean(reason)}", console)
     counts = {outcome: len(found.rows_with(outcome)) for outcome in Outcome}
     counted = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing to compare"
     console.print(f"{len(found.rows)} values: {counted}\n")
@@ -283,4 +277,7 @@ def _print(
             old, new = shorten_apart(setting.values, setting.path, _LONGEST_VALUE)
             where = f" ({', '.join(setting.places)})" if setting.places else ""
             text = f"  {setting.path}{where}: {old} before, {new} now; {setting.why}"
-            console.print(escape(clean(text)), soft_wrap=True)
+            print_line(clean(text), console)
+
+
+COMMANDS = {"check": _check}

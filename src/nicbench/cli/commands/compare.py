@@ -1,21 +1,40 @@
-"""``nicbench compare RUN RUN...``: shows runs and published results side by side, what differs between them first."""
+"""``nicbench compare`` and ``nicbench diff``: show runs side by side, and what differs between two."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Final
+from textwrap import wrap
+from typing import Annotated, Any, Final
 
 import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, LakeOption, RunsFolder, in_lake, kinds, tagged_runs
-from nicbench.cli.output import print_json, results, say
+from nicbench.cli.output import FORMAT, print_json, print_line, results, say
+from nicbench.compare.entries import Entry, Setting, Settings
+from nicbench.compare.matching import MatchedEntries
+from nicbench.compare.objections import Objection
+from nicbench.compare.run_differences import NOT_RECORDED, Difference, Differences, find_differences, shorten_apart
 from nicbench.core.errors import UsageError
+from nicbench.core.result import Value
 from nicbench.lake.place import Lake, find_lake
 from nicbench.report import Format
+from nicbench.report.answer.of_comparison import FEW
+from nicbench.report.entries import Page
+from nicbench.report.entry_values import ValueCell, ValueTable
+from nicbench.store.folder import RunFolder
+from nicbench.store.listing import clean, open_run
+
+# ``nicbench compare RUN RUN...``: shows runs and published results side by side, what differs between them first.
 
 PAGE: Final = "comparison"
 
@@ -43,11 +62,6 @@ _PerPort = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("compare")(_compare)
-
-
 def _compare(
     runs: _Runs,
     out: _Out = Path(),
@@ -61,7 +75,7 @@ def _compare(
 ) -> None:
     """Compare runs or published results side by side."""
     # Imported here: these take a second to load, and no other command needs them.
-    from nicbench.cli.comparison import document, print_comparison
+    from nicbench.cli.commands.compare import document, print_comparison
     from nicbench.report.comparison_page import compare
     from nicbench.report.comparison_page import document as page_document
     from nicbench.report.formats import write
@@ -118,3 +132,295 @@ def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ..
                 next_step="name another folder or file by --out",
             )
     return stem, (endings[out.suffix],) if is_file and formats is None else kinds(formats)
+
+
+# A comparison on the terminal, and for programs as JSON.
+
+# A comparison for programs: entries, what speaks against comparing them, what differs, every main value.
+
+
+def document(
+    found: MatchedEntries, against: Sequence[Objection], known: Settings, page: Page, pages: Sequence[str]
+) -> dict[str, Any]:
+    """Numbers are those of the results, in the units that their names carry."""
+    return {
+        "format": FORMAT,
+        "page": pages[0],
+        "pages": list(pages),
+        "title": page.report.title,
+        "answer": [page.report.headline, *page.report.details],
+        "comparable": not page.forced,
+        "not_comparable": list(page.forced),
+        "notes": list(page.told),
+        "entries": [_entry(entry) for entry in found.entries],
+        "differences": [_setting(row, known) for row in (*known.main, *known.others)],
+        "values": [
+            {
+                "test": table.test,
+                "method": table.method,
+                "scope": table.scope,
+                "value": table.value,
+                "parameters": dict(parameters),
+                "entries": {
+                    name: _plain(cells[place].value) for name, cells in table.rows.items() if cells[place].result
+                },
+            }
+            for table in page.tables
+            for place, parameters in enumerate(table.parameters)
+        ],
+        "only": [
+            {"test": point.test, "method": point.method, "parameters": dict(point.parameters), "entries": list(names)}
+            for point, names in found.lonely.items()
+        ],
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "run": entry.run_id,
+        "configuration": entry.configuration,
+        "title": entry.title,
+        "origin": entry.origin.value,
+        "verdict": entry.verdict.value,
+        "finished": entry.finished,
+        "runs": entry.runs,
+        "source": entry.imported.model_dump(mode="json", include={"source", "year", "device"})
+        if entry.imported
+        else None,
+    }
+
+
+def _setting(row: Setting, known: Settings) -> dict[str, Any]:
+    return {
+        "path": row.path,
+        "places": list(row.places),
+        "values": {name: value for name, value in zip(known.of, row.values, strict=True) if value is not NOT_RECORDED},
+        "importance": row.rank,
+        "why": row.why,
+    }
+
+
+def _plain(value: Value) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+# A comparison on the terminal: what is compared, what speaks against it, and the main values side by side.
+
+
+_MOST_SETTINGS = 8
+_ACROSS = 7
+"""Points of one table where entries are rows; more are further tables."""
+
+
+def print_comparison(console: Console, page: Page) -> None:
+    """In the order of the page."""
+    for text in page.forced:
+        console.print(f"[bold red]not comparable, forced:[/] {escape(clean(text))}", soft_wrap=True)
+    print_line(page.report.headline, console)
+    for text in page.report.details:
+        print_line(text, console)
+    console.print()
+    for text in page.told:
+        print_line(f"note: {clean(text)}", console)
+    _settings(console, page)
+    for table in page.tables:
+        console.print(f"\n[bold]{escape(clean(f'{table.test}: {table.heading}, {table.scope}'))}[/]", soft_wrap=True)
+        (_few if len(page.entries) <= FEW else _many)(console, table)
+    for row in page.lonely:
+        print_line(f"only in {clean(', '.join(row.names[:6]))}: {clean(row.words)}", console)
+
+
+def _settings(console: Console, page: Page) -> None:
+    count = len(page.known.main)
+    if not count:
+        return
+    console.print(f"\n{count} setting{'s differ' if count > 1 else ' differs'}, most influential first:")
+    for row in page.settings[:_MOST_SETTINGS]:
+        values = "; ".join(
+            f"{clean(text)} ({clean(', '.join(names[:3]))}{'…' if len(names) > 3 else ''})"
+            for text, names in row.groups[:4]
+        )
+        print_line(f"  {row.setting}: {values}", console)
+    if count > _MOST_SETTINGS:
+        console.print(f"  and {count - _MOST_SETTINGS} more, on the page")
+
+
+def _few(console: Console, table: ValueTable) -> None:
+    """A column for each entry."""
+    shown = _empty()
+    shown.add_column("")
+    for name in table.rows:
+        shown.add_column(escape(clean(name)), justify="right", overflow="fold")
+    for place, point in enumerate(table.points):
+        shown.add_row(escape(clean(point)), *(_cell(cells[place]) for cells in table.rows.values()))
+    console.print(shown)
+
+
+def _many(console: Console, table: ValueTable) -> None:
+    """A row for each entry."""
+    for first in range(0, len(table.points), _ACROSS):
+        shown = _empty()
+        shown.add_column("", overflow="fold")
+        for point in table.points[first : first + _ACROSS]:
+            shown.add_column(escape(clean(point)), justify="right", overflow="fold")
+        for name, cells in table.rows.items():
+            shown.add_row(escape(clean(name)), *(_cell(cell) for cell in cells[first : first + _ACROSS]))
+        console.print(shown)
+
+
+def _empty() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def _cell(cell: ValueCell) -> str:
+    return escape(cell.text) + ("*" if cell.result is not None and cell.result.verdict.value == "disturbed" else "")
+
+
+# ``nicbench diff RUN RUN``: shows what differs between two runs, most important first.
+
+
+_One = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", autocompletion=completion.runs
+    ),
+]
+_Other = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run to compare it with.", autocompletion=completion.runs)
+]
+_All = Annotated[bool, typer.Option("--all", help="Show every difference, with its values in full.")]
+
+
+def _diff(
+    one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, every: _All = False, json: Json = False
+) -> None:
+    """Show which settings differ between two runs; those that change results most come first."""
+    folders = [open_run(reference, runs_folder) for reference in (one, other)]
+    if folders[0].path.resolve() == folders[1].path.resolve():
+        raise UsageError(
+            "both names refer to the same run",
+            place=str(folders[0].path),
+            next_step="name another one; `nicbench list` shows them",
+        )
+    for folder in folders:
+        if folder.is_imported:
+            raise UsageError(
+                "this run was imported, not measured by nicbench: nothing is known of its machines",
+                place=str(folder.path),
+                next_step="name two runs that nicbench measured; `nicbench list` shows them",
+            )
+    found = find_differences(*folders)
+    if json:
+        print_json(_document(folders, found))
+    else:
+        _print(results(), folders, found, every=every)
+
+
+def _document(folders: list[RunFolder], found: Differences) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "runs": [folder.run_id for folder in folders],
+        "equal": found.equal,
+        "differences": [_row(row) for row in found.settings],
+        "identities": [_row(row) for row in found.identities],
+        "volatile": [_row(row) for row in found.volatile],
+        "redacted": [_row(row) for row in found.redacted],
+        "lacking": list(found.lacking),
+    }
+
+
+def _row(row: Difference) -> dict[str, Any]:
+    return {
+        "path": row.path,
+        "places": list(row.places),
+        "values": [None if value is NOT_RECORDED else value for value in row.values],
+        "recorded": [value is not NOT_RECORDED for value in row.values],
+        "importance": row.rank,
+        "why": row.why,
+    }
+
+
+_WIDTH: Final = 80
+_PATH, _VALUE = 38, 19
+"""Columns of a path and of each value; with two spaces before each value they fill the width."""
+_LONGEST: Final = 2000
+_MOST_OF_KIND: Final = 4
+_MOST_KINDS: Final = 8
+
+
+def _print(console: Console, folders: list[RunFolder], found: Differences, *, every: bool) -> None:
+    """Prints the differences by their kind, the kinds that change results most first, the rest as a count."""
+    one, other = (folder.run_id for folder in folders)
+    for sentence in found.lacking:
+        _line(console, sentence)
+    if found.settings:
+        count = len(found.settings)
+        _line(console, f"A  {one}\nB  {other}\n")
+        settings = "1 setting differs" if count == 1 else f"{count} settings differ; those that change results most"
+        _line(console, f"{settings}{'' if count == 1 else ' come first'}.\n")
+        kinds = [list(rows) for _, rows in groupby(found.settings, key=lambda row: row.rank)]
+        _line(console, f"{'':{_PATH}}  {'A':{_VALUE}}  B")
+        for rows in kinds if every else kinds[:_MOST_KINDS]:
+            _print_kind(console, rows, every=every)
+        if rest := [] if every else kinds[_MOST_KINDS:]:
+            few = ", ".join(rows[0].why for rows in rest[:2])
+            _wrapped(console, f"{sum(map(len, rest))} more change results less: {few}{', ...' if rest[2:] else ''}")
+    elif found.equal:
+        _line(console, f"{one} and {other} were made the same way, with the same settings.")
+    folded = 0
+    for words, apart_rows in (
+        ("Identities of the hardware (serial numbers, addresses)", found.identities),
+        ("Redacted in at least one run, not compared", found.redacted),
+        ("Different in every run, and not settings", found.volatile),
+    ):
+        if apart_rows and every:
+            _line(console, f"\n{words}: {', '.join(dict.fromkeys(row.path for row in apart_rows))}")
+        folded += len(apart_rows)
+    if not every and (folded or found.settings):
+        differ = (
+            "1 more value differs that is no setting"
+            if folded == 1
+            else f"{folded} more values differ that are no settings"
+        )
+        apart = f"{differ} (identities, readings). " if folded else ""
+        _wrapped(console, f"{apart}`--all` shows everything in full.")
+
+
+def _print_kind(console: Console, rows: Sequence[Difference], *, every: bool) -> None:
+    """Prints the differences of one kind; where there are many, first those that both runs have a value for."""
+    why = rows[0].why
+    _line(console, f"{why[:1].upper()}{why[1:]}")
+    in_both = [row for row in rows if NOT_RECORDED not in row.values]
+    shown = rows if every or len(rows) <= _MOST_OF_KIND else (in_both or rows)[:_MOST_OF_KIND]
+    for row in shown:
+        path = f"  {row.path}{f' ({_and_list(row.places)})' if row.places else ''}"
+        texts = shorten_apart(row.values, row.path, _LONGEST if every else _VALUE)
+        if max(map(len, texts)) > _VALUE:
+            _line(console, f"{path}\n    A: {texts[0]}\n    B: {texts[1]}")
+        elif len(path) > _PATH:
+            _line(console, f"{_cut(path)}\n{'':{_PATH}}  {texts[0]:{_VALUE}}  {texts[1]}".rstrip())
+        else:
+            _line(console, f"{path:{_PATH}}  {texts[0]:{_VALUE}}  {texts[1]}")
+    if len(shown) < len(rows):
+        _line(console, f"  and {len(rows) - len(shown)} more")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _wrapped(console: Console, text: str) -> None:
+    for line in wrap(text, _WIDTH):
+        _line(console, line)
+
+
+def _line(console: Console, text: str) -> None:
+    print_line(text, console)
+
+
+def _and_list(places: Iterable[str]) -> str:
+    return ", ".join(places)
+
+
+COMMANDS = {"compare": _compare, "diff": _diff}

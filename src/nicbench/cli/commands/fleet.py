@@ -10,13 +10,12 @@ import typer
 
 from nicbench.cli.failure import ReportedError, run_to_the_end
 from nicbench.cli.options import Json, duration_s
-from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.output import FORMAT, print_json, print_line, say
 from nicbench.core.errors import NicbenchError
 from nicbench.core.units import format_duration_s
 
 if TYPE_CHECKING:
-    from nicbench.fleet.folder import Manifest
-    from nicbench.fleet.status import TaskState
+    from nicbench.fleet.folder import Manifest, TaskState
 
 _FleetOrFolder = Annotated[
     Path,
@@ -44,23 +43,11 @@ _Lake = Annotated[str, typer.Option("--into", metavar="LAKE", help="A folder or 
 _MOST_SHOWN: Final = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    fleets = typer.Typer(help="Run many bench files on the machines of a Slurm cluster.", no_args_is_help=True)
-    fleets.command("submit")(_submit)
-    fleets.command("status")(_status)
-    fleets.command("cancel")(_cancel)
-    fleets.command("gather")(_gather)
-    fleets.command("features")(_features)
-    fleets.command("exec")(_execute)
-    app.add_typer(fleets, name="fleet")
-
-
 def _submit(fleet: _FleetOrFolder, into: _Into = Path("fleets"), dry_run: _DryRun = False, json: Json = False) -> None:
     """Check every run of a fleet file, and have Slurm start them."""
     from nicbench.fleet import FleetFolder, read_fleet, slurm
-    from nicbench.fleet.status import states_of
-    from nicbench.fleet.submit import make_fleet, plan_fleet, submit
+    from nicbench.fleet.folder import states_of
+    from nicbench.fleet.jobs import make_fleet, plan_fleet, submit
 
     if fleet.is_dir():
         folder = FleetFolder.open(fleet)
@@ -79,7 +66,7 @@ def _submit(fleet: _FleetOrFolder, into: _Into = Path("fleets"), dry_run: _DryRu
     if json:
         print_json({"format": FORMAT, "folder": str(folder.path), "submitted": submitted})
         return
-    results().print(str(folder.path), markup=False, soft_wrap=True)
+    print_line(str(folder.path))
     say(f"{submitted} of {len(manifest.tasks)} runs submitted; see `nicbench fleet status {folder.path}`")
 
 
@@ -91,16 +78,16 @@ def _show_plan(manifest: Manifest, *, as_json: bool) -> None:
         cells = list(dict.fromkeys(str(manifest.tasks[number]) for number in array.numbers))
         asked = f"{array.nodes} nodes with {array.constraint or 'no features asked for'}"
         limit = format_duration_s(array.limit_min * 60.0)
-        results().print(f"{len(array.numbers)} runs on {asked}, each at most {limit}:", markup=False, soft_wrap=True)
+        print_line(f"{len(array.numbers)} runs on {asked}, each at most {limit}:")
         shown = cells[:_MOST_SHOWN]
         for cell in (*shown, *([f"... and {len(cells) - len(shown)} more"] if len(cells) > len(shown) else [])):
-            results().print(f"  {cell}", markup=False, soft_wrap=True)
+            print_line(f"  {cell}")
 
 
 def _status(folder: _Folder, json: Json = False) -> None:
     """Show how many runs are done, waiting, running or failed, and why."""
     from nicbench.fleet import FleetFolder
-    from nicbench.fleet.status import DONE, states_of
+    from nicbench.fleet.folder import DONE, states_of
 
     opened = FleetFolder.open(folder)
     found = states_of(opened)
@@ -111,12 +98,12 @@ def _status(folder: _Folder, json: Json = False) -> None:
     for each in found:
         counts[each.state] = counts.get(each.state, 0) + 1
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
-    results().print(f"{opened.manifest.fleet}: {len(found)} runs: {summary}", markup=False, soft_wrap=True)
+    print_line(f"{opened.manifest.fleet}: {len(found)} runs: {summary}")
     others = [each for each in found if each.state != DONE]
     for each in others[:_MOST_SHOWN]:
         machines = " ".join(f"{role}={name}" for role, name in each.machines.items())
         said = " ".join(filter(None, (each.reason and f"({each.reason})", machines and f"on {machines}", each.log)))
-        results().print(f"  {each.task.number} {each.task}: {each.state} {said}".rstrip(), markup=False, soft_wrap=True)
+        print_line(f"  {each.task.number} {each.task}: {each.state} {said}".rstrip())
     if len(others) > _MOST_SHOWN:
         say(f"  ... and {len(others) - _MOST_SHOWN} more; --json shows all")
     if held := [each.job for each in others if each.is_held and each.job is not None]:
@@ -149,7 +136,7 @@ def _cancel(folder: _Folder) -> None:
 
 def _gather(folders: _Folders, into: _Lake, json: Json = False) -> None:
     """Append the finished runs of fleets to a lake, which list, check, compare and web can read."""
-    from nicbench.cli.commands.gather import gather
+    from nicbench.cli.commands.results import gather
     from nicbench.fleet import FleetFolder
 
     gather([FleetFolder.open(folder).runs for folder in folders], into, json)
@@ -157,17 +144,17 @@ def _gather(folders: _Folders, into: _Lake, json: Json = False) -> None:
 
 def _features(cables: _Cables = 0.0) -> None:
     """Print this machine's line for slurm.conf: its cards, drivers, speeds, kernel, and cables."""
-    from nicbench.fleet.features import collect_features
+    from nicbench.fleet.jobs import collect_features
 
     name = socket.gethostname().partition(".")[0]
     found = run_to_the_end(collect_features(name, cables))
-    results().print(f"NodeName={name} Feature={','.join(found)}", markup=False, soft_wrap=True)
+    print_line(f"NodeName={name} Feature={','.join(found)}")
 
 
 def _execute(folder: _Folder, number: _Number) -> None:
     """Make one run, on the machines of the Slurm job that calls this; the jobs of `submit` do."""
     from nicbench.fleet import FleetFolder
-    from nicbench.fleet.execute import prepare, publish_finished, try_again
+    from nicbench.fleet.jobs import prepare, publish_finished, try_again
 
     opened = FleetFolder.open(folder)
     try:
@@ -188,11 +175,22 @@ def _execute(folder: _Folder, number: _Number) -> None:
 
 
 def _measure(work: Any) -> None:
-    from nicbench.cli.commands.resume import resume
-    from nicbench.cli.commands.run import run
+    from nicbench.cli.commands.run import resume, run
 
     if work.begun is not None:
         resume(str(work.begun))
     else:
         tags = [f"{axis}-{value}" for axis, value in work.task.values.items() if axis != "bench"]
         run(work.bench, runs_folder=work.folder, tag=tags)
+
+
+_fleets = typer.Typer(help="Run many bench files on the machines of a Slurm cluster.", no_args_is_help=True)
+_fleets.command("submit")(_submit)
+_fleets.command("status")(_status)
+_fleets.command("cancel")(_cancel)
+_fleets.command("gather")(_gather)
+_fleets.command("features")(_features)
+_fleets.command("exec")(_execute)
+
+
+COMMANDS = {"fleet": _fleets}

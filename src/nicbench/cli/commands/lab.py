@@ -12,13 +12,17 @@ import typer
 from nicbench.bench_file import BenchFile, load
 from nicbench.cli import completion
 from nicbench.cli.failure import run_to_the_end
-from nicbench.cli.output import results, say
-from nicbench.core.errors import UsageError
+from nicbench.cli.options import DEFAULT_RUNS, RunsFolder
+from nicbench.cli.output import print_line, results, say
+from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.core.events import Bus, Note
 from nicbench.core.units import format_bits_per_s
 from nicbench.store.folder import slug
+from nicbench.store.listing import LATEST, open_run
 from nicbench.testbed.labs.base import EndpointTestbed, Testbed
-from nicbench.tuning.restore import find_kept_runs, restore
+from nicbench.tuning.lock import forget_dead_holder, is_locked_by
+from nicbench.tuning.record import RUNTIME_FOLDER, record_path
+from nicbench.tuning.restore import find_kept_runs, find_unrestored_runs, restore, restore_stale, run_id_of
 from nicbench.tuning.stack import UndoStack
 
 PREFIX = "lab-"
@@ -35,16 +39,6 @@ ConfigurationName = Annotated[
     str | None,
     typer.Option("--configuration", metavar="NAME", help="The configuration, if the file has several."),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    labs = typer.Typer(help="Set up a lab for manual experiments, or remove it.", no_args_is_help=True)
-    labs.command("up")(_up)
-    labs.command("list")(_list)
-    labs.command("shell", context_settings={"allow_interspersed_args": False})(_shell)
-    labs.command("down")(_down)
-    app.add_typer(labs, name="lab")
 
 
 def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
@@ -64,7 +58,7 @@ def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
     console = results()
     console.print(f"{name} is up", markup=False)
     for title, text in _facts(testbed):
-        console.print(f"  {title:<24} {text}", markup=False, soft_wrap=True)
+        print_line(f"  {title:<24} {text}", console)
     say(f"work in it: nicbench lab shell --lab {name}")
     say(f"remove it:  nicbench lab down {name}")
 
@@ -75,7 +69,7 @@ def _list() -> None:
 
     kept = find_kept_runs()
     for name in kept:
-        results().print(f"{name}  {', '.join(hosts_of_lab(name))}".rstrip(), markup=False, soft_wrap=True)
+        print_line(f"{name}  {', '.join(hosts_of_lab(name))}".rstrip())
     if not kept:
         say("no lab is up")
 
@@ -125,7 +119,7 @@ def _down(name: LabName = None) -> None:
     """Remove a lab that `lab up` made."""
     lab = _require_lab(name)
     for sentence in run_to_the_end(restore(lab)):
-        results().print(sentence, markup=False, soft_wrap=True)
+        print_line(sentence)
     if lab not in find_kept_runs():
         results().print(f"{lab} is down", markup=False)
 
@@ -142,10 +136,12 @@ def _require_lab(name: str | None) -> str:
 
 
 async def _keep(bench: BenchFile, name: str) -> Testbed | EndpointTestbed:
-    from nicbench.stages.hosts import describe_making  # imported here, as in _make_testbed
+    from nicbench.stages.hosts import (
+        describe_making,  # imported here, as in _make_testbed
+        require_named,
+    )
     from nicbench.stages.lab_shell import write_hosts
     from nicbench.stages.machine import claims, hold_machines
-    from nicbench.stages.presence import require_named
 
     await require_named(bench)
     changes, bus = UndoStack(name, None), Bus()
@@ -197,3 +193,79 @@ def _format_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_format_value(part) for part in value)
     return str(value)
+
+
+# ``nicbench restore RUN``, or ``--all``: undoes what killed runs left behind.
+
+_Run = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="RUN",
+        help="A run's folder, its id under --runs, or `latest`.",
+        show_default=False,
+        autocompletion=completion.runs,
+    ),
+]
+_All = Annotated[bool, typer.Option("--all", help="Undo what every killed run left on this machine.")]
+
+
+def _restore(run: _Run = None, runs_folder: RunsFolder = DEFAULT_RUNS, all_runs: _All = False) -> None:
+    """Undo what a killed run changed on this machine, even if its run folder is gone."""
+    if (run is None) != all_runs:
+        raise UsageError("name a run, or give --all", next_step="nicbench list shows the runs")
+    if run is None:
+        _restore_all()
+        return
+    reference = _reference(run, runs_folder)
+    for sentence in run_to_the_end(restore(reference, RUNTIME_FOLDER)):
+        print_line(sentence)
+    # The lock goes last: the next run finds changes that are not undone by the lock as well.
+    run_id = run_id_of(reference)
+    if not record_path(RUNTIME_FOLDER, run_id).exists() and forget_dead_holder(run_id, RUNTIME_FOLDER):
+        print_line(f"{run_id}: its lock of this machine was removed")
+
+
+def _restore_all() -> None:
+    """Undoes what every dead run left; NotReadyError where some of it could not be undone."""
+    for sentence in run_to_the_end(restore_stale(RUNTIME_FOLDER)):
+        print_line(sentence)
+    left = find_unrestored_runs(RUNTIME_FOLDER)
+    if left:
+        step = "undo by hand what the record of the run names, or restart the machines that it changed"
+        raise NotReadyError("changes of killed runs are not undone", place=", ".join(left), next_step=step)
+
+
+def _reference(run: str, runs_folder: Path) -> str:
+    """Finds the run by its traces on this machine, or else by its folder; UsageError where there is neither."""
+    if run != LATEST:
+        run_id = run_id_of(run)
+        if _has_traces(run_id):
+            return run
+    folder = open_run(run, runs_folder, damaged=True)  # its changes are undone whatever became of its results
+    if folder.is_imported:
+        raise UsageError(
+            "this run was imported, not measured by nicbench: it changed nothing that could be restored",
+            place=str(folder.path),
+            next_step="name a run that was measured; nicbench list shows which were",
+        )
+    return str(folder.path)
+
+
+def _has_traces(run_id: str) -> bool:
+    """Whether it may have changed this machine. NotReadyError where only root can see that."""
+    try:
+        return record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or is_locked_by(run_id, RUNTIME_FOLDER)
+    except PermissionError as error:
+        raise NotReadyError(
+            "only root can see what a run changed", place=str(RUNTIME_FOLDER), next_step="run this with sudo"
+        ) from error
+
+
+_labs = typer.Typer(help="Set up a lab for manual experiments, or remove it.", no_args_is_help=True)
+_labs.command("up")(_up)
+_labs.command("list")(_list)
+_labs.command("shell", context_settings={"allow_interspersed_args": False})(_shell)
+_labs.command("down")(_down)
+
+
+COMMANDS = {"restore": _restore, "lab": _labs}

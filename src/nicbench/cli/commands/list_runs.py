@@ -1,4 +1,4 @@
-"""``nicbench list``: lists the runs, or searches them, one row each; a damaged run has a row too."""
+"""``nicbench list`` and ``nicbench tag``: list and search runs, and name them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Annotated, Final
 import typer
 
 from nicbench.cli import completion
-from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunsFolder, runs_under
-from nicbench.cli.output import FORMAT, results, say
+from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, runs_under
+from nicbench.cli.output import FORMAT, print_json, print_line, results, say
 from nicbench.core.redaction import visible_in_json
 from nicbench.lake.place import find_lake
-from nicbench.store.headline import RunHeadline
 from nicbench.store.index import Search, find_runs, moment
+from nicbench.store.listing import RunHeadline, open_run
+from nicbench.store.marks import add_tag, remove_tag, tags_of
+
+# ``nicbench list``: lists the runs, or searches them, one row each; a damaged run has a row too.
 
 _WIDE: Final = 120
 """The least width for a table of runs; on narrower terminals each run takes several lines."""
@@ -23,11 +26,6 @@ _MOST_FOLDED: Final = 200
 """The most runs whose table is fitted to the terminal, which is slow; more are printed without fitting."""
 _MOST_OF_LAKE: Final = 1000
 _HEADS: Final = ("run", "date (UTC)", "title", "verdict", "tags", "headline")
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("list")(_list)
 
 
 _Words = Annotated[
@@ -138,8 +136,8 @@ def _print(runs: Sequence[RunHeadline]) -> None:
     if console.width < _WIDE:
         for name, started, title, state, tags, text in rows:
             console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
-            console.print(escape(f"  {started}  {state}  {title}{f'  [{tags}]' if tags else ''}"), soft_wrap=True)
-            console.print(escape(f"  {text}"), soft_wrap=True)
+            print_line(f"  {started}  {state}  {title}{f'  [{tags}]' if tags else ''}", console)
+            print_line(f"  {text}", console)
         return
     table = Table(header_style="bold")
     for number in shown:
@@ -174,3 +172,39 @@ def _row(run: RunHeadline) -> tuple[str, str, str, str, str, str]:
         ", ".join(run.tags),
         run.trouble or run.headline or "-",
     )
+
+
+# ``nicbench tag RUN NAME``: gives a run a name to find it by.
+
+
+_Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME", help="The tag; without it, the run's tags are shown.", autocompletion=completion.tags
+    ),
+]
+_Remove = Annotated[bool, typer.Option("--remove", help="Remove this tag.")]
+
+
+def _tag(
+    run: RunReference,
+    name: _Name = None,
+    remove: _Remove = False,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
+    json: Json = False,
+) -> None:
+    """Add a tag to a run, or remove one. Tags find runs (`list --tag`, `check --against`)."""
+    folder = open_run(run, runs_folder, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
+    if name is None:
+        if remove:
+            raise typer.BadParameter("--remove needs the NAME of a tag")
+        tags = tags_of(folder.path)
+    else:
+        tags = (remove_tag if remove else add_tag)(folder.path, name)
+    if json:
+        print_json({"format": FORMAT, "run": folder.run_id, "tags": list(tags)})
+    else:
+        print_line(f"{folder.run_id}: {', '.join(tags) or 'no tags'}")
+
+
+COMMANDS = {"list": _list, "tag": _tag}

@@ -1,16 +1,29 @@
-"""``nicbench serve FILE``: an open traffic generator, which snappi and other clients of OTG drive."""
+"""``nicbench serve`` and ``nicbench web``: an open traffic generator, and the pages in the browser."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nicbench.cli.failure import run_to_the_end
-from nicbench.cli.options import DEFAULT_RUNS, BenchPath, PasswordFile, RunsFolder, TlsKey, duration_s
+from nicbench.cli.options import (
+    DEFAULT_RUNS,
+    BenchPath,
+    LakeOption,
+    PasswordFile,
+    RunsFolder,
+    TlsKey,
+    duration_s,
+    runs_under,
+)
 from nicbench.cli.output import say
-from nicbench.core.errors import InterruptedRunError, NotReadyError
+from nicbench.core.errors import InterruptedRunError, NotReadyError, UsageError
+from nicbench.lake.place import find_lake
+
+# ``nicbench serve FILE``: an open traffic generator, which snappi and other clients of OTG drive.
 
 _Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on with HTTPS.")]
 _Port = Annotated[
@@ -42,11 +55,6 @@ _Idle = Annotated[
         show_default="1h",
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("serve")(_serve)
 
 
 def _serve(
@@ -84,3 +92,51 @@ def _serve(
         run_to_the_end(serve(bench_file, runs_folder, Serving(place, http_port, grpc_port, idle), say))
     except InterruptedRunError:
         return  # a signal is how it ends
+
+
+# ``nicbench web [RUNS]``: shows runs in the browser, as they happen and as they were.
+
+_Runs = Annotated[Path, typer.Argument(metavar="[RUNS]", help="The folder that holds the runs.", show_default=False)]
+_WebHost = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
+_WebPort = Annotated[
+    int | None,
+    typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="The port, 8425 by default; 0 for any free one."),
+]
+_WebCert = Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="A certificate (PEM), for https.")]
+_WebNames = Annotated[
+    list[str] | None,
+    typer.Option("--name", metavar="HOST", help="A name under which browsers reach this machine (repeatable)."),
+]
+_Beside = Annotated[str | None, typer.Option("--beside", metavar="RUN", hidden=True)]
+
+
+def _web(
+    runs: _Runs = DEFAULT_RUNS,
+    host: _WebHost = "127.0.0.1",
+    port: _WebPort = None,
+    tls_cert: _WebCert = None,
+    tls_key: TlsKey = None,
+    password_file: PasswordFile = None,
+    name: _WebNames = None,
+    lake: LakeOption = None,
+    beside: _Beside = None,
+) -> None:
+    """Show the runs of a folder in the browser, also while they run."""
+    from nicbench.web.serving import Place, serve  # imported here: no other command needs a server
+
+    if not runs.is_dir():
+        step = "name the folder that holds the runs; `nicbench run BENCH.yaml` or `nicbench demo` makes one"
+        raise UsageError("there is no such folder", place=str(runs), next_step=step)
+    place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
+    if beside is not None:
+        from nicbench.web.live import step_aside
+
+        step_aside(runs / beside)
+        serve(runs, runs_under, place, partial(print, flush=True), until_eof=True)
+        return
+    opened = find_lake(runs, lake)
+    told = f"the runs in {runs}" if opened is None else f"the runs in {runs}, and in the lake {opened.address}"
+    serve(runs, runs_under, place, lambda at: say(f"{told}: {at}\nCtrl-C ends it"), lake=opened)
+
+
+COMMANDS = {"serve": _serve, "web": _web}

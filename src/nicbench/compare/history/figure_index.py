@@ -34,8 +34,8 @@ from nicbench.compare.history.figures import (
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.store.files import SUMMARY
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import RunHeadline
-from nicbench.store.own_database import OwnDatabase, UnusableError, can_be_stored
+from nicbench.store.index import OwnDatabase, UnusableError, can_be_stored
+from nicbench.store.listing import RunHeadline
 
 NAME: Final = ".figures.sqlite"
 VERSION: Final = 4

@@ -20,7 +20,7 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Res
 from nicbench.methods.base import Method, main_values, tables_of
 from nicbench.stats.sample import MOST
 from nicbench.store.folder import RunFolder
-from nicbench.store.headline import clean
+from nicbench.store.listing import clean
 
 _MOST_RESULTS: Final = 2000
 _MOST_SHAPES: Final = 1000

@@ -19,7 +19,7 @@ from nicbench.core.result import LimitedBy
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import SCALES, default_form, figures, round_up, suitable_form
 from nicbench.stats.sample import MOST
-from nicbench.store.headline import RunHeadline, clean
+from nicbench.store.listing import RunHeadline, clean
 
 RUN_KEYS: Final[Mapping[str, Callable[[RunHeadline], str]]] = {
     "title": lambda run: run.title or run.run_id,

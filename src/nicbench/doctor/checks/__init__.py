@@ -1,1 +1,1 @@
-"""One examination a file, found by the registry."""
+"""Examinations by theme, found by the registry."""

@@ -10,18 +10,23 @@ from typing import Any
 
 from nicbench.core.errors import NicbenchError
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._interfaces import Interface, interfaces
-from nicbench.engine.attempt import refusal_of_ports
+from nicbench.doctor.checks._machine import Interface, interfaces
+from nicbench.engine.client import refusal_of_ports
 from nicbench.hosts.base import Host
-from nicbench.system.xdp.abilities import Abilities, Mode, abilities, count_queues
-from nicbench.system.xdp.asking import ask_flags, ask_flags_within, kernel_of
-from nicbench.system.xdp.tester import (
+from nicbench.system.xdp.abilities import (
     BY_THE_KERNEL,
     IN_A_LAB,
     LAB_DEVICE,
+    Abilities,
     Lack,
+    Mode,
+    abilities,
+    ask_flags,
+    ask_flags_within,
+    count_queues,
     interface_lacks,
     kernel_lacks,
+    kernel_of,
 )
 
 _MEANS = {

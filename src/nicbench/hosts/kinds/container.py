@@ -158,7 +158,7 @@ class ContainerHost(Host):
             )
 
     async def machine_pid(self, pid: int) -> int | None:
-        """Finds the pid on the machine of a process of the container; None where there is no such process.
+        """Finds the pid on the machine of a process of the container; None if the process does not exist.
 
         The monitor and pinning need it, which look at the machine's /proc.
         """
@@ -174,7 +174,7 @@ class ContainerHost(Host):
 
     @property
     def network_words(self) -> str:
-        """The network as it was given to the engine (``--network``)."""
+        """The network that was given to the engine (``--network``)."""
         return self._network
 
     async def inspect(self, form: str) -> str:

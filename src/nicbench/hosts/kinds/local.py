@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Process
-from nicbench.hosts.copying import storing_at
+from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Process, storing_at
 from nicbench.hosts.owner import MARK, owner_mark
 
 _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.hosts.base import Completed, Host
-from nicbench.hosts.channel import Channel, Connection
-from nicbench.hosts.channel_host import ChannelHost
+from nicbench.hosts.channel import Channel, ChannelHost, Connection
 from nicbench.hosts.options import VmOptions
 from nicbench.hosts.owner import start_ticks
 

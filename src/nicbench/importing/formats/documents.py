@@ -11,8 +11,7 @@ from nicbench.importing.cells import MOST_ROWS, Cell, Sheet
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats.base import Format, place_of
 from nicbench.workloads.base import Output, WorkloadError
-from nicbench.workloads.plausible import find_implausible
-from nicbench.workloads.tool_output import Reading, json_object
+from nicbench.workloads.tool_output import Reading, find_implausible, json_object
 from nicbench.workloads.tools.iperf3 import Iperf3
 
 _IPERF3_HEADS: Final = (

@@ -2,9 +2,9 @@
 
 To add one:
 
-1. Write ``src/nicbench/measure/health/probes/NAME.py`` with one subclass of ``nicbench.measure.health.base.Probe``: a
-   line of shell, and a pure ``read()`` that gives counters, levels, speeds or energies. What a host lacks prints
-   nothing, and is not asked for again. Mark what takes milliseconds ``slow``.
+1. Add a subclass of ``nicbench.measure.health.base.Probe`` to the file of its theme in
+   ``src/nicbench/measure/health/probes``: a line of shell, and a pure ``read()`` that gives counters, levels, speeds
+   or energies. What a host lacks prints nothing, and is not asked for again. Mark what takes milliseconds ``slow``.
 2. A counter's ``Measure`` names its row in ``core/judging.py``: a rise above it makes a trial invalid, a smaller one
    is a warning in the report.
 3. Put recorded outputs of several vendors into ``tests/measure/health/golden``.
@@ -135,9 +135,53 @@ def _end_of_folders(line: str) -> int:
 
 
 def number_of(texts: list[str]) -> float | None:
-    """The only line as a number; None where it is none, or none that a counter can have."""
+    """Returns the only line as a number; None if it is not a finite number."""
     try:
         number = float(texts[0]) if len(texts) == 1 else math.nan
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+# Sensors of hwmon: thousandths of a degree Celsius (Documentation/hwmon/sysfs-interface.rst).  ``temp*_crit`` is
+# where a part protects itself, ``temp*_max`` where it should not stay.
+
+LARGEST = 32
+
+
+def chips(text: str) -> dict[str, tuple[str, float, float | None]]:
+    """By folder: the chip's name, and of its sensors the one nearest to its limit: degrees, limit."""
+    files: dict[str, dict[str, list[str]]] = {}
+    for path, lines in paths_and_values(text).items():
+        folder, _, name = path.rpartition("/")
+        files.setdefault(folder, {})[name] = lines
+    found = {}
+    for folder, chip in list(files.items())[:LARGEST]:
+        hottest = _hottest(chip)
+        if hottest is not None:
+            found[folder] = ((chip.get("name") or ["sensor"])[0], *hottest)
+    return found
+
+
+def _hottest(files: dict[str, list[str]]) -> tuple[float, float | None] | None:
+    found: list[tuple[float, float | None]] = []
+    for name, lines in files.items():
+        value = number_of(lines)
+        if not name.endswith("_input") or value is None or not -100_000 < value < 300_000:
+            continue
+        limits = (number_of(files.get(name.replace("_input", end), [])) for end in ("_crit", "_max"))
+        limit = next((limit / 1000 for limit in limits if limit and 0 < limit < 300_000), None)
+        found.append((value / 1000, limit))
+    return max(found, key=lambda sensor: (sensor[0] / sensor[1] if sensor[1] else 0.0, sensor[0]), default=None)
+
+
+# Where adapters hang on the PCI bus: by their interface, or by the address of a port that a driver of DPDK has.
+
+
+def script_for_functions(view: HealthView, command: str) -> str:
+    """The command for every adapter's folder ``$p`` under /sys/devices; virtual interfaces have none."""
+    places = [f"/sys/class/net/{shlex.quote(device)}/device" for device in view.devices]
+    places += [f"/sys/bus/pci/devices/{shlex.quote(address)}" for address in view.addresses]
+    if not places:
+        return ""
+    return f'for d in {" ".join(places)}; do [ -e "$d" ] || continue; p=$(readlink -f "$d"); {command}; done'

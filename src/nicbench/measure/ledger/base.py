@@ -2,12 +2,12 @@
 
 To add one:
 
-1. Write ``src/nicbench/measure/ledger/sources/NAME.py`` with one subclass of ``nicbench.measure.ledger.base.Source``:
-   its ``kind``, a line of shell that prints the counters (all sources of a host are one command), and ``read()``,
-   pure, that gives a ``Count`` for each.
+1. Add a subclass of ``nicbench.measure.ledger.base.Source`` to the file of its theme in
+   ``src/nicbench/measure/ledger/sources``: its ``kind``, a line of shell that prints the counters (all sources of a
+   host are one command), and ``read()``, pure, that gives a ``Count`` for each.
 2. A ``Count`` has its ``stage`` on the path and its place in words. Where another counter counts the same frames
    again, say so: ``also_in`` (strictly a part of it), ``within`` (of one of these, by the version of a driver),
-   ``echo``, ``machine_wide``. A counter that may be of frames that nobody lost is ``beside``, with the reason.
+   ``echo``, ``machine_wide``. A counter that may count frames that were not lost has ``why_not_lost``.
    ``measure/ledger/losses.py`` takes overlaps off; a contradiction is a fault that the report prints.
 3. A card's counters are lines of ``measure/ledger/sources/drivers.py``: the driver's name for each, its place, and
    which of the interface's own statistics hold it.
@@ -69,9 +69,9 @@ class Count:
     frame is in two rows. Where one of them is not read, nothing is taken off. ``within`` are such of which one holds
     them, which depends on the version of a driver: what is found there is taken off, in turn. ``machine_wide`` counts
     for every device of its machine, and so accounts for no more than devices with ``has_machine_wide`` dropped.
-    ``beside`` is the reason why it is shown beside the ledger and explains no loss. ``place`` is None where it counts
-    no losses at all. ``by_tester``: it counts frames that the tester itself had no room for or did not get out, and
-    none that others spoilt or that were for somebody else; then they are no loss of the DUT's.
+    ``why_not_lost`` is the reason why it is listed apart and does not explain a loss. A counter without a ``place``
+    does not count losses at all. ``by_tester``: it counts frames that the tester itself had no room for or did not get
+    out, and not frames that others spoilt or that were for somebody else; the DUT did not lose them then.
     """
 
     key: str
@@ -84,7 +84,7 @@ class Count:
     machine_wide: bool = False
     has_machine_wide: bool = False
     echo: Echo | None = None
-    beside: str | None = None
+    why_not_lost: str | None = None
     unsent: bool = False
     by_tester: bool = False
 
@@ -127,7 +127,9 @@ class Source(ABC):
 
     kind: ClassVar[str]
     sides: ClassVar[frozenset[Side]] = frozenset(Side)
-    """On whose hosts it is read. What frames pass only on the DUT must not be read beside the tester's sockets."""
+    """On whose hosts it is read. A place that frames pass only on the DUT must not be read where the tester's sockets
+    are.
+    """
     once_per_machine: ClassVar[bool] = False
     """Not of a namespace: read on the DUT's side alone where both sides are one machine."""
 

@@ -1,10 +1,10 @@
 """The loss ledger of a trial: counters along the path, before and after, and what remains unexplained. Pure.
 
 Rows stand in the order of the path. Frames that the tester never sent are in it too, at its transmit ring, but they are
-``unsent`` and not ``lost``: they are no part of the sum. ``unexplained`` = lost - the other rows; below zero some
-counter counted frames that were not lost, or one frame twice: that is a fault of the ledger, and is said as one. Where
-the path copies frames, a copy that was dropped is counted and nothing is missing; frames that are not load are dropped
-as well: both are said beside. The trial's counts stay.
+``unsent`` and not ``lost``: they do not count in the sum. ``unexplained`` = lost - the other rows; below zero some
+counter counted frames that were not lost, or one frame twice: that is a fault of the ledger, and is reported as one.
+Where the path copies frames, a copy that was dropped is counted and nothing is missing; frames that are not load are
+dropped as well: both are listed apart. The trial's counts stay.
 
 Counters overlap: a frame that finds a CPU's backlog full is in ``softnet_stat``, in the receiving device's
 ``rx_dropped`` and, on a veth, in its peer's ``tx_dropped`` as well. Each is given to the narrowest counter, and taken
@@ -58,11 +58,11 @@ def account(before: Iterable[Count], after: Iterable[Count]) -> Account:
         key=lambda count: (count.stage or Stage.DUT, count.key),
     )
     return Account(
-        rows=tuple(row_of(count, left[count.key]) for count in shown if count.beside is None),
+        rows=tuple(row_of(count, left[count.key]) for count in shown if count.why_not_lost is None),
         beside=tuple(
-            LossBeside(place=count.place or "", counter=count.name, frames=left[count.key], why=count.beside)
+            LossBeside(place=count.place or "", counter=count.name, frames=left[count.key], why=count.why_not_lost)
             for count in shown
-            if count.beside is not None
+            if count.why_not_lost is not None
         ),
         faults=tuple(faults),
     )
@@ -171,7 +171,7 @@ def add_ledger(
 
 
 def add_left_to_kernel(reading: Reading, before: Mapping[str, int], after: Mapping[str, int]) -> Reading:
-    """``reading`` with what a DUT left to its host's kernel, by its own counters, beside the losses."""
+    """Returns ``reading`` with what a DUT left to its host's kernel, by its own counters, apart from the losses."""
     if not reading.counts.lost:
         return reading
     grown = {name: frames - before.get(name, 0) for name, frames in after.items()}
@@ -235,7 +235,7 @@ def _port_counters(port: PortReading, tester: View | None, *, receives: bool) ->
                 place=f"tester, receive ring of {port.name}",
                 also_in=also_in,
                 # A capture of libpcap's sees, and drops, what its own port sends.
-                beside=None if receives else "no frame of the trial was to arrive at this port",
+                why_not_lost=None if receives else "no frame of the trial was to arrive at this port",
             )
         )
     # AF_XDP's driver counts under this name what found no room and was tried again.

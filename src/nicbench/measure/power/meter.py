@@ -8,6 +8,8 @@ short command on the machine itself each time.
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection
@@ -15,33 +17,41 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frame_size import mean_bytes
 from nicbench.core.machine import Controller, PowerFacts, PowerOver, PowerPart, PowerSource
 from nicbench.core.trial import Reading, TrialRequest
+from nicbench.core.units import l2_bits_per_s
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
-from nicbench.measure.power import hwmon, ipmi, rapl
+from nicbench.measure.power import base
 from nicbench.measure.power.base import Look, Sensed, is_plausible, over_window
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.system.redfish.power import PowerOfSystem
+from nicbench.system.redfish.readings import PowerOfSystem
+from nicbench.testbed.labs.base import SimulatedPower
 from nicbench.testbed.testers.base import During
 
 EDGE_SHARE: Final = 0.05
-"""So much of a transmission is left out at each end, in which it may not have begun or have ended already ..."""
+"""The share of a transmission that is left out at each end, where it may not have begun or may have ended already ...
+"""
 LONGEST_EDGE_S: Final = 1.0
 """... but no more than this."""
 _SHORTEST_STEP_S, _LONGEST_STEP_S = 1.0, 20.0
 _TIMEOUT_S: Final = 20.0
 REDFISH: Final = "Redfish"
-_SCRIPTS: Final = {rapl.METHOD: rapl.SCRIPT, hwmon.METHOD: hwmon.SCRIPT, ipmi.METHOD: ipmi.SCRIPT}
+_SCRIPTS: Final = {
+    base.RAPL_METHOD: base.RAPL_SCRIPT,
+    base.HWMON_METHOD: base.HWMON_SCRIPT,
+    base.IPMI_METHOD: base.IPMI_SCRIPT,
+}
 _PARSERS: Final[dict[str, Callable[[str], tuple[Sensed, ...]]]] = {
-    rapl.METHOD: rapl.parse_rapl,
-    hwmon.METHOD: hwmon.parse_hwmon,
-    ipmi.METHOD: ipmi.parse_dcmi,
+    base.RAPL_METHOD: base.parse_rapl,
+    base.HWMON_METHOD: base.parse_hwmon,
+    base.IPMI_METHOD: base.parse_dcmi,
 }
 
 
 def window_s(duration_s: float) -> float:
-    """How much of a transmission of so long is read."""
+    """Returns how long a transmission of this duration is read."""
     return duration_s - 2.0 * _edge_s(duration_s)
 
 
@@ -50,17 +60,17 @@ def _edge_s(duration_s: float) -> float:
 
 
 class Meter(ABC):
-    """Reads all sources of all machines over a window: while nothing is sent, or beside a transmission."""
+    """Reads all sources of all machines over a window: while nothing is sent, or during a transmission."""
 
     facts: PowerFacts
 
     @abstractmethod
     async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
-        """What is drawn over so many seconds from now."""
+        """Returns what is drawn over this number of seconds from now."""
 
     @abstractmethod
-    def beside(self, number: int, request: TrialRequest) -> During | None:
-        """What is to run beside the transmission of a trial; None where its time is not that of a clock."""
+    def during(self, number: int, request: TrialRequest) -> During | None:
+        """Returns what is to run during the transmission of a trial; None if its time is not that of a clock."""
 
     @abstractmethod
     def of_trial(self, number: int, request: TrialRequest, reading: Reading) -> tuple[PowerOver, ...]:
@@ -110,7 +120,7 @@ class _Reader:
             if not found:
                 del self._scripts[method]
             sensed.extend(found)
-        if rapl.is_refused(printed.get(rapl.METHOD, "")):
+        if base.is_refused(printed.get(base.RAPL_METHOD, "")):
             unread.append(f"{name}: it has RAPL, which only root may read")
         if self._system is not None:
             try:
@@ -190,11 +200,11 @@ class LiveMeter(Meter):
         return self.facts
 
     async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
-        """Reads every machine over so many seconds."""
+        """Reads every machine over this number of seconds."""
         found = await asyncio.gather(*(self._watch(reader, seconds) for reader in self._readers))
         return tuple(each for of_machine in found for each in of_machine)
 
-    def beside(self, number: int, request: TrialRequest) -> During:
+    def during(self, number: int, request: TrialRequest) -> During:
         """Reads in the midst of the transmission."""
         self._seen = ()
 
@@ -205,7 +215,7 @@ class LiveMeter(Meter):
         return during
 
     def of_trial(self, number: int, request: TrialRequest, reading: Reading) -> tuple[PowerOver, ...]:
-        """What ``beside`` has read."""
+        """Returns what was read during the last transmission."""
         return self._seen
 
     async def _watch(self, reader: _Reader, seconds: float) -> tuple[PowerOver, ...]:
@@ -218,3 +228,73 @@ class LiveMeter(Meter):
             await self._sleep(left_s if left_s < 1.5 * step_s else step_s)
             looks.append(await reader.look())
         return over_window(reader.sources, looks)
+
+
+# The meters of a simulated lab. Its time is computed, as that of its frames; windows are read as real ones are.
+
+MACHINE: Final = "tester and DUT"
+_METHOD: Final = "simulated"
+_STEP_S: Final = 1.0
+
+
+class SimulatedMeter(Meter):
+    """Two meters of one machine. ``began_s`` is where its time goes on in a run that is resumed."""
+
+    def __init__(self, power: SimulatedPower, seed: int, began_s: float = 0.0) -> None:
+        self._power = power
+        self._seed = seed
+        self._now_s = round(began_s, 6)
+        self._joules = 0.0
+        sources = tuple(each.source(MACHINE, power.averaging) for each in self._sense(power.idle_watts))
+        self.facts = PowerFacts(sources=sources, is_one_machine=True)
+
+    async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
+        """Simulates what the machine draws over this time without frames; no real time passes."""
+        return self._draw(number, seconds, 0.0)
+
+    def during(self, number: int, request: TrialRequest) -> During | None:
+        """Nothing: the transmission takes no time."""
+        return None
+
+    def of_trial(self, number: int, request: TrialRequest, reading: Reading) -> tuple[PowerOver, ...]:
+        """Draws for the time of the trial what its frames cost that came back."""
+        forwarded = reading.counts.received * 1e9 / reading.offering_ns
+        bits_per_s = l2_bits_per_s(forwarded, mean_bytes(request.size))
+        return self._draw(number, window_s(request.duration_s), bits_per_s)
+
+    def _draw(self, number: int, seconds: float, bits_per_s: float) -> tuple[PowerOver, ...]:
+        power = self._power
+        draws = random.Random(f"{self._seed}/{number}")  # noqa: S311 - noise of a simulation
+        load_watts = power.joules_per_gigabit * bits_per_s / 1e9
+        # By the time alone, so that a run that is resumed reads what it would have read.
+        self._joules = self._now_s * power.idle_watts * power.package
+        looks = [Look(self._now_s, self._sense(self._watts(draws, load_watts, _STEP_S)))]
+        left_s = seconds
+        while left_s > 1e-9:
+            step_s = min(_STEP_S, left_s)
+            watts = self._watts(draws, load_watts, step_s)
+            self._now_s += step_s
+            self._joules += watts * step_s * power.package
+            looks.append(Look(self._now_s, self._sense(watts)))
+            left_s -= step_s
+        self._now_s = round(self._now_s, 6)
+        return over_window(self.facts.sources, looks)
+
+    def _watts(self, draws: random.Random, load_watts: float, step_s: float) -> float:
+        """The mean of a step of time; the noise of a short one averages over less."""
+        power = self._power
+        noise = draws.gauss(0.0, power.noise_watts / math.sqrt(step_s))
+        drift = power.drift_watts_per_hour * self._now_s / 3600.0
+        return max(0.0, power.idle_watts + drift + load_watts + noise)
+
+    def _sense(self, watts: float) -> tuple[Sensed, ...]:
+        power = self._power
+        if power.fault == "still":
+            watts, joules = power.idle_watts, 0.0
+        else:
+            joules = self._joules % power.counter_range_joules
+        told_j = None if power.fault == "wraps" else power.counter_range_joules
+        return (
+            Sensed(_METHOD, PowerPart.MACHINE, "controller", watts=watts, averaging_s=power.averaging),
+            Sensed(_METHOD, PowerPart.PACKAGES, "package-0", joules=joules, range_j=told_j, averaging_s=0.001),
+        )

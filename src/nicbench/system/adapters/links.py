@@ -1,15 +1,16 @@
-"""What ip and lldpcli say of interfaces: what they are, what is made of them, what stands at the other end. Pure.
-
-A bond is read from ``ip -j -d link show`` and sysfs, its ports in the order that hashing counts by.
-"""
+"""What ip, tc, dcb, rdma and lldpcli print of interfaces. Pure: text in, plain data out."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from ipaddress import IPv4Address, ip_address
+from typing import Any, Final, Literal
 
 from nicbench.core.bond import Bond, BondPort
+
+# What ip and lldpcli say of interfaces: what they are, what is made of them, what stands at the other end. Pure.  A
+# bond is read from ``ip -j -d link show`` and sysfs, its ports in the order that hashing counts by.
 
 _BOND = (
     *("mode", "miimon", "xmit_hash_policy", "ad_lacp_rate", "ad_select", "ad_info", "active_slave"),
@@ -91,7 +92,7 @@ def _membership(member: Mapping[str, Any]) -> Mapping[str, Any]:
 def parse_neighbours(text: str) -> dict[str, list[dict[str, Any]]]:
     """Neighbours by interface: switch, port, and what it is set to. Both of lldpd's layouts, ``json`` and ``json0``.
 
-    A chassis of ``json`` is an object under its name, one of ``json0`` a list; an interface alone is no list in
+    A chassis of ``json`` is an object under its name, one of ``json0`` a list; a single interface is not a list in
     ``json``.
     """
     found: dict[str, list[dict[str, Any]]] = {}
@@ -165,7 +166,7 @@ def bond_under(
     release: str | None = None,
     machine: str | None = None,
 ) -> Bond | None:
-    """The bond that ``device`` is, or that the VLANs lie on which it is; None where there is none.
+    """Returns the bond that ``device`` is, or that lies under the VLAN that it is; None if it is neither.
 
     ``order`` has the ports of each bond as ``/sys/class/net/BOND/bonding/slaves`` lists them, which is the order of the
     driver's own list (``bond_for_each_slave``), and ``speeds_mbit`` what ``/sys/class/net/PORT/speed`` says.
@@ -262,3 +263,124 @@ def _data(link: Mapping[str, Any]) -> Mapping[str, Any]:
 def _data_of_member(link: Mapping[str, Any]) -> Mapping[str, Any]:
     data: Mapping[str, Any] = link.get("linkinfo", {}).get("info_slave_data", {})
     return data
+
+
+# What dcb and tc say of how an interface queues frames: priorities, classes, disciplines. Pure.
+
+# ``dcb -j``: priority flow control (IEEE 802.1Qbb), traffic classes (802.1Qaz), and what a port trusts.
+
+
+PRIORITIES = 8
+
+
+def parse_pfc(text: str) -> dict[str, Any]:
+    """``dcb -j pfc show``: the priorities that are paused on their own, and for how many classes the port can."""
+    answer = _object(text)
+    switches = answer.get("prio_pfc")
+    if not isinstance(switches, list) or len(switches) != PRIORITIES:
+        raise ValueError("prio_pfc is not a list of 8")
+    return {
+        "priorities": [priority for priority, on in enumerate(switches) if on is True or on == "on"],
+        "classes_possible": answer.get("pfc_cap"),
+        "delay_bits": answer.get("delay"),
+    }
+
+
+def parse_trust(text: str) -> list[str]:
+    """``dcb -j apptrust show`` (iproute2 6.3): what a port believes of a frame, in order: ``dscp``, ``pcp``."""
+    order = _object(text).get("order")
+    if not isinstance(order, list):
+        raise ValueError("no order of trust in it")
+    return [str(selector) for selector in order]
+
+
+def parse_dscp(text: str) -> dict[str, int]:
+    """``dcb -j app show dscp-prio``: DSCP to priority."""
+    pairs = _object(text).get("dscp_prio") or []
+    return {str(dscp): int(priority) for dscp, priority in pairs}
+
+
+def parse_classes(text: str) -> dict[str, Any]:
+    """``dcb -j ets show``: traffic class of each priority, share of the bandwidth and algorithm of each class."""
+    answer = _object(text)
+    return {
+        "class_by_priority": answer.get("prio_tc"),
+        "bandwidth_percent": answer.get("tc_bw"),
+        "algorithms": answer.get("tc_tsa"),
+    }
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    answer = json.loads(text)
+    if not isinstance(answer, dict):
+        raise ValueError("not an object")
+    return answer
+
+
+# ``tc -j qdisc show``: queueing disciplines of an interface.
+
+
+def parse_qdiscs(text: str) -> list[dict[str, Any]]:
+    """Root first, then what hangs under it; parameters in tc's own words."""
+    listed = json.loads(text)
+    if not isinstance(listed, list):
+        raise ValueError("not a list of queueing disciplines")
+    return [
+        {
+            "kind": entry["kind"],
+            "handle": entry.get("handle"),
+            "parent": "root" if entry.get("root") else entry.get("parent"),
+            "parameters": entry.get("options") or {},
+        }
+        for entry in listed
+    ]
+
+
+# RDMA devices and their GIDs, as ``rdma`` (iproute2) and the kernel's sysfs show them. Pure.  Sources: rdma-link(8);
+# Documentation/ABI/stable/sysfs-class-infiniband of the kernel; the GID of an IPv4 address is the address mapped to
+# IPv6 (RoCE v2, annex A17 of the InfiniBand specification).
+
+ROCE_V2: Final = "RoCE v2"
+GIDS_SCRIPT: Final = (
+    "cd /sys/class/infiniband/{device}/ports/{port} && for file in $(grep -lsx {gid} gids/*); do "
+    'number=${{file##*/}}; echo "$number $(cat gid_attrs/ndevs/$number) $(cat gid_attrs/types/$number)"; done; '
+    "[ -e ../../device ] || echo soft"
+)
+"""For a shell: number, interface and type of each GID of a port that is ``gid``, for all are up to a thousand.
+
+Then ``soft`` where no device of a bus is beneath the RDMA device.
+"""
+
+
+def parse_rdma_links(text: str) -> list[dict[str, Any]]:
+    """Parses ``rdma -j link show``: ``ifname``, ``port``, ``state``, ``netdev``. ValueError if it is not a list."""
+    links = json.loads(text or "[]")
+    if not isinstance(links, list) or any(not isinstance(link, Mapping) or "ifname" not in link for link in links):
+        raise ValueError("not a list of RDMA links")
+    return [dict(link) for link in links]
+
+
+def gid_of(address: str) -> str:
+    """An IP address as sysfs writes it among the GIDs."""
+    ip = ip_address(address)
+    return f"0000:0000:0000:0000:0000:ffff:{_halves(ip)}" if isinstance(ip, IPv4Address) else ip.exploded
+
+
+def gid_index_of(text: str, interface: str) -> int | None:
+    """Returns the first RoCE v2 GID of this interface in the output of the script, or None."""
+    for line in text.splitlines():
+        number, _, rest = line.partition(" ")
+        name, _, kind = rest.partition(" ")
+        if number.isdigit() and name == interface and kind.strip() == ROCE_V2:
+            return int(number)
+    return None
+
+
+def is_soft(text: str) -> bool:
+    """Whether what the script says is of a driver without an adapter (rxe, siw)."""
+    return "soft" in text.splitlines()
+
+
+def _halves(ip: IPv4Address) -> str:
+    text = ip.packed.hex()
+    return f"{text[:4]}:{text[4:]}"

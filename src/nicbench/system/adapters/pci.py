@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 PATTERNS = tuple(
@@ -135,7 +138,7 @@ _VPD = {"product": re.compile(r"Product Name: (.+)"), "part": re.compile(r"\[PN\
 def parse_pci_express(text: str) -> dict[str, dict[str, Any]]:
     """Each network function that has a PCI Express capability, by address; null for rows that lspci may not read.
 
-    Without root lspci prints ``<access denied>`` for capabilities: then there is no entry.
+    Without root lspci prints ``<access denied>`` for capabilities, and the adapter is left out.
     """
     found: dict[str, dict[str, Any]] = {}
     for head, body in _blocks(text):
@@ -168,7 +171,7 @@ def read_request_bytes(register: int) -> int:
 
 
 def set_read_request(register: int, size_bytes: int) -> int:
-    """The register with bits 14:12 for this size and every other bit as it was.
+    """Returns the register with bits 14:12 for this size and all other bits unchanged.
 
     ValueError for a size that PCI Express does not have.
     """
@@ -210,3 +213,161 @@ def _is_degraded(body: str) -> bool | None:
     if set(links) != {"Cap", "Sta"}:
         return None
     return links["Sta"][0] < links["Cap"][0] or links["Sta"][1] < links["Cap"][1]
+
+
+# What devlink and mlxconfig say of an adapter's firmware and its parameters. Pure.
+
+# ``devlink -j``: firmware versions and parameters of an adapter.
+
+
+_SERIAL = "serial_number"
+
+
+def parse_info(text: str) -> dict[str, dict[str, Any]]:
+    """``devlink -j dev info``: by handle (``pci/0000:03:00.0``), driver and versions; fixed, running and stored.
+
+    A stored version that differs from the running one waits for a reset.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for handle, entry in json.loads(text).get("info", {}).items():
+        versions = entry.get("versions", {})
+        found[handle] = {
+            "driver": entry.get("driver"),
+            "serial": entry.get(_SERIAL),
+            **{group: dict(versions.get(group, {})) for group in ("fixed", "running", "stored")},
+        }
+    return found
+
+
+def parse_parameters(text: str) -> dict[str, dict[str, Any]]:
+    """``devlink -j dev param show``: by handle, ``name`` to its value; or ``name, when`` unless that is now.
+
+    ``runtime`` is in force, ``driverinit`` after a reload of the driver, ``permanent`` after a reset of the adapter.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for handle, parameters in json.loads(text).get("param", {}).items():
+        values: dict[str, Any] = {}
+        for parameter in parameters:
+            for value in parameter.get("values", []):
+                when = value.get("cmode")
+                name = parameter["name"] if when == "runtime" else f"{parameter['name']}, {when}"
+                values[name] = value.get("value")
+        found[handle] = values
+    return found
+
+
+# ``mlxconfig -d ADAPTER -e query``: settings in the firmware of NVIDIA (Mellanox) adapters.
+
+
+_ROW = re.compile(r"^(?:\*|\s)?\s*(?P<name>[A-Z][A-Z0-9_]*(?:\[[\d.]+\])?)\s{2,}(?P<values>\S.*)$")
+_VALUE = re.compile(r"(?:\w+)\([^)]*\)|Array\[[\d.]+\]|\S+")
+
+
+def parse_mlxconfig(text: str) -> dict[str, dict[str, str]]:
+    """Each setting with ``default``, ``current`` and ``next_boot``; without ``-e`` there is only the last."""
+    columns: tuple[str, ...] = ()
+    found: dict[str, dict[str, str]] = {}
+    for row in text.splitlines():
+        if "Next Boot" in row or "Next boot" in row:
+            head = row.lower()
+            columns = tuple(
+                name
+                for name, words in (("default", "default"), ("current", "current"), ("next_boot", "next boot"))
+                if words in head
+            )
+        elif columns and (setting := _ROW.match(row)):
+            values = _VALUE.findall(setting["values"])
+            if len(values) == len(columns):
+                found[setting["name"]] = dict(zip(columns, values, strict=True))
+    if not columns:
+        raise ValueError("no table of settings in it")
+    return found
+
+
+def pending(settings: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Settings that change with the next reset of the adapter."""
+    return {
+        name: values["next_boot"]
+        for name, values in settings.items()
+        if "current" in values and values["current"] != values.get("next_boot")
+    }
+
+
+def forms_of(value: str) -> frozenset[str]:
+    """The ways in which a value may be written, in small letters: of ``True(1)`` the word, the number, and both."""
+    found = re.search(r"^([^(]*)\(([^)]*)\)$", value)
+    return frozenset(form.lower() for form in (value, *(found.groups() if found else ())) if form)
+
+
+# Interrupts of an adapter: which they are (sysfs, ``/proc/interrupts``), and which CPUs take them.
+
+_INTERRUPTS_ROW = re.compile(r"^\s*(\d{1,7}):(.*)$")
+_MSI = re.compile(r"/msi_irqs/(\d{1,7})$")
+_QUEUE = re.compile(
+    r"(?:^|[^0-9a-z])(?:txrx|rxtx|txr|tx|rx|fp|slice|comp|input|output|ntfy-block|ntfy-blk|q|io|mana_q)"
+    r"[-.@]?(\d{1,5})",
+    re.IGNORECASE,
+)
+_ONLY_A_NUMBER = re.compile(r"\w*-(\d{1,5})")  # eth0-3 of sfc, mlx4-3 of mlx4_core
+_NO_QUEUE = re.compile(r"(?:^|[^0-9a-z])(?:config|async|misc|ctrl|mgmnt|fdir|link|event|pages|oicr)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """One interrupt. ``queue`` is null where its name says none (link changes, management)."""
+
+    number: int
+    name: str
+    queue: int | None
+
+
+def parse_interrupts(text: str) -> dict[int, str]:
+    """``/proc/interrupts``: number to name, the word after chip and trigger; the columns of counts are left out."""
+    lines = text.splitlines()
+    columns = sum(word.startswith("CPU") for word in lines[0].split()) if lines else 0
+    found: dict[int, str] = {}
+    for line in lines[1:]:
+        if row := _INTERRUPTS_ROW.match(line):
+            words = row[2].split()[columns:]
+            # "PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0"; several names are separated by commas.
+            names = words[2:] if len(words) > 2 else words
+            found[int(row[1])] = " ".join(names)
+    return found
+
+
+def numbers_of(paths: Iterable[str]) -> list[int]:
+    """The numbers in paths of ``device/msi_irqs``."""
+    return sorted({int(found[1]) for path in paths if (found := _MSI.search(path))})
+
+
+def queue_of(name: str, device: str) -> int | None:
+    """The queue in the name of an interrupt of ``device``: ``ens1f0-TxRx-3``, ``mlx5_comp3@pci:..``, ``eth0-fp-3``.
+
+    What the interface is called says nothing: ``link1``, ``rx0``.
+    """
+    plain = _interrupts_whole(device).sub("", name.partition("@")[0])
+    if _NO_QUEUE.search(plain):
+        return None
+    if found := list(_QUEUE.finditer(plain)):
+        return int(found[-1][1])
+    alone = _ONLY_A_NUMBER.fullmatch(plain)
+    return int(alone[1]) if alone else None
+
+
+def interrupts_of_device(
+    device: str, bus: str | None, msi: Iterable[int], names: Mapping[int, str]
+) -> tuple[Interrupt, ...]:
+    """Returns the interrupts of an interface by its PCI function, or by its name if the bus does not list them."""
+    owned = set(msi)
+    if not owned:
+        ours = _interrupts_whole(device)
+        of_bus = re.compile(rf"@pci:{re.escape(bus)}$") if bus else None
+        owned = {number for number, name in names.items() if ours.search(name) or (of_bus and of_bus.search(name))}
+    known = ((number, names.get(number, "")) for number in sorted(owned))
+    # An interrupt that is allocated and not requested has no name, and is nobody's.
+    return tuple(Interrupt(number, name, queue_of(name, device)) for number, name in known if name)
+
+
+def _interrupts_whole(device: str) -> re.Pattern[str]:
+    """Finds the name of an interface where it is not a part of a longer one."""
+    return re.compile(rf"(?<![\w.]){re.escape(device)}(?![\w.])")

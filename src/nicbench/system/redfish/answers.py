@@ -151,7 +151,7 @@ def pending(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The resource of an answer; ValueError where it is none."""
+    """Returns the resource of an answer; ValueError if the text is not one."""
     found = json.loads(text)
     if not isinstance(found, dict):
         raise ValueError("the answer is no JSON object")
@@ -159,7 +159,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def part_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The object of this name in a resource; empty where there is none."""
+    """Returns the object of this name in a resource, empty if it has none."""
     found = content.get(name)
     return found if isinstance(found, Mapping) else {}
 

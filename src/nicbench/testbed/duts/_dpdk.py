@@ -27,8 +27,8 @@ from nicbench.testbed.addressing import SWEPT_ADDRESSES, make_addressing, swept_
 from nicbench.testbed.duts.base import Addressing, Refusal
 from nicbench.testbed.labs.base import DutPort, Queues, Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.huge_pages import raise_huge_pages
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.preparation import raise_huge_pages
+from nicbench.tuning.undo.files import RemovePath
 
 MOST_QUEUES = 64
 

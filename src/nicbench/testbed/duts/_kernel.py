@@ -24,8 +24,7 @@ from nicbench.testbed.addressing import (
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_nft_table import DeleteNftTable
+from nicbench.tuning.undo.network import DeleteIpObject, DeleteNftTable
 
 # What every kernel DUT needs of a testbed: its host, and the interfaces of its ports with their indexes.
 

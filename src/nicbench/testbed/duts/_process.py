@@ -15,7 +15,7 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.owner import start_ticks_of_stat
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.kill_process import KillProcess
+from nicbench.tuning.undo.processes import KillProcess
 
 _MOST_LINES = 2000
 _LAST_LINES = 8

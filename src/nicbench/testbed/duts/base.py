@@ -18,7 +18,7 @@ To add one:
 5. ``async drops()`` reads cumulative drop counters of its own, for the loss ledger; what its host's kernel counts is
    read by ``ledger``. ``disclosure()`` gives the settings and command lines that the report prints. Override
    ``cpus(testbed)`` where it works on others than the lab says.
-6. Write ``tests/testbed/duts/test_NAME.py`` with ``nicbench.hosts.fake.FakeHost`` for what it would run, and a test
+6. Write ``tests/testbed/duts/test_NAME.py`` with ``FakeHost`` of ``tests/fakes.py`` for what it would run, and a test
    marked ``lab`` that sends real frames through it and finds the machine unchanged afterwards.
 7. Write a docstring below each option, add a section to ``docs/bench-file/duts.md``, and a bench file to
    ``examples/``; tests look at both.

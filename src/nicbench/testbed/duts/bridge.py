@@ -27,10 +27,9 @@ from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.interfaces.active_queue import ActiveQueue
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.adapter.qdisc import Qdisc, QdiscOptions
-from nicbench.tuning.items.base import Place
-from nicbench.tuning.setting import CannotSetError
-from nicbench.tuning.undo.delete_link import DeleteLink
+from nicbench.tuning.items.queues import Qdisc, QdiscOptions
+from nicbench.tuning.setting import CannotSetError, Place
+from nicbench.tuning.undo.network import DeleteLink
 
 # Sets how many addresses a Linux bridge learns at most (`fdb_max_learned`, Linux 6.7), by netlink, and reads it back.
 #

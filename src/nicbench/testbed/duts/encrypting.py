@@ -17,10 +17,9 @@ from nicbench.testbed.duts._kernel import ForwardingDut, PassageDut, Passed, lin
 from nicbench.testbed.duts._process import DutProcess, require_program
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_link import DeleteLink
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
+from nicbench.tuning.undo.network import DeleteIpObject, DeleteLink
+from nicbench.tuning.undo.processes import DeleteNamespace
 
 # What DUTs share that encrypt: two gateways back to back, so that frames leave the DUT as they came.
 #

@@ -19,8 +19,7 @@ from nicbench.testbed.duts._kernel import PassageDut, Passed, dut_devices, link_
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_clsact import DeleteClsact
-from nicbench.tuning.undo.end_promiscuity import EndPromiscuity
+from nicbench.tuning.undo.network import DeleteClsact, EndPromiscuity
 
 _WORDS: Final = {"auto": (), "software": ("skip_hw",), "hardware": ("skip_sw",)}
 

@@ -40,7 +40,7 @@ from nicbench.testbed.duts._process import DutProcess
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.labs.base import Queues, Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 # Builds l3fwd, DPDK's example router, from Debian's sources (package dpdk-doc) into a cache of this machine.
 #

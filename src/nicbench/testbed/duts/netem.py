@@ -40,9 +40,8 @@ from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.adapter.qdisc import Qdisc, QdiscOptions
-from nicbench.tuning.items.base import Place
-from nicbench.tuning.setting import CannotSetError
+from nicbench.tuning.items.queues import Qdisc, QdiscOptions
+from nicbench.tuning.setting import CannotSetError, Place
 
 KERNEL_LIMIT_FRAMES: Final = 1000
 """netem's queue limit where tc names none."""

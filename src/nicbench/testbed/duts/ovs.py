@@ -26,11 +26,9 @@ from nicbench.testbed.duts._process import DutProcess, require_program
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.huge_pages import raise_huge_pages
-from nicbench.tuning.undo.delete_datapath import DeleteDatapath
-from nicbench.tuning.undo.delete_link import DeleteLink
-from nicbench.tuning.undo.end_promiscuity import EndPromiscuity
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.preparation import raise_huge_pages
+from nicbench.tuning.undo.files import RemovePath
+from nicbench.tuning.undo.network import DeleteDatapath, DeleteLink, EndPromiscuity
 
 # Open vSwitch's datapath on DPDK (`ovs`, `datapath: dpdk`): its program, its settings, and what its threads count.
 #

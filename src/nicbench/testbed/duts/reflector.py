@@ -36,7 +36,7 @@ from nicbench.testbed.duts._process import DutProcess
 from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.labs.base import DutPort, Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.huge_pages import raise_huge_pages
+from nicbench.tuning.preparation import raise_huge_pages
 
 SOURCE = "reflector: turns of its loop that moved a frame"
 # The names in its events of what happens to a frame that it does not send on.

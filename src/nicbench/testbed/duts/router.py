@@ -18,7 +18,7 @@ from nicbench.testbed.duts._process import require_program
 from nicbench.testbed.duts.base import EndpointDut, EndpointDutOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
+from nicbench.tuning.undo.network import DeleteIpObject
 
 # A server whose adapter is measured by streams, transfers and requests of its clients (`server`).
 

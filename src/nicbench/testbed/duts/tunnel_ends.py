@@ -39,8 +39,7 @@ from nicbench.testbed.duts.xdp import XdpDut, XdpOptions
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning import bpf
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_link import DeleteLink
+from nicbench.tuning.undo.network import DeleteIpObject, DeleteLink
 
 # The headers of tunnels as bytes, for a DUT that takes them off and puts them on. Pure.
 #

@@ -37,8 +37,8 @@ from nicbench.testbed.duts._kernel import (
 from nicbench.testbed.duts._process import DutProcess, require_program
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.end_promiscuity import EndPromiscuity
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
+from nicbench.tuning.undo.network import EndPromiscuity
 
 _INSTALL: Final = (
     "install it (packages of FD.io are at https://packagecloud.io/fdio/release, Debian 12 has none), or name its path "

@@ -19,7 +19,7 @@ from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.stop_polling_threads import StopPollingThreads
+from nicbench.tuning.undo.network import StopPollingThreads
 
 # What DUTs share that are an XDP program on each port: their options, the counters of what became of frames, and the
 # threads that poll the ports.

@@ -24,8 +24,7 @@ from nicbench.testbed.interfaces.base import (
 )
 from nicbench.testbed.interfaces.host_interfaces import check_free, interfaces_of
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_link import DeleteLink
-from nicbench.tuning.undo.release_port import ReleasePort
+from nicbench.tuning.undo.network import DeleteLink, ReleasePort
 
 _NOBODY: Final = "00:00:00:00:00:00"
 

@@ -25,13 +25,12 @@ from nicbench.testbed.interfaces.base import (
 from nicbench.testbed.interfaces.host_interfaces import Interfaces, check_free, check_interface, interfaces_of
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.drivers import bound_driver, driver_override, folder_of, interface_of, set_driver
-from nicbench.tuning.items.adapter.virtual_functions import VirtualFunctionOptions as CountOptions
-from nicbench.tuning.items.adapter.virtual_functions import VirtualFunctions
-from nicbench.tuning.items.base import Place
-from nicbench.tuning.setting import CannotSetError
-from nicbench.tuning.undo.restore_driver import RestoreDriver
-from nicbench.tuning.undo.restore_setting import RestoreSetting
-from nicbench.tuning.undo.set_link_down import SetLinkDown
+from nicbench.tuning.items.adapter import VirtualFunctionOptions as CountOptions
+from nicbench.tuning.items.adapter import VirtualFunctions
+from nicbench.tuning.setting import CannotSetError, Place
+from nicbench.tuning.undo.adapters import RestoreDriver
+from nicbench.tuning.undo.files import RestoreSetting
+from nicbench.tuning.undo.network import SetLinkDown
 
 # The kernel interfaces and cards behind DPDK's devices, and cards given to DPDK or to a virtual machine by vfio-pci.
 #

@@ -13,10 +13,10 @@ from typing import Any, Final, Self
 from nicbench.core.errors import HostError, NotReadyError, nearest_name
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.system.adapters.rdma import GIDS_SCRIPT, gid_index_of, gid_of, is_soft, parse_rdma_links
+from nicbench.system.adapters.links import GIDS_SCRIPT, gid_index_of, gid_of, is_soft, parse_rdma_links
 from nicbench.testbed.interfaces.base import Making, Port, place_of
 from nicbench.tuning.bpf import program_of_link
-from nicbench.tuning.undo.delete_rdma_link import DeleteRdmaLink
+from nicbench.tuning.undo.adapters import DeleteRdmaLink
 
 Links = Mapping[str, Mapping[str, Any]]
 

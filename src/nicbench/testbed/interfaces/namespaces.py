@@ -29,10 +29,8 @@ from nicbench.testbed.interfaces.host_interfaces import (
 )
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.setting import cpu_mask, same_value
-from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
-from nicbench.tuning.undo.return_link import ReturnLink
-from nicbench.tuning.undo.set_link_down import SetLinkDown
+from nicbench.tuning.undo.network import DeleteIpObject, ReturnLink, SetLinkDown
+from nicbench.tuning.undo.processes import DeleteNamespace
 
 # Makes isolated namespaces that send nothing by themselves, and veth pairs between them.
 

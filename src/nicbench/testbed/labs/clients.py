@@ -31,7 +31,7 @@ from nicbench.testbed.labs.base import BondMember, Endpoint, EndpointLab, Endpoi
 from nicbench.testbed.labs.veth import mac, namespace_name
 from nicbench.tuning.bpf import deploy_program, with_program
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 # The lab of clients: the bond of each port of the server, links that do not hold senders back, and the kind of host
 # that each namespace is reached as.

@@ -24,7 +24,7 @@ from nicbench.testbed.cores import make_core_map
 from nicbench.testbed.labs.base import DutPort, FrameLab, Objection, Testbed, TesterPort, machine_words
 from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6, mac
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
 
 # Below /run, where only root can make it, and nothing outlives a reboot.
 _FOLDER: Final = "/run/nicbench-memif"

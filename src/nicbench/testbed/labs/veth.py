@@ -24,7 +24,7 @@ from nicbench.testbed.interfaces import namespaces as network
 from nicbench.testbed.labs.base import DutPort, FrameLab, Testbed, TesterPort, machine_words
 from nicbench.tuning import bpf
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.cpu_time import keep_awake, prefer_softirq_work
+from nicbench.tuning.preparation import keep_awake, prefer_softirq_work
 from nicbench.tuning.xdp import program_in_place
 
 # Names and addresses in a lab of veth pairs. Pure.

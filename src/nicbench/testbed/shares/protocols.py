@@ -12,8 +12,7 @@ from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
 from nicbench.testbed.shares.base import Command, FileSystem, Program, Server, Share, ShareKind, in_brackets
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.detached import STOP_NFS_SERVER
-from nicbench.tuning.undo.stop_nfs_server import StopNfsServer
+from nicbench.tuning.undo.processes import STOP_NFS_SERVER, StopNfsServer
 
 # Shares by NFS version 4 (`nfs`): nfsd in the server's kernel, and the kernel's own client.
 #

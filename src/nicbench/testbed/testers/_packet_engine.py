@@ -16,8 +16,7 @@ from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.binaries import deploy_file
-from nicbench.engine.client import EngineClient
-from nicbench.engine.conversation import Conversation
+from nicbench.engine.client import Conversation, EngineClient
 from nicbench.engine.pair import EnginePair
 from nicbench.engine.reading import parse_reading, set_aside
 from nicbench.hosts.base import Host

@@ -53,7 +53,7 @@ from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Ability, Traffic
 from nicbench.core.trial import Reading, TrialRequest
-from nicbench.engine.conversation import Conversation
+from nicbench.engine.client import Conversation
 from nicbench.testbed.duts.base import Addressing, Refusal
 from nicbench.testbed.labs.base import Testbed, TesterPort
 from nicbench.tuning.undo.base import Undo
@@ -189,7 +189,7 @@ class TesterKind(DescribedPlugin, ABC):
     driver: str = "net_af_xdp"
     """The driver for kernel interfaces that name none; for testers that use such interfaces."""
     leaves_driver: bool = False
-    """Whether the bench file leaves the choice of ``driver`` to the run (``stages/tester_driver.py``)."""
+    """Whether the bench file leaves the choice of ``driver`` to the run (``stages/tester.py``)."""
     timestamps: str = "tsc"
     """The source of receive time stamps, for testers that use the ports of labs and bench files."""
     peer: str | None = None

@@ -41,8 +41,8 @@ from nicbench.testbed.testers._trex_traffic import (
 )
 from nicbench.testbed.testers._trex_traffic import Way as CountedWay
 from nicbench.testbed.testers.base import During, Setting, Tester, TesterFacts, TesterKind
+from nicbench.tuning.undo.adapters import FreeTrexPorts
 from nicbench.tuning.undo.base import Undo
-from nicbench.tuning.undo.free_trex_ports import FreeTrexPorts
 
 # A TRex server and its ports, by a client process: connected, acquired, checked, and released as they were.
 
@@ -375,7 +375,7 @@ class Trex(TesterKind):
 class _TrexStream:
     """A stream for TRex: frames of one packet group at a rate, ``frames`` of them or until the time is over.
 
-    The names are those of ``trex_process.library.Stream``; ``packet`` is hexadecimal.
+    The names are those of ``trex_process.Stream``; ``packet`` is hexadecimal.
     """
 
     transmit: int

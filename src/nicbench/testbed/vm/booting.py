@@ -17,7 +17,7 @@ from nicbench.hosts.asking import clock_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.vm import CHANNEL, KNOWN_BY, LOG, VmHost, last_words
 from nicbench.hosts.options import VmOptions
-from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.vm.command import Guest, Wire, give_cards, macs_of, place, qemu_arguments, raise_pages, wires_of
 from nicbench.testbed.vm.programs import (
     FETCH_COMMAND,
@@ -32,9 +32,8 @@ from nicbench.testbed.vm.programs import (
     unpack,
 )
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.detached import start_command
-from nicbench.tuning.undo.end_server import EndServer
-from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.files import RemovePath
+from nicbench.tuning.undo.processes import EndServer, start_command
 
 READY_S: Final = 180.0
 _AGENT: Final = "nicbench-agent"

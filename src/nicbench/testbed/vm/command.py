@@ -20,7 +20,7 @@ from nicbench.system.adapters.links import parse_links, virtual_functions
 from nicbench.testbed.interfaces.cards import bind_to_vfio, check_address, require_isolated
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.drivers import folder_of
-from nicbench.tuning.undo.restore_function_mac import RestoreFunctionMac
+from nicbench.tuning.undo.adapters import RestoreFunctionMac
 
 # Places a guest on the machine, and gives it cards of the machine.
 #

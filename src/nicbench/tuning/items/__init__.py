@@ -1,1 +1,1 @@
-"""What can be tuned: one item a file, found by its ``kind``. ``base.py`` says how to add one."""
+"""What can be tuned: items by theme, found by their ``kind``. ``base.py`` says how to add one."""

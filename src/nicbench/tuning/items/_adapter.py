@@ -13,11 +13,10 @@ from typing import ClassVar, Literal, TypeVar
 from nicbench.core.errors import HostError, UnknownFactError
 from nicbench.core.plan import Values
 from nicbench.hosts.asking import output_of
-from nicbench.system.adapters.ethtool_link import parse_driver
-from nicbench.system.adapters.ethtool_queues import parse_limits
+from nicbench.system.adapters.ethtool import parse_driver, parse_limits
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.tuning.items.base import Item, Place
-from nicbench.tuning.setting import CannotSetError
+from nicbench.tuning.items.base import DeviceItem
+from nicbench.tuning.setting import CannotSetError, Place
 
 Answer = TypeVar("Answer")
 PCI_ADDRESS = re.compile(r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
@@ -85,8 +84,15 @@ async def wait_for_link(place: Place, had: bool | None, timeout_s: float) -> Non
     )
 
 
+async def run_link_setter(place: Place, *command: str, timeout_s: float = 30.0) -> None:
+    """Runs what sets something for which the link is negotiated anew, and waits until the link is there again."""
+    had = await carrier(place)
+    await run_setter(place, *command)
+    await wait_for_link(place, had, timeout_s)
+
+
 def assign_in_turn(cpus: Iterable[int], count: int) -> list[int]:
-    """One CPU for each of ``count``, from the first on and again. ValueError where there is no CPU."""
+    """Returns ``count`` CPUs, taken from ``cpus`` in turn. ValueError if ``cpus`` is empty."""
     known = tuple(cpus)
     if not known:
         raise ValueError("no CPU to choose from")
@@ -97,7 +103,7 @@ Amount = int | Literal["maximum"]
 _MAXIMUM = "_maximum"
 
 
-class LimitsItem(Item):
+class LimitsItem(DeviceItem):
     """``read_option`` and ``write_option`` are ethtool's; the fields of the options are the rows it prints."""
 
     read_option: ClassVar[str]

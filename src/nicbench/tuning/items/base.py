@@ -1,7 +1,7 @@
 """A tuning item: reads a setting, says what it is to become, and writes it. The rest is done for it.
 
 The driver (``tuning/tune.py``) records the old value before the change, verifies by reading back, and refuses or
-reports what could not be set; ``tuning/undo/restore_setting.py`` undoes it by the same ``read`` and ``write``, also
+reports what could not be set; ``tuning/undo/files.py`` undoes it by the same ``read`` and ``write``, also
 from another process after a crash. So an item holds nothing but what it was given.
 
 To add one:
@@ -9,7 +9,7 @@ To add one:
 An item reads one setting, says what it is to become, and writes it. Recording the old value, verifying, refusing,
 undoing (also after kill -9), dry run and ``tuning.json`` are done for it.
 
-1. Write ``src/nicbench/tuning/items/THEME/NAME.py`` with one subclass of ``nicbench.tuning.items.base.Item``. Its
+1. Add a subclass of ``nicbench.tuning.items.base.Item`` to the file of its theme in ``src/nicbench/tuning/items``. Its
    docstring says what is set, and after which source (a page of the kernel's documentation, of a tool). ``kind`` is
    its key in the bench file, ``Options`` is frozen; ``alone`` names the option that a value alone stands for (``mtu:
    9000``).
@@ -29,7 +29,7 @@ undoing (also after kill -9), dry run and ``tuning.json`` are done for it.
    changed: no ``write``; the report says whether it is as asked.
 7. Write ``tests/tuning/items/test_NAME.py`` with ``FakeHost``: applied, verified, undone; what the kernel rounds; a
    value somebody changed since; what cannot be. Add its options to ``docs/tuning.md``; a test compares. An item of a
-   profile is named in ``tuning/requests.py``, with the reason.
+   profile is named in ``tuning/tune.py``, with the reason.
 """
 
 from __future__ import annotations
@@ -41,22 +41,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from nicbench.core.base import Frozen
+from nicbench.core.errors import UnknownFactError
 from nicbench.core.plan import Values
+from nicbench.hosts.asking import values_of
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.setting import CannotSetError, Place, Setting
-from nicbench.tuning.undo.restore_setting import RestoreSetting
-
-__all__ = [
-    "CannotSetError",
-    "Device",
-    "DeviceOptions",
-    "ExpectedOptions",
-    "Item",
-    "NoOptions",
-    "Phase",
-    "Place",
-    "Scope",
-]
+from nicbench.tuning.setting import CannotSetError, Place, Setting, plain_value, same_value
+from nicbench.tuning.undo.files import RestoreSetting
 
 Scope = Literal["machine", "namespace", "device"]
 
@@ -113,7 +103,7 @@ class Item(Setting):
     """The option that a value alone stands for: ``mtu: 9000`` for ``mtu: {bytes: 9000}``. Where it is the only one,
     keys and values are its value too: ``sysctls: {net.core.busy_poll: 50}``."""
     only_checks: ClassVar[bool] = False
-    """Nothing is changed: the report says whether the machine is as it was asked for."""
+    """Whether the item changes nothing: the report then states whether the machine meets what the bench file asks."""
 
     @abstractmethod
     def target_values(self, now: Values) -> Values:
@@ -134,3 +124,56 @@ class Item(Setting):
         """Writes, undo first. Only an item whose undo is another one (a process that is held) does this differently."""
         undo = RestoreSetting.of(self, place.device, before, asked)
         await changes.make(place.host, undo, lambda: self.write(place, asked))
+
+
+# Settings that are files under /sys or /proc, one value each: read with patterns, written one by one.
+
+
+class DeviceItem(Item):
+    """An item of each interface of the test on that host; its options derive from ``DeviceOptions``."""
+
+    scope = "device"
+
+
+class FilesItem(Item):
+    """Keys are paths below ``folder``; the values are text, of ``always [madvise] never`` the selected word."""
+
+    scope = "machine"
+    phase = Phase.MACHINE
+    folder: ClassVar[str]
+    patterns: ClassVar[tuple[str, ...]]
+    missing: ClassVar[str]
+    """The message for a machine that has none of the files."""
+
+    async def read(self, place: Place) -> Values:
+        try:
+            found = await values_of(place.host, tuple(self.folder + pattern for pattern in self.patterns))
+        except UnknownFactError as error:
+            raise CannotSetError(self.missing) from error
+        return {path.removeprefix(self.folder): plain_value(text) for path, text in found.items()}
+
+    async def write(self, place: Place, values: Values) -> None:
+        for key, value in values.items():
+            await place.host.write_file(self.folder + key, str(value))
+
+    def is_same(self, key: str, one: object, other: object) -> bool:
+        return same_value(self.folder + key, str(one), str(other))
+
+
+class SwitchOptions(Frozen):
+    """``ITEM: false`` or ``ITEM: true``."""
+
+    on: bool
+
+
+class SwitchItem(FilesItem):
+    """A few files that are all set to one value where a thing is on, and to another where it is off."""
+
+    Options = SwitchOptions
+    alone = "on"
+    on: ClassVar[str] = "1"
+    off: ClassVar[str] = "0"
+
+    def target_values(self, now: Values) -> Values:
+        value = self.on if getattr(self.options, "on", False) else self.off
+        return dict.fromkeys(now, value)

@@ -1,1 +1,1 @@
-"""How each kind of change is undone: one file a kind, found by the registry. undo.json names it by ``kind``."""
+"""How each kind of change is undone: undos by theme, found by the registry. undo.json names it by ``kind``."""

@@ -2,9 +2,9 @@
 
 To add one:
 
-1. Write ``src/nicbench/tuning/undo/NAME.py`` with one subclass of ``nicbench.tuning.undo.base.Undo``: its fields,
-   plain data that another process can act on after a crash, and ``kind: Literal["name"] = "name"``. Names of kinds
-   and fields stay as they are: records of earlier versions are read.
+1. Add a subclass of ``nicbench.tuning.undo.base.Undo`` to the file of its theme in ``src/nicbench/tuning/undo``: its
+   fields, plain data that another process can act on after a crash, and ``kind: Literal["name"] = "name"``. Names of
+   kinds and fields stay as they are: records of earlier versions are read.
 2. ``async undo(self, host)`` undoes, also where it was done before, and never over what somebody else changed since:
    then it gives a sentence, and leaves it alone. HostError where it fails. As one shell command, a host by ssh can do
    it by itself once it hears nothing of us.
@@ -29,7 +29,7 @@ from nicbench.hosts.kinds.netns import NetnsHost
 
 
 class Undo(Frozen):
-    """How one change is undone. A kind is one file: its fields, its ``kind`` as a ``Literal``, and ``undo``.
+    """How one change is undone: the fields, the ``kind`` as a ``Literal``, and ``undo``.
 
     Names of kinds and fields are read from records of earlier versions: they stay.
     """
@@ -53,7 +53,9 @@ class Undo(Frozen):
         """
 
     async def read_values(self, host: Host) -> Values | None:
-        """Read what a setting is once it was undone, for tuning.json; None where its place is gone, or it is none."""
+        """Read a setting after its undo, for tuning.json; None if its place is gone, or the undo is not of a
+        setting.
+        """
         return None
 
     def describe(self) -> str:

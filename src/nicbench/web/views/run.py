@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from nicbench.core.errors import UsageError
-from nicbench.store import reading
+from nicbench.store import files
 from nicbench.web.answers import json_answer, json_line
 from nicbench.web.controller import stop_after_test, stop_now
 from nicbench.web.security import SANDBOX
@@ -134,7 +134,7 @@ class RunView(View):
         if hidden or linked or not parts or "\0" in name:
             raise UsageError("there is no such file in this run", place=folder.name)
         try:
-            stream = await run_in_threadpool(reading.open_file, path)
+            stream = await run_in_threadpool(files.open_file, path)
         except FileNotFoundError as error:
             raise UsageError("there is no such file in this run", place=folder.name) from error
         is_page = name in _PAGES

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 from nicbench.compare.history.figures import median_figure
 from nicbench.core.errors import UsageError
 from nicbench.export.formats.reports import badge_of
-from nicbench.store.headline import RunHeadline
+from nicbench.store.listing import RunHeadline
 from nicbench.web.answers import csv_download, json_answer, json_download
 from nicbench.web.catalogue import MOST_ROWS, SORTS, Wish, state_of, wish_of
 from nicbench.web.history import asked_of, still_reading

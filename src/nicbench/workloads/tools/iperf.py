@@ -70,6 +70,7 @@ class Iperf(Workload):
     Options = IperfOptions
     options: IperfOptions
     package = "iperf"
+    version_pattern = re.compile(r"\biperf version (\d+(?:\.\d+)+)")
     server_ends = False
     stop_signal = signal.SIGINT
 
@@ -112,7 +113,7 @@ class Iperf(Workload):
         )
 
     def _both_ends(self, ask: JobSpec) -> Command:
-        """Builds what client and server are told alike."""
+        """Builds the arguments that client and server share."""
         return (
             *("-e", "-f", "b"),
             *(("-u",) if ask.transport == "udp" else ()),
@@ -124,10 +125,6 @@ class Iperf(Workload):
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return (Listening("udp" if job.ask.transport == "udp" else "tcp", job.port, server.address),)
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"\biperf version (\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         """Returns the error that it printed; its exit status is 0 where nobody listens, for instance."""

@@ -40,6 +40,7 @@ class Netperf(Workload):
     kind = "netperf"
     Options = NoOptions
     package = "netperf"
+    version_pattern = re.compile(r"Netperf version (\d+(?:\.\d+)+)")
     ports_per_job = 2
     server_ends = False
 
@@ -85,10 +86,6 @@ class Netperf(Workload):
 
     def version_command(self, ask: JobSpec) -> Command:
         return ("netperf", "-V")
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"Netperf version (\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         fields = {name: value.strip() for name, value in _FIELD.findall(client.stdout)}

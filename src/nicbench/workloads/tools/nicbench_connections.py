@@ -25,6 +25,7 @@ class NicbenchConnections(Workload):
 
     kind = "nicbench-connections"
     package = "nicbench"
+    version_pattern = re.compile(r"nicbench-connections (\S+)")
     is_ours = True
     ports_per_job = MOST_PORTS
     server_ends = False
@@ -60,10 +61,6 @@ class NicbenchConnections(Workload):
         ramp_s = asked.connections / asked.rate_per_s if asked.task == "hold" else asked.ramp_s
         answers = 1 + (asked.exchanges if asked.task == "connect" else 1)
         return ramp_s + (job.ask.duration_s or 0.0) + 2 * asked.connect_within_s + answers * asked.answer_within_s
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"nicbench-connections (\S+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         if not output.stderr.startswith("nicbench-connections: "):

@@ -1,6 +1,6 @@
 """nicbench-frames, our own program: writes or reads media frames as files and times each (protocol/frames.md).
 
-One process stands for one editor. There is no server process: what serves its directory is what is measured.
+One process stands for one editor. It needs no server process: what serves its directory is what is measured.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class NicbenchFrames(Workload):
 
     kind = "nicbench-frames"
     package = "nicbench"
+    version_pattern = re.compile(r"nicbench-frames (\S+)")
     is_ours = True
     ports_per_job = 0
     output_limit_bytes = 64 * MEBIBYTE
@@ -69,10 +70,6 @@ class NicbenchFrames(Workload):
         if job.ask.duration_s is None:
             return None
         return _frames_of(job).after_s + _frames_of(job).warm_up_s + job.ask.duration_s
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"nicbench-frames (\S+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         """Returns the failure of a frame from the result, or what it wrote on stderr when it could not begin."""
@@ -179,7 +176,7 @@ def _figures(said: Mapping[str, Any]) -> FrameFigures:
 
 
 def _drop_unknown(model: type[FrameTimes | FrameInterval], said: Any) -> dict[str, Any]:
-    """Drops fields that the model does not know, which a newer program may print. TypeError where it is no object."""
+    """Drops fields that the model does not know, which a newer program may print. TypeError if it is not an object."""
     if not isinstance(said, dict):
         raise TypeError(f"{str(said)[:60]!r} is no object")
     return {name: value for name, value in said.items() if name in model.model_fields}

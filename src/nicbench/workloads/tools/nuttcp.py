@@ -1,4 +1,4 @@
-"""nuttcp, ttcp's heir: TCP and UDP throughput one way, and transfers of so many buffers.
+"""nuttcp, ttcp's heir: TCP and UDP throughput one way, and transfers of a number of buffers.
 
 Its options: nuttcp(8); its output with ``-fparse -vv``, of 6.1 and later. Its MB are 2^20 bytes, its Mbps
 10^6 bits/s.
@@ -44,6 +44,7 @@ class Nuttcp(Workload):
     Options = NuttcpOptions
     options: NuttcpOptions
     package = "nuttcp"
+    version_pattern = re.compile(r"\bnuttcp-(\d+(?:\.\d+)+)")
     ports_per_job = 1 + _MOST_STREAMS
 
     def refusal(self, ask: JobSpec) -> str | None:
@@ -108,10 +109,6 @@ class Nuttcp(Workload):
 
     def version_command(self, ask: JobSpec) -> Command:
         return ("nuttcp", "-V")
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"\bnuttcp-(\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         for text in (output.stderr, output.stdout):

@@ -64,6 +64,7 @@ class Perftest(Workload):
     Options = PerftestOptions
     options: PerftestOptions
     package = "perftest"
+    version_pattern = re.compile(r"Version: (\d+(?:\.\d+)+)")
 
     def program(self, ask: JobSpec) -> str:
         return f"ib_{ask.verb or 'write'}_{'lat' if ask.operation == 'request-response' else 'bw'}"
@@ -146,10 +147,6 @@ class Perftest(Workload):
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return (Listening("tcp", job.port),)
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"Version: (\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         if output.status == 0:

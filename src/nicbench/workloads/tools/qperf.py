@@ -25,6 +25,7 @@ class Qperf(Workload):
     kind = "qperf"
     Options = NoOptions
     package = "qperf"
+    version_pattern = re.compile(r"\bqperf (\d+(?:\.\d+)+)")
     ports_per_job = 2
     server_ends = False
 
@@ -74,10 +75,6 @@ class Qperf(Workload):
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return (Listening("tcp", job.port),)
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"\bqperf (\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         if output.status == 0:  # on a machine without InfiniBand it complains even where none is needed

@@ -40,7 +40,7 @@ class SockperfOptions(Frozen):
     messages_per_s: int | None = Field(default=None, ge=1)
     """Messages a second (`--mps`); without it 10,000 under load, else as many as possible."""
     reply_every: int = Field(default=1, ge=1, le=1_000_000)
-    """Under load, one message of so many is answered and timed."""
+    """Under load, one message in this number is answered and timed."""
     full_round_trip: bool = False
     """The latency of the whole round trip (`--full-rtt`)."""
     samples: bool = True
@@ -54,6 +54,7 @@ class Sockperf(Workload):
     Options = SockperfOptions
     options: SockperfOptions
     package = "sockperf"
+    version_pattern = re.compile(r"sockperf, version (\d+(?:\.\d+)+)")
     server_ends = False
     stop_signal = signal.SIGINT
     output_limit_bytes = 192 * MEBIBYTE
@@ -109,10 +110,6 @@ class Sockperf(Workload):
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return (Listening("udp" if job.ask.transport == "udp" else "tcp", job.port, server.address),)
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"sockperf, version (\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         text = _COLOUR.sub("", f"{output.stderr}\n{output.stdout[:65536]}")

@@ -1,4 +1,4 @@
-"""stress-ng's STREAM (ColinIanKing/stress-ng): memory throughput, or a load on memory beside what is measured.
+"""stress-ng's STREAM (ColinIanKing/stress-ng): memory throughput, or a load on memory during a measurement.
 
 Its options: stress-ng(1). It reads and writes as STREAM's four kernels do together, and warns that it is not STREAM
 itself. Its MB are 2^20 bytes (``stress-stream.c``). It says a rate only of runs that lasted 4.5 seconds.
@@ -36,6 +36,7 @@ class StressNg(Workload):
     Options = StressNgOptions
     options: StressNgOptions
     package = "stress-ng"
+    version_pattern = re.compile(r"stress-ng, version (\d+(?:\.\d+)+)")
     ports_per_job = 0
 
     def refusal(self, ask: JobSpec) -> str | None:
@@ -63,10 +64,6 @@ class StressNg(Workload):
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return ()
-
-    def parse_version(self, text: str) -> str | None:
-        found = re.search(r"stress-ng, version (\d+(?:\.\d+)+)", text)
-        return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
         found = _ERROR.search(f"{output.stdout}\n{output.stderr}")

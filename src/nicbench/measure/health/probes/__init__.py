@@ -1,1 +1,1 @@
-"""What is asked of the hardware: one file a probe, found by the registry."""
+"""What is asked of the hardware, by theme: probes are found by the registry."""

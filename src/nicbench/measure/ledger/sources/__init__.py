@@ -1,1 +1,1 @@
-"""Where drop counters come from: one file a source, found by the registry. Adding a place is adding a file."""
+"""Where drop counters come from: sources by theme, found by the registry."""

@@ -1,7 +1,7 @@
 """What drivers say they dropped, and where (``ethtool -S``): rings without buffers, a port's full packet buffer, XDP.
 
 A table has what drivers call these counters, where each counts, and which wider counter holds it again. Known names
-only: a driver prints hundreds of counters, and one that is taken for a loss and is none spoils the ledger. What is not
+only: a driver prints hundreds of counters, and one that is wrongly taken for a loss spoils the ledger. What is not
 in the table is not read; what it counts stays in the interface's own statistics or unexplained. A veth has rules of its
 own, because both ends of it count the same frame.
 """
@@ -23,9 +23,9 @@ class KnownCounter:
 
     ``receive`` says on which side of the interface. ``within`` are names of the interface's own statistics (of ``struct
     rtnl_link_stats64``) that hold these frames as well: which of them depends on the driver's version, so each is
-    asked in turn. ``also_in`` is the driver's own wider counter that holds each of these frames again. ``beside``: why
-    it is no loss to be added up. ``rejects``: it counts frames that were refused for what they are (spoilt, too long,
-    for nobody here), not for want of room.
+    asked in turn. ``also_in`` is the driver's own wider counter that holds each of these frames again.
+    ``why_not_lost``: why it does not add to the losses. ``rejects``: it counts frames that were refused for what they
+    are (spoilt, too long, for nobody here), not for want of room.
     """
 
     name: str
@@ -33,7 +33,7 @@ class KnownCounter:
     receive: bool = True
     within: tuple[str, ...] = ()
     also_in: str | None = None
-    beside: str | None = None
+    why_not_lost: str | None = None
     rejects: bool = False
 
 
@@ -53,43 +53,43 @@ KNOWN: Final[dict[str, tuple[KnownCounter, ...]]] = {
         KnownCounter("rx_oversize_pkts_sw_drop", "receive: longer than the MTU", rejects=True),
         KnownCounter("tx_discards_phy", "port", receive=False, within=("tx_dropped",)),
         KnownCounter("tx_queue_dropped", "send queue", receive=False, within=("tx_dropped",)),
-        KnownCounter("rx_xdp_drop", "XDP program", beside=_XDP),
+        KnownCounter("rx_xdp_drop", "XDP program", why_not_lost=_XDP),
     ),
     # drivers/net/ethernet/intel/ixgbe: ixgbe_update_stats.
     "ixgbe": (
         KnownCounter("rx_missed_errors", "port's packet buffer", within=("rx_missed_errors",)),
         KnownCounter("rx_no_dma_resources", _RING),
         KnownCounter("rx_crc_errors", "port", within=("rx_errors",), rejects=True),
-        KnownCounter("rx_no_buffer_count", _RING, beside=_NOT_LOST),
+        KnownCounter("rx_no_buffer_count", _RING, why_not_lost=_NOT_LOST),
     ),
     # drivers/net/ethernet/intel/igb, igc, e1000e: *_update_stats; rnbc counts shortages (datasheets, RNBC).
     "igb": (
         KnownCounter("rx_missed_errors", "port's packet buffer", within=("rx_missed_errors",)),
         KnownCounter("rx_crc_errors", "port", within=("rx_errors",), rejects=True),
         KnownCounter("rx_queue_*_drops", _RING),
-        KnownCounter("rx_no_buffer_count", _RING, beside=_NOT_LOST),
+        KnownCounter("rx_no_buffer_count", _RING, why_not_lost=_NOT_LOST),
     ),
     "igc": (
         KnownCounter("rx_missed_errors", "port's packet buffer", within=("rx_missed_errors",)),
         KnownCounter("rx_crc_errors", "port", within=("rx_errors",), rejects=True),
-        KnownCounter("rx_no_buffer_count", _RING, beside=_NOT_LOST),
+        KnownCounter("rx_no_buffer_count", _RING, why_not_lost=_NOT_LOST),
     ),
     "e1000e": (
         KnownCounter("rx_missed_errors", "port's packet buffer", within=("rx_missed_errors",)),
         KnownCounter("rx_crc_errors", "port", within=("rx_errors",), rejects=True),
-        KnownCounter("rx_no_buffer_count", _RING, beside=_NOT_LOST),
+        KnownCounter("rx_no_buffer_count", _RING, why_not_lost=_NOT_LOST),
     ),
     # drivers/net/ethernet/intel/i40e: i40e_update_vsi_stats, i40e_update_pf_stats (GLPRT_* are the port's).
     "i40e": (
         KnownCounter("rx_dropped", _RING, within=("rx_dropped", "rx_missed_errors")),
-        KnownCounter("port.rx_dropped", "port's packet buffer", beside=_PORT),
+        KnownCounter("port.rx_dropped", "port's packet buffer", why_not_lost=_PORT),
         KnownCounter("port.rx_crc_errors", "port", within=("rx_errors",), rejects=True),
         KnownCounter("port.tx_dropped_link_down", "port", receive=False),
     ),
     # drivers/net/ethernet/intel/ice: ice_update_vsi_stats; *.nic are the port's.
     "ice": (
         KnownCounter("rx_dropped", _RING, within=("rx_dropped",)),
-        KnownCounter("rx_dropped.nic", "port's packet buffer", beside=_PORT),
+        KnownCounter("rx_dropped.nic", "port's packet buffer", why_not_lost=_PORT),
         KnownCounter("rx_crc_errors.nic", "port", within=("rx_errors",), rejects=True),
         KnownCounter("tx_dropped_link_down.nic", "port", receive=False),
     ),
@@ -98,15 +98,15 @@ KNOWN: Final[dict[str, tuple[KnownCounter, ...]]] = {
         KnownCounter("rx_total_discard_pkts", _RING, within=("rx_missed_errors",)),
         KnownCounter("rx_total_oom_discards", "memory for buffers", within=("rx_dropped",)),
         KnownCounter("rx_fcs_err_frames", "port", within=("rx_errors",), rejects=True),
-        KnownCounter("rx_stat_discard", "port's packet buffer", beside=_PORT),
+        KnownCounter("rx_stat_discard", "port's packet buffer", why_not_lost=_PORT),
         KnownCounter("tx_total_discard_pkts", "send queue", receive=False, within=("tx_dropped",)),
     ),
     # drivers/net/virtio_net.c: virtnet_stats; receive_small and receive_mergeable count what a program drops twice.
     "virtio_net": (
         KnownCounter("rx_queue_*_drops", _RING, within=("rx_dropped",)),
         KnownCounter("rx*_drops", _RING, within=("rx_dropped",)),
-        KnownCounter("rx_queue_*_xdp_drops", "XDP program", also_in="rx_queue_*_drops", beside=_XDP),
-        KnownCounter("rx*_xdp_drops", "XDP program", also_in="rx*_drops", beside=_XDP),
+        KnownCounter("rx_queue_*_xdp_drops", "XDP program", also_in="rx_queue_*_drops", why_not_lost=_XDP),
+        KnownCounter("rx*_xdp_drops", "XDP program", also_in="rx*_drops", why_not_lost=_XDP),
     ),
     # drivers/net/ethernet/amazon/ena: ena_get_stats64 has the device's own drops.
     "ena": (
@@ -117,7 +117,7 @@ KNOWN: Final[dict[str, tuple[KnownCounter, ...]]] = {
     # drivers/net/ethernet/sfc: efx_net_stats; user guide UG1523.
     "sfc": (
         KnownCounter("port_rx_nodesc_drops", _RING, within=("rx_dropped",)),
-        KnownCounter("port_rx_overflow", "port's packet buffer", beside=_PORT),
+        KnownCounter("port_rx_overflow", "port's packet buffer", why_not_lost=_PORT),
     ),
     # drivers/net/ethernet/chelsio/cxgb4: cxgb_get_stats.
     "cxgb4": (
@@ -155,7 +155,7 @@ class Drivers(Source):
 
 
 def devices_and_statistics(text: str) -> dict[str, dict[str, int]]:
-    """``ethtool -S`` of several devices, each after a line with its name; lines that are no number are left out."""
+    """``ethtool -S`` of several devices, each after a line with its name; lines without a number are left out."""
     found: dict[str, dict[str, int]] = {}
     current: dict[str, int] = {}
     for line in text.splitlines():
@@ -169,7 +169,7 @@ def devices_and_statistics(text: str) -> dict[str, dict[str, int]]:
 
 
 def sum_over_queues(pattern: str, statistics: Mapping[str, int]) -> int | None:
-    """The sum over all queues (``*``) of one counter; None where there is none of the name."""
+    """Returns the sum over all queues (``*``) of one counter; None if the driver has none of the name."""
     wanted = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
     values = [value for name, value in statistics.items() if wanted.fullmatch(name)]
     return sum(values) if values else None
@@ -187,7 +187,7 @@ def _card_counts(device: str, statistics: Mapping[str, int], view: View) -> Iter
                 place=f"{view.side}, {device}, {known.place}",
                 within=tuple(view.key(device, name) for name in known.within),
                 also_in=() if known.also_in is None else (view.key(device, f"driver {known.also_in}"),),
-                beside=known.beside,
+                why_not_lost=known.why_not_lost,
                 by_tester=view.side is not Side.DUT and not known.rejects,
             )
 
@@ -212,11 +212,11 @@ def _veth_counts(device: str, statistics: Mapping[str, int], view: View) -> Iter
         ("tx_queue_*_xdp_xmit_errors", "xdp_xmit_errors", outgoing, queue, (transmit, *far), None),
         ("rx_queue_*_xdp_tx_errors", "xdp_tx_errors", outgoing, queue, (transmit, *far), None),
     )
-    for pattern, name, stage, place, also_in, beside in rows:
+    for pattern, name, stage, place, also_in, why_not_lost in rows:
         frames = sum_over_queues(pattern, statistics)
         if frames is not None:
             key, shown = view.key(device, name), f"{device} {pattern}"
-            yield Count(key, shown, frames, stage, place, also_in=also_in, beside=beside)
+            yield Count(key, shown, frames, stage, place, also_in=also_in, why_not_lost=why_not_lost)
     polled = sum_over_queues("rx_queue_*_xdp_packets", statistics)
     if polled is not None:
         yield Count(view.key(device, POLLED), f"{device} rx_queue_*_xdp_packets", polled)

@@ -1,1 +1,1 @@
-"""One fact a file, found by the registry; modules that begin with an underscore are what facts share."""
+"""Facts by theme, found by the registry. ``base.py`` has what they share."""

@@ -1,1 +1,0 @@
-"""What receive queues and cores got of the frames of a trial."""

@@ -1,1 +1,0 @@
-"""Reads what a hypervisor is set to from files that its administrator saved; pure parsers, no hypervisor is asked."""

@@ -1,1 +1,0 @@
-"""Network adapters as devices on the bus."""

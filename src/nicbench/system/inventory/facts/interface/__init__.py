@@ -1,1 +1,0 @@
-"""Each interface of the test: link, queues, offloads, steering."""

@@ -1,1 +1,0 @@
-"""The operating system: its kernel, settings and software."""

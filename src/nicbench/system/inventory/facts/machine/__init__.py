@@ -1,1 +1,0 @@
-"""What the machine is made of: processors, memory, drives, firmware, fans."""

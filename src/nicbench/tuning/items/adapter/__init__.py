@@ -1,1 +1,0 @@
-"""Settings of network adapters and their interfaces."""

@@ -1,1 +1,0 @@
-"""Settings of CPUs: frequency, idle states, and who does which work."""

@@ -1,1 +1,0 @@
-"""Settings in the firmware of machines and adapters."""

@@ -1,1 +1,0 @@
-"""Settings of the kernel and of its network stack."""

@@ -1,1 +1,0 @@
-"""Settings of memory: huge pages, merging."""

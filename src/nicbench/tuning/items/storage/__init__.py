@@ -1,1 +1,0 @@
-"""Settings of file systems, drives and servers of files."""
