@@ -1,4 +1,4 @@
-"""A round over a bond: hosts are read around it and once in its midst, and not at all where there is none."""
+"""A round over a bond: hosts are read around it and once in its midst, and not at all without a bond."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAYLOAD = 50_000_000
 
 @dataclass
 class Watched:
-    """Another watch; what it was told."""
+    """Another watch, which records its calls."""
 
     heard: list[str] = field(default_factory=list)
 
@@ -112,7 +112,7 @@ def played(server: Server, asked: RoundRequest | None = None, looks: int = 2) ->
     return seen
 
 
-# 10.0.0.1:5201 to 10.0.0.2:40000 has an odd hash (tests/stats/test_bond_hash.py): the second port, eth2, for eth3 came
+# 10.0.0.1:5201 to 10.0.0.2:40000 has an odd hash (tests/stats/test_bonds.py): the second port, eth2, for eth3 came
 # first. The other: 5361 and 40002 are the bytes 14 f1 9c 42, the word 429cf114; ^ 02000000 = 409cf114; then 409cb188
 # and 40dc2d39, halved 206e169c, which is even: eth3.
 BOTH = (("10.0.0.1:5201", "10.0.0.2:40000", PAYLOAD), ("[::ffff:10.0.0.1]:5361", "[::ffff:10.0.0.3]:40002", PAYLOAD))

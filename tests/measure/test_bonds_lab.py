@@ -1,4 +1,4 @@
-"""What a round over a bond is told by, for real: iperf3's connections by ss, neighbours, and counters of interfaces.
+"""The sources of a round over a bond, for real: iperf3's connections by ss, neighbours, and counters of interfaces.
 
 Not every kernel has the bonding driver: two links stand for its ports, and the fact that there is a bond is made up.
 Which link a connection takes is decided by its address here, and the neighbours' MAC addresses are chosen so that

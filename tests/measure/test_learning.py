@@ -1,4 +1,4 @@
-"""Every flow is taught before a trial, as often as it takes; flows that do not pass are told, and spoil no trial."""
+"""Every flow is taught before a trial, as often as it takes; flows that do not pass are listed, and spoil no trial."""
 
 from __future__ import annotations
 

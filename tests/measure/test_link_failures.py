@@ -1,4 +1,4 @@
-"""A link that fails in the midst of a round: it goes down and comes back, whatever happens, and is told of."""
+"""A link that fails in the midst of a round: it goes down and comes back, whatever happens, and is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Rack:
         return f"{self._uptime} 1.0\n"
 
     async def see(self, number: int) -> None:
-        """Waits until so many commands were given at the other end, and what follows from the last is noted."""
+        """Waits until a number of commands were given at the other end, and what follows from the last is noted."""
         async with asyncio.timeout(20.0):
             while len(self.switch.commands) < number:  # noqa: ASYNC110 - they are a plain list
                 await asyncio.sleep(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +13,14 @@ from pydantic import ValidationError
 
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.judging import Reason, Thresholds, Verdict
-from nicbench.core.reading import Counts, Stamps
-from nicbench.core.trial import CpuTime, Health, PortReading, Reading, WorkerHealth
-from nicbench.measure.trial_verdict import Evidence, judge
+from nicbench.core.reading import Change, ChangeAction, ChangeKind, Counts, PathChanges, Stamps
+from nicbench.core.trial import CpuTime, Health, PortReading, Reading, Trial, WorkerHealth
+from nicbench.measure.ledger.base import Count, Side, View
+from nicbench.measure.ledger.losses import add_ledger
+from nicbench.measure.ledger.reader import Counters
+from nicbench.measure.ledger.sources.drivers import Drivers
+from nicbench.measure.ledger.sources.kernel import Links, Qdisc, Softnet
+from nicbench.measure.trial_verdict import Evidence, PortEvidence, describe, find_changes, judge, leave_out
 
 MakeReading = Callable[..., Reading]
 MakeCpu = Callable[..., CpuTime]
@@ -78,7 +84,7 @@ def test_a_clock_of_two_tester_machines_that_left_its_line_makes_a_trial_invalid
 
 @pytest.mark.parametrize("link_changed", [True, False])
 def test_a_link_that_a_reset_takes_down_spoils_nothing(reading: MakeReading, link_changed: bool) -> None:
-    """What could not be sent meanwhile is no fault of the tester's; where the link stayed up it is."""
+    """What could not be sent meanwhile does not count against the tester; where the link stayed up it does."""
     read = reading(link_changed=link_changed, unsent_tester=20_000, sent=980_000)
     verdict = judge(Evidence.of(read, link_may_change=True), Thresholds())
     assert verdict.valid == link_changed
@@ -242,3 +248,250 @@ def test_what_a_lossless_port_refused_is_no_shortfall_of_the_tester(reading: Mak
     refused = reading(unsent_backpressure=400_000, sent=600_000, received=600_000)
     assert verdict_on(refused).valid
     assert refused.counts.loss_ratio == pytest.approx(0.4)
+
+
+# What a search allows for makes its trials adjusted and valid; any other trial is invalid by it.
+
+
+PAUSED: dict[str, Any] = {"longest_gap_ns": 30_000_000, "total_gap_ns": 30_000_000}
+FELL_SHORT: dict[str, Any] = {"unsent_tester": 200_000}
+OVERRUN = PortEvidence(name="t0", receive_overrun=1000, link_changed=False)
+
+
+def evidence(slow: int = 5, steal_ns: int = 0, **changes: Any) -> Evidence:
+    """Evidence of a trial in which ``slow`` of 500 samples found the DUT's core shared."""
+    times = {"user_ns": 0, "nice_ns": 0, "system_ns": 0, "softirq_ns": 900, "irq_ns": 0, "idle_ns": 100}
+    core = CpuTime.model_validate({"cpu": 1, **times, "steal_ns": steal_ns, "speed_samples": 500, "slow_samples": slow})
+    given = {"transmit_ns": 10**9, "intended": 10**6, "unsent_tester": 0, "dut_cpus": (core,)}
+    return Evidence.model_validate(given | changes)
+
+
+ALLOWED_FOR = pytest.mark.parametrize(
+    "found",
+    [evidence(200), evidence(steal_ns=500), evidence(**PAUSED), evidence(**FELL_SHORT), evidence(200, **PAUSED)],
+    ids=["shared core", "stolen", "paused", "fell short", "shared core and paused"],
+)
+
+
+@ALLOWED_FOR
+def test_a_shared_core_and_a_tester_that_paused_or_fell_short_leave_a_trial_of_a_search_usable(found: Evidence) -> None:
+    verdict = judge(found, Thresholds(), adjusts=True)
+    assert (verdict.valid, verdict.adjusted) == (True, True)
+    assert verdict.findings
+
+
+@ALLOWED_FOR
+def test_without_a_search_that_allows_for_it_the_same_trial_is_invalid(found: Evidence) -> None:
+    verdict = judge(found, Thresholds())
+    assert (verdict.valid, verdict.adjusted) == (False, False)
+
+
+def test_a_quiet_trial_is_valid_and_has_nothing_to_adjust_for() -> None:
+    verdict = judge(evidence(), Thresholds(), adjusts=True)
+    assert (verdict.valid, verdict.adjusted) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "also",
+    [{"ports": (OVERRUN,)}, {"clock_step_ns": 5_000_000}, {"outlasted_drain_s": 0.1}],
+    ids=["overrun", "clock", "late frames"],
+)
+def test_whatever_else_was_found_leaves_it_invalid(also: dict[str, Any]) -> None:
+    verdict = judge(evidence(200, **PAUSED, **also), Thresholds(), adjusts=True)
+    assert (verdict.valid, verdict.adjusted) == (False, False)
+
+
+# What others change on the path of frames: told in words, never charged to the device.
+
+
+MakeTrial = Callable[..., Trial]
+MTU = Change(
+    network="dut",
+    kind=ChangeKind.LINK,
+    action=ChangeAction.CHANGED,
+    device="d1",
+    what="mtu",
+    before="1500",
+    after="1300",
+    after_ns=520_000_000,
+)
+ROUTE = Change(
+    network="dut", kind=ChangeKind.ROUTE, action=ChangeAction.ADDED, what="10.1.0.0/16", after="blackhole", pid=7
+)
+RULESET = Change(
+    network="dut",
+    kind=ChangeKind.RULESET,
+    action=ChangeAction.CHANGED,
+    what="filter",
+    after_ns=1_000_000_000,
+    pid=4711,
+    process="nft",
+)
+SETTING = Change(
+    network="dut",
+    kind=ChangeKind.SETTING,
+    action=ChangeAction.CHANGED,
+    what="net.ipv4.conf.all.forwarding",
+    after="0",
+    after_ns=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (MTU, "in dut, d1: mtu changed from 1500 to 1300 after 0.52 s"),
+        (ROUTE, "in dut: route 10.1.0.0/16 added (blackhole) meanwhile by process 7"),
+        (RULESET, "in dut: nftables ruleset (table filter) changed after 1.00 s by nft (process 4711)"),
+        (SETTING, "in dut: net.ipv4.conf.all.forwarding changed to 0 after 0.00 s"),
+    ],
+)
+def test_a_change_says_what_where_when_and_by_whom(change: Change, words: str) -> None:
+    assert describe(change) == words
+
+
+def test_a_trial_in_which_the_path_changed_is_invalid_and_counts_every_change(trial: MakeTrial) -> None:
+    reading = trial(0).reading.replace(changes=PathChanges(changes=(MTU, ROUTE, RULESET, SETTING)))
+    verdict = judge(Evidence.of(reading), Thresholds(), adjusts=True)
+    assert not verdict.valid
+    (finding,) = verdict.findings
+    assert (finding.reason, finding.value) == (Reason.CHANGED, 4.0)
+    assert "mtu" in finding.text
+    assert finding.text.endswith("and 1 more change")
+
+
+@pytest.mark.parametrize("seen", [None, PathChanges()])
+def test_nothing_is_found_where_nothing_changed_or_nobody_watched(seen: PathChanges | None) -> None:
+    assert not list(find_changes(seen))
+
+
+def test_what_a_trial_does_on_purpose_is_no_fault_of_the_path(trial: MakeTrial) -> None:
+    reading = trial(0).reading.replace(changes=PathChanges(changes=(MTU,)))
+    assert not Evidence.of(reading, link_may_change=True).changes
+
+
+def test_what_the_device_changes_by_itself_is_left_out() -> None:
+    left = leave_out(PathChanges(changes=(MTU, ROUTE)), {ChangeKind.ROUTE})
+    assert left is not None
+    assert left.changes == (MTU,)
+
+
+def test_more_than_the_kernel_could_tell_is_a_change_too() -> None:
+    (finding,) = find_changes(PathChanges(overflowed=("dut",)))
+    assert finding.reason is Reason.CHANGED
+
+
+# Frames that the loss ledger finds dropped inside the tester do not count as losses of the DUT: the trial is invalid.
+
+
+LOST = 20_000
+
+
+def view(side: Side = Side.TESTER, kind: str = "", driver: str = "ixgbe") -> View:
+    return View(side, ("eth1",), {}, {"eth1": kind}, {"eth1": driver}, {"t1": "eth1"})
+
+
+def links(of: View, rx: dict[str, int] | None = None, tx: dict[str, int] | None = None) -> tuple[Count, ...]:
+    receive = {"dropped": 0, "missed_errors": 0, "errors": 0, **(rx or {})}
+    transmit = {"dropped": 0, "errors": 0, **(tx or {})}
+    return Links().read(json.dumps([{"ifname": "eth1", "stats64": {"rx": receive, "tx": transmit}}]), of)
+
+
+def driver(of: View, **counters: int) -> tuple[Count, ...]:
+    return Drivers().read("@ eth1\n" + "".join(f"  {name}: {value}\n" for name, value in counters.items()), of)
+
+
+def qdisc(of: View, drops: int) -> tuple[Count, ...]:
+    return Qdisc().read(json.dumps([{"dev": "eth1", "kind": "pfifo", "root": True, "drops": drops}]), of)
+
+
+def backlog(of: View, drops: int) -> tuple[Count, ...]:
+    """A CPU's full backlog, and the card that the frames came from."""
+    fields = ["00000000", f"{drops:08x}", *["00000000"] * 10, "00000003"]
+    return (*Softnet().read(" ".join(fields), of), *links(of, rx={"dropped": drops}))
+
+
+def judged(after: tuple[Count, ...] = (), lost: int = LOST, **port: Any) -> tuple[Reading, Verdict]:
+    """A trial that lost frames while these counters rose from 0; ``port`` is what the tester's own port says."""
+    ports = (
+        PortReading(name="t0", foreign=0, receive_overrun=0),
+        PortReading(**{"name": "t1", "foreign": 0, "receive_overrun": 0, **port}),
+    )
+    reading = Reading(
+        transmit_ns=10**9,
+        counts=Counts(intended=10**6, sent=10**6, received=10**6 - lost, lost=lost),
+        streams=(),
+        ports=ports,
+        latency=None,
+        health=Health(longest_gap_ns=10, total_gap_ns=0),
+    )
+    before = tuple(Count(count.key, count.name, 0) for count in after)
+    reading = add_ledger(reading, {}, {}, (Counters(before), Counters(after)), lambda _: view(), {1})
+    return reading, judge(Evidence.of(reading), Thresholds())
+
+
+@pytest.mark.parametrize(
+    ("after", "reason", "counter"),
+    [
+        (links(view(), rx={"missed_errors": LOST}), Reason.RECEIVE_OVERRUN, "eth1 rx_missed_errors 20000"),
+        (driver(view(), rx_no_dma_resources=LOST), Reason.RECEIVE_OVERRUN, "eth1 rx_no_dma_resources 20000"),
+        (driver(view(driver="i40e"), rx_dropped=LOST), Reason.RECEIVE_OVERRUN, "receive ring: eth1 rx_dropped 20000"),
+        (backlog(view(), LOST), Reason.RECEIVE_OVERRUN, "backlog of CPU 3: softnet_backlog cpu3 20000"),
+        (qdisc(view(), LOST), Reason.TRANSMIT_REFUSED, "pfifo qdisc of eth1"),
+        (links(view(), tx={"errors": LOST}), Reason.TRANSMIT_REFUSED, "eth1 tx_errors 20000"),
+        (links(view(Side.PEER), tx={"dropped": LOST}), Reason.TRANSMIT_REFUSED, "eth1 tx_dropped 20000"),
+    ],
+)
+def test_what_the_tester_dropped_makes_a_trial_invalid_and_is_named(
+    after: tuple[Count, ...], reason: Reason, counter: str
+) -> None:
+    reading, verdict = judged(after)
+    assert reading.unexplained == 0
+    assert verdict.reasons == (reason,)
+    assert "the tester itself dropped 20000" in verdict.findings[0].text
+    assert counter in verdict.findings[0].text
+
+
+def test_frames_that_a_dpdk_port_could_not_send_make_a_trial_invalid() -> None:
+    _, verdict = judged(counters={"oerrors": LOST})
+    assert verdict.reasons == (Reason.TRANSMIT_REFUSED,)
+    assert "t1 oerrors 20000" in verdict.findings[0].text
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        links(view(), rx={"dropped": LOST}),  # LLDP and the like are in it
+        links(view(), rx={"errors": LOST}),  # a cable's, or the DUT's
+        links(view(), rx={"nohandler": LOST}),
+        driver(view(), rx_crc_errors=LOST),
+        links(view(Side.DUT), rx={"missed_errors": LOST}),
+        qdisc(view(Side.DUT), LOST),
+        links(view(kind="veth"), tx={"dropped": LOST}),  # the queue of the DUT's end
+        driver(view(kind="veth", driver="veth"), rx_queue_0_drops=LOST),
+    ],
+)
+def test_what_others_dropped_is_no_fault_of_the_tester(after: tuple[Count, ...]) -> None:
+    _, verdict = judged(after)
+    assert verdict.valid
+
+
+def test_frames_that_the_port_counts_as_overruns_too_are_told_once() -> None:
+    reading, verdict = judged(links(view(), rx={"missed_errors": LOST}), receive_overrun=LOST)
+    (finding,) = verdict.findings
+    assert finding.text == "the tester's own port t1 dropped 20000 arriving frames"
+    assert reading.counts.lost == LOST
+
+
+def test_drops_beside_a_trial_that_lost_nothing_were_of_other_frames() -> None:
+    _, verdict = judged(links(view(), rx={"missed_errors": LOST}), lost=0)
+    assert verdict.valid
+
+
+def test_the_journal_says_which_places_are_the_testers() -> None:
+    reading, _ = judged(links(view(), rx={"missed_errors": LOST, "dropped": 3}))
+    again = Reading.model_validate_json(reading.model_dump_json())
+    assert {row.counter: row.by_tester for row in again.ledger} == {
+        "eth1 rx_missed_errors": True,
+        "eth1 rx_dropped": False,
+    }

@@ -38,7 +38,7 @@ def maker(tester: FakeTester, journaled: dict[str, Trial], published: list[objec
 
 
 class Counting(Simulated):
-    """A DUT that dies when it is told, and keeps an account that grows by the same in each trial."""
+    """A DUT that dies on demand, and keeps an account that grows by the same in each trial."""
 
     def __init__(self, died: str | None = None) -> None:
         super().__init__(SimulatedOptions())

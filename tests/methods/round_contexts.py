@@ -28,7 +28,7 @@ class KnownMonitors(FakeMonitors):
 
 
 class Laboratory:
-    """A server with so many ports and clients on machines of their own; ``player.heard`` is what was asked."""
+    """A server with a number of ports, and clients on machines of their own; ``player.heard`` is what was asked."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ def _end(host: FakeHost, name: str, port: str | None, link_bits_per_s: float | N
 
 
 def streamed(rate_bits_per_s: float | None, **figures: float) -> JobOutcome:
-    """What a tool says that moved so much; a failure where that is None."""
+    """What a tool says that moved so much; a failure where that is ``None``."""
     if rate_bits_per_s is None:
         return JobOutcome(failure="it ended with exit status 1", repeatable=False)
     flow = Flow(direction="forward", received_bits_per_s=rate_bits_per_s, retransmissions=1)

@@ -24,7 +24,7 @@ def compared(laboratory: Laboratory, **options: object) -> tuple[Result, ...]:
 
 
 def times(factor: float, spread: float = 0.001) -> Callable[[int, Job], JobOutcome]:
-    """Nuttcp says so many times what iperf3 says, which drifts upwards; with a spread that is no drift."""
+    """Nuttcp says a multiple of what iperf3 says, which drifts upwards; with a spread that is not a drift."""
     turns = count()
 
     def outcome(number: int, job: Job) -> JobOutcome:

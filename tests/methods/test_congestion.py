@@ -145,7 +145,7 @@ async def test_what_a_disturbed_burst_lost_is_no_limit_of_the_switch() -> None:
 
 
 class ShortOfOne(Switch):
-    """Its tester leaves one frame of a stream unsent where that has so many or more."""
+    """Its tester leaves one frame of a stream unsent where the stream has this number or more."""
 
     least = 2000
 

@@ -16,7 +16,7 @@ from .known import KnownContext, reading_of, run
 
 
 class Table(KnownContext):
-    """Holds so many connections; of those of the ``short`` trials, from 1 on, only half are sent."""
+    """Holds a number of connections; of those of the ``short`` trials, from 1 on, only half are sent."""
 
     def __init__(self, size: int, *, short: tuple[int, ...] = (), disturbed: tuple[int, ...] = ()) -> None:
         super().__init__(disturbed=disturbed)
@@ -80,7 +80,7 @@ async def test_a_disturbed_trial_is_said_and_the_report_has_the_capacity() -> No
 
 
 class SharedTable(KnownContext):
-    """Holds so many connections of both directions together."""
+    """Holds a number of connections of both directions together."""
 
     bidirectional, sending_ports = True, 2
 

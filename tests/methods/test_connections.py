@@ -1,4 +1,4 @@
-"""Methods of connections on clients and servers of known limits: the limit is found, and what went wrong is told."""
+"""Methods of connections on clients and servers of known limits: the limit is found, and what went wrong is shown."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ US = 1000
 
 
 class KnownDelays(KnownContext):
-    """Its DUT delays so many frames by so many nanoseconds, at any load; ``rate`` was found before."""
+    """Its DUT delays a number of frames by some nanoseconds, at any load; ``rate`` was found before."""
 
     def __init__(
         self, delays_ns: dict[int, int], rate: float | None = 1e6, shared_ns: dict[int, int] | None = None

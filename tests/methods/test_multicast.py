@@ -1,4 +1,4 @@
-"""Methods of multicast: the capacity and the delays of a known switch are found, and a wrong one is told."""
+"""Methods of multicast: the capacity and the delays of a known switch are found, and a wrong one is reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PORTS = tuple(PortReading(name=f"t{port}") for port in range(4))
 
 
 class Switch(KnownContext):
-    """Keeps so many groups, floods all with one more, or drops those; forwards between two delays, in nanoseconds."""
+    """Keeps some groups, floods all with one more, or drops those; forwards between two delays, in nanoseconds."""
 
     ports, pattern = 4, Pattern.ONE_TO_MANY
 

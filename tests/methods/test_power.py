@@ -1,4 +1,4 @@
-"""Power against load: a machine whose power is known is found again, and a broken meter is told."""
+"""Power against load: a machine whose power is known is found again, and a broken meter is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receive spread: what queues got becomes rows; what chance or a table explains is told apart from what is wrong."""
+"""Receive spread: what queues got becomes rows; what chance or a table explains is distinguished from what is wrong."""
 
 from __future__ import annotations
 

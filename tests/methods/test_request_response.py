@@ -1,4 +1,4 @@
-"""Requests: by message size, transport and load; percentiles, the tail, and rounds whose load was none."""
+"""Requests: by message size, transport and load; percentiles, the tail, and rounds without a load."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATENCIES = [(20_000, 900), (60_000, 90), (120_000, 9), (300_000, 1)]
 
 
 def answered(latencies: list[tuple[int, int]] | None = None, *, scale: float = 1.0, rate: float = 1e4) -> JobOutcome:
-    """A tool that keeps every request: so many of each latency."""
+    """A tool that keeps every request: a number of each latency."""
     counted = [(round(value * scale), number) for value, number in latencies or LATENCIES]
     total = sum(number for _, number in counted)
     latency = RequestLatency(

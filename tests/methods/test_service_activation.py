@@ -1,4 +1,4 @@
-"""Service activation: what a policer of known rate and burst does to services is told, and what is not as agreed."""
+"""Service activation: what a policer of known rate and burst does to services is shown, and what is not as agreed."""
 
 from __future__ import annotations
 

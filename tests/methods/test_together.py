@@ -17,7 +17,7 @@ from .round_contexts import Laboratory, streamed
 
 
 def moved(megabytes: float, began_s: float, took_s: float) -> JobOutcome:
-    """A client that moved so much in so long."""
+    """A client that moved a number of bytes in some seconds."""
     flow = Flow(
         direction="forward",
         received_bytes=round(megabytes * 1e6),

@@ -9,8 +9,6 @@ EXPORTS = ("badge", "csv", "json", "junit", "openmetrics", "parquet", "xlsx")
 
 STATISTICS = """
 import numpy as np
-from nicbench.stats.capacity import Observation, fit
-from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit
 from nicbench.stats.drift import split_at_changes
 from nicbench.stats.critical_load import Posterior
 from nicbench.stats.intervals import mean_interval, share_interval
@@ -18,9 +16,6 @@ from nicbench.stats.compare import Exactness, mann_whitney, signed_ranks
 
 draw = np.random.default_rng(1)
 rates = [1e5 * (1 - 0.4 * share) for share in draw.uniform(0.1, 0.8, 15)]
-trials = [Observation(rate * 1.01, rate, False, share=0.2, looks=1000) for rate in rates]
-posterior = fit(trials, 1e3, 1e7)
-print(find_misfit(trials, posterior), contradicts_forwarding(trials, posterior))
 many = [float(value) for value in draw.normal(size=200)]
 assert mann_whitney(many, many[1:]).exactness is Exactness.APPROXIMATE
 assert signed_ranks(many).exactness is Exactness.APPROXIMATE

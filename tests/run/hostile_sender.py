@@ -2,9 +2,9 @@
 
     hostile_sender.py HEARD SENT RUN_KEY TRIAL SECONDS
 
-It listens on the interface HEARD until a frame of the trial comes, and makes of it, for so many seconds, frames that
-it sends out of the interface SENT, beside the trial's own. What each of them is to be counted as, it prints at the end,
-as JSON. The signature is computed here anew, from its description in the engine and not with the engine's code.
+It listens on the interface HEARD until a frame of the trial comes, and makes of it, for some seconds, frames that it
+sends out of the interface SENT, in addition to the trial's own. What each of them is to be counted as, it prints at the
+end, as JSON. The signature is computed here anew, from its description in the engine and not with the engine's code.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Hostile:
         return bytes(self._signed(self._earlier.sign(0, self._random.randrange(1 << 16))))
 
     def _with_scrambled_addresses(self) -> bytes:
-        """The signature as it came, behind addresses and ports of nobody."""
+        """The signature as it came, behind addresses and ports that no flow has."""
         return self._ours[:ADDRESSES] + self._random.randbytes(12) + self._ours[ADDRESSES + 12 :]
 
     def _noise(self) -> bytes:

@@ -107,7 +107,7 @@ OUR_NAMESPACES, OUR_MACS = "nb", "02:6e:62:"
 
 
 def machine_state() -> dict[str, str]:
-    """What a run must leave as it was: its namespaces and links, records, settings of the whole machine.
+    """What a run must leave unchanged: its namespaces and links, records, settings of the whole machine.
 
     Namespaces and links that others make meanwhile are theirs: nicbench's bear its names and its MAC addresses.
     """

@@ -52,7 +52,7 @@ def value_of(result: Result) -> float:
 
 
 def longest_by_computation() -> int:
-    """Frames come at the line rate and leave at the capacity; one is served beside those that wait."""
+    """Frames come at the line rate and leave at the capacity; one is served in addition to those that wait."""
     served_until, frames = 0.0, 0
     while True:
         now = frames / LINE_FRAMES_PER_S

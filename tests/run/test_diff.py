@@ -34,7 +34,7 @@ tests:
 def real_run(
     parent: Path, governor: str, monkeypatch: pytest.MonkeyPatch, tuning: Any = None, bench: str = BENCH
 ) -> RunFolder:
-    """A whole run on simulated ports; of the machine only the governor is told, for other tests change the rest."""
+    """A whole run on simulated ports; of the machine only the governor is reported, for other tests change the rest."""
 
     async def told(*_: Any) -> dict[str, Any]:
         facts = {"core_clock_policy": {"governor": [governor]}, "memory": {"available_bytes": time.monotonic_ns()}}

@@ -1,4 +1,4 @@
-"""``nicbench init`` beside real ports: it finds the two that a switch joins, and the file that it writes runs."""
+"""``nicbench init`` with real ports: it finds the two that a switch joins, and the file that it writes runs."""
 
 from __future__ import annotations
 

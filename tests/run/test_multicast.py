@@ -32,7 +32,7 @@ SHORT = "drain: 50 ms, settle: 50 ms"
 
 
 def measured(folder: Path, dut: str, test: str, ip: int = 4, catch_up: str = "500 ms") -> tuple[Result, ...]:
-    """With so long a time to catch up every frame goes out, whenever that is."""
+    """With a long time to catch up every frame goes out, whenever that is."""
     summary, _ = run_bench(folder, BENCH.format(dut=dut, test=test, ip=ip, catch_up=catch_up) + TOLERANT)
     return summary.results
 

@@ -102,7 +102,7 @@ def test_queues_that_are_left_out_are_told(tmp_path: Path, repetition: int, draw
 
 
 def check_shares(folder: Path, draw: random.Random, pairs: int) -> None:
-    """Each pair of ports gets what its bucket passes, alone and beside the others."""
+    """Each pair of ports gets what its bucket passes, alone and together with the others."""
     rates = [1000 * draw.randint(2, 10) for _ in range(pairs)]
     written = ", ".join(f"{rate} pps" for rate in rates)
     bench = SHARES.format(ports=2 * pairs, rates=f"[{written}]", pairs=pairs, load=12_000, seconds=SECONDS)

@@ -82,7 +82,7 @@ def snapshot_alone() -> dict[str, Any]:
 
 
 def left_over(before: dict[str, Any], apart_from: str = "nothing") -> list[str]:
-    """What is not as it was; other runs are given the time to end, and what nobody puts back stays."""
+    """What has changed; other runs are given the time to end, and what nobody puts back stays."""
     began = time.monotonic()
     while True:
         found = [place for place in changes(before, only_ours(snapshot())) if apart_from not in place]
@@ -306,7 +306,7 @@ def test_after_a_kill_and_restore_the_machine_is_what_it_was(machine: Machine) -
 
 
 def check_during(machine: Machine, before: dict[str, Any], during: dict[str, Any], changed: list[str]) -> None:
-    """Each setting that was said to be changed is seen by the independent script."""
+    """Each setting that was reported as changed is seen by the independent script."""
     seen = differences(before, during)
     tester, dut = machine.near, machine.far
     expected = {

@@ -137,7 +137,7 @@ def test_this_very_machine_is_known_again(tmp_path: Path) -> None:
 
 @pytest.fixture
 def identify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], UsedMachine]:
-    """Makes this machine say who it is with this content of /etc/machine-id; None: there is no such file."""
+    """Makes this machine say who it is with this content of /etc/machine-id; None: the file is missing."""
     path = tmp_path / "machine-id"
     monkeypatch.setattr(stage, "_ASK", stage._ASK.replace("/etc/machine-id", str(path)))
 

@@ -1,4 +1,4 @@
-"""Service activation on real frames: a policer of known rate is found, and one that is not as agreed is told."""
+"""Service activation on real frames: a policer of known rate is found, and one that is not as agreed is reported."""
 
 from __future__ import annotations
 

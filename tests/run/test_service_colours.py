@@ -37,7 +37,7 @@ tests:
 
 
 def activate(folder: Path, police: str, cir: int, eir: int) -> dict[str, Result]:
-    """Sends a service of so many committed and excess frames a second, in marks of their own."""
+    """Sends a service of some committed and excess frames a second, in marks of their own."""
     bits = {"cir": cir * FRAME_BITS, "eir": eir * FRAME_BITS, "burst": 2 * BURST * 512}
     summary, _ = run_bench(folder, BENCH.format(police=police, **bits) + TOLERANT)
     return {result.id.partition("/")[2].removeprefix("configuration/"): result for result in summary.results}

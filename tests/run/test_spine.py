@@ -6,8 +6,11 @@ import ast
 import asyncio
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -17,7 +20,8 @@ from nicbench.core.events import Bus, Event, TrialFinished
 from nicbench.core.judging import Sample, Verdict, kind_of
 from nicbench.core.result import Result
 from nicbench.core.round import Round, RoundRequest
-from nicbench.core.trial import Trial
+from nicbench.core.trial import Trial, TrialRequest
+from nicbench.measure.frame_context import LiveFrameContext
 from nicbench.run import run
 from nicbench.stages import plan as plan_stage
 
@@ -27,6 +31,8 @@ SOURCE = Path(nicbench.__file__).parent
 CONTRIBUTING = SOURCE.parents[1] / "CONTRIBUTING.md"
 MOST_ARGUMENTS = 7
 MOST_FILES = 10
+MOST_ENTERED, MOST_HOPS = 33, 190
+"""The files of ``src/nicbench`` that a trial enters, and its calls from one of them to another."""
 BENCH = """
 nicbench: 1
 title: One trial
@@ -92,9 +98,44 @@ def test_what_calls_the_journal_when_a_trial_ends_is_on_the_way_that_contributin
     assert set(callers) <= set(described_ways()[0])
 
 
-def calling_files() -> Iterator[str]:
+def test_a_trial_enters_few_files_between_its_method_and_its_line_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
+    folder, bus = make_folder(tmp_path, BENCH), Bus()
+    files, entered, hops = set[str](), set[FrameType](), 0
+
+    def enter(frame: FrameType, event: str, _: object) -> None:
+        nonlocal hops
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(SOURCE) and frame not in entered:  # a coroutine is entered again
+            entered.add(frame)
+            name, *callers = str(path.relative_to(SOURCE)), *calling_files(frame)
+            files.add(name)
+            hops += not callers or callers[0] != name
+
+    measure = LiveFrameContext.measure
+
+    async def profiled(self: LiveFrameContext, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        entered.update(frame for frame, _ in traceback.walk_stack(sys._getframe()))
+        sys.setprofile(enter)
+        try:
+            return await measure(self, point, request)
+        finally:
+            sys.setprofile(None)
+
+    monkeypatch.setattr(LiveFrameContext, "measure", profiled)
+    bus.subscribe(folder.journal.append)
+    asyncio.run(run(load(folder.path / "bench.yaml"), folder, bus))
+    trials = sum(isinstance(event, TrialFinished) for event in folder.journal.events())
+    assert "store/journal.py" in files
+    assert len(files) <= MOST_ENTERED, sorted(files)
+    assert hops <= MOST_HOPS * trials
+
+
+def calling_files(frame: FrameType | None = None) -> Iterator[str]:
     """The files of nicbench that have called whoever asks, from the inside out."""
-    frame = sys._getframe()
+    frame = frame or sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
         path = Path(frame.f_code.co_filename)

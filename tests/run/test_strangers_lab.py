@@ -1,4 +1,4 @@
-"""Real tools beside a real stranger: it is told apart and named, and the CPU time of the test itself is right."""
+"""Real tools and a real stranger: it is distinguished and named, and the CPU time of the test itself is right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs through a tunnel that ends in the DUT: exact counts both ways, and a broken DUT is told."""
+"""Whole runs through a tunnel that ends in the DUT: exact counts both ways, and a broken DUT is reported."""
 
 from __future__ import annotations
 

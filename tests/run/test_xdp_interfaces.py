@@ -1,4 +1,4 @@
-"""Interfaces that cannot carry a tester inside the kernel say why; one whose controller was killed is as it was."""
+"""Interfaces that cannot carry a tester inside the kernel say why; one whose controller was killed is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tester inside the kernel (`driver: xdp`) beside real DUTs, and what it refuses."""
+"""The tester inside the kernel (`driver: xdp`) with real DUTs, and what it refuses."""
 
 from __future__ import annotations
 

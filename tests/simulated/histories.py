@@ -532,7 +532,7 @@ class Ran:
     published: tuple[Result, ...]
     said: dict[str, str]
     searched: tuple[World, ...]
-    """The world as it was when its first search had ended."""
+    """The state of the world when its first search had ended."""
 
 
 def play(history: History, parent: Path) -> Ran:
@@ -598,7 +598,7 @@ def find_faults(ran: Ran) -> Iterator[str]:
 
 
 READ_WHOLE = 50
-"""Of so many histories one report is read whole, which takes longer than the run."""
+"""The number of histories of which one report is read whole, which takes longer than the run."""
 
 
 _OF_STREAMS = ("intended", "sent", "unsent", "received", "lost", "late", "corrupted", "unattributed", "duplicated")
@@ -705,7 +705,7 @@ def _numbers_of(value: Any) -> Iterator[float]:
 
 
 def _find_invented_rates(ran: Ran) -> Iterator[str]:
-    """Yields rates that are told and stand neither in the results nor among the loads of trials."""
+    """Yields rates that are reported and stand neither in the results nor among the loads of trials."""
     if ran.summary is None:
         return
     known = sorted(_numbers_of(json.loads(ran.summary.model_dump_json())))

@@ -93,7 +93,7 @@ class Optimist(Guided):
 
 
 class Hasty(Guided):
-    """Broken: one pass and one failure are enough, whatever the trials say besides."""
+    """Broken: one pass and one failure are enough, whatever else the trials say."""
 
     def drive(self, recorder: Recorder, goals: Sequence[Goal]) -> None:
         recorder.limits = recorder.limits.replace(maximum_trials=4)

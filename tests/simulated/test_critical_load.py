@@ -1,4 +1,4 @@
-"""The critical load of DUTs whose loss is a known curve lies in the reported interval; and what is said of others."""
+"""The critical load of DUTs whose loss is a known curve lies in the reported interval; and the reports on others."""
 
 from __future__ import annotations
 

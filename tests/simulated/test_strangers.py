@@ -39,15 +39,15 @@ STEPS = 600
 TICK_NS = 10_000_000
 CONTROLLER, MONITOR = 10, 11
 SPOILT = 0.15
-"""So much of its time the test was behind or beside strangers: such a round must not be valid. A shared core costs a
-third of its speed, so that this is 5 % of what the test could do."""
+"""The share of its time that the test was behind or next to strangers: such a round must not be valid. A shared core
+costs a third of its speed, so that this is 5 % of what the test could do."""
 MOST_MISSED = 2
 """Of 100 cases: the bound on idle time misses 2 in a thousand (docs/verdicts.md)."""
 
 
 @dataclass
 class Task:
-    """Something that is ready in so many of the steps. ``ends``: as short-lived children, of which only the parent
+    """Something that is ready in a number of the steps. ``ends``: as short-lived children, of which only the parent
     that waits for them tells; ``hidden``: in a container whose processes nobody here sees.
     """
 
@@ -190,7 +190,7 @@ async def play(machines: dict[str, Machine], bound_to: dict[str, int] | None = N
 
 
 KINDS = {"spins": "spins", "compiles": "make", "hides": UNSEEN}
-"""What strangers do, and by which name they are told."""
+"""What strangers do, and by which name they are reported."""
 PLACES = ("server", "client", "both")
 
 
@@ -231,7 +231,7 @@ BOUND_TO = {"server": 0, "client": 1}
 
 
 class BoundMachine(Machine):
-    """One machine with room, whose server and client are bound to a CPU each; ``stranger`` is the side beside which
+    """One machine with room, whose server and client are bound to a CPU each; ``stranger`` is the side next to which
     a stranger is bound as well.
     """
 

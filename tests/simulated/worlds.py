@@ -28,8 +28,8 @@ class Dut:
     """A DUT that forwards ``capacity`` frames per second, times a share that each trial draws anew.
 
     ``noise`` is the deviation of that share, ``alike`` its correlation from one trial to the next, ``drift_per_s`` its
-    fall. Beside a neighbour (``slope``) the share falls with the part of the trial that the neighbour takes, which is a
-    random walk between 0 and 0.8. ``floor`` is lost at any load; ``early`` begins before the capacity and grows by e
+    fall. Next to a neighbour (``slope``) the share falls with the part of the trial that the neighbour takes, which is
+    a random walk between 0 and 0.8. ``floor`` is lost at any load; ``early`` begins before the capacity and grows by e
     with each ``knee_width``; from ``onset`` of the capacity on the loss grows linearly by ``growth``. ``queue`` frames
     wait, ``bucket`` frames pass at once. With ``livelock`` a DUT that is offered twice its capacity forwards so much
     less. ``bursts_per_s`` losses of ``burst`` frames come at any load. ``slow`` is the share that it forwards in its
@@ -248,7 +248,7 @@ def _bistable(draw: random.Random, capacity: float) -> Dut:
 
 
 HELD = 0.9
-"""So many intervals of a class hold the rate; docs/searches.md has the shares of a thousand of each."""
+"""The number of intervals of a class that hold the rate; docs/searches.md has the shares of a thousand of each."""
 CLASSES: dict[str, Callable[[random.Random, float], Dut]] = {
     "sharp": _sharp,
     "soft": _soft,

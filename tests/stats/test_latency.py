@@ -19,12 +19,14 @@ from nicbench.stats.latency import (
     LOWEST_NS,
     add_histograms,
     add_percentiles,
+    bin_counts,
     frames_above,
     histogram_of,
     merge,
     percentiles_ns,
     split_by_core,
 )
+from nicbench.store.samples import decode
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/hdr_histogram.json").read_text())
 
@@ -176,3 +178,26 @@ def test_times_beyond_those_of_network_frames_keep_their_values_when_they_are_ad
     found = percentiles_ns(added)
     assert found["50"] == pytest.approx(200e9, rel=1e-3)
     assert found["90"] == pytest.approx(490e9, rel=1e-3)
+
+
+# Latency distributions in bins: no frame is lost, and each is in the bin of its value.
+
+
+def test_frames_are_counted_in_the_bin_of_their_latency() -> None:
+    counted = [(1, 3), (999, 1), (1_000, 5), (1_258, 2), (20_000, 100), (90_000_000_000, 7)]
+    first, counts = bin_counts(decode(histogram_of(counted)))
+    assert first == 0
+    assert sum(counts) == 118
+    assert {number: count for number, count in enumerate(counts) if count} == {0: 3, 29: 1, 30: 7, 43: 100, 109: 7}
+
+
+def test_each_power_of_the_step_begins_a_bin() -> None:
+    for number in range(10, 105):
+        least = math.ceil(10 ** (number / 10))
+        slot = decode(histogram_of([(least, 1)])).get_highest_equivalent_value(least) + 1
+        assert bin_counts(decode(histogram_of([(slot, 1)])))[0] == number
+
+
+def test_values_below_a_nanosecond_count_as_one_and_no_frames_have_no_bins() -> None:
+    assert bin_counts(decode(histogram_of([(0, 4)]))) == (0, [4])
+    assert bin_counts(decode(histogram_of([]))) == (0, [])

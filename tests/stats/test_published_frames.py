@@ -52,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Statistic:
-    """A cell of a statistics row; ``run`` is None of those over the runs."""
+    """A cell of a statistics row; ``run`` is ``None`` of those over the runs."""
 
     table: str
     configuration: str

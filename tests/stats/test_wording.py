@@ -1,4 +1,4 @@
-"""Sentences on comparisons and drift: what a reader is told, and that none claims more than was found."""
+"""Sentences on comparisons and drift: what they tell a reader, and that none claims more than was found."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from nicbench.testbed.labs.base import Endpoint
 
 # The counters of ports as witnesses: what all tools of a port say together, against the bytes that passed through it.
 #
-# The check of one job's figures (``workloads/plausible.py``) cannot see what two jobs of a port claim together, nor a
+# The check of one job's figures (``workloads/tool_output.py``) cannot see what two jobs of a port claim together, nor a
 # tool that says too little at both ends.
 
 

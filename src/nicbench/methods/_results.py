@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,18 +19,6 @@ from nicbench.methods._loads import FullLoad
 from nicbench.methods.base import Context, FrameMethod, Values
 
 PER_PORT = "per port"
-
-
-async def measure_sizes(
-    context: Context, written: Iterable[int | str], at: Callable[[Context, Size], Awaitable[Result]]
-) -> tuple[Result, ...]:
-    """Calls ``at`` for each frame size of a test's options, and publishes each result at once."""
-    results = []
-    for size in context.sizes(written):
-        result = await at(context, size)
-        context.publish(result)
-        results.append(result)
-    return tuple(results)
 
 
 def result_at(

@@ -19,8 +19,8 @@ from nicbench.core.traffic import Ability, MacTable
 from nicbench.core.trial import Purpose, StreamReading, Trial, TrialRequest
 from nicbench.core.units import format_rate
 from nicbench.methods._loads import HIGHEST, FullLoad, Pause, full_rate, highest_frames_per_s
-from nicbench.methods._results import bounded_unless, measure_sizes, result_at, without_tester
-from nicbench.methods.base import Context, FrameMethod, Objection, Values
+from nicbench.methods._results import bounded_unless, result_at, without_tester
+from nicbench.methods.base import FRAME, Context, FrameMethod, Objection, Values
 
 # What tests of a switch's addresses share: frames from and to many MAC addresses, and which of them were known.
 
@@ -196,7 +196,6 @@ def _streams(trial: Trial, name: str) -> list[StreamReading]:
     return [stream for stream in trial.reading.streams if stream.name.endswith(name)]
 
 
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _CAPACITY = Column(
     value="capacity_addresses", head="Address caching capacity", unit="addresses", form="whole", is_main=True,
     better="higher",
@@ -250,10 +249,7 @@ class AddressCaching(FrameMethod):
     def objection(self, context: Any) -> Objection | None:
         return ports_objection(context)
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         """Searches between 0, which every DUT keeps, and the first number that was not kept."""
         tried = await self._try(context, size, self.options.most)
         lower, upper = (self.options.most, None) if tried[-1].kept else (0, self.options.most)
@@ -287,7 +283,7 @@ class AddressCaching(FrameMethod):
                 "one more, frames were flooded to other ports, or went missing."
             ),
             columns=(
-                *(_SIZE, _CAPACITY),
+                *(FRAME, _CAPACITY),
                 Column(value="first_not_kept_addresses", head="Not kept", unit="addresses", form="whole"),
                 Column(value="flooded_frames", head="Then flooded", unit="frames", form="whole"),
                 Column(value="missing_frames", head="Then missing", unit="frames", form="whole"),
@@ -368,10 +364,7 @@ class AddressLearning(FrameMethod):
     def objection(self, context: Any) -> Objection | None:
         return ports_objection(context)
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, HIGHEST)
         if full.is_sent_nothing:
             return without_tester(self, size, full, _RATE.value)
@@ -409,7 +402,7 @@ class AddressLearning(FrameMethod):
                 "known. At the lowest rate that failed, frames were flooded to other ports, or went missing."
             ),
             columns=(
-                *(_SIZE, _RATE),
+                *(FRAME, _RATE),
                 _RATE.replace(head="Interval", aspect="interval", is_main=False),
                 Column(value="flooded_frames", head="Then flooded", unit="frames", form="whole"),
                 Column(value="missing_frames", head="Then missing", unit="frames", form="whole"),

@@ -31,11 +31,10 @@ from nicbench.methods._round_figures import (
     jobs_of,
     mean,
 )
-from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.methods.base import PORT, RoundContext, RoundMethod, Values
 from nicbench.stats.intervals import Agreement as Answer
 from nicbench.stats.intervals import RatioInterval, agreement, ratio_interval
 
-_PORT: Final = Column(value="port", head="Port", form="text")
 _TOOL: Final = Column(value="workload", head="Tool", form="text")
 _RATE: Final = Column(
     value="throughput_bits_per_s",
@@ -58,7 +57,7 @@ TABLES: Final = (
             "does."
         ),
         columns=(
-            _PORT,
+            PORT,
             Column(value="tools", head="Tools", form="text"),
             Column(value="ratio", head="Ratio", form="trimmed", is_main=True),
             Column(value="ratio_lower", head="from", form="trimmed"),
@@ -75,13 +74,13 @@ TABLES: Final = (
         title="Throughput by each tool",
         caption="Payload over each port with all of its clients, by what the receivers counted, mean and deviation.",
         columns=(
-            *(_PORT, _TOOL, _RATE),
+            *(PORT, _TOOL, _RATE),
             Column(value="throughput_deviation_bits_per_s", head="Std. deviation", unit="Mb/s", form="megabits"),
             Column(value="throughput_minimum_bits_per_s", head="least", unit="Mb/s", form="megabits"),
             Column(value="throughput_maximum_bits_per_s", head="most", unit="Mb/s", form="megabits"),
             Column(value="repetitions", head="Repetitions", form="whole"),
         ),
-        grid=Grid(rows=_PORT, across=(_TOOL,), cell=_RATE),
+        grid=Grid(rows=PORT, across=(_TOOL,), cell=_RATE),
     ),
 )
 

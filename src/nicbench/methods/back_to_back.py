@@ -42,13 +42,12 @@ from nicbench.methods._loads import (
     full_rate_words,
     missing_sizes,
 )
-from nicbench.methods._results import bounded_unless, measure_sizes, result_at, without_tester
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods._results import bounded_unless, result_at, without_tester
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 
 REPETITIONS = 50
 LONGEST_BURST_S = 2.0
 # For an estimate before the rate is known: 64-byte frames at 100 Gb/s.
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _VALUE = Column(
     value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True, better="higher"
 )
@@ -152,10 +151,7 @@ class BackToBack(FrameMethod):
             *missing_sizes(options.frame_bytes),
         )
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, self.options.rate)
         if not full.carries(100.0):
             full = await full_rate(context, size, HIGHEST)
@@ -257,7 +253,7 @@ class BackToBack(FrameMethod):
                 "the frames that the DUT forwarded meanwhile at its throughput (RFC 9004 section 6.4)."
             ),
             columns=(
-                _SIZE,
+                FRAME,
                 _VALUE,
                 Column(value="minimum_frames", head="Minimum", unit="frames", form="whole"),
                 Column(value="maximum_frames", head="Maximum", unit="frames", form="whole"),
@@ -275,7 +271,7 @@ class BackToBack(FrameMethod):
             ),
             plots=(
                 Plot(
-                    x=_SIZE,
+                    x=FRAME,
                     y=(_VALUE,),
                     lower="minimum_frames",
                     upper="maximum_frames",

@@ -208,6 +208,11 @@ class RoundContext(AnyContext, Protocol):
         """Removes a file that ``make_file`` made; otherwise it is removed at the end of the run."""
 
 
+FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
+PORT = Column(value="port", head="Port", form="text")
+TRIALS = Column(value="trials", head="Trials", form="whole")
+
+
 class Method(DescribedPlugin, ABC):
     """Base of all methods; its subclasses are ``FrameMethod`` and ``RoundMethod``."""
 
@@ -404,13 +409,31 @@ class FrameMethod(Method):
     def points(self) -> int:
         return len(self.frame_sizes())
 
+    def estimate_s(self) -> float:
+        """Returns the time of one trial at each point, by the option ``trial``."""
+        return float(self.options.trial.estimate_s(self.points()))  # type: ignore[attr-defined]
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        """Measures each frame size, and publishes each result at once; a method with another order has its own."""
+        results = []
+        for size in context.sizes(self.frame_sizes()):
+            results.append(await self.measure_size(context, size))
+            context.publish(results[-1])
+        return tuple(results)
+
+    async def measure_size(self, context: Context, size: Size) -> Result:
+        """Returns the result at one frame size."""
+        raise NotImplementedError
+
+    @classmethod
+    def check(cls) -> None:
+        super().check()
+        if cls.run is FrameMethod.run and cls.measure_size is FrameMethod.measure_size:
+            raise ValueError("it has neither `measure_size` nor `run`")
+
     def find_stream_misfits(self, streams: Sequence[str]) -> Iterator[Misfit]:
         """Yields a misfit for each option that names a stream which is not among those of the traffic."""
         yield from ()
-
-    @abstractmethod
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        """Measures and returns the results, which are also published one by one."""
 
 
 class RoundMethod(Method):

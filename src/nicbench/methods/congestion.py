@@ -27,8 +27,8 @@ from nicbench.methods._loads import (
     full_rate_words,
     missing_sizes,
 )
-from nicbench.methods._results import bounded_unless, measure_sizes, result_at, verdict_of
-from nicbench.methods.base import Context, FrameMethod, Objection, Values
+from nicbench.methods._results import bounded_unless, result_at, verdict_of
+from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 
 # What tests of congestion share: loads of single ways between ports of a mesh, and what came of each way.
@@ -70,7 +70,6 @@ def counts_to(trial: Trial, receive: int) -> Counts:
 
 _SHORTEST_S = 0.001
 _ROOM = 1.25  # a burst ends with its frames, and is not cut off where the tester is late
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _BURST = Column(
     value="burst_frames", head="Longest burst at a port", unit="frames", form="whole", is_main=True, better="higher"
 )
@@ -235,7 +234,7 @@ class Microburst(FrameMethod):
                 "buffer take shorter bursts where several receive at once."
             ),
             columns=(
-                _SIZE,
+                FRAME,
                 Column(value="receivers", head="Receiving ports", form="whole"),
                 Column(value="senders", head="Senders", form="whole"),
                 _BURST,
@@ -244,7 +243,7 @@ class Microburst(FrameMethod):
                 _BUFFER,
                 _BUFFER.replace(head="Interval", aspect="interval"),
                 Column(value="burst_rate_frames_per_s", head="Rate to a port"),
-                Column(value="trials", head="Trials", form="whole"),
+                TRIALS,
             ),
             sentences=("passes a burst of {burst_frames} to each receiving port without loss",),
             has_basis=False,
@@ -332,9 +331,6 @@ class CongestionControl(FrameMethod):
     def abilities(self) -> frozenset[Ability]:
         return ABILITIES
 
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
-
     def deviations(self) -> tuple[str, ...]:
         rate = self.options.rate
         other = f"ports send {full_rate_words(rate)}, RFC 2889 section 5.5 takes the line rate"
@@ -344,10 +340,7 @@ class CongestionControl(FrameMethod):
     def objection(self, context: Any) -> Objection | None:
         return mesh_objection(context, PORTS)
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, self.options.rate)
         if not full.carries(100.0):
             return self._without_figure(size, full.why_not_more)
@@ -386,7 +379,7 @@ class CongestionControl(FrameMethod):
                 "which is free, are head-of-line blocking."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
+                FRAME,
                 Column(value="load_frames_per_s", head="Load of a sender"),
                 _LOST,
                 Column(value="uncongested_rate_frames_per_s", head="Forwarded to the free port"),

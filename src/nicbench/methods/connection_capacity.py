@@ -23,12 +23,11 @@ from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose
 from nicbench.methods._loads import BurstPauses, TrialTimes
-from nicbench.methods._results import PER_PORT, bounded_unless, measure_sizes, result_at, sending_ports
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods._results import PER_PORT, bounded_unless, result_at, sending_ports
+from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Values
 
 MOST_CONNECTIONS: Final = 65_536
 _SHORTEST_TRIAL_S: Final = 0.001
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _CAPACITY = Column(
     value="connection_capacity",
     head="Connections at once",
@@ -86,10 +85,7 @@ class ConnectionCapacity(FrameMethod):
     def deviations(self) -> tuple[str, ...]:
         return ("connections are flows of one side, RFC 3511 section 5.2 asks for TCP connections",)
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         options = self.options
         trials: list[str] = []
         disturbances: list[str] = []
@@ -140,7 +136,7 @@ class ConnectionCapacity(FrameMethod):
                 "at once, those of all sending ports together. Beside it the fewest of which frames were lost."
             ),
             columns=(
-                _SIZE,
+                FRAME,
                 _CAPACITY,
                 Column(
                     value=_CAPACITY.value,
@@ -152,7 +148,7 @@ class ConnectionCapacity(FrameMethod):
                 ),
                 Column(value="made_in_ns", head="Made in", form="milliseconds"),
                 Column(value="connections_tried", head="Most tried", unit="connections", form="whole"),
-                Column(value="trials", head="Trials", form="whole"),
+                TRIALS,
             ),
             sentences=("holds {connection_capacity} at once",),
         )

@@ -35,7 +35,7 @@ from nicbench.methods._connections import (
     words_of_tls,
 )
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values
-from nicbench.methods.base import RoundContext, Values
+from nicbench.methods.base import TRIALS, RoundContext, Values
 
 _CONNECTIONS_RATE: Final = Column(
     value="connections_per_s",
@@ -136,7 +136,7 @@ class ConnectionsPerSecond(ConnectionMethod):
                 _CONNECTIONS_RATE,
                 interval_of(_CONNECTIONS_RATE),
                 *columns_of_times(),
-                Column(value="trials", head="Trials", form="whole"),
+                TRIALS,
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
             sentences=(
@@ -242,7 +242,7 @@ class ConcurrentConnections(ConnectionMethod):
                 Column(value="opened_per_s", head="Opened a second", unit="connections/s", form="whole"),
                 Column(value="held_ns", head="Held for", form="seconds"),
                 *columns_of_times(),
-                Column(value="trials", head="Trials", form="whole"),
+                TRIALS,
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
             sentences=(
@@ -363,7 +363,7 @@ class HttpTransactions(ConnectionMethod):
                 interval_of(_TRANSACTIONS_RATE),
                 Column(value="goodput_bits_per_s", head="Goodput", form="gigabits"),
                 *columns_of_times(("first_byte", "last_byte")),
-                Column(value="trials", head="Trials", form="whole"),
+                TRIALS,
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
             sentences=(

@@ -28,7 +28,7 @@ from nicbench.core.trial import Purpose, StreamReading, Trial
 from nicbench.core.units import format_rate
 from nicbench.methods._loads import HIGHEST, FullLoad, FullRate, TrialTimes, full_rate, full_rate_words
 from nicbench.methods._results import bounded_unless, result_at, verdict_of
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 from nicbench.methods.pauses import judged
 from nicbench.stats.latency import merge
 
@@ -42,7 +42,6 @@ _CODEPOINTS: Final[dict[str, Codepoint]] = {
 _LOADS, _ONSET, _RULES = "loads", "onset", "rules"
 _ALL: Final = "all"
 _AS_ASKED: Final = "as RFC 3168"
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _SENT_AS = Column(value="codepoint", head="Sent as", form="text")
 _LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
 _MARKED = Column(value="marked_percent", head="Marked", unit="%", form="of_frames")
@@ -162,9 +161,6 @@ class EcnMarking(FrameMethod):
 
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.FIELDS, Ability.TRAFFIC_CLASSES})
-
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results: list[Result] = []
@@ -297,7 +293,7 @@ class EcnMarking(FrameMethod):
                     "senders that know ECN."
                 ),
                 columns=(
-                    _SIZE,
+                    FRAME,
                     _SENT_AS,
                     _FROM,
                     _FROM.replace(head="Interval", aspect="interval", is_main=False),
@@ -317,7 +313,7 @@ class EcnMarking(FrameMethod):
                     "becomes CE or stays, the DSCP stays."
                 ),
                 columns=(
-                    _SIZE,
+                    FRAME,
                     Column(value="codepoints", head="Sent as", form="text"),
                     Column(value="arrived_frames", head="Arrived", unit="frames", form="whole"),
                     Column(value="marked_frames", head="Marked", unit="frames", form="whole"),
@@ -333,7 +329,7 @@ class EcnMarking(FrameMethod):
                     "in place of the codepoint that they were sent with. Only ECT frames may be marked; CE stays CE."
                 ),
                 columns=(
-                    _SIZE,
+                    FRAME,
                     _SENT_AS,
                     _LOAD,
                     Column(value="load_frames_per_s", head="Load"),
@@ -350,7 +346,7 @@ class EcnMarking(FrameMethod):
                 curve=Curve(
                     x=_LOAD,
                     y=_MARKED,
-                    lines=(_SIZE, _SENT_AS),
+                    lines=(FRAME, _SENT_AS),
                     caption="The share of frames that arrived marked against the load, both in percent.",
                 ),
             ),

@@ -32,13 +32,12 @@ from nicbench.methods._round_figures import (
     mean,
     mean_retransmissions,
 )
-from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
+from nicbench.methods.base import PORT, Objection, RoundContext, RoundMethod, Values
 
 MEAN = "mean"
 """The word in place of a destination for the mean over all destinations."""
 _WORDS = {"forward": "to the destination", "reverse": "from the destination", "both": "both ways"}
 _MODE = Column(value="mode", head="Streams", form="text")
-_PORT = Column(value="port", head="Port", form="text")
 _DESTINATION = Column(value="destination", head="Destination", form="text")
 
 _IMPORTS: Final = ImportTable(
@@ -217,7 +216,7 @@ class Forwarding(RoundMethod):
                 "pair of ports at a time, by what the receivers counted; and the mean over a port's destinations."
             ),
             columns=(
-                *(_MODE, _PORT, _DESTINATION, PAYLOAD_RATE),
+                *(_MODE, PORT, _DESTINATION, PAYLOAD_RATE),
                 *(
                     Column(value=f"router_cpu_{name}_percent", head=head, unit="%", form="number")
                     for name, head in cpu.items()
@@ -228,7 +227,7 @@ class Forwarding(RoundMethod):
             sentences=("forwards {throughput_bits_per_s} from {port}, the mean over its destinations ({mode})",),
             sums=("destination", MEAN),
             notes=(("limit", "Limit"),),
-            grid=Grid(rows=_PORT, across=(_DESTINATION,), cell=PAYLOAD_RATE, each=_MODE),
+            grid=Grid(rows=PORT, across=(_DESTINATION,), cell=PAYLOAD_RATE, each=_MODE),
         )
 
 

@@ -23,8 +23,8 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import TrialRequest
-from nicbench.methods._results import bounded_unless, measure_sizes, result_at
-from nicbench.methods.base import Context, FrameMethod, Misfit, Objection, Values
+from nicbench.methods._results import bounded_unless, result_at
+from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Misfit, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 from nicbench.methods.pauses import (
     ABILITIES,
@@ -85,10 +85,7 @@ class HeadRoom(FrameMethod):
     def find_stream_misfits(self, streams: Sequence[str]) -> Iterator[Misfit]:
         return stream_misfits(self.options, streams)
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         own = self.options
         seen: dict[int, Observed] = {}
         sound: set[int] = set()  # where an undisturbed trial lost frames
@@ -184,7 +181,7 @@ class HeadRoom(FrameMethod):
                 "most that it took without loss, and what lies between. Each is known to a frame."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
+                FRAME,
                 Column(value="paused", head="Paused", form="text"),
                 _HEAD_ROOM,
                 _HEAD_ROOM.replace(head="Interval", aspect="interval", is_main=False),
@@ -194,7 +191,7 @@ class HeadRoom(FrameMethod):
                 _TAKES.replace(head="Interval", aspect="interval"),
                 Column(value="paused_by_frames", head="Pauses with", unit="frames", form="whole"),
                 Column(value="kept_frames", head="Keeps", unit="frames", form="whole"),
-                Column(value="trials", head="Trials", form="whole"),
+                TRIALS,
                 Column(value="handling", head="Handled", form="text"),
             ),
             sentences=("takes {head_room_bytes} bytes without loss after it has paused its neighbour",),

@@ -23,8 +23,8 @@ from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Purpose, Reading
 from nicbench.methods._loads import FullLoad, FullRate, TrialTimes, full_rate
-from nicbench.methods._results import measure_sizes, result_at, verdict_of, without_tester
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods._results import result_at, verdict_of, without_tester
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 from nicbench.stats.intervals import share_interval
 
 _PERCENTILES: Final = ("50", "99", "99.9")
@@ -35,9 +35,8 @@ def _share(value: str, head: str) -> Column:
     return Column(value=value, head=head, unit="%", form="of_frames", is_main=True, better="lower")
 
 
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _COLUMNS: Final = (
-    _SIZE,
+    FRAME,
     Column(value="load_frames_per_s", head="Load"),
     Column(value="sent_frames", head="Sent", form="whole"),
     _share("lost_percent", "Lost"),
@@ -81,13 +80,7 @@ class Impairments(FrameMethod):
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.LATENCY})
 
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
-
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure)
-
-    async def _measure(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, self.options.rate)
         if full.is_sent_nothing:
             return without_tester(self, size, full, "lost_percent")

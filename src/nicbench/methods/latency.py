@@ -36,7 +36,7 @@ from nicbench.methods._loads import (
 )
 from nicbench.methods._results import BROADCASTS_NOTE
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, by_core_table, by_core_values, scale_tail, tail_values
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 from nicbench.stats.latency import PERCENTILES
 
 # RFC 2544 section 26.2 asks for the throughput; how latency grows towards it shows at lower loads.
@@ -126,9 +126,6 @@ class Latency(FrameMethod):
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.LATENCY} | ({Ability.FRAME_COUNT} if self.options.frames is not None else set()))
 
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
-
     def needs(self) -> str | None:
         return self.options.at
 
@@ -196,7 +193,7 @@ class Latency(FrameMethod):
 
     @classmethod
     def table(cls) -> ResultTable:
-        size = Column(value="size", head="Frame", unit="bytes", form="text")
+        size = FRAME
         own = Column(
             value="tester_latency_p50_ns", head="Tester's own", is_minor=True, is_optional=True, name="Tester, p50"
         )

@@ -47,14 +47,13 @@ from nicbench.methods._results import (
     verdict_of,
     without_tester,
 )
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 
 SMALLEST_STEP_PERCENT, LARGEST_STEP_PERCENT = 0.1, 10.0
 TRIALS_WITHOUT_LOSS = 2
 # Closer than that two loads are one: only rounding lies between them.
 _CLOSE_PERCENT = 1e-6
 
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
 _LOSS = Column(value="loss_percent", head="Frame loss rate", unit="%", form="of_frames", is_main=True, better="lower")
 
@@ -103,9 +102,6 @@ class FrameLoss(FrameMethod):
 
     def points(self) -> int:
         return len(self.options.frame_bytes) * len(list(falling_loads(100.0, self.options.load_step)))
-
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
 
     def deviations(self) -> tuple[str, ...]:
         of = self.options.of
@@ -181,15 +177,15 @@ class FrameLoss(FrameMethod):
                 f"{TRIALS_WITHOUT_LOSS} successive trials lose nothing; lower loads were not tried. What came after "
                 f"the drain is late and not lost. {HOW_IT_IS_CHECKED}"
             ),
-            columns=(_SIZE, _LOAD, _LOSS, *(column for column in COLUMNS if column.value != _LOSS.value)),
+            columns=(FRAME, _LOAD, _LOSS, *(column for column in COLUMNS if column.value != _LOSS.value)),
             sentences=("loses {loss_percent} of {size} frames at {load_percent}",),
             clean_sentence="loses no {size} frame at the loads tried up to {load_percent}",
             notes=(("start", "Highest load"), ("end", "Lowest load"), BROADCASTS_NOTE),
-            grid=Grid(rows=_LOAD, across=(_SIZE,), cell=_LOSS),
+            grid=Grid(rows=_LOAD, across=(FRAME,), cell=_LOSS),
             curve=Curve(
                 x=_LOAD,
                 y=_LOSS,
-                lines=(_SIZE,),
+                lines=(FRAME,),
                 clean=0.0,
                 caption="RFC 2544 section 26.3: the frame loss rate against the load, both from 0 to 100 %.",
             ),
@@ -260,9 +256,6 @@ class LoadSweep(FrameMethod):
     def points(self) -> int:
         return len(self.options.frame_bytes) * len(self.options.loads)
 
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
-
     def deviations(self) -> tuple[str, ...]:
         of = self.options.of
         other = f"100 % is {full_rate_words(of)}, the published measurement takes the line rate"
@@ -306,16 +299,16 @@ class LoadSweep(FrameMethod):
             title="Load sweep",
             caption=f"The share of the offered frames that came back intact. {HOW_IT_IS_CHECKED}",
             columns=(
-                *(_SIZE, _LOAD, _MODE, _PORTS.replace(unit=None), _RETURNED),
+                *(FRAME, _LOAD, _MODE, _PORTS.replace(unit=None), _RETURNED),
                 *(column for column in COLUMNS if column.value != _RETURNED.value),
             ),
             sentences=("returns {returned_percent} of {size} frames intact at {load_percent}",),
             clean_sentence="returns every {size} frame intact at the loads tried up to {load_percent}",
-            grid=Grid(rows=_LOAD, across=(_MODE, _PORTS), cell=_RETURNED, each=_SIZE),
+            grid=Grid(rows=_LOAD, across=(_MODE, _PORTS), cell=_RETURNED, each=FRAME),
             curve=Curve(
                 x=_LOAD,
                 y=_RETURNED,
-                lines=(_SIZE, _MODE, _PORTS),
+                lines=(FRAME, _MODE, _PORTS),
                 clean=100.0,
                 caption="The share of frames that came back intact, against the load.",
             ),

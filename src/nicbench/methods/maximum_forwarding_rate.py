@@ -29,15 +29,14 @@ from nicbench.methods._loads import (
     lowered_values,
     missing_sizes,
 )
-from nicbench.methods._results import PER_PORT, measure_sizes, result_at
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods._results import PER_PORT, result_at
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 
 # Of the line rate; RFC 2889 section 5.6 leaves the step to the tester: a smaller one takes more trials.
 STEP_PERCENT = 1.0
 # Loads that differ by less, relatively, are the same load: only rounding lies between them.
 _CLOSE = 1e-6
 
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _MAXIMUM = Column(
     value="maximum_forwarding_rate_frames_per_s",
     head="Maximum forwarding rate",
@@ -78,10 +77,7 @@ class MaximumForwardingRate(FrameMethod):
     def deviations(self) -> tuple[str, ...]:
         return (*self.options.trial.deviations(), *missing_sizes(self.options.frame_bytes))
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         throughput, ports = earlier_rate(context, self.options.at, NDR, size), context.sending_ports
         scope = PER_PORT if ports == 1 else f"sum of {ports} ports"
         if throughput.value is None:
@@ -133,7 +129,7 @@ class MaximumForwardingRate(FrameMethod):
                 "the maximum offered load, which is what tester and line carry; frames may be lost there."
             ),
             columns=(
-                _SIZE,
+                FRAME,
                 _MAXIMUM,
                 Column(value="load_of_maximum_frames_per_s", head="At the load"),
                 _AT_MAXIMUM_LOAD,
@@ -146,7 +142,7 @@ class MaximumForwardingRate(FrameMethod):
             notes=(LOWERED_NOTE,),
             plots=(
                 Plot(
-                    x=_SIZE, y=(_MAXIMUM, _AT_MAXIMUM_LOAD), caption="The highest rate, and that at the highest load."
+                    x=FRAME, y=(_MAXIMUM, _AT_MAXIMUM_LOAD), caption="The highest rate, and that at the highest load."
                 ),
             ),
         )

@@ -31,7 +31,7 @@ from nicbench.core.trial import Latency, Purpose, StreamReading, Trial, TrialReq
 from nicbench.core.units import format_rate
 from nicbench.methods._loads import NDR, Pause, TrialTimes, earlier_rate
 from nicbench.methods._results import result_at, verdict_of
-from nicbench.methods.base import Context, FrameMethod, Objection, Values
+from nicbench.methods.base import FRAME, PORT, Context, FrameMethod, Objection, Values
 from nicbench.methods.throughput import Throughput
 
 # What tests of frames that several ports receive share: who receives them, and how ports join.
@@ -148,9 +148,6 @@ def burden_values(trials: Sequence[Trial]) -> Values:
 # The latency of frames that several ports receive: a result for each port, of one trial at a load.
 
 
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
-
-
 class LatencyOptions(Frozen):
     """Options of a test of latency at several ports."""
 
@@ -249,8 +246,8 @@ def latency_table(title: str, section: str) -> ResultTable:
         title=title,
         caption=f"{section}: latency at each port of frames that all ports receive, and the range of the means.",
         columns=(
-            _SIZE,
-            Column(value="port", head="Port", form="text"),
+            FRAME,
+            PORT,
             Column(value="load_frames_per_s", head="Load"),
             Column(value="latency_minimum_ns", head="min"),
             Column(value="latency_mean_ns", head="mean", name="mean latency", is_main=True, better="lower"),

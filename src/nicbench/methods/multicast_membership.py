@@ -18,8 +18,8 @@ from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.methods._loads import Duration, Pause
-from nicbench.methods._results import bounded_unless, measure_sizes, reason_of, repeat_trial, result_at
-from nicbench.methods.base import Context, FrameMethod, Objection, Values
+from nicbench.methods._results import bounded_unless, reason_of, repeat_trial, result_at
+from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 from nicbench.methods.multicast import (
     ABILITIES,
@@ -30,7 +30,6 @@ from nicbench.methods.multicast import (
     watched,
 )
 
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _CAPACITY = Column(
     value="capacity_groups", head="Group capacity", unit="groups", form="whole", is_main=True, better="higher"
 )
@@ -88,10 +87,7 @@ class MulticastCapacity(FrameMethod):
     def objection(self, context: Any) -> Objection | None:
         return ports_objection(context, Groups(groups=self.options.most, members=1))
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         options = self.options
         trials: list[str] = []
         disturbances: list[str] = []
@@ -154,11 +150,11 @@ class MulticastCapacity(FrameMethod):
                 "it, and to no other. With one more, frames were flooded to other ports, or went missing."
             ),
             columns=(
-                *(_SIZE, _CAPACITY),
+                *(FRAME, _CAPACITY),
                 Column(value="first_not_kept_groups", head="Not kept", unit="groups", form="whole"),
                 Column(value="flooded_frames", head="Then flooded", unit="frames", form="whole"),
                 Column(value="missing_frames", head="Then missing", unit="frames", form="whole"),
-                Column(value="trials", head="Trials", form="whole"),
+                TRIALS,
             ),
             sentences=("keeps {capacity_groups}",),
             has_basis=False,
@@ -264,10 +260,7 @@ class MulticastMembership(FrameMethod):
         options = self.options
         return Groups(groups=1, members=1, older=options.older, join_s=_JOIN_S, leave_s=leave_s, burden=options.burden)
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         made = await repeat_trial(context, size, self._request(size), self.options.repetitions)
         values: Values = {
             **_summary(_JOIN, [join_delay(trial) for trial in made.trials]),
@@ -310,7 +303,7 @@ class MulticastMembership(FrameMethod):
                 "one, means over the trials. An interval contains the mean: frames come at the rate beside it."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
+                FRAME,
                 Column(value=_JOIN, head="Join delay", is_main=True, better="lower"),
                 Column(value=_JOIN, head="Interval", aspect="interval", is_minor=True),
                 Column(value="join_delay_maximum_ns", head="Longest"),

@@ -21,8 +21,8 @@ from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, StreamReading, Trial, TrialRequest
 from nicbench.core.units import l1_bits_per_s
 from nicbench.methods._loads import BurstPauses, Duration
-from nicbench.methods._results import RepeatedTrials, measure_sizes, repeat_trial, result_at
-from nicbench.methods.base import Context, FrameMethod, Misfit, Objection, Values
+from nicbench.methods._results import RepeatedTrials, repeat_trial, result_at
+from nicbench.methods.base import FRAME, Context, FrameMethod, Misfit, Objection, Values
 
 # What tests of pause frames share: their options, the link's pause time, and what is read of both directions.
 
@@ -290,7 +290,7 @@ class PauseReaction(FrameMethod):
                 "mean of all trials, and between the least that it can have been and the most."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
+                FRAME,
                 Column(value="paused", head="Paused", form="text"),
                 Column(value="quanta", head="Quanta", form="whole"),
                 Column(value="expected_ns", head="Expected", form="milliseconds"),
@@ -396,10 +396,7 @@ class PauseStorm(FrameMethod):
     def find_stream_misfits(self, streams: Sequence[str]) -> Iterator[Misfit]:
         return stream_misfits(self.options, streams)
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         own = self.options
         rate = _OF_A_PAUSE / pause_time_s(context, own, size, own.quanta)
         frames = max(1, math.ceil(own.storm * rate))
@@ -480,7 +477,7 @@ class PauseStorm(FrameMethod):
                 "over the trials, between the least and the most of any trial."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
+                FRAME,
                 Column(value="paused", head="Paused", form="text"),
                 _DETECTED,
                 _DETECTED.replace(head="Interval", aspect="interval", is_main=False),

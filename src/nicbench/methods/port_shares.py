@@ -27,15 +27,13 @@ from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l2_bits_per_s
 from nicbench.methods._loads import LINE_RATE, FullRate, TrialTimes, full_rate
 from nicbench.methods._results import result_at
-from nicbench.methods.base import Context, FrameMethod, Objection, Values
+from nicbench.methods.base import FRAME, PORT, Context, FrameMethod, Objection, Values
 from nicbench.stats.frames import fairness
 
 TOGETHER, EACH = "together", "each"
 _EXTENT, _MOST_PORTS = "extent", "most ports"
 """The value of the row of the most ports, for which runs are repeated."""
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _PORTS = Column(value="ports_at_once", head="Ports at once", form="whole")
-_PORT = Column(value="port", head="Port", form="text")
 _INDEX = Column(
     value="jain_index", head="Jain's index", name="fairness of the ports (Jain)", is_main=True, better="higher"
 )
@@ -78,9 +76,6 @@ class PortShares(FrameMethod):
 
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.WAY_LOADS})
-
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
 
     def deviations(self) -> tuple[str, ...]:
         return self.options.trial.deviations()
@@ -292,7 +287,7 @@ def _together_table() -> ResultTable:
             "at once every port was measured: its sum is their mean."
         ),
         columns=(
-            *(_SIZE, _PORTS),
+            *(FRAME, _PORTS),
             Column(value="offered_frames_per_s", head="Offered"),
             _SUM,
             Column(value="sum_l2_bits_per_s", head="Sum (layer 2)"),
@@ -315,7 +310,7 @@ def _together_table() -> ResultTable:
             Plot(
                 x=_PORTS,
                 y=(_SUM,),
-                lines=(_SIZE,),
+                lines=(FRAME,),
                 caption="What all ports get together, by how many are loaded at once.",
             ),
         ),
@@ -329,13 +324,13 @@ def _each_table() -> ResultTable:
         title="Share of each port",
         caption="Of the frames that came back, those of each port; and its rate by what it gets when no other sends.",
         columns=(
-            *(_SIZE, _PORTS, _PORT),
+            *(FRAME, _PORTS, PORT),
             Column(value="rate_frames_per_s", head="Rate"),
             _SHARE,
             Column(value="fair_share_percent", head="Fair share", unit="%", form="trimmed"),
             Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
             Column(value="of_alone_percent", head="Of its rate alone", unit="%", form="trimmed", is_optional=True),
         ),
-        plots=(Plot(x=_PORTS, y=(_SHARE,), lines=(_PORT,), each=_SIZE, caption="The share of each port."),),
+        plots=(Plot(x=_PORTS, y=(_SHARE,), lines=(PORT,), each=FRAME, caption="The share of each port."),),
         has_basis=False,
     )

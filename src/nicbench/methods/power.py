@@ -29,7 +29,7 @@ from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.core.units import format_digits, l2_bits_per_s
 from nicbench.methods._loads import LINE_RATE, Duration, FullLoad, FullRate, TrialTimes, full_rate, full_rate_words
-from nicbench.methods.base import Context, FrameMethod, Objection, Values
+from nicbench.methods.base import FRAME, Context, FrameMethod, Objection, Values
 from nicbench.stats.power import Drawn, Estimate, LoadPower, Meters, Pass, is_still, load_power, rows_of, widest
 
 # From the trials of one frame size to results: a row for each load and each row of meters, and one for idle.
@@ -252,7 +252,6 @@ MeterKind = Literal["rapl", "hwmon", "ipmi", "redfish"]
 _SIMULATED = "simulated"
 _AVERAGES = 3.0
 """The averaging times of a meter in a window: the first one does not count."""
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _LOAD = Column(value="load_percent", head="Load", unit="%", form="trimmed")
 _MACHINE = Column(value="machine", head="Machine", form="text")
 _METER = Column(value="meter", head="Measured", form="text")
@@ -411,7 +410,7 @@ class Power(FrameMethod):
                 "never to be added up, except where the name of a row says so: the wider contains the narrower."
             ),
             columns=(
-                *(_SIZE, _LOAD, _MACHINE, _METER),
+                *(FRAME, _LOAD, _MACHINE, _METER),
                 Column(value="forwarded_bits_per_s", head="Forwarded"),
                 _WATTS.replace(group="Power", head="Total"),
                 Column(value="idle_watts", head="Idle", unit="W", form="trimmed", group="Power"),
@@ -432,7 +431,7 @@ class Power(FrameMethod):
                     lower="watts_lower",
                     upper="watts_upper",
                     lines=(_MACHINE, _METER),
-                    each=_SIZE,
+                    each=FRAME,
                     caption="Power against load; at 0 % nothing was sent.",
                 ),
             ),

@@ -28,7 +28,7 @@ from nicbench.core.table import Bars, Column, ResultTable
 from nicbench.core.trial import Purpose, Reading, StreamReading, Trial
 from nicbench.methods._loads import LINE_RATE, FullRate, TrialTimes, full_rate
 from nicbench.methods._results import result_at, verdict_of
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods.base import FRAME, PORT, Context, FrameMethod, Values
 from nicbench.stats.frames import fairness
 from nicbench.stats.queues import Flows, most_to_mean, spread_by_chance
 
@@ -198,8 +198,6 @@ def stream_values(stream: StreamReading, sent: int) -> Values:
 
 
 SPREAD, QUEUES, CORES, STREAMS = "spread", "queues", "cores", "streams"
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
-_PORT = Column(value="port", head="Port", form="text")
 _INDEX = Column(
     value="jain_index", head="Jain's index", name="fairness of its queues (Jain)", is_main=True, better="higher"
 )
@@ -229,9 +227,6 @@ class ReceiveSpread(FrameMethod):
         """Times of a trial."""
 
     options: Options
-
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
 
     def deviations(self) -> tuple[str, ...]:
         return self.options.trial.deviations()
@@ -348,7 +343,7 @@ def _spread_table() -> ResultTable:
             "95 % of 20,000 random assignments of the same flows to as many queues."
         ),
         columns=(
-            *(_SIZE, _PORT),
+            *(FRAME, PORT),
             Column(value="queues", head="Queues", form="whole"),
             Column(value="flows", head="Flows", form="whole"),
             Column(value="largest_flow_percent", head="Largest flow", unit="% of frames", form="trimmed"),
@@ -377,14 +372,14 @@ def _queue_table() -> ResultTable:
         title="Frames by receive queue",
         caption="What each queue got, and what the adapter's own hash sends there, where that can be computed.",
         columns=(
-            *(_SIZE, _PORT, _QUEUE),
+            *(FRAME, PORT, _QUEUE),
             Column(value="frames", head="Frames", form="whole"),
             _SHARE,
             Column(value="to_mean", head="By mean"),
             Column(value="expected_frames", head="By key and table", form="whole", is_optional=True),
         ),
         notes=(("source", "Counted by"),),
-        bars=Bars(x=_QUEUE, y=_SHARE, lines=(_PORT, _SIZE), caption="The share of each receive queue."),
+        bars=Bars(x=_QUEUE, y=_SHARE, lines=(PORT, FRAME), caption="The share of each receive queue."),
         has_basis=False,
     )
 
@@ -399,7 +394,7 @@ def _core_table() -> ResultTable:
             "never come to the stack."
         ),
         columns=(
-            *(_SIZE, Column(value="cpu", head="CPU", form="text")),
+            *(FRAME, Column(value="cpu", head="CPU", form="text")),
             Column(value="frames", head="Frames", form="whole"),
             _SHARE,
             Column(value="softirqs", head="Softirqs", form="whole"),
@@ -417,7 +412,7 @@ def _stream_table() -> ResultTable:
             "flows beside it that lost frames are those on its queue, where the queue is the limit."
         ),
         columns=(
-            *(_SIZE, _PORT, Column(value="stream", head="Stream", form="text")),
+            *(FRAME, PORT, Column(value="stream", head="Stream", form="text")),
             Column(value="flows", head="Flows", form="whole"),
             Column(value="share_percent", head="Share of the load", unit="%", form="trimmed"),
             Column(value="sent_frames", head="Sent", form="whole"),

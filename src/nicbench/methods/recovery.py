@@ -29,8 +29,8 @@ from nicbench.methods._loads import (
     full_rate,
     missing_sizes,
 )
-from nicbench.methods._results import RepeatedTrials, average_ms, measure_sizes, reason_of, repeat_trial, result_at
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods._results import RepeatedTrials, average_ms, reason_of, repeat_trial, result_at
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 
 SMALLEST_FRAME_BYTES = 64
 REPETITIONS = 5
@@ -128,10 +128,7 @@ class Reset(FrameMethod):
             *explain_other_rate(options.of, "RFC 2544 section 26.6"),
         )
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._at)
-
-    async def _at(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         throughput = earlier_rate(context, self.options.at, self.options.of, size)
         if throughput.value is None:
             return self._result(size, {"reset_time_ms": throughput}, RepeatedTrials())
@@ -184,7 +181,7 @@ class Reset(FrameMethod):
                 "which holds where the link stayed up, for frames are sent all the time."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
+                FRAME,
                 Column(value="reset", head="Reset", form="text"),
                 Column(value="throughput_frames_per_s", head="Throughput"),
                 Column(
@@ -260,7 +257,6 @@ def _command_ended_s(reading: Reading) -> float:
 
 OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 OVERLOAD_S = 60.0
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _TIME = Column(value="recovery_time_ms", head="Recovery time", unit="ms", is_main=True, better="lower")
 
 
@@ -351,10 +347,7 @@ class SystemRecovery(FrameMethod):
             *missing_sizes(options.frame_bytes),
         )
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._at)
-
-    async def _at(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         throughput = earlier_rate(context, self.options.at, self.options.of, size)
         if throughput.value is None:
             return self._result(size, {"recovery_time_ms": throughput}, RepeatedTrials())
@@ -418,7 +411,7 @@ class SystemRecovery(FrameMethod):
                 "more. It is known to one frame of a flow (resolution)."
             ),
             columns=(
-                _SIZE,
+                FRAME,
                 Column(value="throughput_frames_per_s", head="Throughput"),
                 Column(value="overload_frames_per_s", head="Overload"),
                 Column(value="recovery_frames_per_s", head="Afterwards"),
@@ -437,7 +430,7 @@ class SystemRecovery(FrameMethod):
             ),
             plots=(
                 Plot(
-                    x=_SIZE,
+                    x=FRAME,
                     y=(_TIME,),
                     lower="minimum_ms",
                     upper="maximum_ms",

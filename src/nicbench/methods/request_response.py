@@ -34,7 +34,7 @@ from nicbench.methods._round_figures import (
     mean,
     probes_of,
 )
-from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.methods.base import PORT, RoundContext, RoundMethod, Values
 from nicbench.stats.latency import histogram_of, percentiles_ns, value_counts
 from nicbench.stats.rounds import rate_together
 
@@ -177,7 +177,6 @@ def _extreme(pick: Callable[[Sequence[float]], float], values: Sequence[float | 
     return pick(known) if known and len(known) == len(values) else None
 
 
-_PORT: Final = Column(value="port", head="Port", form="text")
 _TRANSPORT: Final = Column(value="transport", head="Transport", form="text")
 _LOAD: Final = Column(value="load", head="Load", form="text")
 _MESSAGE: Final = Column(value="message", head="Message", form="text")
@@ -199,7 +198,7 @@ TABLES: Final = (
             "latency is of (the round trip, half of it, or one way) is the tool's, and stands in its column."
         ),
         columns=(
-            *(_PORT, _TRANSPORT, _LOAD, _MESSAGE),
+            *(PORT, _TRANSPORT, _LOAD, _MESSAGE),
             Column(
                 value="transactions_per_s",
                 head="Rate",
@@ -231,7 +230,7 @@ TABLES: Final = (
                     *(column.replace(head=f"Latency, {column.head}") for column in _HIGH[:2]),
                 ),
                 lines=(_TRANSPORT, _LOAD),
-                each=_PORT,
+                each=PORT,
                 caption="Latency of requests over the message size.",
                 logarithmic=True,
             ),
@@ -242,7 +241,7 @@ TABLES: Final = (
         title="Long tail of requests",
         caption="How many of all requests took how long. A request that took exactly a bound is in the bin below it.",
         columns=(
-            *(_PORT, _TRANSPORT, _LOAD, _MESSAGE),
+            *(PORT, _TRANSPORT, _LOAD, _MESSAGE),
             Column(value="bin", head="Latency", form="text"),
             Column(value="requests", head="Requests", form="whole", is_main=True),
             Column(value="share_percent", head="Share", unit="%", form="of_frames"),
@@ -251,7 +250,7 @@ TABLES: Final = (
             rows=Column(value="bin", head="Latency", form="text"),
             across=(_TRANSPORT, _LOAD, _MESSAGE),
             cell=Column(value="requests", head="Requests", form="whole", is_main=True),
-            each=_PORT,
+            each=PORT,
         ),
     ),
 )

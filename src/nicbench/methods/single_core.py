@@ -29,13 +29,12 @@ from nicbench.methods._loads import FullLoad, TrialTimes
 from nicbench.methods._results import (
     PER_PORT,
     bounded_unless,
-    measure_sizes,
     result_at,
     sending_ports,
     verdict_of,
     without_tester,
 )
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 
 FRAME_BYTES: Final = (64, 128, 256, 512, 1024, 1280, 1518)
 # Below this share of what was offered nobody says that the DUT was at its limit: rings fill and drain.
@@ -44,7 +43,6 @@ _CHARGED_SHARE: Final = 0.001
 _ROUNDING: Final = 1.001
 
 
-_SIZE: Final = Column(value="size", head="Frame", unit="bytes", form="text")
 _RATE: Final = Column(
     value="frame_rate_frames_per_s",
     head="Frame rate",
@@ -79,17 +77,11 @@ class SingleCore(FrameMethod):
 
     options: Options
 
-    def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points())
-
     def deviations(self) -> tuple[str, ...]:
         duration = self.options.trial.duration
         return (f"trial {duration:g} s, the published test averages over 60 s",) if duration < 60.0 else ()
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
-
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
         full = FullLoad("line rate", line_rate, line_rate, ceiling)
@@ -121,7 +113,7 @@ class SingleCore(FrameMethod):
                 "time-stamp counter (TSC), whose rate is fixed, and of its core, whose clock is probed."
             ),
             columns=(
-                _SIZE,
+                FRAME,
                 _RATE,
                 Column(value="line_rate_frames_per_s", head="Line rate"),
                 Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
@@ -136,7 +128,7 @@ class SingleCore(FrameMethod):
                 f"{_FORWARDS}, in {{tsc_cycles_per_packet}} cycles of the time-stamp counter each",
                 _FORWARDS,
             ),
-            plots=(Plot(x=_SIZE, y=(_RATE,), caption="The average frame rate on one core, at the highest load."),),
+            plots=(Plot(x=FRAME, y=(_RATE,), caption="The average frame rate on one core, at the highest load."),),
             notes=(("cycles_source", "Record of cycles"),),
         )
 

@@ -37,7 +37,7 @@ from nicbench.methods._loads import (
     lowered_values,
 )
 from nicbench.methods._results import values_not_offered, verdict_of
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 from nicbench.search import COVERAGE, Course, CriticalLoadSearch, Estimate
 from nicbench.search.base import Ended, Goal, Limits, Outcome, check_loads, highest_load, lowest_load
 from nicbench.stats.sample import Series
@@ -184,7 +184,7 @@ def estimates_table() -> ResultTable:
             f"stretch and erf. The interval holds {percent} of what either makes likely, so their difference is in it."
         ),
         columns=(
-            Column(value="size", head="Frame", unit="bytes", form="text"),
+            FRAME,
             Column(value="after", head="After trial", form="text"),
             Column(value="seconds", head="Time", unit="s", form="number"),
             Column(value="load_frames_per_s", head="Load of the trial"),
@@ -212,7 +212,7 @@ def estimates_table() -> ResultTable:
             y=Column(value="critical_load_frames_per_s", head="critical load"),
             lower="critical_load_lower_frames_per_s",
             upper="critical_load_upper_frames_per_s",
-            lines=Column(value="size", head="Frame", unit="bytes", form="text"),
+            lines=FRAME,
             caption="How the estimate narrowed from trial to trial: the band is the interval, the line what is in its "
             "middle by both models. The widest, at the beginning, are cut off.",
         ),
@@ -512,7 +512,7 @@ class Soak(FrameMethod):
                 "over all of them: the highest latency and percentile of any interval, the mean over all frames."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
+                FRAME,
                 _INTERVAL,
                 Column(value="load_frames_per_s", head="Load"),
                 Column(value="offered_frames", head="Offered frames", form="whole"),

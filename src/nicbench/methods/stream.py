@@ -35,7 +35,7 @@ from nicbench.methods._round_figures import (
     mean_retransmissions,
     spread_of,
 )
-from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
+from nicbench.methods.base import PORT, Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.methods.transfer import StreamOptions, Together
 from nicbench.stats.frames import fairness
 from nicbench.stats.rounds import bits_per_s, rate_together
@@ -45,7 +45,6 @@ _MODE = Column(value="mode", head="Streams", form="text")
 _AT_ONCE = Column(value="at_once", head="At once", form="text")
 _FAIRNESS = Column(value="jain_index", head="Jain's index of the ports", is_optional=True)
 _BESIDE = Column(value="beside", head="At once", form="text")
-_PORT = Column(value="port", head="Port", form="text")
 _CLIENT = Column(value="client", head="Client", form="text")
 _CPU = (
     SERVER_OWN_CPU,
@@ -295,7 +294,7 @@ class Stream(RoundMethod):
                     "the kernel's work (of all programs, where they were not told apart), of each port, with all of "
                     "its clients. A port alone has the other ports idle."
                 ),
-                columns=(_MODE, _AT_ONCE, _PORT, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
+                columns=(_MODE, _AT_ONCE, PORT, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
                     f"{_failures.SENTENCE} over {{port}}",
                     "moves {throughput_bits_per_s} over {port} ({mode}): {limit}",
@@ -303,14 +302,14 @@ class Stream(RoundMethod):
                 ),
                 notes=_NOTES,
                 bars=Bars(
-                    x=_PORT,
+                    x=PORT,
                     y=PAYLOAD_RATE,
                     lines=(_MODE, _BESIDE),
                     caption="Throughput of each port, all of its clients together.",
                 ),
                 grid=Grid(
                     rows=_MODE,
-                    across=(_PORT,),
+                    across=(PORT,),
                     each=_BESIDE,
                     compares_rows=True,  # modes of the links, as published
                     cell=Column(
@@ -327,7 +326,7 @@ class Stream(RoundMethod):
                 title="Throughput of each client",
                 caption="Payload of each client; the details have the busy share of all CPUs of its machine.",
                 columns=(
-                    *(_MODE, _AT_ONCE, _PORT, _CLIENT, PAYLOAD_RATE),
+                    *(_MODE, _AT_ONCE, PORT, _CLIENT, PAYLOAD_RATE),
                     Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
                     _failures.SILENT,
                     CLIENT_OWN_CPU,

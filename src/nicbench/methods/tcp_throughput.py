@@ -30,7 +30,7 @@ from nicbench.methods._round_figures import (
     loads_of,
     retransmissions_of,
 )
-from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.methods.base import PORT, RoundContext, RoundMethod, Values
 from nicbench.stats.rounds import bits_per_s
 
 STANDARD_S: Final = 30.0
@@ -157,7 +157,7 @@ class TcpThroughput(RoundMethod):
                 "Buffered: what the throughput moves in the longest round trip seen, less the baseline."
             ),
             columns=(
-                Column(value="port", head="Port", form="text"),
+                PORT,
                 Column(value="streams", head="Connections", form="whole"),
                 Column(value="path_mtu_bytes", head="Path MTU", unit="bytes", form="whole"),
                 PAYLOAD_RATE,

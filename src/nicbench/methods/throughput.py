@@ -36,8 +36,8 @@ from nicbench.core.units import (
 )
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._loads import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
-from nicbench.methods._results import BROADCASTS_NOTE, measure_sizes
-from nicbench.methods.base import Context, FrameMethod, Promise, Values
+from nicbench.methods._results import BROADCASTS_NOTE
+from nicbench.methods.base import FRAME, Context, FrameMethod, Promise, Values
 from nicbench.search.base import Ended, Limits, Outcome, Search, check_loads, highest_load, lowest_load
 from nicbench.search.base import Goal as SearchGoal
 from nicbench.stats.intervals import Agreement
@@ -50,7 +50,6 @@ _BORNE = ("_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s")
 """Ends of the names of rates that runs of formats 1.5 and 1.6 have in addition to estimated ones."""
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
-FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
 LINE_RATE_COLUMN = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
 CEILING = Column(value="ceiling_frames_per_s", head="Tester's ceiling", is_minor=True, is_optional=True)
 
@@ -532,9 +531,9 @@ class Throughput(FrameMethod):
             self.options.search.time_s(self.options.trial, self.points()),
             self.points(),
         )
-        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
+        return await super().run(context)
 
-    async def _measure_size(self, context: Context, size: Size) -> Result:
+    async def measure_size(self, context: Context, size: Size) -> Result:
         """Searches at one frame size, in its part of the time that is left for the test.
 
         The tester's ceiling is measured without a DUT only where a rate comes near what the tester sent.

@@ -3,7 +3,7 @@ report never touches a host.
 
 A report is one document of typed blocks (``report/document/blocks.py``). ``report/gather.py`` reads the run folder into
 a ``Report``; ``report/sections`` has a function for each section, from what is known to blocks;
-``report/layouts/NAME.py`` puts sections in order, so a layout is that file and a name in ``core/report_options.py``.
+``report/layouts/NAME.py`` puts sections in order, so a layout is that file and a name in ``core/plan.py``.
 ``report/html.py``, ``report/pdf`` and ``report/markdown.py`` write the same document. Sections make text and tables by
 ``document/making.py``, which makes steering characters in the text of others visible; their headings begin at level 2.
 ``document/finishing.py`` gives names, ids and contents, and takes out of paper what only a screen needs. Charts come

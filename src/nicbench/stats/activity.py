@@ -38,10 +38,10 @@ from nicbench.stats.rounds import moved_bits_per_s
 # What a run is doing now: its events, reduced to the state that a live view shows.
 #
 # Pure: ``Activity.after(event)`` returns the next state, and nothing here prints, waits or reads a clock. The terminal
-# (``cli/live_view.py``) and any other view of a run, of its bus or of a journal that is read again, show the same.
+# (``cli/progress.py``) and any other view of a run, of its bus or of a journal that is read again, show the same.
 #
-# ``stats/activity.py`` estimates what is left, of what ``stages/time_plan.py`` lists, and its ``Estimate``
-# moves with the seconds since an event; ``cli/live_view.py`` makes lines of both, and its screens are in
+# ``stats/activity.py`` estimates what is left, of what ``stages/plan.py`` lists, and its ``Estimate``
+# moves with the seconds since an event; ``cli/progress.py`` makes lines of both, and its screens are in
 # ``tests/cli/golden`` (NICBENCH_WRITE_GOLDEN=1 writes them anew).
 
 

@@ -53,7 +53,7 @@ async def witness_of(up: Lab) -> dict[str, int]:
 
 
 def assert_lost_at(reading: Reading, places: dict[str, int]) -> None:
-    """So many at these places, none elsewhere, none unexplained, and no counter that contradicts another."""
+    """The frames at these places, none elsewhere, none unexplained, and no counter that contradicts another."""
     assert lost_at(reading) == places, printed(reading)
     assert (reading.unexplained, reading.ledger_faults) == (0, ()), printed(reading)
     assert sum(places.values()) == reading.counts.lost

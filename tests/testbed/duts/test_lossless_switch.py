@@ -8,14 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.headers import pause_frame
-from nicbench.testbed.duts.lossless_switch import (
-    LosslessSwitch,
-    LosslessSwitchOptions,
-    Queue,
-    Watchdog,
-    class_of,
-    pauses_of,
-)
+from nicbench.testbed.duts._lossless_switch import Queue, class_of, pauses_of
+from nicbench.testbed.duts.lossless_switch import LosslessSwitch, LosslessSwitchOptions, Watchdog
 
 MS = 1_000_000
 FRAME = bytes(508)  # 512 with FCS

@@ -1,4 +1,4 @@
-"""Open vSwitch in user space and on DPDK: real frames pass its flows; a flow that is gone is told; nothing stays."""
+"""Open vSwitch in user space and on DPDK: real frames pass its flows; a flow that is gone shows; nothing stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DUT that is a process: what it says, how it ends, and what is said of it then."""
+"""A DUT that is a process: what it says, how it ends, and what is reported of it then."""
 
 from __future__ import annotations
 

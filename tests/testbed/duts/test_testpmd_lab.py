@@ -71,7 +71,7 @@ class Stand:
 
 
 def processes() -> str:
-    """Those of this worker of the session, which has mounts of its own."""
+    """The mounts of this worker of the session."""
     command = ("pgrep", "--ns", str(os.getpid()), "--nslist", "mnt", "-f", "nicbench_dut_")
     return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 

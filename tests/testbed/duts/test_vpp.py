@@ -1,4 +1,4 @@
-"""VPP as a router: real frames pass it and are counted; a route that is gone is told; nothing stays."""
+"""VPP as a router: real frames pass it and are counted; a route that is gone is reported; nothing stays."""
 
 from __future__ import annotations
 

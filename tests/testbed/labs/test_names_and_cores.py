@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from ipaddress import ip_interface, ip_network
+from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from tests.fakes import FakeHost
 
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.registry import find
 from nicbench.testbed.cores import CoreMap, core_map, cpus_of_status, make_core_map, order_by_core
+from nicbench.testbed.interfaces.namespaces import explain_no_pair
+from nicbench.testbed.labs.base import Lab
+from nicbench.testbed.labs.simulated import SimulatedLab, SimulatedOptions
 from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6, mac, namespace_name
+from nicbench.tuning.stack import UndoStack
 
 BENCHMARK_RANGES = (ip_network("198.18.0.0/15"), ip_network("2001:2::/48"))
 
@@ -95,3 +103,67 @@ async def test_hyperthreads_are_read_from_the_machine() -> None:
     assert (cores.worker, cores.dut, cores.physical_cores) == (0, (2,), ((0, 1), (2, 3)))
     without = FakeHost(files=host.files)
     assert (await make_core_map(without)).dut == (1,)
+
+
+# A veth pair that cannot be made: the driver is blamed where the kernel says so, and nowhere else.
+
+
+@pytest.mark.parametrize("said", ["Error: Unknown device type.", "RTNETLINK answers: Operation not supported"])
+def test_a_kernel_without_the_driver_is_told_with_the_step(said: str) -> None:
+    error = explain_no_pair(HostError(f"`ip link add` failed with status 2: {said}", place="guest"), FakeHost("guest"))
+    assert isinstance(error, NotReadyError)
+    assert error.next_step == "the kernel needs the veth driver: modprobe veth"
+
+
+def test_a_host_that_is_silent_keeps_its_own_words() -> None:
+    silent = HostError("`ip link add` gave no answer within 30 s", place="guest", next_step="is it there?")
+    assert explain_no_pair(silent, FakeHost("guest")) is silent
+
+
+# The simulated lab: two joined ports of the engine, no root, no change.
+
+
+async def test_two_ports_send_to_each_other_through_the_dut(tmp_path: Path) -> None:
+    lab = SimulatedLab(SimulatedOptions(capacity="500 kpps", delay="10 us", loss="0.1 %", seed=7))
+    host = FakeHost()
+    stack = UndoStack("run", None, tmp_path)
+    testbed = await lab.up(stack, host)
+
+    assert testbed.simulated
+    assert [port.engine["sends_to"] for port in testbed.tester_ports] == [1, 0]
+    dut = testbed.tester_ports[0].engine["dut"]
+    assert (dut["capacity_frames_per_s"], dut["delay_ns"], dut["loss"]) == (500_000.0, 10_000, 0.001)
+    assert dut["seed"] != testbed.tester_ports[1].engine["dut"]["seed"], "each direction draws for itself"
+    assert (host.commands, stack.entries) == ([], ())
+
+
+async def test_a_card_s_clock_is_there_where_it_is_asked_for(tmp_path: Path) -> None:
+    stack = UndoStack("run", None, tmp_path)
+    without = await SimulatedLab(SimulatedOptions()).up(stack, FakeHost())
+    assert all("card_clock" not in port.engine for port in without.tester_ports)
+    clocked = await SimulatedLab(SimulatedOptions(card_clock_ppm=-3.5)).up(stack, FakeHost())
+    clocks = [port.engine["card_clock"] for port in clocked.tester_ports]
+    assert [clock["ppm"] for clock in clocks] == [-3.5, -3.5]
+    assert clocks[0]["offset"] != clocks[1]["offset"]
+
+
+async def test_it_has_neither_a_sink_nor_a_cable(tmp_path: Path) -> None:
+    lab = SimulatedLab(SimulatedOptions())
+    stack = UndoStack("run", None, tmp_path)
+    testbed = await lab.up(stack, FakeHost())
+
+    async with lab.without_dut(testbed, stack) as there_is_a_sink, lab.cable(testbed, stack) as there_is_a_cable:
+        assert (there_is_a_sink, there_is_a_cable) == (lab.has_sink, lab.has_cable) == (False, False)
+
+
+def test_it_asks_for_no_root() -> None:
+    assert not SimulatedLab.touches_machine
+
+
+def test_a_fault_is_a_probability() -> None:
+    with pytest.raises(ValidationError):
+        SimulatedOptions(loss=1.5)
+
+
+def test_the_kinds_of_labs_are_found() -> None:
+    assert list(find("nicbench.testbed.labs", Lab)) == ["clients", "memif", "simulated", "veth"]

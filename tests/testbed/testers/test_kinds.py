@@ -95,7 +95,7 @@ TREX = "nicbench: 1\ntitle: T\ntester: {kind: trex, client: /opt/trex}\n"
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The file beside the others, as far as the registry can see."""
+    """The file next to the others, as far as the registry can see."""
     folder = tmp_path / "added"
     folder.mkdir()
     (folder / "tiny.py").write_text(TINY)

@@ -1,4 +1,4 @@
-"""What TRex, its server and others do to a trial is no loss of the DUT's, and no run ends with ports held."""
+"""What TRex, its server and others do to a trial is not a loss of the DUT, and no run ends with ports held."""
 
 from __future__ import annotations
 

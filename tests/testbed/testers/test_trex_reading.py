@@ -176,7 +176,7 @@ def test_flow_counters_that_fail_for_latency_streams_alone_are_not_believed() ->
 
 
 def test_a_latency_stream_that_the_dut_lost_is_believed() -> None:
-    """The frames of the load that arrived are no frames of the latency stream."""
+    """The frames of the load that arrived are not frames of the latency stream."""
     assert reading_of([WAY], blind_for_the_sample(arrived=901), NAMES).counts.lost == 100
 
 

@@ -1,8 +1,8 @@
 """A stand-in for a TRex server, with a DUT of arithmetic behind its ports, and for what its client knows of it.
 
-The DUT forwards so many frames a second in each direction and keeps a queue, as the simulated port of our own engine
-does. A transmission takes its time: counters rise meanwhile. ``fake_trex`` is the library that asks this server, in a
-process of its own. A test sets ``SERVER`` before a run, and finds in it afterwards what was asked for.
+The DUT forwards a number of frames a second in each direction and keeps a queue, as the simulated port of our own
+engine does. A transmission takes its time: counters rise meanwhile. ``fake_trex`` is the library that asks this server,
+in a process of its own. A test sets ``SERVER`` before a run, and finds in it afterwards what was asked for.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ class Server:
     """The truth.
 
     ``limit`` is what TRex itself can send: it then sends every frame, only later. ``dies_at`` is the number of the
-    start at which it dies, ``start_takes_s`` how long that call takes, ``end_told_after_s`` how late its end is told.
-    ``time_factor`` is by how much longer than asked it sends. ``at_start`` is called with the number of each start.
-    At ``blind_ports`` flow counters do not work. ``strays`` frames of others come to each port in a transmission. The
-    DUT passes nothing where its ``capacity`` is 0, and of a trial ``held`` frames only ``held_s`` after its end.
+    start at which it dies, ``start_takes_s`` how long that call takes, ``end_told_after_s`` how late its end is
+    reported. ``time_factor`` is by how much longer than asked it sends. ``at_start`` is called with the number of each
+    start. At ``blind_ports`` flow counters do not work. ``strays`` frames of others come to each port in a
+    transmission. The DUT passes nothing where its ``capacity`` is 0, and of a trial ``held`` frames only ``held_s``
+    after its end.
     """
 
     ports: dict[int, Port] = field(default_factory=lambda: {n: Port(mac=f"00:00:00:aa:00:0{n}") for n in range(4)})
@@ -123,7 +124,7 @@ class Sending:
         return 1.0 if self.length_s == 0.0 else min(1.0, max(0.0, (now - self._begun) / self.length_s))
 
     def is_over_for(self, seconds: float) -> bool:
-        """Whether it had ended so long before now, or before groups were counted no more."""
+        """Whether it had ended that time before now, or before groups were counted no more."""
         return (self.uncounted_since or time.monotonic()) >= self._begun + self.length_s + seconds
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ To add one:
    every change by ``changes.set_file`` or ``changes.make``, never directly: the undo, with the old value, is written
    before the change.
 3. ``addressing(testbed, ip)`` says which addresses frames must carry to pass it from each port to each other; of two
-   ports, forward first, then reverse. ``UsageError`` where it cannot carry this IP version. ``_forwarding.py`` has
+   ports, forward first, then reverse. ``UsageError`` where it cannot carry this IP version. ``duts/_kernel.py`` has
    those of a router, ``testbed/addressing.py`` the ranges of many ports. ``most_ports`` says how many it joins;
    ``returning()`` addresses frames that come back on their own port, where it sends them so.
 4. A DUT that is a process of ours is started by ``duts/_process.py``, which knows how to end it; ``async failure()``

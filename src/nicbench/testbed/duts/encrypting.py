@@ -208,7 +208,7 @@ async def _read_counters(host: Host) -> dict[str, int]:
 
 # IPsec of the Linux kernel between two gateways back to back (`ipsec`): ESP in tunnel mode, by xfrm.
 #
-# Both ends stand on the DUT's machine (``_tandem.py``). Each is an xfrm interface with its security associations and
+# Both ends stand on the DUT's machine. Each is an xfrm interface with its security associations and
 # policies; keys are made for the run, without IKE, and never written down. Sequence numbers have 32 bits, so that an
 # association carries 2^32 packets: at 1 Mpps it ends after 71 minutes.
 
@@ -324,7 +324,7 @@ class Ipsec(TandemDut):
 
 # WireGuard between two gateways back to back (`wireguard`), by the kernel or by wireguard-go in user space.
 #
-# Both ends stand on the DUT's machine (``_tandem.py``). Keys are made for the run and never written down. The ends
+# Both ends stand on the DUT's machine. Keys are made for the run and never written down. The ends
 # shake hands before the first trial; a handshake in a trial, every two minutes, is part of what WireGuard costs.
 
 

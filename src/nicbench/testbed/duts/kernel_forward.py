@@ -21,7 +21,7 @@ from nicbench.tuning.changes import Changes
 
 # Linux IP forwarding between ports (`kernel-forward`), IPv4 and IPv6, if asked for behind a packet filter.
 #
-# Addresses, neighbours and routes are those of ``_forwarding.py``. Forwarding is switched on only by this kind of DUT,
+# Addresses, neighbours and routes are those of ``duts/_kernel.py``. Forwarding is switched on only by this kind of DUT,
 # ``xdp-forward`` and the router.
 
 
@@ -120,7 +120,7 @@ def _outermost(host: Host) -> Host:
 
 # Source NAT of the Linux kernel (`nat`): the first port is inside, the second outside, and connections are tracked.
 #
-# Addresses, neighbours and routes are those of ``_forwarding.py``. What leaves by the outside port gets an outside
+# Addresses, neighbours and routes are those of ``duts/_kernel.py``. What leaves by the outside port gets an outside
 # address (nftables, ``masquerade`` or ``snat``); what comes in there is forwarded only where it belongs to a
 # connection that began inside, as on any such router. So traffic goes one way, from inside. The table of rules is
 # deleted afterwards, and settings get their old values back.

@@ -246,7 +246,7 @@ def snmp_ipv6(text: str) -> dict[str, int]:
 
 
 OWN_TABLE = "nicbench_filter"
-"""The table of `filter_rules` (``duts/_filter.py``): its rules count nothing, and may be a hundred thousand."""
+"""The table of `filter_rules` (``duts/_kernel.py``): its rules count nothing, and may be a hundred thousand."""
 _VERDICTS = ("drop", "reject")
 # They let every frame on to the next statement.
 _PASSING = ("log", "counter", "mangle", "set", "notrack", "meta", "ct helper", "comment")

@@ -4,7 +4,7 @@ import { Chart, colour } from "./chart.js";
 import { h, say } from "./dom.js";
 import { clock, count, percent, time } from "./text.js";
 
-const PER_DECADE = 10; // stats/latency_bins.py
+const PER_DECADE = 10; // stats/latency.py
 const SHADES = 64;
 const FAINTEST = 1e-6; // the share of a sample's frames that has the first colour
 const STOPS = 5;
