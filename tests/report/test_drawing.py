@@ -18,9 +18,9 @@ from nicbench.report.drawing.charts import NARROW, WIDE, Format, finish_chart, r
 from nicbench.report.drawing.svg import Head, number, read, svg
 from nicbench.report.drawing.svg import numbers_behind as folded_numbers
 from nicbench.report.html import fragment
+from nicbench.report.layouts.datasheet import _stacked
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, significant
-from nicbench.report.sections.compact import _stacked
 from nicbench.report.tables import scale_units, sections
 
 from ._sections import rate_of, searched

@@ -247,16 +247,19 @@ def factor_of(form: Form) -> float:
     return SCALES[form].factor if form in SCALES else 1.0
 
 
-def texts(column: Column, results: Sequence[Result], among: Sequence[Result] = ()) -> list[str]:
+def texts(
+    column: Column, results: Sequence[Result], among: Sequence[Result] = (), *, with_range: bool = True
+) -> list[str]:
     """Returns the cells of a column, all with as many decimals as the one that needs most; a rate that a search
     enclosed has as many as its interval gives.
 
-    The results ``among`` which these stand, in sibling tables, count as well.
+    The results ``among`` which these stand, in sibling tables, count as well. Cells of several runs have the range of
+    these, unless ``with_range`` is False.
     """
     values = [value_of(result, column.value) for result in results]
     every = [*values, *(value_of(result, column.value) for result in among)]
     write = writer(column, [value for value in every if not _is_enclosed(value)])
-    cell = _ASPECTS[column.aspect]
+    cell = (_ASPECTS if with_range else _WITHOUT_RANGE)[column.aspect]
     written = [cell(value, writer(column, [value]) if _is_enclosed(value) else write) for value in values]
     return [
         text if column.aspect in ("interval", "limit") else printed_digits(result, column) or text
@@ -305,8 +308,11 @@ def _exact_text(value: Value, write: Writer) -> str:
     """Returns a value without its "at least" where the line rate limits it, because more than the line rate is
     impossible.
     """
-    plain = value.value if isinstance(value, Bounded) and value.limited_by is LimitedBy.LINE_RATE else value
-    return _value_text(plain, write)
+    return _value_text(_exact(value), write)
+
+
+def _exact(value: Value) -> Value:
+    return value.value if isinstance(value, Bounded) and value.limited_by is LimitedBy.LINE_RATE else value
 
 
 def _rate_text(value: Value, write: Writer) -> str:
@@ -358,6 +364,14 @@ _ASPECTS: Final[Mapping[Aspect, Callable[[Value, Writer], str]]] = MappingProxyT
         "span": _span_text,
         "interval": _interval_text,
         "limit": _limit_text,
+    }
+)
+_WITHOUT_RANGE: Final[Mapping[Aspect, Callable[[Value, Writer], str]]] = MappingProxyType(
+    {
+        **_ASPECTS,
+        "value": _number_text,
+        "exact": lambda value, write: _number_text(_exact(value), write),
+        "rate": _median_text,
     }
 )
 
@@ -423,12 +437,6 @@ def _move_point(text: str, unit: str | None, to: str | None) -> str | None:
                 return None
             return f"{number.scaleb(powers[unit] - powers[to]):f}"
     return None
-
-
-def median_text_of(column: Column, result: Result) -> str:
-    """Returns the text of a single rate without the range of its runs."""
-    value = value_of(result, column.value)
-    return printed_digits(result, column) or _median_text(value, writer(column, [value]))
 
 
 def text_of(column: Column, result: Result) -> str:

@@ -12,7 +12,7 @@ from nicbench.compare.claims import PointComparison
 from nicbench.compare.points import point_of
 from nicbench.core.frame_size import label_of
 from nicbench.core.registry import find
-from nicbench.core.result import PASSES_NOTHING, Bounded, Result, Spread, Summary, Value, name_of_test
+from nicbench.core.result import PASSES_NOTHING, Bounded, Result, Summary, Value, name_of_test
 from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values, tables_of
 from nicbench.report.cells import number_in, texts, value_of
@@ -122,7 +122,7 @@ def _table(
     points = _in_order([label for label in dict.fromkeys(labels) if counts[label] > 1], at)
     if not points:
         return None
-    shown = dict(zip(map(id, numbers), texts(column, numbers), strict=True))
+    shown = dict(zip(map(id, numbers), texts(column, numbers, with_range=False), strict=True))
     cells = {
         (name, label): ValueCell(
             _text(result, column, shown[id(result)]),
@@ -164,7 +164,7 @@ def _text(result: Result, column: Column, text: str) -> str:
     if isinstance(value, Bounded) and value.value is None and value.upper is not None:
         bound = result.replace(values={column.value: value.upper}, imported=None)
         return f"< {texts(column, [bound])[0]}"
-    return text.partition(" (")[0] if isinstance(value, Spread) else text
+    return text
 
 
 def _unit(column: Column, result: Result) -> str | None:

@@ -18,9 +18,9 @@ from nicbench.methods.base import Method
 from nicbench.report.cells import (
     GAP,
     failing_clause,
-    median_text_of,
     number_cell,
     passing_clause,
+    texts,
     why_nothing_passes,
     writer,
 )
@@ -265,7 +265,7 @@ def brief_rate(section: Section) -> str | None:
         value = row.result.values.get(goal.value)
         greatest = value.magnitude if isinstance(value, Spread) else rate.value or rate.upper or 0.0
         column = Column(value=goal.value, head="", form=suitable_form("mpps", greatest), aspect="rate")
-        text = median_text_of(column, row.result)
+        text = texts(column, [row.result], with_range=False)[0]
         of_runs = ""
         if isinstance(value, Spread):
             made = f"{value.runs}" if value.n == value.runs else f"{value.n} of {value.runs}"

@@ -277,6 +277,11 @@ def plain(inlines: Inlines) -> str:
     return " ".join(words.replace("\u200b", "").split())
 
 
+def first_sentence(inlines: Inlines) -> str:
+    """Returns the first sentence of a text without its full stop."""
+    return plain(inlines).partition(". ")[0].rstrip(".")
+
+
 def _rows(block: Block | Fact) -> int:
     match block:
         case Table():

@@ -36,6 +36,7 @@ from nicbench.report.document.blocks import (
     Table,
     Text,
     Verdict,
+    first_sentence,
     plain,
 )
 from nicbench.report.document.making import facts_table, head, inlines, row
@@ -330,7 +331,7 @@ class _Naming:
         if figure.is_of_multiples and len(figure.panels) > 1:
             return self._under
         below = figure.panels[0].caption if figure.is_of_multiples else figure.caption
-        sentence = plain(below).partition(". ")[0].rstrip(".")
+        sentence = first_sentence(below)
         label = figure.panels[0].drawing.label
         short = (text for text in (label, sentence, self._under) if 0 < len(text) <= _LONGEST_TITLE)
         return next(short, "Drawing")
