@@ -33,7 +33,7 @@ def test_help_and_a_wrong_word_load_no_command(command: list[str], tmp_path: Pat
     subprocess.run([sys.executable, script], check=True, capture_output=True)
     ours = {name for name in loaded.read_text().split() if name.startswith("nicbench.")}
     assert not {name for name in ours if not name.startswith(("nicbench.cli", "nicbench.store", "nicbench.core"))}
-    assert {"numpy", "asyncio", "pydantic"}.isdisjoint(loaded.read_text().split())
+    assert {"numpy", "asyncio"}.isdisjoint(loaded.read_text().split())
     assert len(ours) < 30
 
 

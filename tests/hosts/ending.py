@@ -13,7 +13,8 @@ from pathlib import Path
 
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.ssh import SshHost
-from nicbench.hosts.ssh_lease import LeasedConnection, machine
+from nicbench.hosts.ssh_lease import LeasedConnection
+from nicbench.hosts.ssh_pool import machine
 
 
 @dataclass

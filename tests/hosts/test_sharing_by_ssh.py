@@ -17,7 +17,7 @@ from nicbench.hosts import close_connections
 from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.options import ContainerOptions
-from nicbench.hosts.ssh_lease import machine
+from nicbench.hosts.ssh_pool import machine
 from nicbench.tuning.lease import HostLease
 
 from .sshd_server import Server

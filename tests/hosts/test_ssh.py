@@ -25,7 +25,8 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.owner import start_ticks
-from nicbench.hosts.ssh_lease import LeasedConnection, machine
+from nicbench.hosts.ssh_lease import LeasedConnection
+from nicbench.hosts.ssh_pool import machine
 from nicbench.monitor.running import NAME, MonitorClient
 from nicbench.system.xdp.abilities import ask_flags, try_live_frames
 

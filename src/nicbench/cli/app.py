@@ -105,7 +105,7 @@ COMMANDS: Final = {
     "report": ("results", "Build the report of a run again."),
     "compare": ("compare", "Compare runs or published results side by side."),
     "check": ("check", "Check for regressions against a run or a tag: exit status 6 if worse, 5 if unknown."),
-    "export": ("results", "Export a run's results, unrounded, to a file for other programs."),
+    "export": ("export", "Export a run's results, unrounded, to a file for other programs."),
     "diff": ("compare", "Show which settings differ between two runs; those that change results most come first."),
     "list": ("list_runs", "List the runs under --runs, oldest first, or search among them."),
     "gather": ("results", "Gather finished runs into a lake, which list, check, compare and web can read."),

@@ -53,33 +53,33 @@ class LoadedRun:
 
     def results_frame(self) -> pa.Table:
         """A row for each result, a column for each value."""
-        from nicbench.export.tables import arrow_table
+        from nicbench.export.arrow import arrow_table
 
         return arrow_table(wide_table(self.document))
 
     def values_frame(self) -> pa.Table:
         """A row for each value of each result, with the same columns whatever the method."""
-        from nicbench.export.tables import arrow_table
+        from nicbench.export.arrow import arrow_table
 
         return arrow_table(long_table(self.document))
 
     def trials_frame(self) -> pa.Table:
         """A row for each trial; none where the run has rounds."""
-        from nicbench.export import tables
+        from nicbench.export import arrow
 
-        return tables.trials(self.folder)
+        return arrow.trials(self.folder)
 
     def rounds_frame(self) -> pa.Table:
         """A row for each job of each round; none where the run has trials."""
-        from nicbench.export import tables
+        from nicbench.export import arrow
 
-        return tables.rounds(self.folder)
+        return arrow.rounds(self.folder)
 
     def frames_frame(self, columns: Sequence[str] | None = None, *, rounds: Sequence[str] | None = None) -> pa.Table:
         """Every media frame's times of method ``frames``; of some columns and rounds (``r0001``) alone, if so asked."""
-        from nicbench.export import tables
+        from nicbench.export import arrow
 
-        return tables.frames(self.folder, columns, rounds)
+        return arrow.frames(self.folder, columns, rounds)
 
     def monitor_frame(self, metrics: Sequence[str] | None = None) -> pa.Table:
         """What the machines' monitors sampled, a row for each value; of some metrics alone, if so asked.

@@ -227,14 +227,14 @@ class ExportSource:
 
     def table(self, name: str) -> Table:
         """One of ``TABLES``."""
-        from nicbench.export import tables  # here: pyarrow takes long to load
+        from nicbench.export import arrow  # here: pyarrow takes long to load
 
         if name == "results":
             return wide_table(self.document)
         if name == "values":
             return long_table(self.document)
-        found = tables.trials(self.folder) if name == "trials" else tables.rounds(self.folder)
-        return tables.as_table(name, found)
+        found = arrow.trials(self.folder) if name == "trials" else arrow.rounds(self.folder)
+        return arrow.as_table(name, found)
 
     @cached_property
     def settings(self) -> Table:

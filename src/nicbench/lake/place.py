@@ -14,70 +14,17 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from nicbench.core.errors import BusyError, HostError, UsageError
 from nicbench.store.files import storage_error, sync_folder, write_atomically, writing_atomically
 from nicbench.store.listing import time_of_name
-from nicbench.store.tables import Bounds, refuse_excess
 
-# A part of a month's file, which is read column by column; a damaged one is an error that names the file.
-
-_BOUNDS: Final = Bounds(4_000_000, 2 * 2**30)
-"""Many times the rows of a part that is written here, so that other programs may write larger ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A row group of the file at ``place``."""
-
-    place: str
-    file: pq.ParquetFile
-    number: int
-
-    @property
-    def count(self) -> int:
-        """How many rows it has."""
-        return int(self.file.metadata.row_group(self.number).num_rows)
-
-    def read(self, columns: Sequence[str] | None = None, *, newer: Sequence[str] = ()) -> pa.Table:
-        """Reads these columns, or all, and those ``newer`` ones that the file has: one of an older format lacks some.
-
-        HostError where they are damaged, or the file lacks one of ``columns``.
-        """
-        if columns is not None:
-            columns = [*columns, *(name for name in newer if name in self.file.schema_arrow.names)]
-        try:
-            refuse_excess(self.file.metadata, [self.number], _BOUNDS)
-            # By one thread, which takes less memory; the columns of a search are small.
-            rows = self.file.read_row_group(self.number, columns=columns, use_threads=False)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise damaged_error(self.place, error) from error
-        if lacking := [name for name in columns or () if name not in rows.column_names]:
-            raise damaged_error(self.place, ValueError(f"it has no column {lacking[0]}"))
-        return rows
-
-    def bounds(self, column: str) -> tuple[Any, Any] | None:
-        """Returns the least and the greatest value of a column; None where the file does not say."""
-        about = self.file.metadata.row_group(self.number)
-        told = about.column(self.file.schema_arrow.get_field_index(column)).statistics
-        return (told.min, told.max) if told is not None and told.has_min_max else None
-
-
-def damaged_error(place: str, error: Exception) -> HostError:
-    """Makes the error for a file of a lake that cannot be read."""
-    return HostError(
-        f"cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-        place=place,
-        next_step="put it back from a copy, or remove the month and gather its runs again",
-    )
-
+if TYPE_CHECKING:
+    from nicbench.lake.part import Part
 
 FOLDER: Final = "lake"
 """The name of a lake in the folder of runs, where it is found without being named."""
@@ -188,7 +135,7 @@ class Lake:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from nicbench.lake.place import Part, damaged_error
+        from nicbench.lake.part import Part, damaged_error  # imported here: it loads pyarrow
 
         name = month.path(table)
         if not self._exists(name):
@@ -326,7 +273,7 @@ class Lake:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            from nicbench.lake.place import damaged_error
+            from nicbench.lake.part import damaged_error
 
             raise damaged_error(self._shown(MARK), error) from error
 

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nicbench.compare.history.figures import Figure, Measure, RunSettings, Told, figure_of, settings_from
-from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Lake, Month, Part
+from nicbench.lake.part import Part
+from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Lake, Month
 from nicbench.store.index import Search, find_runs, is_release
 from nicbench.store.listing import VERDICTS, RunHeadline, clean
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, SIGNATURE, TRIALS, Lake, Month, Part
+from nicbench.lake.part import Part
+from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, SIGNATURE, TRIALS, Lake, Month
 from nicbench.store.tables import ROUND_SCHEMA, TRIAL_SCHEMA
 
 _NAMES: Final = pa.list_(pa.string())

@@ -17,9 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from nicbench.core.base import why_of
 from nicbench.core.errors import HostError, UsageError
-from nicbench.core.plan import Plan
 from nicbench.core.redaction import Redactor
-from nicbench.core.result import Summary
 from nicbench.store import files, manifest
 from nicbench.store.files import (
     BENCH,
@@ -38,6 +36,8 @@ from nicbench.store.files import (
 )
 
 if TYPE_CHECKING:
+    from nicbench.core.plan import Plan
+    from nicbench.core.result import Summary
     from nicbench.methods.base import Measures
     from nicbench.store.journal import Journal
 
@@ -166,10 +166,14 @@ class RunFolder:
 
     def plan(self) -> Plan | None:
         """Reads the plan; None where the run ended before it was written."""
+        from nicbench.core.plan import Plan  # imported here: a list of runs that are known reads none
+
         return self._model(PLAN, Plan)
 
     def summary(self) -> Summary | None:
         """Reads the summary; None where the run is not finished."""
+        from nicbench.core.result import Summary  # imported here, as in plan
+
         return self._model(SUMMARY, Summary)
 
     def finish(self, summary: Summary, measures: Measures = "frames") -> None:
@@ -214,7 +218,7 @@ class RunFolder:
         try:
             return None if content is None else kind.model_validate(content)
         except ValidationError as error:
-            if kind is Summary and _is_newer(content):
+            if name == SUMMARY and _is_newer(content):
                 raise UsageError(
                     f"has the format {content['format']}, which a newer nicbench wrote",
                     place=str(path),
@@ -237,6 +241,8 @@ def _is_newer(content: Any) -> bool:
     """Whether a summary has a newer format than this nicbench knows; all older ones can be read."""
     said = content.get("format") if isinstance(content, dict) else None
     found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", said) if isinstance(said, str) else None
+    from nicbench.core.result import Summary  # imported here, as in RunFolder.plan
+
     ours = str(Summary.model_fields["format"].default).split(".")
     return found is not None and (int(found[1]), int(found[2])) > (int(ours[0]), int(ours[1]))
 

@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import from_json
 
 from nicbench.core.errors import NicbenchError, UsageError
-from nicbench.core.result import ResultVerdict, Summary
 from nicbench.store import files, manifest
 from nicbench.store.files import JOURNAL
 from nicbench.store.folder import SHOWN, RunFolder, is_run_folder, refuse_damaged
 from nicbench.store.marks import tags_of
+
+if TYPE_CHECKING:
+    from nicbench.core.result import Summary
+
 
 # A run's headline: what a list shows of a run and what searches look at, and its line in the index.
 
@@ -301,7 +304,7 @@ _MOST_CHECKED_BYTES: Final = 16 * 2**20
 """Larger files are compared when a run is opened, not for a list."""
 LATEST = "latest"
 
-Tell = Callable[[Summary], str | None]
+Tell = Callable[["Summary"], str | None]
 """Returns one line on the results of a run."""
 
 
@@ -321,6 +324,8 @@ def latest_run(parent: Path) -> Path | None:
 
 def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
     """Makes the headline of one run folder; for a damaged one it says what is wrong. ``tell`` describes the results."""
+    from nicbench.core.result import ResultVerdict  # imported here: a list of known runs reads none
+
     try:
         departures = manifest.departures(path, _READ, _MOST_CHECKED_BYTES)
         damage = manifest.describe([each for each in departures if each.name in SHOWN])

@@ -20,7 +20,7 @@ from pathlib import Path
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.kinds.ssh import SshHost
-from nicbench.hosts.ssh_lease import Machine, machine
+from nicbench.hosts.ssh_pool import Machine, machine
 from nicbench.tuning.lock import (
     Lease,
     Standing,

@@ -1,25 +1,18 @@
-"""``nicbench report``, ``export`` and ``gather``: make a report, files for other programs, and a lake of runs."""
+"""``nicbench report`` and ``nicbench gather``: make a report, and a lake of runs."""
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicbench.cli import completion
-from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunReference, RunsFolder, choice, describe_results, kinds
-from nicbench.cli.output import FORMAT, print_json, print_line, results, say, write_bytes
+from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunReference, RunsFolder, describe_results, kinds
+from nicbench.cli.output import FORMAT, print_json, print_line, results, say
 from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.core.plan import Layout
-from nicbench.core.registry import find
-from nicbench.export.formats.base import ExportFormat
-from nicbench.export.source import TABLES, ExportSource
 from nicbench.report import Format
-from nicbench.store.files import JOURNAL, make_folder, writing_atomically
 from nicbench.store.folder import RunFolder, is_run_folder, refuse_damaged
 from nicbench.store.listing import open_run
 
@@ -91,98 +84,6 @@ def _build(
         ) from error
 
 
-# ``nicbench export RUN --to KIND``: writes a run's results as a file for other programs.
-
-_STDOUT: Final = "-"
-
-Kind = Annotated[
-    str,
-    typer.Option(
-        "--to",
-        "--format",
-        metavar="KIND",
-        help="badge, csv, json, junit, openmetrics, parquet or xlsx.",
-        show_default=False,
-        autocompletion=completion.export_formats,
-    ),
-]
-Target = Annotated[
-    str | None,
-    typer.Option("--out", metavar="FILE", help="The file to write, or `-` for stdout (default: RUN-ID.KIND here)."),
-]
-TableName = Annotated[
-    str,
-    typer.Option(
-        "--table",
-        metavar="NAME",
-        help="For csv and parquet: results (one row each), values (long form, one row each), trials or rounds.",
-    ),
-]
-
-
-def _export(
-    run: RunReference,
-    to: Kind,
-    out: Target = None,
-    table: TableName = "results",
-    runs_folder: RunsFolder = DEFAULT_RUNS,
-) -> None:
-    formats = find("nicbench.export.formats", ExportFormat)
-    choice("--to", to, formats)
-    choice("--table", table, TABLES)
-    form = formats[to]()
-    if table != "results" and not form.one_table:
-        raise UsageError(
-            f"the format {to} holds all tables, so none can be chosen", place="--table", next_step="leave it out"
-        )
-    folder = open_run(run, runs_folder)
-    source = ExportSource(folder)
-    for sentence in source.document.run.changed_files:
-        say(f"warning: {sentence}")
-    if out == _STDOUT:
-        _to_stdout(form, source, table)
-        return
-    named = folder.run_id if table == "results" else f"{folder.run_id}-{table}"
-    path = Path(out) if out else Path(f"{named}{form.suffix}")
-    _refuse(path)
-    make_folder(path.parent)
-    with writing_atomically(path) as stream:
-        form.write(source, table, stream)
-    print_line(str(path))
-
-
-def _refuse(path: Path) -> None:
-    """Raises UsageError where the file cannot be written, or must not be."""
-    parent = path.absolute().parent
-    if path.is_dir():
-        raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --out")
-    if path.exists() and not path.is_file():  # such as /dev/stdout, a link to a pipe
-        raise UsageError(
-            "is a pipe or a device, not a file",
-            place=str(path),
-            next_step=f"name a file, or `--out {_STDOUT}` for stdout",
-        )
-    # A bench file alone makes no run folder: it may lie where the user works.
-    if any(is_run_folder(folder) and (folder / JOURNAL).exists() for folder in (parent, *parent.parents)):
-        raise UsageError(
-            "lies in the folder of a run, whose files are checked against what was measured",
-            place=str(path),
-            next_step="name a file outside of it with --out",
-        )
-
-
-def _to_stdout(form: ExportFormat, source: ExportSource, table: str) -> None:
-    whole = io.BytesIO()
-    form.write(source, table, whole)
-    if sys.stdout.isatty() and not form.is_text:
-        raise UsageError(
-            f"the format {form.kind} is binary and cannot be shown on a terminal",
-            place="--out",
-            next_step="name a file with --out, or redirect stdout",
-        )
-    write_bytes(whole.getvalue())
-
-
 # ``nicbench gather RUNS... --into LAKE``: appends runs to a lake, which answers for a million of them.
 
 _Runs = Annotated[
@@ -235,4 +136,4 @@ def gather_runs(runs: list[Path], into: str | None) -> Gathered:
     return found
 
 
-COMMANDS = {"report": _report, "export": _export, "gather": gather}
+COMMANDS = {"report": _report, "gather": gather}

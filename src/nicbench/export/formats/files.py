@@ -63,7 +63,7 @@ class ParquetFormat(ExportFormat):
     def write(self, source: ExportSource, table: str, stream: BinaryIO) -> None:
         import pyarrow.parquet as pq  # here: it takes long to load
 
-        from nicbench.export.tables import arrow_table
+        from nicbench.export.arrow import arrow_table
 
         metadata = {"nicbench.export": f'{{"format": "{FORMAT}", "table": "{table}"}}'}
         pq.write_table(arrow_table(source.table(table)).replace_schema_metadata(metadata), stream, compression="zstd")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nicbench.hosts.base import Host, Presence
 from nicbench.hosts.channel import ChannelHost
 from nicbench.hosts.options import SshOptions
-from nicbench.hosts.ssh_lease import Machine, machine
+from nicbench.hosts.ssh_pool import Machine, machine
 
 if TYPE_CHECKING:
     from nicbench.hosts.channel import Channel
