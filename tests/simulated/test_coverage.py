@@ -6,10 +6,12 @@ docs/searches.md.
 
 from __future__ import annotations
 
+import re
 import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from tests.simulated.worlds import CLASSES, draw_world, holds
@@ -21,6 +23,7 @@ from nicbench.search.guided import Guided
 from nicbench.search.mlr import Mlr
 from nicbench.search.step_down import StepDown
 
+SEARCHES = Path(__file__).resolve().parents[2] / "docs/searches.md"
 GOALS = (NDR, PDR)
 BY_CHANCE = ("soft", "linear loss")
 """Losses that begin slowly: half of the trials pass over a range of loads, of which an interval may miss one."""
@@ -58,11 +61,20 @@ def tally(search: Search, name: str, worlds: range, time_s: float | None = None)
     return found
 
 
+def documented_trials() -> dict[str, int]:
+    """The median number of trials of each class, as docs/searches.md has it."""
+    rows = re.findall(
+        r"^\| ([a-z ]+) \| [\d.]+ % \| [\d.]+ % \| (\d+) / \d+ \|", SEARCHES.read_text(), flags=re.MULTILINE
+    )
+    return {name: int(median) for name, median in rows}
+
+
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("worlds", [30, pytest.param(1000, marks=pytest.mark.acceptance)])
 def test_answers_hold_the_true_rates(name: str, worlds: int) -> None:
     found = tally(Guided(), name, range(worlds))
     assert found.share >= (0.8 if name in BY_CHANCE else 0.9), found
+    assert statistics.median(found.trials) <= 1.2 * documented_trials()[name] + 1
 
 
 @pytest.mark.parametrize("name", ["noise", "neighbour", "autocorrelated", "paused tester", "sharp"])
