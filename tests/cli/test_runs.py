@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import RESULT, Command
 from tests.web._history import make_history
 
-from nicbench.cli.commands import results
+from nicbench.cli.commands import export
 from nicbench.core.events import RunFinished
 from nicbench.core.registry import find
 from nicbench.core.result import ResultVerdict, Summary
@@ -251,7 +251,7 @@ def test_no_pipe_and_no_device_is_replaced(target: str, run: RunFolder, nicbench
 
 
 def test_the_help_names_every_kind() -> None:
-    option: Any = results.Kind
+    option: Any = export.Kind
     told = option.__metadata__[0].help
 
     assert [kind for kind in find("nicbench.export.formats", ExportFormat) if kind not in told] == []  # type: ignore[type-abstract]

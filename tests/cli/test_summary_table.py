@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from tests.methods.known import run
 from tests.methods.round_contexts import Laboratory, streamed
-from tests.methods.test_a_tester_that_sends_nothing import Nothing
+from tests.methods.test_throughput import Nothing
 
 from nicbench.bench_file import load
 from nicbench.cli.summary_table import ShownColumn, headline, print_fitted, print_summary
