@@ -112,7 +112,7 @@ def assert_told(case: Case, tmp_path: Path, draw: random.Random) -> None:
     has_own = case.bench.has_own_namespaces
     near, far = (f"nb{mark[-8:]}{end}" if has_own else "" for end in "nf")
     with two_machines(near, far) if has_own else nullcontext(), disk(tmp_path / "runs") as runs:
-        scene = Scene(mark, tmp_path, runs, draw, draw.uniform(0.05, 0.6), near=near, far=far)
+        scene = Scene(mark, tmp_path, runs, draw, draw.uniform(0.05, 0.4), near=near, far=far)
         scene.environment[MARK] = mark
         before = checks.state((near, far) if has_own else ())
         try:
