@@ -138,14 +138,13 @@ def run(tool: Tool, cpu: int, task: str, folder: Path, frames: int) -> Done:
     if task == "write":
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-    process = subprocess.Popen(
-        on(cpu, tool.command(task, folder, frames)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    command = on(cpu, tool.command(task, folder, frames))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stdout.close()
     if process.returncode:
-        raise ToolError(f"{' '.join(process.args)} ended with {process.returncode}: {output[-500:]}")
+        raise ToolError(f"{' '.join(command)} ended with {process.returncode}: {output[-500:]}")
     return Done(tool.elapsed_s(output, task, frames), usage.ru_utime + usage.ru_stime)

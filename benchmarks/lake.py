@@ -108,8 +108,10 @@ def _ids(began: datetime, seconds: np.ndarray, chance: np.random.Generator) -> l
 
 
 def _all_rows(lake: Lake, table: str) -> pa.Table:
+    folder = lake.local
+    assert folder is not None
     return pa.concat_tables(
-        [pq.read_table(lake.local / month.path(table), partitioning=None) for month in lake.months(table)]
+        [pq.read_table(folder / month.path(table), partitioning=None) for month in lake.months(table)]
     )
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from nicbench.engine.binaries import find_binary
 
@@ -48,15 +49,16 @@ def measured(seconds: float, interval_ms: int) -> Cost:
     process = subprocess.Popen(
         [str(find_binary("nicbench-monitor"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
+    requests, replies = process.stdin, process.stdout
+    assert requests is not None
+    assert replies is not None
     began = time.monotonic()
 
-    def ask(number: int, command: str, **fields: object) -> dict[str, object]:
-        process.stdin.write(json.dumps({"id": number, "command": command, **fields}) + "\n")
-        process.stdin.flush()
-        for line in process.stdout:
-            reply: dict[str, object] = json.loads(line)
+    def ask(number: int, command: str, **fields: object) -> dict[str, Any]:
+        requests.write(json.dumps({"id": number, "command": command, **fields}) + "\n")
+        requests.flush()
+        for line in replies:
+            reply: dict[str, Any] = json.loads(line)
             if reply.get("id") == number:
                 if not reply["ok"]:
                     raise SystemExit(f"monitor_cost: {command}: {reply['error']}")
@@ -69,7 +71,7 @@ def measured(seconds: float, interval_ms: int) -> Cost:
     ask(3, "start")
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        process.stdout.readline()
+        replies.readline()
     reply = ask(4, "close")
     _, _, usage = os.wait4(process.pid, 0)
     return Cost(

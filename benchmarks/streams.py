@@ -21,10 +21,10 @@ from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import MonitorSettings
 from nicbench.core.round import JobSpec, RoundRequest
-from nicbench.core.turn import ALONE
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.rounds import RoundMaker
+from nicbench.measure.samples import SampleLog
 from nicbench.methods._round_figures import jobs_of
 from nicbench.monitor.running import RunningMonitors
 from nicbench.store.monitor_samples import MonitorLog
@@ -45,7 +45,7 @@ class Bench:
         self.folder = folder
         self.monitors = monitors
         self.maker = RoundMaker(
-            HostPlayer(testbed, folder, changes), monitors, Thresholds(), {}, Bus(), ALONE, time.monotonic()
+            HostPlayer(testbed, folder, changes), monitors, Thresholds(), SampleLog(journaled={}, bus=Bus())
         )
         self._made = 0
 
@@ -106,7 +106,7 @@ async def measured(pairs: int, seconds: int, long_s: int) -> int:
         try:
             testbed = await ClientsLab(ClientsOptions()).up(changes, LocalHost())
             monitors = RunningMonitors(MonitorLog(folder), Bus())
-            await monitors.start(MonitorSettings(), [each.host for each in testbed.test_hosts], None)
+            await monitors.start(MonitorSettings(), testbed.test_hosts, None)
             bench = Bench(testbed, folder, monitors, changes)
             try:
                 if not bench.monitor_pids():
@@ -128,7 +128,9 @@ async def measured(pairs: int, seconds: int, long_s: int) -> int:
 async def compared(bench: Bench, pairs: int, seconds: int) -> bool:
     """Pairs in turn, which comes first is drawn; the resolution is half the width of the interval."""
     draw = random.Random(1)
-    ratios, rates, same = [], ([], []), True
+    ratios: list[float] = []
+    rates: tuple[list[float], list[float]] = ([], [])
+    same = True
     await bench.alone(1)
     for _ in range(pairs):
         if draw.random() < 0.5:
