@@ -15,7 +15,7 @@ from pathlib import Path
 
 from core_watch import CoreWatch, watching
 from frame_tools import FRAME_BYTES, Fio, Frames, PlainLoop, Tool, ToolError, compiled, copied_bytes_per_s, run
-from machine import Cpus
+from machine import Cpus, is_there
 from pairs import CpuRow, Row
 
 # 2 GB: beyond every cache, and half a second.
@@ -76,18 +76,24 @@ def frame_rows(stack: ExitStack, cpus: Cpus, _pages: tuple[str, ...], _seconds: 
         share = CpuRow(f"{work}: CPU", name, target, cpu[0], cpu[1], watch, "frames/CPU s", 1.0, rates=rate)
         return [rate, share]
 
-    ring, plain = Frames(engine="io-uring"), Frames()
-    return [
-        *rows("write, one at a time", plain, "fio psync", Fio(), 1.0),
-        *rows("read, one at a time", plain, "fio psync", Fio(), 1.0),
-        *rows("write, io_uring, depth 4", ring, "fio io_uring", Fio("io_uring"), 1.0),
-        *rows("read, io_uring, depth 4", ring, "fio io_uring", Fio("io_uring"), 1.0),
+    ring, plain, unique = Frames(engine="io-uring"), Frames(), Frames(content="unique")
+    found = [
         *rows("write, one at a time", plain, "loop in C", PlainLoop(loop), 1.0),
         *rows("read, one at a time", plain, "loop in C", PlainLoop(loop), 1.0),
-        *rows("write, unique content", Frames(content="unique"), "fio psync, refill_buffers", Fio(refill=True), 1.0),
-        *rows("write, unique content", Frames(content="unique"), "loop in C, one content", PlainLoop(loop), None),
+        *rows("write, unique content", unique, "loop in C, one content", PlainLoop(loop), None),
         *rows("read, stamps compared", Frames(verify="blocks"), "loop in C, nothing compared", PlainLoop(loop), None),
     ]
+    if is_there("fio", "fio"):
+        found += [
+            *rows("write, one at a time", plain, "fio psync", Fio(), 1.0),
+            *rows("read, one at a time", plain, "fio psync", Fio(), 1.0),
+            *rows("write, io_uring, depth 4", ring, "fio io_uring", Fio("io_uring"), 1.0),
+            *rows("read, io_uring, depth 4", ring, "fio io_uring", Fio("io_uring"), 1.0),
+            *rows(
+                "write, unique content", Frames(content="unique"), "fio psync, refill_buffers", Fio(refill=True), 1.0
+            ),
+        ]
+    return found
 
 
 def checked(cpus: Cpus, folder: Path) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -65,3 +66,11 @@ class ClockProbe:
         clock = float(sum(reading["health"]["core_clock_hz"]) / 2)
         self.seen_hz.append(clock)
         return clock
+
+
+def is_there(program: str, package: str) -> bool:
+    """Whether a peer is in PATH; a line says that its rows are left out if not."""
+    found = shutil.which(program) is not None
+    if not found:
+        print(f"left out: the rows beside {program}, which is not installed (package {package})", flush=True)
+    return found

@@ -21,6 +21,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from nicbench.store.files import json_text
+from nicbench.store.listing import list_runs
+
 BENCH = """\
 nicbench: 1
 title: Index
@@ -61,6 +64,9 @@ def of_many_runs(count: int = 10_000, keep: Path | None = None) -> bool:
         began = time.monotonic()
         make_runs(folder, count)
         print(f"{count} runs made in {time.monotonic() - began:.1f} s")
+        damaged = [run.run_id for run in list_runs(folder) if run.trouble is not None]
+        if damaged:
+            sys.exit(f"{len(damaged)} of the runs are damaged, {damaged[0]} among them: no figure would mean anything")
         return measure(folder)
 
 
@@ -85,13 +91,11 @@ def make_runs(folder: Path, count: int) -> None:
 
 
 def _manifest(texts: dict[str, str]) -> str:
-    """With the checksums of what was changed: a run that differs from them would be listed as damaged alone."""
+    """With the checksums of what was changed: a run that differs from them would be listed as damaged."""
     document = json.loads(texts["MANIFEST.json"])
     changed = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
-    return json.dumps(
-        document
-        | {"sha256": document["sha256"] | {name: changed[name] for name in texts if name in document["sha256"]}}
-    )
+    document["sha256"] |= {name: changed[name] for name in texts if name in document["sha256"]}
+    return json_text(document) + "\n"
 
 
 def measured_run(folder: Path) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from core_watch import watching
-from machine import Cpus
+from machine import Cpus, is_there
 from pairs import Row
 from senders import Nicbench, Sender, Testpmd, Trafgen, bare_sender, measure
 from veth_pair import veth_pair
@@ -30,10 +30,14 @@ def veth_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: flo
     in_kernel = sample(Nicbench(worker_cpu=cpus.worker, driver="xdp"))
     bare_loop = bare_sender(wire, cpus.worker)
     bare = sample(bare_loop)
-    return [
+    rows = [
         Row("generate, 256 flows, veth, `xdp`", "txonly", 2.0, in_kernel, testpmd, watch),
-        Row("generate, 256 flows, veth, `xdp`", "trafgen", 2.0, in_kernel, trafgen, watch),
         Row("generate, 256 flows, veth, `xdp`", bare_loop.name, 0.9, in_kernel, bare, watch),
         Row("generate, 256 flows, veth, `net_af_xdp`", "txonly", 1.0, ours, testpmd, watch),
-        Row("generate, 256 flows, veth, `net_af_xdp`", "trafgen", 2.0, ours, trafgen, watch),
     ]
+    if is_there("trafgen", "netsniff-ng"):
+        rows += [
+            Row("generate, 256 flows, veth, `xdp`", "trafgen", 2.0, in_kernel, trafgen, watch),
+            Row("generate, 256 flows, veth, `net_af_xdp`", "trafgen", 2.0, ours, trafgen, watch),
+        ]
+    return rows
