@@ -117,6 +117,12 @@ class Completed:
     stdout: str
     stderr: str
 
+    @property
+    def reason(self) -> str:
+        """Why it failed: the last line of stderr, where tools write it, or the exit status."""
+        lines = self.stderr.strip().splitlines()
+        return lines[-1] if lines else f"exit status {self.status}"
+
 
 @dataclass(frozen=True, slots=True)
 class Presence:

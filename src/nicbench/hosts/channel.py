@@ -292,13 +292,13 @@ class ChannelHost(Host):
             return done.stdout
         if done.stderr.rstrip().endswith(("No such file or directory", "Not a directory")):
             return None
-        raise HostError(f"cannot read {path}: {_reason(done)}", place=self.name)
+        raise HostError(f"cannot read {path}: {done.reason}", place=self.name)
 
     async def write_file(self, path: str, text: str) -> None:
         # tee, because it names the kernel's reason and needs no shell quoting.
         done = await self.run(("tee", "--", path), input_text=text, check=False)
         if done.status != 0:
-            raise HostError(f"cannot write {text.strip()!r} to {path}: {_reason(done)}", place=self.name)
+            raise HostError(f"cannot write {text.strip()!r} to {path}: {done.reason}", place=self.name)
 
     async def put(self, local: Path, remote: str, mode: int = 0o644) -> None:
         # By a command and not by sftp, which an sshd need not offer; and a command ends with the lease.
@@ -313,7 +313,7 @@ class ChannelHost(Host):
             await _wait_for_status(connection, channel)
         done = _read_completed(command, channel)
         if done.status != 0:
-            raise HostError(f"cannot copy {local} to {remote}: {_reason(done)}", place=self.name)
+            raise HostError(f"cannot copy {local} to {remote}: {done.reason}", place=self.name)
 
     async def get(self, remote: str, local: Path) -> None:
         command = ("cat", "--", remote)
@@ -328,7 +328,7 @@ class ChannelHost(Host):
                 await _wait_for_status(connection, channel)
                 if channel.status != 0:
                     raise HostError(
-                        f"cannot copy {remote}: {_reason(_read_completed(command, channel))}", place=self.name
+                        f"cannot copy {remote}: {_read_completed(command, channel).reason}", place=self.name
                     )
 
     @contextlib.asynccontextmanager
@@ -381,12 +381,6 @@ def _read_completed(command: Sequence[str], channel: Channel) -> Completed:
 def _make_error(done: Completed, host: str) -> HostError:
     reason = done.stderr.strip()[-2000:] or done.stdout.strip()[-2000:] or "no message"
     return HostError(f"{_shorten(done.command)}: exit status {done.status}: {reason}", place=host)
-
-
-def _reason(done: Completed) -> str:
-    """Returns the last line of stderr, where tools write the reason."""
-    lines = done.stderr.strip().splitlines()
-    return lines[-1] if lines else f"exit status {done.status}"
 
 
 def _shorten(command: Sequence[str]) -> str:

@@ -74,7 +74,6 @@ def _compare(
     json: Json = False,
 ) -> None:
     # Imported here: these take a second to load, and no other command needs them.
-    from nicbench.cli.commands.compare import document, print_comparison
     from nicbench.report.comparison_page import compare
     from nicbench.report.comparison_page import document as page_document
     from nicbench.report.formats import write

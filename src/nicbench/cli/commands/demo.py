@@ -175,8 +175,6 @@ def _demo(
     say(f"bench file: {path}\nrun folder: {folder.path}")
 
     def show(summary: Summary) -> None:
-        from nicbench.cli.commands.demo import screen
-
         print_line(f"\n{screen(summary, folder.journal.trials().values())}")
 
     try:
@@ -201,7 +199,6 @@ def _demo(
 def _with_known_rate(bench: BenchFile, wait_s: float) -> BenchFile:
     """Returns the bench file with a known device of a tenth of the rate that comes back of a flood."""
     from nicbench.bench_file.load import parse
-    from nicbench.cli.commands.demo import KNOWN
     from nicbench.cli.failure import run_to_the_end
     from nicbench.core.events import Bus
     from nicbench.core.units import format_rate

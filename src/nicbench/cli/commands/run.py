@@ -171,8 +171,7 @@ def run(
 
 def _show_plan(bench: BenchFile, *, as_json: bool) -> None:
     """Prints what a run would do and tune; exit status 3 where something that it names is absent."""
-    from nicbench.cli.commands.run import show_tuning  # imported here, as in run
-    from nicbench.cli.plan_table import print_plan
+    from nicbench.cli.plan_table import print_plan  # imported here, as in run
     from nicbench.stages.hosts import look_for_named
 
     presence = run_to_the_end(look_for_named(bench))

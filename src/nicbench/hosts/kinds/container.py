@@ -144,7 +144,7 @@ class ContainerHost(Host):
             return done.stdout
         if re.search(r"No such file or directory|Not a directory", done.stderr):
             return None
-        raise HostError(f"cannot read {path}: {_reason(done)}", place=self.name)
+        raise HostError(f"cannot read {path}: {done.reason}", place=self.name)
 
     async def write_file(self, path: str, text: str) -> None:
         done = await self.run(("tee", "--", path), input_text=text, check=False)
@@ -152,7 +152,7 @@ class ContainerHost(Host):
             step = "set it on the machine, or give the container `privileged: true`"
             read_only = "Read-only file system" in done.stderr
             raise HostError(
-                f"cannot write {text.strip()!r} to {path}: {_reason(done)}",
+                f"cannot write {text.strip()!r} to {path}: {done.reason}",
                 place=self.name,
                 next_step=step if read_only else None,
             )
@@ -301,12 +301,6 @@ def _resolve_network(inner: Host, options: ContainerOptions, name: str) -> tuple
             f"docker cannot join the namespace {inner.namespace}", place=name, next_step="use `engine: podman`"
         )
     return inner.machine, f"ns:{NAMESPACE_FOLDER}/{inner.namespace}"
-
-
-def _reason(done: Completed) -> str:
-    """Returns the last line of stderr, where tools write the reason."""
-    lines = done.stderr.strip().splitlines()
-    return lines[-1] if lines else f"exit status {done.status}"
 
 
 def _shorten(command: Sequence[str]) -> str:

@@ -153,7 +153,7 @@ class NetnsHost(Host):
             return done.stdout
         if "No such file or directory" in done.stderr and "network namespace" not in done.stderr:
             return None
-        raise HostError(f"cannot read {path}: {_reason(done)}", place=self.name)
+        raise HostError(f"cannot read {path}: {done.reason}", place=self.name)
 
     async def write_file(self, path: str, text: str) -> None:
         if not path.startswith(_PER_NAMESPACE):
@@ -167,7 +167,7 @@ class NetnsHost(Host):
         # tee, because it names the kernel's reason and needs no shell quoting.
         done = await self.run(("tee", "--", path), input_text=text, check=False)
         if done.status != 0:
-            raise HostError(f"cannot write {text.strip()!r} to {path}: {_reason(done)}", place=self.name)
+            raise HostError(f"cannot write {text.strip()!r} to {path}: {done.reason}", place=self.name)
 
     @contextmanager
     def _errors_of_here(self) -> Iterator[None]:
@@ -194,9 +194,3 @@ class NetnsHost(Host):
 def outermost(host: Host) -> Host:
     """Returns the host of the whole machine that a namespace or container is on."""
     return host.machine
-
-
-def _reason(done: Completed) -> str:
-    """Returns the last line of stderr, where tools write the reason."""
-    lines = done.stderr.strip().splitlines()
-    return lines[-1] if lines else f"exit status {done.status}"
