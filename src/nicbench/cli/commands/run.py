@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicbench.bench_file import BenchFile, load
 from nicbench.cli import completion
 from nicbench.cli.failure import CrashError, report, run_to_the_end
 from nicbench.cli.options import (
@@ -25,7 +24,6 @@ from nicbench.cli.options import (
     Wait,
 )
 from nicbench.cli.output import print_json, results, say
-from nicbench.cli.plan_table import plan_document, print_plan, print_tuning, tuning_document
 from nicbench.core.errors import NicbenchError, NotReadyError, UsageError
 from nicbench.core.events import Event, RunStarted
 from nicbench.core.plan import Outcome
@@ -43,12 +41,15 @@ if TYPE_CHECKING:
 
 
 def _tune(bench: BenchPath, json: Json = False) -> None:
+    from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+
     show_tuning(load(bench), as_json=json)
 
 
 def show_tuning(bench: BenchFile, *, as_json: bool, presence: Presence | None = None) -> None:
     """Prints the dry run of tuning, also for ``run --dry-run``, which has looked for what the file names."""
-    from nicbench.stages.tuning import plan_settings  # imported here, as it loads the parts of a run
+    from nicbench.cli.plan_table import print_tuning, tuning_document  # imported here, as in _tune
+    from nicbench.stages.tuning import plan_settings
 
     is_refused = presence is not None and bool(presence.absent)
     try:
@@ -78,7 +79,7 @@ BenchPaths = Annotated[
 
 def _validate(benches: BenchPaths, json: Json = False) -> None:
     if len(benches) == 1:
-        _show(load(benches[0]), json)
+        _show(benches[0], json)
     elif json:
         raise UsageError("--json prints the plan of one bench file", next_step="call it once for each file")
     else:
@@ -90,7 +91,7 @@ def _validate_each(benches: list[Path]) -> None:
     wrong = failed = 0
     for path in benches:
         try:
-            _show(load(path), as_json=False)
+            _show(path, as_json=False)
         except UsageError as error:
             report(error, as_json=False)
             wrong += 1
@@ -107,9 +108,12 @@ def _validate_each(benches: list[Path]) -> None:
         raise UsageError(f"{wrong} of {len(benches)} bench files are wrong", next_step="see the messages above")
 
 
-def _show(bench_file: BenchFile, as_json: bool) -> None:
-    from nicbench.stages.hosts import look_for_named  # imported here, as it loads the kinds of hosts
+def _show(path: Path, as_json: bool) -> None:
+    from nicbench.bench_file import load  # imported here, as in _tune
+    from nicbench.cli.plan_table import plan_document, print_plan
+    from nicbench.stages.hosts import look_for_named
 
+    bench_file = load(path)
     presence = run_to_the_end(look_for_named(bench_file))
     if as_json:
         print_json(plan_document(bench_file, presence))
@@ -144,7 +148,7 @@ def run(
     dry_run: DryRun = False,
 ) -> None:
     """Carries out ``nicbench run``."""
-    from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+    from nicbench.bench_file import load  # imported here, as in _tune
     from nicbench.cli.running import conduct, served
 
     tags = [check_tag(name) for name in tag or ()]
@@ -171,7 +175,7 @@ def run(
 
 def _show_plan(bench: BenchFile, *, as_json: bool) -> None:
     """Prints what a run would do and tune; exit status 3 where something that it names is absent."""
-    from nicbench.cli.plan_table import print_plan  # imported here, as in run
+    from nicbench.cli.plan_table import print_plan  # imported here, as in _tune
     from nicbench.stages.hosts import look_for_named
 
     presence = run_to_the_end(look_for_named(bench))
@@ -200,7 +204,7 @@ def resume(
     on_other_machines: OtherMachines = False,
 ) -> None:
     """Carries out ``nicbench resume``."""
-    from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+    from nicbench.bench_file import load  # imported here, as in _tune
     from nicbench.bench_file.load import keep_hypervisors
     from nicbench.cli.running import conclude, conduct, run_it, served
 
