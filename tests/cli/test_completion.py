@@ -23,7 +23,17 @@ from nicbench.cli.main import main
 main()
 pathlib.Path("loaded").write_text(" ".join(sys.modules))
 """
-SPARED = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh", "httpx", "nicbench.bench_file.load"}
+SPARED = {
+    "altair",
+    "vl_convert",
+    "pyarrow",
+    "scipy",
+    "MLRsearch",
+    "asyncssh",
+    "httpx",
+    "numpy",
+    "nicbench.bench_file.load",
+}
 
 
 @pytest.fixture
@@ -58,11 +68,17 @@ def test_the_names_of_commands_load_none_of_them(nicbench: Any) -> None:
     assert not [name for name in loaded if name.startswith("nicbench.cli.commands.")]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("words", [("report", ""), ("run", "--ru"), ("export", "latest", "--to", "")], ids=" ".join)
 def test_a_completion_loads_no_part_of_a_run(words: tuple[str, ...], runs: list[str]) -> None:
     assert complete(*words)
     assert SPARED.isdisjoint(Path("loaded").read_text().split())
+
+
+def test_no_command_loads_a_part_of_a_run_for_its_options() -> None:
+    """The completion of any command's options loads the file of that command."""
+    load_all = "import sys; from nicbench.cli.app import make_whole_app; make_whole_app(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", load_all], capture_output=True, text=True, check=True).stdout
+    assert SPARED.intersection(loaded.split()) == set()
 
 
 def test_runs_and_tags_are_completed_the_newest_first(runs: list[str]) -> None:

@@ -170,7 +170,7 @@ def test_an_exception_outside_of_a_run_is_written_to_a_temporary_file(
         raise RuntimeError("no reason")
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("nicbench.cli.commands.run.load", stumble)
+    monkeypatch.setattr("nicbench.bench_file.load", stumble)
     assert nicbench("validate", "bench.yaml").status == 1
     [written] = tmp_path.glob("nicbench-error-*.txt")
     assert "RuntimeError: no reason" in written.read_text()
@@ -185,7 +185,7 @@ def test_a_file_that_we_fail_at_does_not_hide_the_others(
         return load(path)
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("nicbench.cli.commands.run.load", stumble)
+    monkeypatch.setattr("nicbench.bench_file.load", stumble)
     ended = nicbench("validate", "odd.yaml", "bench.yaml")
     assert ended.status == 1
     assert "odd.yaml:" in ended.stderr

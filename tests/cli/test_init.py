@@ -9,6 +9,7 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.cli.commands import init
+from nicbench.first_steps import ports
 from nicbench.first_steps.ports import Cabling, FoundPort
 
 PORTS = (
@@ -26,8 +27,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     async def look() -> tuple[FoundPort, ...]:
         return PORTS
 
-    monkeypatch.setattr(init, "ports_of_this_machine", look)
-    monkeypatch.setattr(init, "find_cabling", lambda names: (Cabling(*names[:2], is_direct=False),))
+    monkeypatch.setattr(ports, "ports_of_this_machine", look)
+    monkeypatch.setattr(ports, "find_cabling", lambda names: (Cabling(*names[:2], is_direct=False),))
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
         async def diagnose() -> tuple[Check, ...]:
             return checks
 
-        monkeypatch.setattr("nicbench.cli.commands.machine.diagnose_this_machine", diagnose)
+        monkeypatch.setattr("nicbench.doctor.base.diagnose_this_machine", diagnose)
 
     return has
 

@@ -14,11 +14,11 @@ from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
 from nicbench.core.units import parse_duration_s
 from nicbench.report import Format
-from nicbench.store.index import IndexedRuns, Search, list_indexed_runs
 
 if TYPE_CHECKING:
     from nicbench.core.result import Summary
     from nicbench.lake.place import Lake
+    from nicbench.store.index import IndexedRuns
 
 
 def _folder(path: Path) -> Path:
@@ -129,6 +129,8 @@ def kinds(texts: list[str] | None) -> tuple[Format, ...]:
 
 def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
     """Returns every run, oldest first, from the index. HostError where the folder itself cannot be read."""
+    from nicbench.store.index import list_indexed_runs  # imported here, as completion needs no runs
+
     try:
         found = list_indexed_runs(output, describe_results, rebuild=rebuild)
     except OSError as error:
@@ -159,6 +161,7 @@ def tagged_runs(tag: str, runs_folder: Path, lake: Lake | None, most: int) -> li
     found = runs_under(runs_folder).runs
     if lake is not None:
         from nicbench.lake.searching import find_together
+        from nicbench.store.index import Search
 
         found = find_together(found, lake, Search(tags=(tag,)), most).runs
     return [run.path for run in found if tag in run.tags][-most:]

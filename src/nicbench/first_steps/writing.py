@@ -7,14 +7,13 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from nicbench.bench_file.load import parse
 from nicbench.core.errors import HostError, Problem, UsageError, WrongFileError
-from nicbench.importing.cells import decode, read_bytes, read_sheet
-from nicbench.importing.columns import ImportOptions
-from nicbench.importing.results import import_results, importable, likely_method, method_of
 from nicbench.store.files import make_folder
+
+if TYPE_CHECKING:
+    from nicbench.importing.columns import ImportOptions
 
 # What can be asked of ``nicbench init``: what is measured, between which ends, and how thoroughly.
 
@@ -114,6 +113,8 @@ def write(wish: Frames | Streams, path: Path) -> str:
 
     WrongBenchFileError if an answer is not a valid value, such as a folder with a relative path.
     """
+    from nicbench.bench_file.load import parse  # imported here, as completion needs the questions alone
+
     if path.exists():
         step = "name another with --out, or remove this one"
         raise UsageError("there is such a file already", place=str(path), next_step=step)
@@ -379,6 +380,10 @@ class HowToImport:
 
 def how_to_import(path: Path) -> HowToImport:
     """The options by which the table can be imported. UsageError if no method has such a table of results."""
+    from nicbench.importing.cells import decode, read_bytes, read_sheet  # imported here, as in write
+    from nicbench.importing.columns import ImportOptions
+    from nicbench.importing.results import import_results, importable, likely_method, method_of
+
     sheet = read_sheet(decode(read_bytes(path), str(path), None), str(path))
     name = likely_method(sheet, importable())
     if name is None:

@@ -12,11 +12,15 @@ them and the tables answer, and ``make pages`` tries that in a browser (``tests/
 testbed from ``report/diagram.py``. The width of letters is known to ``report/glyphs.py`` alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nicbench.core.plan import Layout
+if TYPE_CHECKING:
+    from nicbench.core.plan import Layout
 
 __all__ = ["Format", "build", "build_formats"]
 

@@ -9,30 +9,29 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from pydantic import BaseModel
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, LakeOption, RunsFolder, in_lake, kinds, tagged_runs
 from nicbench.cli.output import FORMAT, print_json, print_line, results, say
-from nicbench.compare.entries import Entry, Setting, Settings
-from nicbench.compare.matching import MatchedEntries
-from nicbench.compare.objections import Objection
-from nicbench.compare.run_differences import NOT_RECORDED, Difference, Differences, find_differences, shorten_apart
 from nicbench.core.errors import UsageError
-from nicbench.core.result import Value
-from nicbench.lake.place import Lake, find_lake
 from nicbench.report import Format
-from nicbench.report.answer.of_comparison import FEW
-from nicbench.report.entries import Page
-from nicbench.report.entry_values import ValueCell, ValueTable
-from nicbench.store.folder import RunFolder
-from nicbench.store.listing import clean, open_run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from nicbench.compare.entries import Entry, Setting, Settings
+    from nicbench.compare.matching import MatchedEntries
+    from nicbench.compare.objections import Objection
+    from nicbench.compare.run_differences import Difference, Differences
+    from nicbench.core.result import Value
+    from nicbench.lake.place import Lake
+    from nicbench.report.entries import Page
+    from nicbench.report.entry_values import ValueCell, ValueTable
+    from nicbench.store.folder import RunFolder
 
 # ``nicbench compare RUN RUN...``: shows runs and published results side by side, what differs between them first.
 
@@ -74,6 +73,7 @@ def _compare(
     json: Json = False,
 ) -> None:
     # Imported here: these take a second to load, and no other command needs them.
+    from nicbench.lake.place import find_lake
     from nicbench.report.comparison_page import compare
     from nicbench.report.comparison_page import document as page_document
     from nicbench.report.formats import write
@@ -190,6 +190,8 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 def _setting(row: Setting, known: Settings) -> dict[str, Any]:
+    from nicbench.compare.run_differences import NOT_RECORDED
+
     return {
         "path": row.path,
         "places": list(row.places),
@@ -200,6 +202,8 @@ def _setting(row: Setting, known: Settings) -> dict[str, Any]:
 
 
 def _plain(value: Value) -> Any:
+    from pydantic import BaseModel
+
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
@@ -213,6 +217,11 @@ _ACROSS = 7
 
 def print_comparison(console: Console, page: Page) -> None:
     """In the order of the page."""
+    from rich.markup import escape
+
+    from nicbench.report.answer.of_comparison import FEW
+    from nicbench.store.listing import clean
+
     for text in page.forced:
         console.print(f"[bold red]not comparable, forced:[/] {escape(clean(text))}", soft_wrap=True)
     print_line(page.report.headline, console)
@@ -230,6 +239,8 @@ def print_comparison(console: Console, page: Page) -> None:
 
 
 def _settings(console: Console, page: Page) -> None:
+    from nicbench.store.listing import clean
+
     count = len(page.known.main)
     if not count:
         return
@@ -246,6 +257,10 @@ def _settings(console: Console, page: Page) -> None:
 
 def _few(console: Console, table: ValueTable) -> None:
     """A column for each entry."""
+    from rich.markup import escape
+
+    from nicbench.store.listing import clean
+
     shown = _empty()
     shown.add_column("")
     for name in table.rows:
@@ -257,6 +272,10 @@ def _few(console: Console, table: ValueTable) -> None:
 
 def _many(console: Console, table: ValueTable) -> None:
     """A row for each entry."""
+    from rich.markup import escape
+
+    from nicbench.store.listing import clean
+
     for first in range(0, len(table.points), _ACROSS):
         shown = _empty()
         shown.add_column("", overflow="fold")
@@ -268,10 +287,14 @@ def _many(console: Console, table: ValueTable) -> None:
 
 
 def _empty() -> Table:
+    from rich.table import Table
+
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
 
 
 def _cell(cell: ValueCell) -> str:
+    from rich.markup import escape
+
     return escape(cell.text) + ("*" if cell.result is not None and cell.result.verdict.value == "disturbed" else "")
 
 
@@ -293,6 +316,9 @@ _All = Annotated[bool, typer.Option("--all", help="Show every difference, with i
 def _diff(
     one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, every: _All = False, json: Json = False
 ) -> None:
+    from nicbench.compare.run_differences import find_differences  # imported here, as in _compare
+    from nicbench.store.listing import open_run
+
     folders = [open_run(reference, runs_folder) for reference in (one, other)]
     if folders[0].path.resolve() == folders[1].path.resolve():
         raise UsageError(
@@ -328,6 +354,8 @@ def _document(folders: list[RunFolder], found: Differences) -> dict[str, Any]:
 
 
 def _row(row: Difference) -> dict[str, Any]:
+    from nicbench.compare.run_differences import NOT_RECORDED
+
     return {
         "path": row.path,
         "places": list(row.places),
@@ -386,6 +414,8 @@ def _print(console: Console, folders: list[RunFolder], found: Differences, *, ev
 
 def _print_kind(console: Console, rows: Sequence[Difference], *, every: bool) -> None:
     """Prints the differences of one kind; where there are many, first those that both runs have a value for."""
+    from nicbench.compare.run_differences import NOT_RECORDED, shorten_apart
+
     why = rows[0].why
     _line(console, f"{why[:1].upper()}{why[1:]}")
     in_both = [row for row in rows if NOT_RECORDED not in row.values]

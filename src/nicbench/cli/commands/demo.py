@@ -16,15 +16,13 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, RunsFolder, Wait
 from nicbench.cli.output import print_line, say
 from nicbench.core.errors import NotReadyError, ThresholdError, UsageError
-from nicbench.core.result import Bounded, Result, Summary, Value, number_of
-from nicbench.core.trial import Trial
+from nicbench.core.result import Bounded, Result, Value, number_of
 from nicbench.core.units import format_digits, format_lower, format_rate, format_span, format_upper
-from nicbench.stats.intervals import Agreement
-from nicbench.store.folder import RunFolder
 
 if TYPE_CHECKING:
     from nicbench.bench_file import BenchFile
     from nicbench.core.result import Summary
+    from nicbench.core.trial import Trial
 
 
 # What ``nicbench demo`` prints: whether the known device was found, and the table of the other one, in one screen.
@@ -54,6 +52,8 @@ def known_words(checked: Sequence[Result], culprit: str | None) -> str:
     """Returns the sentence about the device whose rate is known; where it was missed without a culprit, with what its
     search says of itself.
     """
+    from nicbench.stats.intervals import Agreement  # imported here, as completion needs no statistics
+
     if not checked:
         return "the known device was not measured: see the report"
     rates = [rate for each in checked if isinstance(rate := each.values[_RATE], Bounded)]
@@ -157,6 +157,7 @@ def _demo(
     from nicbench.bench_file.examples import example
     from nicbench.cli.failure import ReportedError
     from nicbench.cli.running import conduct
+    from nicbench.store.folder import RunFolder
 
     source = context.get_parameter_source("name")
     if simulated and source is not None and source.name == "COMMANDLINE" and name != SIMULATED:

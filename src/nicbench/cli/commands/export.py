@@ -13,15 +13,10 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, RunReference, RunsFolder, choice
 from nicbench.cli.output import print_line, say, write_bytes
 from nicbench.core.errors import UsageError
-from nicbench.core.registry import find
-from nicbench.export.formats.base import ExportFormat
-from nicbench.export.source import TABLES, ExportSource
-from nicbench.store.files import JOURNAL, make_folder, writing_atomically
-from nicbench.store.folder import is_run_folder
-from nicbench.store.listing import open_run
 
 if TYPE_CHECKING:
-    pass
+    from nicbench.export.formats.base import ExportFormat
+    from nicbench.export.source import ExportSource
 
 
 _STDOUT: Final = "-"
@@ -58,6 +53,12 @@ def _export(
     table: TableName = "results",
     runs_folder: RunsFolder = DEFAULT_RUNS,
 ) -> None:
+    from nicbench.core.registry import find  # imported here, as completion needs no results
+    from nicbench.export.formats.base import ExportFormat
+    from nicbench.export.source import TABLES, ExportSource
+    from nicbench.store.files import make_folder, writing_atomically
+    from nicbench.store.listing import open_run
+
     formats = find("nicbench.export.formats", ExportFormat)
     choice("--to", to, formats)
     choice("--table", table, TABLES)
@@ -84,6 +85,9 @@ def _export(
 
 def _refuse(path: Path) -> None:
     """Raises UsageError where the file cannot be written, or must not be."""
+    from nicbench.store.files import JOURNAL
+    from nicbench.store.folder import is_run_folder
+
     parent = path.absolute().parent
     if path.is_dir():
         raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --out")

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -15,8 +15,10 @@ from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.output import print_line, results, say
 from nicbench.core.errors import NotReadyError, UsageError, suggest
 from nicbench.core.units import format_bits_per_s
-from nicbench.first_steps.ports import Cabling, FoundPort, find_cabling, free_ports, ports_of_this_machine
 from nicbench.first_steps.writing import Device, End, Frames, Streams, What, how_to_import, write
+
+if TYPE_CHECKING:
+    from nicbench.first_steps.ports import Cabling, FoundPort
 
 # Asks on a terminal: one of several answers, a text, yes or no. Questions go to stderr, as all that is no result.
 
@@ -81,7 +83,7 @@ def choose_two(given: str | None, *, probe: bool) -> TwoPorts:
 
     UsageError where they are not given and cannot be asked for; NotReadyError where one may not be used.
     """
-    found = run_to_the_end(ports_of_this_machine())
+    found = _ports_of_this_machine()
     show_ports(found)
     cabled = _look_for_cables(found, asked=probe or (given is None and can_ask() and _consent(found)))
     if given is None and cabled:
@@ -100,7 +102,13 @@ def choose_two(given: str | None, *, probe: bool) -> TwoPorts:
 
 def require_usable(name: str, *, serves: bool = False) -> None:
     """Looks at one port of this machine; with ``serves`` it may have addresses, and is used where it is."""
-    _require(run_to_the_end(ports_of_this_machine()), name, serves=serves)
+    _require(_ports_of_this_machine(), name, serves=serves)
+
+
+def _ports_of_this_machine() -> tuple[FoundPort, ...]:
+    from nicbench.first_steps.ports import ports_of_this_machine  # imported here, as completion needs no hosts
+
+    return run_to_the_end(ports_of_this_machine())
 
 
 def show_ports(found: Sequence[FoundPort]) -> None:
@@ -127,16 +135,25 @@ def describe(port: FoundPort) -> str:
 
 
 def _consent(found: Sequence[FoundPort]) -> bool:
-    names = [port.name for port in free_ports(found) if port.has_link]
+    names = _linked(found)
     if len(names) < 2:
         return False
     return ask_yes(f"Send a test frame from each of {', '.join(names)}, to see which are cabled to each other?")
 
 
+def _linked(found: Sequence[FoundPort]) -> list[str]:
+    """Returns the names of the free ports that have a link."""
+    from nicbench.first_steps.ports import free_ports
+
+    return [port.name for port in free_ports(found) if port.has_link]
+
+
 def _look_for_cables(found: Sequence[FoundPort], *, asked: bool) -> tuple[Cabling, ...]:
+    from nicbench.first_steps.ports import find_cabling
+
     if not asked:
         return ()
-    names = [port.name for port in free_ports(found) if port.has_link]
+    names = _linked(found)
     if len(names) < 2:
         say("no test frames sent: fewer than two free ports have a link (`ip link set dev NAME up`)")
         return ()
@@ -149,6 +166,8 @@ def _look_for_cables(found: Sequence[FoundPort], *, asked: bool) -> tuple[Cablin
 
 
 def _ask_for_two(found: Sequence[FoundPort]) -> str:
+    from nicbench.first_steps.ports import free_ports
+
     names = [port.name for port in free_ports(found)]
     if can_ask():
         return ask_text("two ports, separated by a comma", ",".join(names[:2]) if len(names) == 2 else None)

@@ -5,25 +5,22 @@ from __future__ import annotations
 import sys
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicbench.bench_file import BenchFile, load
 from nicbench.cli import completion
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import DEFAULT_RUNS, RunsFolder
 from nicbench.cli.output import print_line, results, say
 from nicbench.core.errors import NotReadyError, UsageError
-from nicbench.core.events import Bus, Note
-from nicbench.core.units import format_bits_per_s
-from nicbench.store.folder import slug
-from nicbench.store.listing import LATEST, open_run
-from nicbench.testbed.labs.base import EndpointTestbed, Testbed
-from nicbench.tuning.lock import forget_dead_holder, is_locked_by
 from nicbench.tuning.record import RUNTIME_FOLDER, record_path
 from nicbench.tuning.restore import find_kept_runs, find_unrestored_runs, restore, restore_stale, run_id_of
-from nicbench.tuning.stack import UndoStack
+
+if TYPE_CHECKING:
+    from nicbench.bench_file import BenchFile
+    from nicbench.testbed.labs.base import EndpointTestbed, Testbed
+    from nicbench.tuning.stack import UndoStack
 
 PREFIX = "lab-"
 _SANDBOX = "vm"
@@ -43,6 +40,9 @@ ConfigurationName = Annotated[
 
 def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
     """Create the lab (or hosts and ports) and the DUT of a bench file; they stay until `lab down`."""
+    from nicbench.bench_file import load  # imported here, as completion needs no parts of a run
+    from nicbench.store.folder import slug
+
     if str(bench) == _SANDBOX and not bench.exists():
         bench = Path(str(files("nicbench.testbed.vm") / "sandbox.yaml"))
     bench_file = _configuration(load(bench), configuration)
@@ -136,12 +136,11 @@ def _require_lab(name: str | None) -> str:
 
 
 async def _keep(bench: BenchFile, name: str) -> Testbed | EndpointTestbed:
-    from nicbench.stages.hosts import (
-        describe_making,  # imported here, as in _make_testbed
-        require_named,
-    )
+    from nicbench.core.events import Bus, Note  # imported here, as in _make_testbed
+    from nicbench.stages.hosts import describe_making, require_named
     from nicbench.stages.lab_shell import write_hosts
     from nicbench.stages.machine import claims, hold_machines
+    from nicbench.tuning.stack import UndoStack
 
     await require_named(bench)
     changes, bus = UndoStack(name, None), Bus()
@@ -174,6 +173,9 @@ async def _make_testbed(bench: BenchFile, changes: UndoStack) -> Testbed | Endpo
 
 def _facts(testbed: Testbed | EndpointTestbed) -> list[tuple[str, str]]:
     """Lists what one needs to work in the lab: namespaces, interfaces, settings; one line each."""
+    from nicbench.core.units import format_bits_per_s  # imported here, as in _make_testbed
+    from nicbench.testbed.labs.base import EndpointTestbed
+
     facts = {**testbed.facts, "hosts": _drop_commands(testbed.facts.get("hosts", {}))}
     if isinstance(testbed, EndpointTestbed):
         if isinstance(facts.get("rate"), int | float):
@@ -218,6 +220,8 @@ def _restore(run: _Run = None, runs_folder: RunsFolder = DEFAULT_RUNS, all_runs:
     reference = _reference(run, runs_folder)
     for sentence in run_to_the_end(restore(reference, RUNTIME_FOLDER)):
         print_line(sentence)
+    from nicbench.tuning.lock import forget_dead_holder  # imported here, as in _make_testbed
+
     # The lock goes last: the next run finds changes that are not undone by the lock as well.
     run_id = run_id_of(reference)
     if not record_path(RUNTIME_FOLDER, run_id).exists() and forget_dead_holder(run_id, RUNTIME_FOLDER):
@@ -236,6 +240,8 @@ def _restore_all() -> None:
 
 def _reference(run: str, runs_folder: Path) -> str:
     """Finds the run by its traces on this machine, or else by its folder; UsageError where there is neither."""
+    from nicbench.store.listing import LATEST, open_run  # imported here, as in _make_testbed
+
     if run != LATEST:
         run_id = run_id_of(run)
         if _has_traces(run_id):
@@ -252,6 +258,8 @@ def _reference(run: str, runs_folder: Path) -> str:
 
 def _has_traces(run_id: str) -> bool:
     """Whether it may have changed this machine. NotReadyError where only root can see that."""
+    from nicbench.tuning.lock import is_locked_by  # imported here, as in _make_testbed
+
     try:
         return record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or is_locked_by(run_id, RUNTIME_FOLDER)
     except PermissionError as error:

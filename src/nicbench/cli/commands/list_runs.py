@@ -5,18 +5,16 @@ from __future__ import annotations
 import json as json_format
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, print_json, print_line, results, say
-from nicbench.core.redaction import visible_in_json
-from nicbench.lake.place import find_lake
-from nicbench.store.index import Search, find_runs, moment
-from nicbench.store.listing import RunHeadline, open_run
-from nicbench.store.marks import add_tag, remove_tag, tags_of
+
+if TYPE_CHECKING:
+    from nicbench.store.listing import RunHeadline
 
 # ``nicbench list``: lists the runs, or searches them, one row each; a damaged run has a row too.
 
@@ -81,6 +79,9 @@ def _list(
     lake: LakeOption = None,
     json: Json = False,
 ) -> None:
+    from nicbench.lake.place import find_lake  # imported here, as completion needs no runs
+    from nicbench.store.index import Search, find_runs, moment
+
     search = Search(
         words=tuple(words or ()),
         cards=tuple(card or ()),
@@ -117,6 +118,8 @@ def _list(
 
 def _print_json(runs: Sequence[RunHeadline]) -> None:
     """Prints one document with a run on each line: indenting ten thousand runs would take a second."""
+    from nicbench.core.redaction import visible_in_json
+
     rows = ",\n".join(json_format.dumps(run.plain(), ensure_ascii=False) for run in runs)
     sys.stdout.write(visible_in_json(f'{{"format": "{FORMAT}", "runs": [\n{rows}\n]}}\n'))
     sys.stdout.flush()
@@ -192,6 +195,9 @@ def _tag(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
+    from nicbench.store.listing import open_run  # imported here, as in _list
+    from nicbench.store.marks import add_tag, remove_tag, tags_of
+
     folder = open_run(run, runs_folder, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
     if name is None:
         if remove:

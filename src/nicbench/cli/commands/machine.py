@@ -6,26 +6,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from nicbench.bench_file import load
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import Json, Redact
 from nicbench.cli.output import FORMAT, print_json, print_line, results
 from nicbench.core.errors import NotReadyError
-from nicbench.doctor.base import Check, State, build_on_this_machine, diagnose_this_machine
-from nicbench.stages.hosts import inventory_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nicbench.doctor.base import Check
 
 # ``nicbench doctor``: shows what this machine has and lacks, with the command that fixes it. Changes nothing.
 
-STYLES: Final = {State.OK: "green", State.WARNING: "yellow", State.MISSING: "red"}
-_STATE_WIDTH: Final = max(len(state.value) for state in State) + 1
-_LEAST_ROOM: Final = 30
+_LEAST_ROOM = 30
 """The least width of texts; narrower terminals wrap by themselves."""
 
 
@@ -36,6 +33,8 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Print the details of e
 
 
 def _doctor(json: Json = False, build: Build = None, verbose: Verbose = False) -> None:
+    from nicbench.doctor.base import State, build_on_this_machine, diagnose_this_machine  # not for a completion
+
     if build is not None:
         print_line(run_to_the_end(build_on_this_machine(build)))
         return
@@ -52,6 +51,12 @@ def _doctor(json: Json = False, build: Build = None, verbose: Verbose = False) -
 
 def _print(checks: Sequence[Check], *, with_details: bool) -> None:
     """Prints the verdict and the checks, the worst first; texts stay in their column, commands unwrapped."""
+    from rich.markup import escape
+
+    from nicbench.doctor.base import State  # imported here, as in _doctor
+
+    styles = {State.OK: "green", State.WARNING: "yellow", State.MISSING: "red"}
+    state_width = max(len(state.value) for state in State) + 1
     console = results()
     lacking = sum(check.state is State.MISSING for check in checks)
     warned = sum(check.state is State.WARNING for check in checks)
@@ -59,11 +64,11 @@ def _print(checks: Sequence[Check], *, with_details: bool) -> None:
     verdict = f"{lacking} missing: nicbench cannot run yet" if lacking else "this machine is ready"
     console.print("; ".join(filter(None, (verdict, warnings))) + "\n")
     width = max((len(check.name) for check in checks), default=0)
-    indent = " " * (_STATE_WIDTH + width + 3)
+    indent = " " * (state_width + width + 3)
     room = max(console.width - len(indent), _LEAST_ROOM) if console.is_terminal else sys.maxsize
-    for check in sorted(checks, key=lambda check: list(STYLES).index(check.state), reverse=True):
-        style = STYLES[check.state]
-        state = f"[{style}]{check.state.value:<{_STATE_WIDTH}}[/]"
+    for check in sorted(checks, key=lambda check: list(styles).index(check.state), reverse=True):
+        style = styles[check.state]
+        state = f"[{style}]{check.state.value:<{state_width}}[/]"
         text = f"\n{indent}".join(wrap(check.text, room, break_long_words=False, break_on_hyphens=False))
         console.print(f"{state} {escape(check.name):<{width}}  {escape(text)}", soft_wrap=True)
         if check.mend_command is not None:
@@ -96,6 +101,9 @@ _Bench = Annotated[
 
 
 def _inventory(bench: _Bench = None, json: Json = False, redact: Redact = False) -> None:
+    from nicbench.bench_file import load  # imported here, as in _doctor
+    from nicbench.stages.hosts import inventory_of
+
     found = run_to_the_end(inventory_of(None if bench is None else load(bench), redact=redact))
     if json:
         print_json({"format": FORMAT, "hosts": found})
@@ -104,6 +112,9 @@ def _inventory(bench: _Bench = None, json: Json = False, redact: Redact = False)
 
 
 def _inventory_print(console: Console, found: dict[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
     from nicbench.report.facts import columns, label_of  # imported here, as charts take a second to load
     from nicbench.report.system_table import system_table
 

@@ -25,16 +25,12 @@ from nicbench.cli.options import (
 )
 from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import NicbenchError, NotReadyError, UsageError
-from nicbench.core.events import Event, RunStarted
-from nicbench.core.plan import Outcome
-from nicbench.store.files import BENCH
-from nicbench.store.folder import RunFolder
-from nicbench.store.listing import open_run
-from nicbench.store.marks import add_tag, check_tag
 
 if TYPE_CHECKING:
     from nicbench.bench_file import BenchFile
+    from nicbench.core.events import Event
     from nicbench.stages.hosts import Presence
+    from nicbench.store.folder import RunFolder
 
 
 # ``nicbench tune BENCH.yaml``: shows what a run would tune on its hosts. Changes nothing.
@@ -49,6 +45,7 @@ def _tune(bench: BenchPath, json: Json = False) -> None:
 def show_tuning(bench: BenchFile, *, as_json: bool, presence: Presence | None = None) -> None:
     """Prints the dry run of tuning, also for ``run --dry-run``, which has looked for what the file names."""
     from nicbench.cli.plan_table import print_tuning, tuning_document  # imported here, as in _tune
+    from nicbench.core.plan import Outcome
     from nicbench.stages.tuning import plan_settings
 
     is_refused = presence is not None and bool(presence.absent)
@@ -150,6 +147,8 @@ def run(
     """Carries out ``nicbench run``."""
     from nicbench.bench_file import load  # imported here, as in _tune
     from nicbench.cli.running import conduct, served
+    from nicbench.store.folder import RunFolder
+    from nicbench.store.marks import add_tag, check_tag
 
     tags = [check_tag(name) for name in tag or ()]
     bench_file = load(bench)
@@ -207,6 +206,8 @@ def resume(
     from nicbench.bench_file import load  # imported here, as in _tune
     from nicbench.bench_file.load import keep_hypervisors
     from nicbench.cli.running import conclude, conduct, run_it, served
+    from nicbench.store.files import BENCH
+    from nicbench.store.listing import open_run
 
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
@@ -280,6 +281,8 @@ def refuse_tampering(folder: RunFolder) -> None:
 
 def was_redacted(events: Iterable[Event]) -> bool:
     """Returns whether the run was begun with ``--redact``."""
+    from nicbench.core.events import RunStarted  # imported here, as in _tune
+
     return any(isinstance(event, RunStarted) and event.redacted for event in events)
 
 

@@ -21,7 +21,6 @@ from nicbench.cli.options import (
 )
 from nicbench.cli.output import say
 from nicbench.core.errors import InterruptedRunError, NotReadyError, UsageError
-from nicbench.lake.place import find_lake
 
 # ``nicbench serve FILE``: an open traffic generator, which snappi and other clients of OTG drive.
 
@@ -120,6 +119,7 @@ def _web(
     lake: LakeOption = None,
     beside: _Beside = None,
 ) -> None:
+    from nicbench.lake.place import find_lake
     from nicbench.web.serving import Place, serve  # imported here: no other command needs a server
 
     if not runs.is_dir():
