@@ -228,6 +228,63 @@ def test_version_3_16_tells_what_arrived_of_an_overload() -> None:
     assert (flow.sent_bits_per_s, flow.bits_per_s) == (1667402400.2921805, 131580149.06754848)
 
 
+def test_both_ways_before_3_11_are_read_from_the_streams() -> None:
+    """Both sums of a test with --bidir have the same name."""
+    ask = JobSpec(duration_s=1, direction="both", streams=2)
+    figures = Iperf3().parse(job("iperf3", ask), Output(golden("iperf3-3.9-tcp-bidir.client")), None)
+    assert [(flow.direction, flow.sent_bytes, flow.received_bytes, len(flow.streams)) for flow in figures.flows] == [
+        ("forward", 2523136, 2523136, 2),
+        ("reverse", 2588672, 2588672, 2),
+    ]
+    assert [flow.bits_per_s for flow in figures.flows] == pytest.approx([19421324.97, 19925774.97])
+    assert not find_implausible(job("iperf3", ask), figures)
+
+
+@pytest.mark.parametrize(("case", "rate", "lost"), [("3.9-udp", 9.0239e6, 200), ("3.6-udp", 8.5320e6, 31)])
+def test_udp_before_3_10_has_a_rate_of_the_senders_seconds(case: str, rate: float, lost: int) -> None:
+    ask = JobSpec(duration_s=2 if case == "3.9-udp" else 1, transport="udp")
+    figures = Iperf3().parse(job("iperf3", ask), Output(golden(f"iperf3-{case}.client")), None)
+    [flow] = figures.flows
+    assert (flow.bits_per_s, flow.lost_datagrams) == (pytest.approx(rate, rel=1e-4), lost)
+    assert not find_implausible(job("iperf3", ask), figures)
+
+
+@pytest.mark.parametrize(("case", "lost", "of"), [("3.21-udp-to-3.12", 200, 2084), ("3.13-udp-omit", 245, 2070)])
+def test_lost_datagrams_are_those_whose_bytes_are_missing(case: str, lost: int, of: int) -> None:
+    """A client of 3.21 counts none with a server of 3.12; one of 3.13 counts those of the omitted second too."""
+    ask = JobSpec(duration_s=2, transport="udp")
+    for server in (both_sides(f"iperf3-{case}")[1], None):
+        figures = Iperf3().parse(job("iperf3", ask), both_sides(f"iperf3-{case}")[0], server)
+        [flow] = figures.flows
+        assert (flow.lost_datagrams, flow.datagrams) == (lost, of)
+        assert f"by the bytes that arrived it is {lost}" in figures.notes[0]
+
+
+def test_two_ends_that_count_other_losses_disagree() -> None:
+    client, server = both_sides("iperf3-3.13-udp-omit")
+    wrong = Output(server.stdout.replace('"lost_packets":\t245', '"lost_packets":\t300'))
+    assert wrong != server
+    with pytest.raises(WorkloadError, match="by the client 245 of 2070 datagrams are lost, by the server 300"):
+        Iperf3().parse(job("iperf3", JobSpec(duration_s=2, transport="udp")), client, wrong)
+
+
+def test_losses_of_omitted_seconds_cannot_be_told_apart_before_3_10() -> None:
+    ask = JobSpec(duration_s=2, transport="udp")
+    with pytest.raises(WorkloadError, match="what was lost is unknown"):
+        Iperf3().parse(job("iperf3", ask), Output(golden("iperf3-3.9-udp-omit.client")), None)
+    assert "omitted seconds" in (Iperf3({"omit_s": 1}).refusal_of_version(ask, "3.9") or "")
+    assert Iperf3({"omit_s": 1}).refusal_of_version(ask, "3.12") is None
+
+
+def test_a_test_of_few_bytes_has_no_rate_where_it_lasts_an_interval() -> None:
+    ask = JobSpec(total_bytes=2097152)
+    text = golden("iperf3-3.21-tcp-bytes.client")
+    with pytest.raises(WorkloadError, match=r"in 1\.04 s its rate is unknown; send for 50 s at least"):
+        Iperf3().parse(job("iperf3", ask), Output(text), None)
+    short = text.replace('"interval":\t1', '"interval":\t0.02')
+    assert Iperf3().parse(job("iperf3", ask), Output(short), None).flows[0].received_bytes == 2097152
+
+
 def test_an_error_in_the_json_is_told_though_the_exit_status_is_zero() -> None:
     refused = Output(golden("iperf3-3.12-refused.client"), status=0)
     assert Iperf3().complaint(refused) == "unable to connect to server: Connection refused"
@@ -251,7 +308,7 @@ def test_the_version_is_read() -> None:
 def test_commands_ask_for_everything_that_is_asked() -> None:
     begin = "iperf3 -c 198.18.0.2 -p 5201 -J -B 198.18.0.1"
     assert iperf3_command(JobSpec(duration_s=10)) == f"{begin} -t 10"
-    assert iperf3_command(JobSpec(total_bytes=16777216, write_bytes=8192)) == f"{begin} -n 16777216 -l 8192"
+    assert iperf3_command(JobSpec(total_bytes=16777216, write_bytes=8192)) == f"{begin} -n 16777216 -i 0.1 -l 8192"
     assert iperf3_command(JobSpec(duration_s=1, direction="reverse", streams=4)) == f"{begin} -t 1 -R -P 4"
     assert (
         iperf3_command(JobSpec(duration_s=1, direction="both", window_bytes=262144))

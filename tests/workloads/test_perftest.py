@@ -41,6 +41,12 @@ def test_throughput_is_the_average_in_binary_megabytes() -> None:
     assert read(some, "read-bw").flows[0].bits_per_s == 6.10 * 2**20 * 8
 
 
+def test_version_24_07_names_the_same_megabytes_otherwise() -> None:
+    output = Output(golden("perftest-24.07-write-bw.client"))
+    [flow] = Perftest().parse(job("perftest", BANDWIDTH), output, None).flows
+    assert flow.bits_per_s == 7.65 * 2**20 * 8
+
+
 @pytest.mark.parametrize("name", ["again2", "again3", "write-bw-reversed"])
 def test_a_rate_of_zero_with_exit_status_zero_is_refused_unless_it_was_none(name: str) -> None:
     text = golden(f"perftest-4.5-{name}.client")

@@ -135,6 +135,12 @@ def test_sockperfs_own_percentiles_are_read_where_samples_were_not_kept() -> Non
     assert latency.percentiles_ns["50"] <= latency.percentiles_ns["99.9"] <= latency.maximum_ns  # type: ignore[operator]
 
 
+def test_sockperf_3_8_says_more_of_its_mean() -> None:
+    latency = read(Sockperf({"samples": False}), ASKING, "sockperf-3.8-tcp-summary").latency
+    assert latency is not None
+    assert (latency.mean_ns, latency.stdev_ns, latency.percentiles_ns["50"]) == (1.85e6, 422741.0, 1.8e6)
+
+
 def test_sockperfs_throughput_is_of_what_was_sent() -> None:
     figures = read(Sockperf(), JobSpec(duration_s=1, write_bytes=8192), "sockperf-3.7-tcp-throughput")
     [flow] = figures.flows

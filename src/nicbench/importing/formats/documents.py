@@ -12,7 +12,7 @@ from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats.base import Format, place_of
 from nicbench.workloads.base import Output, WorkloadError
 from nicbench.workloads.tool_output import Reading, find_implausible, json_object
-from nicbench.workloads.tools.iperf3 import Iperf3
+from nicbench.workloads.tools.iperf3 import Iperf3, is_both_ways
 
 _IPERF3_HEADS: Final = (
     "tool",
@@ -77,8 +77,7 @@ def _job(whole: Reading) -> Job:
     if protocol not in ("tcp", "udp"):
         raise WorkloadError(f"iperf3 sent {protocol or 'an unknown protocol'}, and only TCP and UDP are imported")
     end = whole.part("end")
-    is_both = any(end.has(name) for name in ("sum_received_bidir_reverse", "sum_bidir_reverse"))
-    direction: Direction = "both" if is_both else "reverse" if test.maybe_number("reverse") else "forward"
+    direction: Direction = "both" if is_both_ways(end) else "reverse" if test.maybe_number("reverse") else "forward"
     ask = JobSpec(
         transport="udp" if protocol == "udp" else "tcp",
         direction=direction,

@@ -6,19 +6,26 @@ Its options and fields: iperf3(1), and ``iperf_api.c`` for what stands where in 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
 from typing import Final, Literal
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.round import Direction, Figures, Flow, Job, JobSpec, RoundTrip, StreamFigures
-from nicbench.workloads.base import MEBIBYTE, Command, End, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.base import MEBIBYTE, Command, End, Output, Workload, WorkloadError, clean, last_words
 from nicbench.workloads.tool_output import Reading, json_object
 
 _MOST_STREAMS: Final = 128  # MAX_STREAMS of iperf.h
 _LONGEST_WRITE: Final = {"tcp": MEBIBYTE, "udp": 65507}  # MAX_BLOCKSIZE, and UDP's largest payload over IPv4
 _LARGEST_WINDOW: Final = 512 * MEBIBYTE  # MAX_TCP_BUFFER
 _AGREEMENT: Final = 0.01
+_MISCOUNTED: Final = 1e-4
+"""Share of the datagrams by which counts of an end may differ: some are on their way when it counts."""
+_LATE_SHARE: Final = 0.02
+"""How much of a test's time may be the rest of its last interval."""
 
 
 class Iperf3Options(Frozen):
@@ -77,6 +84,8 @@ class Iperf3(Workload):
             return f"iperf3 {version} cannot send both ways at once; 3.7 and later can"
         if self.options.bind_device and known < (3, 10):
             return f"iperf3 {version} cannot bind to a device; 3.10 and later can"
+        if self.options.omit_s and ask.transport == "udp" and known < (3, 10):
+            return f"iperf3 {version} counts the losses of omitted seconds; 3.10 and later say what arrived"
         return None
 
     def server_command(self, job: Job, client: End, server: End) -> Command:
@@ -92,7 +101,11 @@ class Iperf3(Workload):
             raise WorkloadError("iperf3 needs a server")
         ask, options = job.ask, self.options
         file = ask.sink_file if ask.direction == "reverse" else ask.source_file
-        amount = ("-n", str(ask.total_bytes)) if ask.total_bytes is not None else ("-t", f"{ask.duration_s or 10:.0f}")
+        amount = (
+            ("-n", str(ask.total_bytes), "-i", "0.1")
+            if ask.total_bytes is not None
+            else ("-t", f"{ask.duration_s or 10:.0f}")
+        )
         return (
             *("iperf3", "-c", server.address, "-p", str(job.port), "-J", "-B", client.address, *amount),
             *({"forward": (), "reverse": ("-R",), "both": ("--bidir",)}[ask.direction]),
@@ -142,16 +155,18 @@ class Iperf3(Workload):
         directions = _directions(job.ask.direction)
         notes: list[str] = []
         streams = _streams(end, job.ask.direction)
+        start = whole.maybe("start")
+        asked = None if start is None else start.maybe("test_start")
+        is_omitting = bool(self.options.omit_s or (asked and asked.maybe_number("omit")))
+        way_of = _udp if job.ask.transport == "udp" else _tcp
         flows = tuple(
-            _udp(end, direction, number, streams[direction], notes)
-            if job.ask.transport == "udp"
-            else _tcp(end, direction, number, streams[direction])
-            for number, direction in enumerate(directions)
+            way_of(_Way(end, direction, suffix, streams[direction], is_omitting, notes))
+            for direction, suffix in zip(directions, ("", _SECOND), strict=False)
         )
         if server is not None:
             _compare(flows, job, server)
         cpu = end.maybe("cpu_utilization_percent")
-        start = whole.maybe("start")
+        _check_end(start, flows)
         return Figures(
             flows=flows,
             intervals=tuple(_intervals(whole)),
@@ -168,84 +183,177 @@ def _directions(asked: Direction) -> tuple[Literal["forward", "reverse"], ...]:
     return ("forward", "reverse") if asked == "both" else (asked,)
 
 
-def _suffix(number: int) -> str:
-    """Returns the suffix of the sums of a direction; those of the second direction of --bidir have one."""
-    return "_bidir_reverse" if number else ""
+_SECOND: Final = "_bidir_reverse"
+"""Ends the names of the sums of the second direction of ``--bidir``, from 3.11 on."""
 
 
-def _tcp(
-    end: Reading, direction: Literal["forward", "reverse"], number: int, streams: tuple[StreamFigures, ...]
-) -> Flow:
-    sent, received = end.part(f"sum_sent{_suffix(number)}"), end.part(f"sum_received{_suffix(number)}")
+@dataclass(frozen=True)
+class _Way:
+    """What the client's report says of one direction."""
+
+    end: Reading
+    direction: Literal["forward", "reverse"]
+    suffix: str
+    streams: tuple[Reading, ...]
+    is_omitting: bool
+    notes: list[str]
+
+    def sums(self) -> tuple[Reading, Reading] | None:
+        """Returns the sums sent and received. None where streams alone have both: UDP before 3.10, ``--bidir`` before
+        3.11, whose sums of both directions have the same name.
+        """
+        sent, received = self.end.maybe(f"sum_sent{self.suffix}"), self.end.maybe(f"sum_received{self.suffix}")
+        is_shared = not self.suffix and len(self.streams) < len(self.end.parts("streams"))
+        if sent is None or received is None or (is_shared and not self.end.has(f"sum_sent{_SECOND}")):
+            return None
+        return sent, received
+
+
+def _tcp(way: _Way) -> Flow:
+    sums = way.sums()
+    if sums is None:
+        return _tcp_of_streams(way)
+    sent, received = sums
     return Flow(
-        direction=direction,
+        direction=way.direction,
         sent_bytes=sent.maybe_count("bytes"),
         received_bytes=received.maybe_count("bytes"),
         sent_bits_per_s=sent.number("bits_per_second"),
         received_bits_per_s=received.number("bits_per_second"),
         duration_s=received.maybe_number("seconds"),
         retransmissions=_retransmissions(sent),
-        streams=streams,
+        streams=tuple(map(_stream, way.streams)),
     )
 
 
-def _udp(
-    end: Reading,
-    direction: Literal["forward", "reverse"],
-    number: int,
-    streams: tuple[StreamFigures, ...],
-    notes: list[str],
-) -> Flow:
-    sent, received = end.maybe(f"sum_sent{_suffix(number)}"), end.maybe(f"sum_received{_suffix(number)}")
-    if sent is None or received is None:
-        return _udp_before_sums(end.part(f"sum{_suffix(number)}"), direction, streams, notes)
+def _tcp_of_streams(way: _Way) -> Flow:
+    ends = [(stream.part("sender"), stream.part("receiver")) for stream in way.streams]
+    if not ends:
+        raise WorkloadError(f"iperf3 reports no stream {way.direction}")
+    retransmissions = [_retransmissions(sent) for sent, _ in ends]
     return Flow(
-        direction=direction,
+        direction=way.direction,
+        sent_bytes=sum(int(sent.number("bytes")) for sent, _ in ends),
+        received_bytes=sum(int(received.number("bytes")) for _, received in ends),
+        sent_bits_per_s=sum(sent.number("bits_per_second") for sent, _ in ends),
+        received_bits_per_s=sum(received.number("bits_per_second") for _, received in ends),
+        duration_s=max(received.number("end") for _, received in ends),  # `seconds` is that of the sender
+        retransmissions=None if None in retransmissions else sum(one or 0 for one in retransmissions),
+        streams=tuple(map(_stream, way.streams)),
+    )
+
+
+def _udp(way: _Way) -> Flow:
+    sums = way.sums()
+    if sums is None:
+        return _udp_of_streams(way)
+    sent, received = sums
+    flow = Flow(
+        direction=way.direction,
         sent_bytes=sent.maybe_count("bytes"),
         received_bytes=received.maybe_count("bytes"),
         sent_bits_per_s=sent.number("bits_per_second"),
         received_bits_per_s=received.number("bits_per_second"),
         duration_s=received.maybe_number("seconds"),
-        datagrams=sent.maybe_count("packets"),
+        # 0 of a server before 3.13 that sends to a client of 3.17 or later, which has counted them by its own
+        datagrams=sent.maybe_count("packets") or received.maybe_count("packets"),
         lost_datagrams=received.maybe_count("lost_packets"),
         jitter_s=_seconds(received.maybe_number("jitter_ms")),
-        streams=streams,
+        streams=tuple(map(_stream, way.streams)),
     )
+    return _with_losses_of_bytes(flow, way)
 
 
-def _udp_before_sums(
-    both: Reading, direction: Literal["forward", "reverse"], streams: tuple[StreamFigures, ...], notes: list[str]
-) -> Flow:
-    """Parses the one sum of older versions, which has the sender's bytes and the receiver's losses."""
-    sent_bytes, datagrams, lost = (both.maybe_count(name) for name in ("bytes", "packets", "lost_packets"))
-    duration_s, rate = both.maybe_number("seconds"), both.number("bits_per_second")
+def _with_losses_of_bytes(flow: Flow, way: _Way) -> Flow:
+    """Corrects the lost datagrams where the bytes that arrived say otherwise.
+
+    A client of 3.17 to 3.21 counts none with a server before 3.13 (esnet/iperf 2055), and until 3.13 those lost in the
+    omitted seconds are counted. More losses than bytes missing are right where the network doubled datagrams.
+    """
+    if not flow.datagrams or not flow.sent_bytes or flow.received_bytes is None or flow.lost_datagrams is None:
+        return flow
+    missing = flow.datagrams - round(flow.received_bytes * flow.datagrams / flow.sent_bytes)
+    differ = missing - flow.lost_datagrams
+    if abs(differ) <= max(1, flow.datagrams * _MISCOUNTED) or (differ < 0 and not way.is_omitting):
+        return flow
+    way.notes.append(f"iperf3 counts {flow.lost_datagrams} datagrams lost; by the bytes that arrived it is {missing}")
+    return flow.replace(lost_datagrams=max(0, missing))
+
+
+def _udp_of_streams(way: _Way) -> Flow:
+    """Adds up streams that have the sender's bytes and seconds and the receiver's losses, and no bytes received."""
+    streams = [stream.part("udp") for stream in way.streams] or [way.end.part("sum")]
+    counts = [tuple(stream.maybe_count(name) for name in ("bytes", "packets", "lost_packets")) for stream in streams]
+    sent_bytes, datagrams, lost = (None if None in column else sum(column) for column in zip(*counts, strict=True))  # type: ignore[arg-type]
+    rate = sum(stream.number("bits_per_second") for stream in streams)
     arrived = None
     if datagrams and lost is not None:
+        if way.is_omitting:
+            raise WorkloadError(
+                "this version of iperf3 counts datagrams that were lost in the omitted seconds, and no bytes that "
+                "arrived: what was lost is unknown"
+            )
         arrived = max(0.0, 1 - lost / datagrams)
-        notes.append("this version of iperf3 does not say how much arrived: computed from the datagrams it counts lost")
+        way.notes.append(
+            "this version of iperf3 does not say how much arrived: computed from the datagrams it counts lost"
+        )
+    jitters_ms = [jitter for stream in streams if (jitter := stream.maybe_number("jitter_ms")) is not None]
     return Flow(
-        direction=direction,
+        direction=way.direction,
         sent_bytes=sent_bytes,
         received_bytes=None if arrived is None or sent_bytes is None else round(sent_bytes * arrived),
         sent_bits_per_s=rate,
         received_bits_per_s=None if arrived is None else rate * arrived,
-        duration_s=duration_s,
+        duration_s=8 * sent_bytes / rate if sent_bytes and rate else streams[0].maybe_number("seconds"),
         datagrams=datagrams,
         lost_datagrams=lost,
-        jitter_s=_seconds(both.maybe_number("jitter_ms")),
-        streams=streams,
+        jitter_s=_seconds(fmean(jitters_ms) if jitters_ms else None),
+        streams=tuple(map(_stream, way.streams)),
     )
 
 
-def _streams(end: Reading, asked: Direction) -> dict[str, tuple[StreamFigures, ...]]:
-    """Sorts streams by direction; with --bidir the client's streams come first, then as many of the server."""
+def _streams(end: Reading, asked: Direction) -> dict[str, tuple[Reading, ...]]:
+    """Sorts streams by direction: those that say that the client is not the sender are in reverse."""
     every = end.parts("streams")
-    half = len(every) // 2 if asked == "both" else len(every)
-    first, second = every[:half], every[half:]
+    if asked != "both":
+        return {asked: every}
+    is_reverse = [sender is False for sender in _senders(every)]
+    if not any(is_reverse):  # no such field: the client's streams come first, then as many of the server
+        is_reverse = [number >= len(every) // 2 for number in range(len(every))]
     return {
-        asked if asked != "both" else "forward": tuple(_stream(one) for one in first),
-        **({"reverse": tuple(_stream(one) for one in second)} if asked == "both" else {}),
+        "forward": tuple(stream for stream, other in zip(every, is_reverse, strict=True) if not other),
+        "reverse": tuple(stream for stream, other in zip(every, is_reverse, strict=True) if other),
     }
+
+
+def _senders(streams: Sequence[Reading]) -> list[bool | None]:
+    """Returns for each stream whether the client is its sender; None where the version does not say."""
+    return [(stream.maybe("sender") or stream.maybe("udp") or stream).flag("sender") for stream in streams]
+
+
+def is_both_ways(end: Reading) -> bool:
+    """Whether the report is of a test with ``--bidir``."""
+    return end.has(f"sum_received{_SECOND}") or {True, False} <= set(_senders(end.parts("streams")))
+
+
+def _check_end(start: Reading | None, flows: tuple[Flow, ...]) -> None:
+    """Refuses a test of a number of bytes that is too short. WorkloadError says how long it must last.
+
+    From 3.16 on it ends at the end of an interval, however early its bytes were through (esnet/iperf 1768).
+    """
+    asked = None if start is None else start.maybe("test_start")
+    version = None if start is None else start.text("version")
+    if asked is None or version is None or _numbers(version) < (3, 16):
+        return
+    if not (asked.maybe_number("bytes") or asked.maybe_number("blocks")):
+        return
+    least_s = (asked.maybe_number("interval") or 1.0) / _LATE_SHARE
+    shortest_s = min((flow.duration_s for flow in flows if flow.duration_s is not None), default=0.0)
+    if shortest_s < least_s:
+        raise WorkloadError(
+            f"{clean(version)} ends a test of bytes up to an interval late: in {shortest_s:.3g} s its rate is unknown; "
+            f"send for {least_s:g} s at least, ask for a duration, or take another tool"
+        )
 
 
 def _stream(stream: Reading) -> StreamFigures:
@@ -298,19 +406,26 @@ def _intervals(whole: Reading) -> list[tuple[float, float]]:
 
 
 def _compare(flows: tuple[Flow, ...], job: Job, server: Output) -> None:
-    """Compares the received bytes that client and server report. WorkloadError where they disagree.
+    """Compares what arrived as client and server report it. WorkloadError where they disagree.
 
-    A server that reports nothing is accepted.
+    A server that reports nothing is accepted, and one whose sums of both directions have the same name.
     """
     try:
         end = Reading(json_object(server.stdout, "iperf3's server"), "iperf3's server").part("end")
         own = end.maybe("sum_received")
         counted = None if own is None else own.maybe_count("bytes")
+        lost = None if own is None else own.maybe_count("lost_packets")
     except WorkloadError:
         return
-    client = flows[0].received_bytes
-    if job.ask.direction == "reverse" or not counted or client is None:
+    client, datagrams, client_lost = flows[0].received_bytes, flows[0].datagrams, flows[0].lost_datagrams
+    is_shared = job.ask.direction == "both" and not end.has(f"sum_received{_SECOND}")
+    if job.ask.direction == "reverse" or is_shared or not counted or client is None:
         return
+    if datagrams and client_lost is not None and lost is not None and abs(client_lost - lost) > _AGREEMENT * datagrams:
+        raise WorkloadError(
+            f"the two ends of iperf3 disagree: by the client {client_lost} of {datagrams} datagrams are lost, by the "
+            f"server {lost}"
+        )
     if abs(counted - client) > _AGREEMENT * max(counted, client):
         raise WorkloadError(
             f"the two ends of iperf3 disagree: the client says that {client} bytes arrived, the server that it got "

@@ -22,6 +22,7 @@ _MOST_PAIRS: Final = 16384  # MAX_QP_NUM
 _LARGEST_MESSAGE: Final = 2**31 - 1
 _SAMPLE = re.compile(r"^(\d+), (\S+)$", re.MULTILINE)
 _HEADER = re.compile(r"^ ?#bytes +(.*)$")
+_AVERAGE = re.compile(r"BW average\[Mi?B/sec\]")  # MiB from 24.07 on, of the same size
 _ROW = re.compile(r"^ ?(\d+) +(\d+) +(.*)$")
 _TROUBLE = re.compile(
     r"^ ?(.*(?:Unable to|Couldn't|not found|Failed to|Completion with error|Did not detect|no IB devices).*)$",
@@ -168,7 +169,7 @@ class Perftest(Workload):
         values = [number_of(value, "perftest: its table") for value in rest.split()]
         if job.ask.operation == "request-response":
             return Figures(latency=_latency(job.ask, header, values, text), notes=notes)
-        if "BW average[MB/sec]" not in header or len(values) < 2:
+        if _AVERAGE.search(header) is None or len(values) < 2:
             raise WorkloadError(f"the output of perftest has no average in MB/s: {last_words(header)}")
         average = values[1]
         if average <= 0:

@@ -23,7 +23,7 @@ _DEFAULT_BYTES: Final = 64
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SAMPLE = re.compile(r"^\d+, \d+\.\d+, \d+\.\d+, (\d+\.\d+)$", re.MULTILINE)
 _VALID = re.compile(r"\[Valid Duration\] RunTime=(\S{1,40}) sec; SentMessages=(\d+); ReceivedMessages=(\d+)")
-_AVERAGE = re.compile(r"avg-(latency|lat|rtt)= ?(\S{1,40}) \(std-dev=([^\s)]{1,40})\)")
+_AVERAGE = re.compile(r"avg-(latency|lat|rtt)= ?(\S{1,40}) \(std-dev=([^\s),]{1,40})[,)]")  # 3.8 and later say more
 _PERCENTILE = re.compile(r"percentile (\d+\.\d+) += +(\S+)")
 _ENDS = re.compile(r"<(MIN|MAX)> observation += +(\S+)")
 _DROPPED = re.compile(r"# dropped messages = (\d+)")

@@ -18,6 +18,7 @@ from nicbench.workloads.tool_output import number_of
 
 _LEAST_MEASURED_S: Final = 5
 _RATE = re.compile(r"stream: memory rate: (\S{1,40}) MB read/sec, (\S{1,40}) MB write/sec,.{0,80}\(instance (\d+)\)")
+_ONE_RATE = re.compile(r"stream: memory rate: \S{1,40} MB/sec")
 _DONE = re.compile(r"\] stream +\d+(?: +\S{1,40}){5}")
 _ERROR = re.compile(r"^(stress-ng: (?:error|fail): .*|stress-ng: unrecogni[sz]ed option.*)$", re.MULTILINE)
 
@@ -81,6 +82,10 @@ class StressNg(Workload):
             return Figures(memory_bytes_per_s=total * MEBIBYTE, notes=(note,))
         if job.role == "memory" and _DONE.search(text):
             return Figures(notes=("stress-ng ran, and was too short for a rate",))
+        if _ONE_RATE.search(text):
+            raise WorkloadError(
+                "this stress-ng says one rate of reads and writes, which is not read; 0.15 and later say two"
+            )
         raise WorkloadError(
             f"stress-ng tells the rates of {len(rates)} of {job.ask.streams} processes; it ends: "
             f"{last_words(text[-300:])}"
