@@ -284,7 +284,7 @@ def _udp_of_streams(way: _Way) -> Flow:
     """Adds up streams that have the sender's bytes and seconds and the receiver's losses, and no bytes received."""
     streams = [stream.part("udp") for stream in way.streams] or [way.end.part("sum")]
     counts = [tuple(stream.maybe_count(name) for name in ("bytes", "packets", "lost_packets")) for stream in streams]
-    sent_bytes, datagrams, lost = (None if None in column else sum(column) for column in zip(*counts, strict=True))  # type: ignore[arg-type]
+    sent_bytes, datagrams, lost = (None if None in column else sum(column) for column in zip(*counts, strict=True))
     rate = sum(stream.number("bits_per_second") for stream in streams)
     arrived = None
     if datagrams and lost is not None:
