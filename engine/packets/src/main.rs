@@ -1,7 +1,7 @@
 //! The binary: NDJSON on stdin and stdout. Without arguments it is the tester (`protocol/README.md`), with `reflect`
 //! the reference forwarder (`protocol/reflect.md`), with `measure analyse` a benchmark of the receiver, with `measure
-//! receive` and `measure generate` one of the receiver and of the sender in the kernel, with `measure looks CPU` one of
-//! the core watch, with `measure sharing CPU...` a watch of what else runs on the physical cores of CPUs.
+//! receive` and `measure generate` one of the receiver and of the sender in the kernel, with `measure loops` the hot loops
+//! for a counter of instructions, with `measure looks CPU` one of the core watch, with `measure sharing CPU...` a watch of what else runs on the physical cores of CPUs.
 
 use std::process::ExitCode;
 
@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         [] => ExitCode::from(session::run().clamp(0, 255) as u8),
         ["measure", "sharing", ref cpus @ ..] if !cpus.is_empty() => watch_sharing(cpus),
         ["measure", "looks", cpu] => print(look_cost::run(cpu)),
+        ["measure", "loops"] => print(measure::loops::run()),
         ["measure", what] => print(measure::run(what)),
         ["reflect"] => ExitCode::from(reflector::session::run(None)),
         ["reflect", file] => ExitCode::from(reflector::session::run(Some(file))),

@@ -1,40 +1,34 @@
 //! `nicbench-packets measure analyse`: what the receiver's work costs, without ports, packets in the cache; `measure
-//! receive`: the same for the receiver in the kernel. JSON on stdout.
+//! receive`: the same for the receiver in the kernel; `measure loops`: the hot loops, for a counter of instructions. JSON
+//! on stdout.
 //!
-//! Signatures are written between the timed stretches, so that every packet is new to its flow. A row is the median of
-//! many short stretches, which an interruption does not move; core cycles follow from the core's clock, probed around
-//! each row.
+//! A row is the median of many short stretches, which an interruption does not move; core cycles follow from the core's
+//! clock, probed around each row.
 
 #[cfg(feature = "xdp")]
 mod generate;
+pub mod loops;
 #[cfg(feature = "xdp")]
 mod receive;
+mod work;
 
 use std::hint::black_box;
 
-use hdrhistogram::Histogram;
 use nicbench_protocol::{MAXIMUM_FLOW_GROUPS, StreamRequest, Timestamps};
 use serde::Serialize;
+use work::{Analysis, HistogramRecording, Recording, Work};
 
-use crate::analyser::{Analyser, Detail, Expected};
+use crate::analyser::Analyser;
 use crate::clock::TscClock;
 use crate::error::{EngineError, ErrorKind};
-use crate::faults::Random;
-use crate::flows::FlowLine;
 use crate::health::core_clock_hz;
-use crate::latency::LatencyCounts;
-use crate::port::{Clock, Frame};
-use crate::signature::{Signature, Signer};
+use crate::port::Clock;
 use crate::stamps::{CALIBRATION_READINGS, Reading, StampFacts, Stamper};
-use crate::sys::pool::FramePool;
 use crate::sys::tsc;
-use crate::template::Template;
 
 const STRETCHES: usize = 401;
 const PACKETS: usize = 512;
 const BURST: usize = 32;
-const SHORTEST_LATENCY_NS: u64 = 2_000;
-const LATENCIES_NS: u64 = 60_000;
 
 /// What the program prints.
 #[derive(Debug, Serialize)]
@@ -80,7 +74,7 @@ pub fn run(what: &str) -> Result<Report, EngineError> {
             Err(EngineError::new(
                 ErrorKind::BadRequest,
                 message,
-                "use: measure analyse, measure receive, or measure generate",
+                "use: measure analyse, measure receive, measure generate, or measure loops",
             ))
         }
     }
@@ -102,34 +96,9 @@ fn all_analysed() -> Result<Report, EngineError> {
 }
 
 fn analyse(clock: &TscClock, name: &str, flows: u32, frame_bytes: u32, flow_groups: u32) -> Result<Row, EngineError> {
-    let template = Template::new(&request(frame_bytes, flows)?)?;
-    let signer = Signer::new(1, 1);
-    let expected =
-        Expected { template: template.clone(), sent: None, receive_port: 0, first_flow: 0, flows, copy_of: None };
-    let detail = Detail { flow_groups, flow_histograms: false, ..Detail::default() };
-    let mut analyser = Analyser::with_detail(signer, vec![expected], 1, detail)?;
-    let mut pool = FramePool::default();
-    let mut frames: Vec<Frame> = (0..PACKETS).map(|_| pool.take(template.length())).collect();
-    frames.iter_mut().for_each(|frame| template.write_constant(frame.bytes_mut()));
-    let (mut number, mut random) = (0u64, Random::seeded(1, 1, 1));
-    let row = time_stretches(clock, name, PACKETS, STRETCHES, || {
-        let now_ns = 1_000_000 + number * 100;
-        for frame in &mut frames {
-            let time_ns = now_ns - SHORTEST_LATENCY_NS - random.below(LATENCIES_NS);
-            let (flow, sequence) = ((number % u64::from(flows)) as u32, (number / u64::from(flows)) as u32);
-            if let Some(place) = frame.bytes_mut()[template.signature_offset()..].first_chunk_mut() {
-                signer.write(place, Signature { flow, sequence, time_ns });
-            }
-            number += 1;
-        }
-        let before = tsc::ticks();
-        for burst in frames.chunks(BURST) {
-            analyser.analyse_burst(0, burst, now_ns);
-        }
-        tsc::ticks().saturating_sub(before)
-    });
-    frames.iter().for_each(|frame| pool.give(frame));
-    expect_one_stream(name, &analyser, number, 0)?;
+    let mut analysis = Analysis::new(flows, frame_bytes, flow_groups)?;
+    let row = time_work(clock, name, &mut analysis);
+    analysis.expect_all(name)?;
     Ok(Row { flows, frame_bytes, ..row })
 }
 
@@ -146,29 +115,8 @@ fn expect_one_stream(name: &str, analyser: &Analyser, received: u64, late: u64) 
 
 /// One latency: ours with exact minimum, maximum and sum, and the crate's with nothing beside it.
 fn record(clock: &TscClock) -> Result<Vec<Row>, EngineError> {
-    let mut random = Random::seeded(2, 2, 2);
-    let latencies: Vec<u64> = (0..PACKETS).map(|_| SHORTEST_LATENCY_NS + random.below(LATENCIES_NS)).collect();
-    let (mut line, mut counts) = (FlowLine::default(), LatencyCounts::new());
-    let ours = time_stretches(clock, "record one latency", PACKETS, STRETCHES, || {
-        let before = tsc::ticks();
-        for latency_ns in black_box(&latencies) {
-            line.record(*latency_ns);
-            counts.record(*latency_ns);
-        }
-        tsc::ticks().saturating_sub(before)
-    });
-    black_box((&line, &counts));
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, 100_000_000_000, 3).map_err(|error| {
-        EngineError::new(ErrorKind::SelfCheck, format!("{error:?}"), "report this as a fault of nicbench-packets")
-    })?;
-    let theirs = time_stretches(clock, "record one latency, hdrhistogram crate", PACKETS, STRETCHES, || {
-        let before = tsc::ticks();
-        for latency_ns in black_box(&latencies) {
-            histogram.saturating_record(*latency_ns);
-        }
-        tsc::ticks().saturating_sub(before)
-    });
-    black_box(&histogram);
+    let ours = time_work(clock, "record one latency", &mut Recording::new());
+    let theirs = time_work(clock, "record one latency, hdrhistogram crate", &mut HistogramRecording::new()?);
     Ok(vec![ours, theirs])
 }
 
@@ -191,6 +139,16 @@ fn place(clock: &TscClock) -> Row {
             stamper.place(burst, begin + step, begin, clock, &mut times_ns);
             black_box(&times_ns);
         }
+        tsc::ticks().saturating_sub(before)
+    })
+}
+
+/// Times `work` alone, on stretch after stretch.
+fn time_work(clock: &TscClock, name: &str, work: &mut impl Work) -> Row {
+    time_stretches(clock, name, PACKETS, STRETCHES, || {
+        work.prepare();
+        let before = tsc::ticks();
+        work.work();
         tsc::ticks().saturating_sub(before)
     })
 }

@@ -43,6 +43,11 @@ impl Frame {
         self.prefilled != 0
     }
 
+    /// The same frame, whose buffer holds the constant bytes that its allocation named.
+    pub const fn as_prefilled(self) -> Self {
+        Self { prefilled: 1, ..self }
+    }
+
     /// Cuts the frame's end off, so that `length` bytes are left; what is sent is as long as this says.
     #[inline]
     pub fn shorten(&mut self, length: usize) {
