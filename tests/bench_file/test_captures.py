@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from scapy.all import Ether, Raw
 from scapy.utils import PcapNgWriter
 from tests.bench_file.conftest import Read
+from tests.distributions import command_of, unpack, unpack_source
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError, load
 from nicbench.bench_file.frame_sizes import list_frame_sizes, settle_captures
@@ -97,6 +99,7 @@ def with_fcs_declared(length: int, said: int) -> bytes:
         (with_fcs_declared(104, 4), {104: 1}),
         (with_fcs_declared(104, 32), {104: 1}),
         (with_fcs(124, 124), {128: 2}),
+        (capture([60]) + struct.pack("<IIII", 1, 0, 116, 100) + bytes(116), {64: 1, 104: 1}),  # 16 of filling
         (with_fcs(124) + capture([124])[24:], {132: 1, 128: 1}),  # not every frame ends so: it is payload
     ],
 )
@@ -115,12 +118,35 @@ def test_an_fcs_that_was_captured_is_not_counted_twice(content: bytes, sizes: di
         (capture([100, 17], link=0x24000001), "frame 2 has 13 bytes"),
         (capture([60], link=101), "link type 101"),
         (capture([60]) + struct.pack("<IIII", 1, 0, 96, 200) + bytes(96), "of frame 2 it has 96 of 200 bytes"),
-        (capture([60]) + struct.pack("<IIII", 1, 0, 116, 100) + bytes(116), "of frame 2 it has 116 bytes"),
+        (b"\x1f\x8b\x08\x00", "is packed: unpack it with gunzip"),
+        (b"\x28\xb5\x2f\xfd", "is packed: unpack it with unzstd"),
     ],
 )
 def test_what_is_no_capture_of_whole_frames_is_refused_with_the_frame(content: bytes, said: str) -> None:
     with pytest.raises(WrongCaptureError, match=said):
         sizes_of_capture(content)
+
+
+@pytest.mark.acceptance
+def test_every_capture_of_whole_ethernet_frames_that_tcpdump_reads_is_read(tmp_path: Path) -> None:
+    """Tried with the captures of tcpdump's own tests, which hold what protocols are broken by."""
+    captures = unpack_source("sid", "tcpdump", tmp_path) / "tests"
+    tcpdump = command_of(unpack("trixie", ("tcpdump",), tmp_path), "tcpdump")
+    files = read = cut = 0
+    for path in sorted(captures.glob("*.pcap*")):
+        words = f"{tcpdump} -nn --count -r {path}"
+        counted = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)
+        if counted.returncode or "EN10MB" not in counted.stderr or counted.stdout.startswith("0 "):
+            continue
+        try:
+            frames = str(sum(sizes_of_capture(path.read_bytes()).frames_of.values()))
+        except WrongCaptureError as error:
+            frames = str(error)
+        cut += frames.startswith("is cut: of frame")
+        read += frames == counted.stdout.split()[0]
+        files += 1
+    assert read > 200
+    assert read + cut == files
 
 
 @pytest.mark.parametrize(

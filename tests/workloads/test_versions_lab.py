@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.workloads.distributions import DEBIANS, command_of, unpack
+from tests.distributions import DEBIANS, command_of, unpack
 from tests.workloads.test_real_tools_lab import CLIENT, SERVER, ends
 
 from nicbench.core.round import Job, JobOutcome, JobSpec, RoundRequest

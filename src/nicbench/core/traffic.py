@@ -46,6 +46,10 @@ _ETHERNET: Final = 1
 _PCAP: Final = {
     struct.pack(order + "I", magic): order for order in "<>" for magic in (0xA1B2C3D4, 0xA1B23C4D)
 }  # microseconds, nanoseconds
+_PACKED: Final = {
+    magic: f"is packed: unpack it with {program}"
+    for magic, program in ((b"\x1f\x8b", "gunzip"), (b"\x28\xb5", "unzstd"), (b"\xfd7", "unxz"))
+}
 _FCS_OPTION: Final = 13  # if_fcslen
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 _SECTION_ORDER: Final = {struct.pack(order + "I", 0x1A2B3C4D): order for order in "<>"}
@@ -92,13 +96,13 @@ def sizes_of_capture(content: bytes) -> CaptureSizes:
     """The sizes of the frames of a file; WrongCaptureError where it is not a capture of whole Ethernet frames."""
     order = _PCAP.get(content[:4])
     if order is None and struct.pack(">I", _SECTION) != content[:4]:
-        raise WrongCaptureError("is neither pcap nor pcapng")
+        raise WrongCaptureError(_PACKED.get(content[:2], "is neither pcap nor pcapng"))
     lengths: list[int] = []
     fcs_are_undeclared = True
     try:
         for frame in _frames_of_pcapng(content) if order is None else _frames_of_pcap(content, order):
             _check(len(lengths) + 1, frame)
-            lengths.append(frame.captured - frame.fcs_bytes)
+            lengths.append(frame.original - frame.fcs_bytes)
             fcs_are_undeclared &= not frame.fcs_bytes and _ends_with_fcs(content, frame)
     except struct.error as error:
         raise WrongCaptureError(f"is broken after frame {len(lengths)}") from error
@@ -110,20 +114,29 @@ def sizes_of_capture(content: bytes) -> CaptureSizes:
 
 
 class _Frame(NamedTuple):
-    """Where the bytes of a frame begin, how many the file has, how many it had, and how many of them are its FCS."""
+    """Where the bytes of a frame begin, how many the file has, how many it had, and how many of them are its FCS.
+
+    What the file has beyond the frame's own length is filling.
+    """
 
     at: int
     captured: int
     original: int
+    link: int
+    fcs_bytes: int
+
+
+class _Interface(NamedTuple):
+    link: int
     fcs_bytes: int
 
 
 def _check(number: int, frame: _Frame) -> None:
-    captured, original, without_fcs = frame.captured, frame.original, frame.captured - frame.fcs_bytes
+    captured, original, without_fcs = frame.captured, frame.original, frame.original - frame.fcs_bytes
+    if frame.link != _ETHERNET:
+        raise WrongCaptureError(f"holds no Ethernet: frame {number} is of the link type {frame.link}")
     if captured < original:
         raise WrongCaptureError(f"is cut: of frame {number} it has {captured} of {original} bytes")
-    if captured > original:
-        raise WrongCaptureError(f"is broken: of frame {number} it has {captured} bytes, and the frame had {original}")
     if without_fcs < _ETHERNET_HEADER_BYTES:
         raise WrongCaptureError(
             f"holds no Ethernet: frame {number} has {without_fcs} bytes, and a header alone {_ETHERNET_HEADER_BYTES}"
@@ -132,8 +145,8 @@ def _check(number: int, frame: _Frame) -> None:
 
 def _ends_with_fcs(content: bytes, frame: _Frame) -> bool:
     """Whether the last bytes of a frame are the checksum of those before (IEEE 802.3 section 3.2.9)."""
-    end = frame.at + frame.captured - _FCS_BYTES
-    if frame.captured < _ETHERNET_HEADER_BYTES + _FCS_BYTES:
+    end = frame.at + frame.original - _FCS_BYTES
+    if frame.original < _ETHERNET_HEADER_BYTES + _FCS_BYTES:
         return False
     return struct.pack("<I", zlib.crc32(memoryview(content)[frame.at : end])) == content[end : end + _FCS_BYTES]
 
@@ -141,7 +154,6 @@ def _ends_with_fcs(content: bytes, frame: _Frame) -> bool:
 def _frames_of_pcap(content: bytes, order: str) -> Iterator[_Frame]:
     """Yields the frames; the link type has the length of the FCS in its upper bits (draft-ietf-opsawg-pcap)."""
     (link,) = struct.unpack_from(order + "I", content, 20)
-    _check_link(link & 0xFFFF)
     fcs_bytes = 2 * (link >> 28) if link & 0x0400_0000 else 0
     record, place = struct.Struct(order + "8xII"), 24
     while place < len(content):
@@ -149,7 +161,7 @@ def _frames_of_pcap(content: bytes, order: str) -> Iterator[_Frame]:
         place += record.size + captured
         if place > len(content):
             raise struct.error
-        yield _Frame(place - captured, captured, original, fcs_bytes)
+        yield _Frame(place - captured, captured, original, link & 0xFFFF, fcs_bytes)
 
 
 def _fcs_bytes_of_interface(content: bytes, order: str, place: int, end: int) -> int:
@@ -166,30 +178,29 @@ def _fcs_bytes_of_interface(content: bytes, order: str, place: int, end: int) ->
 def _frames_of_pcapng(content: bytes) -> Iterator[_Frame]:
     """Yields the same of the blocks of packets (draft-ietf-opsawg-pcapng)."""
     order, place = "<", 0
-    fcs_bytes: list[int] = []
+    interfaces: list[_Interface] = []
     while place < len(content):
         if content[place : place + 4] == struct.pack(">I", _SECTION):
             order = _SECTION_ORDER.get(content[place + 8 : place + 12], order)
-            fcs_bytes = []
+            interfaces = []
         kind, length = struct.unpack_from(order + "II", content, place)
         if length < 12 or place + length > len(content):
             raise struct.error
         if kind == _INTERFACE:
-            _check_link(*struct.unpack_from(order + "H", content, place + 8))
-            fcs_bytes.append(_fcs_bytes_of_interface(content, order, place + 16, place + length - 4))
+            (link,) = struct.unpack_from(order + "H", content, place + 8)
+            interfaces.append(_Interface(link, _fcs_bytes_of_interface(content, order, place + 16, place + length - 4)))
         elif kind in (_PACKET, _OLD_PACKET):
             number = struct.unpack_from(order + ("I" if kind == _PACKET else "H"), content, place + 8)[0]
             captured, original = struct.unpack_from(order + "II", content, place + 20)
-            yield _Frame(place + 28, captured, original, fcs_bytes[number] if number < len(fcs_bytes) else 0)
+            if number >= len(interfaces):
+                raise struct.error
+            yield _Frame(place + 28, captured, original, *interfaces[number])
         elif kind == _SIMPLE_PACKET:
             (original,) = struct.unpack_from(order + "I", content, place + 8)
-            yield _Frame(place + 12, min(original, length - 16), original, fcs_bytes[0] if fcs_bytes else 0)
+            if not interfaces:
+                raise struct.error
+            yield _Frame(place + 12, min(original, length - 16), original, *interfaces[0])
         place += length
-
-
-def _check_link(kind: int) -> None:
-    if kind != _ETHERNET:
-        raise WrongCaptureError(f"holds frames of the link type {kind}, and not Ethernet")
 
 
 MOST_STREAMS: Final = 16

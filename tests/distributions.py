@@ -1,4 +1,4 @@
-"""Tools of other distributions, each unpacked into a folder with its C library, and installed nowhere."""
+"""Packages of other distributions, each unpacked into a folder with its C library, and installed nowhere."""
 
 from __future__ import annotations
 
@@ -19,9 +19,32 @@ def unpack(suite: str, packages: Sequence[str], folder: Path) -> Path:
     The test is skipped where they cannot be had.
     """
     root, state = folder / suite, folder / f"{suite}-apt"
+    _ask_apt(suite, state, "install", "--yes", "--download-only", *packages)
+    root.mkdir()
+    for merged in ("bin", "lib", "lib64", "sbin"):
+        (root / "usr" / merged).mkdir(parents=True)
+        (root / merged).symlink_to(f"usr/{merged}")
+    for archive in (state / "archives").glob("*.deb"):
+        unpacked = f"dpkg-deb --fsys-tarfile {archive} | tar x -C {root} --keep-directory-symlink"
+        subprocess.run(unpacked, shell=True, check=True)
+    return root
+
+
+def unpack_source(suite: str, package: str, folder: Path) -> Path:
+    """Unpacks the source of a package as its authors released it, and returns its folder."""
+    _ask_apt(suite, folder / f"{suite}-apt", "source", "--tar-only", "--download-only", package, cwd=folder)
+    [archive] = folder.glob(f"{package}_*.orig.tar.*[!c]")
+    subprocess.run(("tar", "xf", archive, "-C", folder), check=True)
+    [unpacked] = folder.glob(f"{package}-*/")
+    return unpacked
+
+
+def _ask_apt(suite: str, state: Path, *words: str, cwd: Path | None = None) -> None:
+    """Runs apt with lists and a status of its own."""
     for part in ("lists/partial", "archives/partial"):
         (state / part).mkdir(parents=True, exist_ok=True)
-    (state / "sources.list").write_text(f"deb [signed-by={_KEYS}] http://deb.debian.org/debian {suite} main\n")
+    sources = (f"{kind} [signed-by={_KEYS}] http://deb.debian.org/debian {suite} main\n" for kind in ("deb", "deb-src"))
+    (state / "sources.list").write_text("".join(sources))
     (state / "status").touch()
     settings = {
         "Dir::Etc::sourcelist": state / "sources.list",
@@ -36,18 +59,12 @@ def unpack(suite: str, packages: Sequence[str], folder: Path) -> Path:
         "Acquire::Languages": "none",
     }
     options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
-    for words in (["update", "--quiet"], ["install", "--yes", "--quiet", "--download-only", *packages]):
-        ended = subprocess.run(["apt-get", *options, *words], capture_output=True, text=True, check=False)
+    for command in (["update"], words):
+        ended = subprocess.run(
+            ["apt-get", "--quiet", *options, *command], capture_output=True, text=True, check=False, cwd=cwd
+        )
         if ended.returncode:
-            pytest.skip(f"{', '.join(packages)} of {suite} cannot be had: {ended.stderr.strip()[-200:]}")
-    root.mkdir()
-    for merged in ("bin", "lib", "lib64", "sbin"):
-        (root / "usr" / merged).mkdir(parents=True)
-        (root / merged).symlink_to(f"usr/{merged}")
-    for archive in (state / "archives").glob("*.deb"):
-        unpacked = f"dpkg-deb --fsys-tarfile {archive} | tar x -C {root} --keep-directory-symlink"
-        subprocess.run(unpacked, shell=True, check=True)
-    return root
+            pytest.skip(f"{words[-1]} of {suite} cannot be had: {ended.stderr.strip()[-200:]}")
 
 
 def command_of(root: Path, program: str) -> str:
