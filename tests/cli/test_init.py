@@ -136,10 +136,10 @@ def test_a_table_of_results_needs_two_commands_and_no_bench_file(nicbench: Any, 
 
 
 def test_what_is_to_be_filled_in_is_told_with_what_to_do_and_nothing_is_promised(nicbench: Any) -> None:
-    Path("de.csv").write_text("Karte;Frame size [bytes];Frame rate [Mpps]\nA;64;37,20\n")
+    Path("de.csv").write_text("Karte;Frame size [bytes];Frame rate [kpps]\nA;64;37,200\n")
     ended = nicbench("init", "datasheet", "--csv", "de.csv")
-    assert "to be filled in: frame rate `37,20`" in ended.stderr
-    assert "write --decimal comma" in ended.stderr
+    assert "to be filled in: frame rate `37,200` can be 37200 or 37.2" in ended.stderr
+    assert "write --thousands comma if it is 37200, --decimal comma if it is 37.2" in ended.stderr
     assert "make the datasheet" not in ended.stderr
 
 

@@ -78,8 +78,8 @@ def test_nothing_is_better_than_a_side_that_may_do_more() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "basis", "said"),
     [
-        ([rate(4)], [rate(2)], Basis.INTERVALS, "“a” has 1.99 to 2.00 times the NDR of “b”"),
-        ([rate(2)], [rate(4)], Basis.INTERVALS, "“b” has 1.99 to 2.00 times the NDR of “a”"),
+        ([rate(4)], [rate(2)], Basis.INTERVALS, "“a” has 1.99 to 2.01 times the NDR of “b”"),
+        ([rate(2)], [rate(4)], Basis.INTERVALS, "“b” has 1.99 to 2.01 times the NDR of “a”"),
         ([rate(2, 1.0)], [rate(2.5)], Basis.INTERVALS_OVERLAP, "their intervals overlap"),
         ([rate(4), rate(2)], [rate(2.5), rate(3)], Basis.INTERVALS_OVERLAP, "their intervals overlap"),
         ([Bounded(value=4e6)], [Bounded(value=2e6)], Basis.TOO_FEW, "there is no interval"),

@@ -130,6 +130,10 @@ def test_a_percentage_is_of_the_line_rate() -> None:
         (units.format_ratio(1.0), "100 %"),
         (units.format_digits(1234.5), "1230"),
         (units.format_digits(2e-5, sign="+"), "+0.00002"),
+        (units.format_digits(21.95), "22"),
+        (units.figures(2.675, 3), "2.68"),
+        (units.format_fixed(21.95, 1), "22.0"),
+        (units.format_rate(1.0005e6), "1.001 Mpps"),
     ],
 )
 def test_quantities_are_printed_in_the_unit_that_suits_them(text: str, printed: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicbench.core.errors import Position, UsageError, WrongFileError
+from nicbench.core.number_reader import Writing
 from nicbench.importing import cells
 from nicbench.importing.cells import decode, read_bytes, read_sheet
 from nicbench.importing.columns import parse_heading, parse_link, parse_number, parse_unit
@@ -193,7 +194,7 @@ def test_what_is_no_unit_or_could_be_two_is_none(text: str) -> None:
 def test_a_number_keeps_its_digits_and_what_they_leave_open(
     text: str, decimal: str, thousands: str | None, value: str, rounding: float
 ) -> None:
-    number = parse_number(text, decimal, thousands)  # type: ignore[arg-type]
+    number = parse_number(text, Writing(decimal, thousands))  # type: ignore[arg-type]
     assert (number.text, float(number.value), float(number.rounding)) == (value, float(value), rounding)
 
 
@@ -211,7 +212,7 @@ def test_a_number_keeps_its_digits_and_what_they_leave_open(
 )
 def test_what_is_no_number_says_what_to_do(text: str, decimal: str, thousands: str | None, hint: str) -> None:
     with pytest.raises(ValueError, match=hint):
-        parse_number(text, decimal, thousands)  # type: ignore[arg-type]
+        parse_number(text, Writing(decimal, thousands))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

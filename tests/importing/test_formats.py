@@ -81,6 +81,46 @@ def test_testcenter_throughput_is_the_highest_load_that_passed(imported: Importe
     assert [result.imported.line for result in found.results if result.imported] == [4, 6, 7]
 
 
+ITERATIONS = """\
+TrialNumber{0}FrameSize{0}Load(%){0}Result{0}ForwardingRate(fps){0}PercentLoss
+1{0}64{0}{1}{0}Passed{0}156250{0}0
+1{0}64{0}{2}{0}Passed{0}747768{0}0
+1{0}64{0}{3}{0}Failed{0}1300000{0}1
+"""
+
+
+@pytest.mark.parametrize(
+    ("mark", "loads", "options"),
+    [
+        (";", ("10,5", "50,25", "97,5"), {"decimal": "comma"}),
+        (",", ("10.5%", "50.25%", "97.5 %"), {}),
+        (",", ("9.125", "50.250", "97.500"), {}),
+        (";", ("9,5 %", "50,25 %", "100 %"), {"decimal": "comma"}),
+    ],
+)
+def test_testcenter_s_iterations_are_compared_by_the_numbers_that_they_print(
+    mark: str, loads: tuple[str, ...], options: dict[str, str], imported: Imported
+) -> None:
+    (result,) = imported(ITERATIONS.format(mark, *loads), "throughput", "testcenter", **options).results
+    assert result.values["ndr_frames_per_s"] == Bounded(value=747_768.0)
+
+
+@pytest.mark.parametrize(
+    ("loads", "says"),
+    [
+        (("10,5", "50,25", "97,5"), "`10,5`: its decimal mark is a comma"),
+        (("10.5", "most", "97.5"), "`most`: it is no number"),
+        (("10.5", "", "97.5"), "``: it is no number"),
+    ],
+)
+def test_testcenter_s_loads_that_cannot_be_read_are_refused(
+    loads: tuple[str, ...], says: str, imported: Imported
+) -> None:
+    with pytest.raises(WrongFileError) as refused:
+        imported(ITERATIONS.format(";", *loads), "throughput", "testcenter")
+    assert says in str(refused.value)
+
+
 def test_testcenter_latency_is_at_every_load(imported: Imported, golden: Path) -> None:
     text = (golden / "testcenter_throughput.csv").read_text()
     results = imported(text, "latency", "testcenter").results

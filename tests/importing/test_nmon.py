@@ -91,15 +91,67 @@ def test_another_name_for_the_machine() -> None:
     assert read_nmon(SMALL, "x.nmon", "server").host == "server"
 
 
+MORE = """\
+NETPACKET,Network Packets client,eth0-read/s,eth0-write/s
+DISKREAD,Disk Read KB/s client,vda
+NETPACKET,T0001,5.0,5.0
+DISKREAD,T0001,8.0
+NETPACKET,T0002,5.0,5.0
+DISKREAD,T0002,8.0
+ZZZZ,T0003,00:00:01,01-JAN-2027
+CPU001,T0003,20.0,5.0,0.0,75.0,0.0
+NET,T0003,300.0,3.0
+NETPACKET,T0003,5.0,5.0
+DISKREAD,T0003,8.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("T0002,200.0,2.0", "T0002,200.0,7.0,2.0,7.0"),
+        ("T0002,200.0,2.0", "T0002,200.0"),
+        ("T0002,5.0,5.0", "T0002,5.0"),
+    ],
+    ids=["one came", "one went", "one went in the packets alone"],
+)
+def test_where_an_interface_came_or_went_the_rest_is_read_and_no_later_column_is_taken_for_another(
+    old: str, new: str
+) -> None:
+    recording = read_nmon((SMALL + MORE).replace(old, new), "x.nmon")
+    first, second, third = (values(recording, number) for number in range(3))
+    assert (first["receive_bytes eth0"], first["receive_packets eth0"]) == (102_400, 5)
+    for later in (second, third):  # the third has as many values as the heading, of other interfaces perhaps
+        assert not [name for name in later if "receive" in name or "transmit" in name]
+        assert (later["cpu_user_ns cpu0"], later["disk_read_bytes vda"]) == (200_000_000, 8192)
+    assert "NET and NETPACKET from T0002 on, as interfaces came or went" in recording.left_out
+
+
+def test_where_a_drive_came_the_network_is_read() -> None:
+    recording = read_nmon((SMALL + MORE).replace("DISKREAD,T0003,8.0", "DISKREAD,T0003,8.0,1.0"), "x.nmon")
+    assert values(recording, 2)["receive_bytes eth0"] == 307_200
+    assert "disk_read_bytes vda" in values(recording, 1)
+    assert "disk_read_bytes vda" not in values(recording, 2)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "place", "says"),
     [
         (SMALL, "a,b\n1,2\n", "1:1", "is no file of nmon"),
         (SMALL, "", "1:1", "has no snapshot"),
         ("5.0,0.0,85.0,0.0", "5.0,x,85.0,0.0", "8:23", "CPU001: `x` is no number of `Wait%`"),
-        ("T0001,100.0,1.0", "T0001,100.0", "9:17", "NET: the value of `eth0-write-KB/s` is missing"),
-        ("T0001,100.0,1.0", "T0001,100.0,1.0,7.0", "9:21", "NET: 3 values, and the heading on line 6 names 2"),
-        ("T0001,100.0,1.0", "T0001,inf,1.0", "9:11", "NET: `inf` cannot be"),
+        ("85.0,0.0", "85.0", "8:32", "CPU001: the value of `Steal%` is missing"),
+        ("85.0,0.0", "85.0,0.0,7.0", "8:36", "CPU001: 6 values, and the heading on line 5 names 5"),
+        (
+            "ZZZZ,T0002",
+            "NET,again,eth1-read-KB/s\nZZZZ,T0002",
+            "10:1",
+            "NET: its columns are named otherwise on line 6",
+        ),
+        ("T0001,100.0,1.0", "T0001,inf,1.0", "9:11", "NET: `inf` is no number of"),
+        ("T0001,100.0,1.0", "T0001,1e999,1.0", "9:11", "NET: `1e999` cannot be"),
+        ("T0001,100.0,1.0", "T0001,-x,1.0", "9:11", "NET: `-x` is no number of"),
+        ("T0001,100.0,1.0", "T0001,1_0,1.0", "9:11", "NET: `1_0` is no number of"),
         ("NET,Network I/O client,eth0-read-KB/s,eth0-write-KB/s\n", "", "8:1", "NET: there is no line that names"),
         ("T0001,10.0,5.0", "T0001,90.0,50.0", "8:14", "CPU001: 225.0 % of a CPU's time"),
         ("00:00:00,01-JAN-2027", "00:00:00,01-JAN-2026", "10:12", "ZZZZ: the time goes back"),

@@ -116,6 +116,82 @@ def test_back_to_back(imported: Imported) -> None:
     assert result.values["implied_buffer_time_us"] == pytest.approx(250.0)
 
 
+def test_a_rate_that_its_rounding_lifts_above_the_line_rate_is_all_of_it(imported: Imported) -> None:
+    text = "frame size,frame rate [fps],PDR [fps]\n64,1.49E+06,1.49E+06\n1518,8E+04,\n"
+    first, second = imported(text, "throughput", link=parse_link("1x1GbE")).results
+    assert first.values["ndr_percent_of_line_rate"] == first.values["pdr_percent_of_line_rate"] == 100.0
+    assert second.values["ndr_percent_of_line_rate"] == pytest.approx(98.432)
+    text = "frame size,frame rate [Mpps],line rate [Mpps]\n64,1.49,1.488\n"
+    (only,) = imported(text, "single-core").results
+    assert [share for name, share in only.values.items() if name.endswith("percent_of_line_rate")] == [100.0]
+
+
+def test_an_erratum_above_the_line_rate_keeps_its_share(imported: Imported) -> None:
+    (result,) = imported("size,rate [fps]\n64,1600000\n", "throughput", link=parse_link("1GbE"), errata=True).results
+    assert result.values["ndr_percent_of_line_rate"] == pytest.approx(107.52)
+
+
+@pytest.mark.parametrize(
+    ("method", "counts", "loss"),
+    [
+        ("frame-loss", "offered frames,lost frames\n64,100,1000,100", ("loss_percent", 10.0)),
+        ("frame-loss", "tx frames,rx frames\n64,100,1000,900", ("loss_percent", 10.0)),
+        ("frame-loss", "offered frames,lost frames\n64,100,1000,0", ("loss_percent", 0.0)),
+        ("load-sweep", "offered frames,lost frames\n64,100,1000,100", ("returned_percent", 90.0)),
+    ],
+)
+def test_a_loss_that_is_not_printed_follows_from_counts(
+    method: str, counts: str, loss: tuple[str, float], imported: Imported
+) -> None:
+    (result,) = imported(f"frame size,load [%],{counts}\n", method).results
+    assert result.values[loss[0]] == pytest.approx(loss[1])
+    assert result.imported is not None
+    assert loss[0] in result.imported.computed
+
+
+def test_one_count_says_nothing_of_a_loss(imported: Imported) -> None:
+    with pytest.raises(WrongFileError, match="there is no column `loss` or `returned`"):
+        imported("frame size,load [%],lost frames\n64,100,100\n", "frame-loss")
+
+
+MERGED = [
+    ("throughput", "NIC,Frame size,Frame rate [Mpps]\nA,64,37.2\n,512,5.87\nB,128,21.1\n", "NIC", ("NIC",)),
+    ("throughput", "Link,Frame size,Frame rate [Mpps]\n25GbE,64,37.2\n,512,5.87\n", "Link", ()),
+    ("stream", "Tool,Port,Throughput [Mb/s]\niperf3,s0,941\n,s1,938\nnuttcp,s2,930\n", "Tool", ()),
+    ("stream", "Tool,Port,Client,Throughput [Mb/s]\niperf3,s0,a,941\niperf3,,b,938\n", "Port", ()),
+    ("latency", "Frame size,Load [% of line rate],max [us]\n64,50,5\n,100,9\n", "Frame size", ()),
+    ("frames", "Direction,Instances,Run,Sum [fps]\nread,1,1,24\n,1,2,25\n", "Direction", ()),
+    ("back-to-back", "Card,Port,Frame size,Burst\nA,1,64,50\n,,512,25\n", "Port", ("Card", "Port")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "text", "head", "configurations"), MERGED)
+def test_an_empty_cell_where_others_tell_rows_apart_is_refused_or_the_value_above(
+    method: str, text: str, head: str, configurations: tuple[str, ...], imported: Imported
+) -> None:
+    with pytest.raises(WrongFileError) as refused:
+        imported(text, method, configurations=configurations)
+    asked = [problem.flags for problem in refused.value.problems]
+    assert ("--repeat", head) in asked
+    repeated = tuple(flags[1] for flags in asked)
+    results = imported(text, method, configurations=configurations, repeat=repeated).results
+    assert len(results) == text.count("\n") - 1
+    assert not any(result.configuration == "default" for result in results if configurations)
+
+
+def test_a_first_cell_that_is_empty_has_no_value_above(imported: Imported) -> None:
+    text = "NIC,Frame size,Frame rate [Mpps]\n,64,37.2\nA,512,5.87\n"
+    for repeat in ((), ("NIC",)):
+        with pytest.raises(WrongFileError, match="`NIC` is empty") as refused:
+            imported(text, "throughput", configurations=("NIC",), repeat=repeat)
+        assert refused.value.problems[0].flags == ()
+
+
+def test_empty_cells_of_a_run_of_all_its_instances_say_so(imported: Imported) -> None:
+    text = "instances,run,instance,rate [fps],sum [fps]\n2,1,1,24,\n2,1,2,24,\n2,1,,,48\n"
+    assert len(imported(text, "frames").results) == 3
+
+
 WRONG: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("frame size,frame rate\n64,1\n", "2:4", {}, "it has no unit, which is never guessed", "--unit 'frame rate=UNIT'"),
     ("frame size,rate [Gb/s]\n64,1\n", "2:4", {}, "whether that is of layer 1 or of layer 2", "`Gb/s L2`"),

@@ -56,7 +56,7 @@ WRONG = [
     ("ixnetwork", "throughput", IXIA.replace("69955.021", "n.n."), "2:17", "frame rate `n.n.`: it is no number"),
     ("ixnetwork", "throughput", IXIA.replace("1,64,1", "1,,1"), "2:3", "frame size ``: it tells rows apart"),
     ("ixnetwork", "latency", IXIA.replace("13120", "fast"), "2:59", "minimum latency `fast`: it is no number"),
-    ("ixnetwork", "frame-loss", IXIA.replace("Agg Frame Loss (%)", "Lost"), "1:7", "there is no column `loss`"),
+    ("ixnetwork", "frame-loss", IXIA.replace("Frame Loss (%)", "L").replace("Tx C", "C"), "1:7", "no column `loss`"),
     ("testcenter", "throughput", SPIRENT.replace("ConfiguredFrameSize", "Length"), "1:1", "it has no frame size"),
     ("testcenter", "latency", SPIRENT.replace("21.55", "x"), "3:63", "maximum latency `x`: it is no number"),
     ("testcenter", "frame-loss", SPIRENT.replace("0.745", "x"), "2:42", "loss `x`: it is no number"),

@@ -403,7 +403,7 @@ def test_connections_of_a_client_that_did_the_same_are_one_row() -> None:
 
 def test_where_every_connection_went_on_the_longest_silence_is_told() -> None:
     (failed,) = list_failed_links([pulled([silence(1), silence(2, down_s=1.25)])], {"r0001"})
-    assert failed.sentence.endswith("from 4.0 s to 8.0 s: all 2 connections went on, silent for 1.2 s.")
+    assert failed.sentence.endswith("from 4.0 s to 8.0 s: all 2 connections went on, silent for 1.3 s.")
 
 
 def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -299,6 +300,8 @@ class ImportColumn(Frozen):
     also: tuple[str, ...] = ()
     tells_apart: bool = False
     is_required: bool = False
+    may_be_empty: bool = False
+    """Whether an empty cell says something where others are filled: that a row is over all runs, or of a whole port."""
     bound: Literal["value", "lower", "upper"] | None = None
     """Which part of a value with an interval the column is."""
     is_above_zero: bool = False
@@ -306,6 +309,11 @@ class ImportColumn(Frozen):
     """The largest plausible number."""
     words: tuple[str, ...] = ()
     """The allowed words of a ``text``; empty where any text is allowed."""
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the cells of the column tell rows apart by what is in them, all of them or none."""
+        return (self.tells_apart or self.quantity == "link") and not self.may_be_empty
 
 
 class ImportStatistics(Frozen):
@@ -380,3 +388,16 @@ class ImportTable(Frozen):
     """Whether a load may exceed 100 %, because several ports may send to one."""
     caption: str = ""
     """Replaces the caption of the method's own table, which describes how nicbench measures."""
+
+    def shares_of_counts(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """Returns the ``percentages`` that follow from counts of a row, of which ``sums`` may give one more."""
+        known = dict(counts)
+        for whole, *parts in self.sums:
+            missing = [name for name in (whole, *parts) if name not in known]
+            if len(missing) == 1 and missing[0] != whole:
+                known[missing[0]] = known[whole] - sum(known[name] for name in parts if name in known)
+        return {
+            share: 100.0 * known[part] / known[whole]
+            for share, part, whole in self.percentages
+            if part in known and known.get(whole, 0.0) > 0.0
+        }

@@ -10,11 +10,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, Literal
 
+_EXACT: Final = Context(prec=400)
 FRAME_OVERHEAD_BYTES = 20
 """Bytes on the wire in addition to each frame: preamble 7, start delimiter 1, inter-frame gap 12 (IEEE 802.3)."""
 
@@ -154,7 +155,7 @@ RATE_UNITS = ((1e9, "Gpps"), (1e6, "Mpps"), (1e3, "kpps"))
 """The units of a frame rate above 1 pps, with the frames per second in each."""
 
 
-def format_rate(rate_frames_per_s: float, rounding: str = ROUND_HALF_EVEN) -> str:
+def format_rate(rate_frames_per_s: float, rounding: str = ROUND_HALF_UP) -> str:
     """Formats a frame rate with a suitable unit: "14.88 Mpps", "200.0 kpps", "950 pps"; ``rounding`` is decimal's."""
     for factor, unit in RATE_UNITS:
         if rate_frames_per_s >= factor:
@@ -212,12 +213,25 @@ def format_bytes(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def format_fixed(value: float, decimals: int, thousands: str = "") -> str:
+    """Writes a number with this many decimals, rounding ties away from zero, as a reader rounds 21.95 to 22.0, although
+    no binary number is 21.95.
+    """
+    if not math.isfinite(value):
+        return f"{value:.{decimals}f}"
+    # Fifteen digits are what a double holds of a decimal number: beyond them is the error of the arithmetic before.
+    rounded = Decimal(f"{value:.15g}").quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EXACT)
+    return f"{rounded or abs(rounded):,f}".replace(",", thousands)
+
+
 def format_digits(number: float, digits: int = 3, sign: str = "") -> str:
     """Formats with a maximum number of significant digits, never as a power of ten: "0.0000795", "12.5", "1230".
 
     With "+" as the ``sign`` a positive number has one, too.
     """
-    return f"{Decimal(f'{number:.{digits}g}'):{sign}f}"
+    if not math.isfinite(number):
+        return f"{number:{sign}g}"
+    return f"{Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(f'{number:.15g}').normalize() + 0:{sign}f}"
 
 
 def format_ratio(ratio: float, digits: int = 3) -> str:
@@ -425,7 +439,8 @@ def figures(value: float, digits: int = 4) -> str:
     if value == 0.0 or not math.isfinite(value):
         return "0" if value == 0.0 else "unknown"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, decimals):,.{max(0, decimals)}f}"
+    rounded = Decimal(f"{value:.15g}").quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EXACT)
+    return f"{rounded:,.{max(0, decimals)}f}"
 
 
 def decimals_above_one(factor: float) -> int | None:

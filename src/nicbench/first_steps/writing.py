@@ -364,8 +364,8 @@ _FULL_EDITORS: Final = """\
 
 # How a table of results becomes a datasheet: the options of ``nicbench import`` that it needs, found by trying.
 
-_MOST_TRIES: Final = 3
-_GUESSED: Final = ("--column", "--configuration", "--ignore")
+_MOST_TRIES: Final = 6
+_GUESSED: Final = ("--column", "--configuration", "--ignore", "--repeat", "--thousands", "--decimal")
 """Options that a table's content suggests; what needs a value of its author is left open."""
 
 
@@ -412,11 +412,17 @@ def _words(flags: list[tuple[str, ...]]) -> tuple[str, ...]:
 
 def _with(options: ImportOptions, flags: list[tuple[str, ...]]) -> ImportOptions:
     """The options as if these were given too."""
-    columns = dict(options.columns)
-    columns.update(tuple(value.rsplit("=", 1)) for option, value in flags if option == "--column")  # type: ignore[misc]
+    words = [pair for several in flags for pair in zip(several[::2], several[1::2], strict=True)]
+    said = {option: [value for name, value in words if name == option] for option in _GUESSED}
+    marks = {"thousands": said["--thousands"], "decimal": said["--decimal"]}
     return replace(
         options,
-        columns=columns,
-        configurations=(*options.configurations, *(value for option, value in flags if option == "--configuration")),
-        ignore=(*options.ignore, *(value for option, value in flags if option == "--ignore")),
+        columns={
+            **options.columns,
+            **{head: name for head, _, name in (one.rpartition("=") for one in said["--column"])},
+        },
+        configurations=(*options.configurations, *said["--configuration"]),
+        ignore=(*options.ignore, *said["--ignore"]),
+        repeat=(*options.repeat, *said["--repeat"]),
+        **{name: values[0] for name, values in marks.items() if values},
     )

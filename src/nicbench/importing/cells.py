@@ -83,6 +83,8 @@ class Cell:
 
     text: str
     position: Position
+    is_typed: bool = False
+    """Whether the text is of a number that the file holds as one, so that its marks leave no question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, Literal
 
 from nicbench.core.errors import Problem, UsageError, nearest_name, quote, suggest
+from nicbench.core.number_reader import POINT, Decimal, Writing, read_number
 from nicbench.core.table import ImportColumn, ImportTable
 from nicbench.core.units import format_bits_per_s, line_rate_frames_per_s, parse_bits_per_s
 from nicbench.importing.cells import Cell, Sheet
@@ -48,8 +50,12 @@ def scope_of(ports: int | None) -> str:
     return "per port" if ports == 1 else f"sum of {ports} ports"
 
 
-def parse_link(text: str) -> Link:
+def parse_link(text: str, writing: Writing = POINT) -> Link:
     """Parses a link speed: "25GbE", "2x100GbE", "4 x 25 Gb/s"; ValueError for any other text."""
+    with suppress(ValueError):
+        number = parse_number(text, writing)
+        if number.unit is not None and number.unit.kind == "bit_rate" and number.value > 0:
+            return Link(float(number.value * number.unit.factor))
     match = _LINK.fullmatch(text.strip())
     if match is None:
         raise ValueError('write it with its unit: "25GbE", "2x25GbE", "25 Gb/s"')
@@ -145,12 +151,8 @@ def parse_unit(text: str) -> Unit | None:
     return known or (_LOWER_CASE_UNITS.get(plain) if plain == plain.lower() else None)
 
 
-Decimal = Literal["point", "comma"]
-THOUSANDS: Final = {"comma": ",", "point": ".", "blank": " \u00a0\u202f\u2009", "apostrophe": "'\u2019"}
 NOTHING: Final = frozenset({"", "-", "--", "\u2013", "\u2014", "n/a", "na", "nan", "null", "none"})
 """What tables write in place of a figure, in lower case."""
-_LONGEST_NUMBER: Final = 40
-_NUMBER: Final = re.compile(r"(?P<digits>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>[^\d.,\s].*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,43 +163,17 @@ class PrintedNumber:
     value: Fraction
     rounding: Fraction
     unit: Unit | None
+    is_grouped: bool = False
+    is_long: bool = False
 
 
-def parse_number(text: str, decimal: Decimal = "point", thousands: str | None = None) -> PrintedNumber:
+def parse_number(text: str, writing: Writing = POINT) -> PrintedNumber:
     """Parses a number, with a unit behind it if there is one; ValueError, with what to do, for any other text."""
-    written = text.replace("\u2212", "-")
-    separators = THOUSANDS[thousands] if thousands else ""
-    if separators:
-        written = _remove_separators(written, separators, "," if decimal == "comma" else ".")
-    if decimal == "comma":
-        if "." in written:
-            hint = "write --thousands point if points set thousands apart"
-            raise ValueError(f"it has a point; {'correct it' if separators == '.' else hint}")
-        written = written.replace(",", ".", 1)
-    match = _NUMBER.fullmatch(written)
-    if match is None or len(match["digits"]) > _LONGEST_NUMBER:
-        if "," in written and decimal == "point":
-            raise ValueError("write --decimal comma for a decimal comma, --thousands comma for marks between thousands")
-        raise ValueError("write a number, or nothing where there is none")
-    unit = None
-    if match["unit"]:
-        unit = parse_unit(match["unit"])
-        if unit is None:
-            raise ValueError(f"{match['unit'].strip()!r} behind the number is not a known unit")
-    digits = match["digits"]
-    mantissa, _, exponent = digits.lower().partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    rounding = Fraction(1, 2) * Fraction(10) ** (int(exponent or 0) - decimals)
-    return PrintedNumber(digits, Fraction(digits), rounding, unit)
-
-
-def _remove_separators(text: str, separators: str, point: str) -> str:
-    """Removes thousands separators where they set groups of three apart, and nowhere else."""
-    marks = re.escape(separators)
-    whole, mark, rest = text.partition(point)
-    if re.fullmatch(rf"[+-]?\d{{1,3}}(?:[{marks}]\d{{3}})+(?:\s*\D.*)?", whole):
-        whole = re.sub(rf"(?<=\d)[{marks}](?=\d{{3}})", "", whole)
-    return f"{whole}{mark}{rest}"
+    read = read_number(text, writing)
+    unit = parse_unit(read.rest) if read.rest else None
+    if read.rest and unit is None:
+        raise ValueError(f"{read.rest!r} behind the number is not a known unit")
+    return PrintedNumber(read.digits, read.value, read.rounding, unit, read.is_grouped, read.is_long)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +181,10 @@ class ImportOptions:
     """What the user states about a file; column names are those of the file. No default is a guess.
 
     ``columns``: the name that a file's column has in nicbench. ``given``: a column that the file lacks, with the value
-    of all its rows. ``where``: only rows with this text. ``configurations``: columns that name what is compared.
-    ``loss_ratio``: the share of frames that a PDR allows to be lost. ``errata``: implausible figures are taken as
-    printed, and listed.
+    of all its rows. ``where``: only rows with this text. ``repeat``: columns whose empty cells have the value
+    above. ``configurations``: columns that name what is compared. ``decimal`` and ``thousands``: the marks in numbers;
+    None where nobody says them. ``loss_ratio``: the share of frames that a PDR allows to be lost. ``errata``:
+    implausible figures are taken as printed, and listed.
     """
 
     link: Link | None = None
@@ -217,8 +194,9 @@ class ImportOptions:
     given: dict[str, str] = field(default_factory=dict)
     where: dict[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
+    repeat: tuple[str, ...] = ()
     configurations: tuple[str, ...] = ()
-    decimal: Decimal = "point"
+    decimal: Decimal | None = None
     thousands: str | None = None
     loss_ratio: float | None = None
     errata: bool = False
@@ -297,7 +275,8 @@ class Assignment:
 
 
 def choose_rows(sheet: Sheet, options: ImportOptions) -> Sheet:
-    """Returns the rows selected by ``where``. UsageError if nothing matches."""
+    """Returns the rows selected by ``where``, empty cells of ``repeat`` filled. UsageError if nothing matches."""
+    sheet = _repeat_cells(sheet, options)
     columns = [(_require_column(sheet, name, "--where"), text) for name, text in options.where.items()]
     rows = [row for row in sheet.rows if all(row[index].text == text for index, text in columns)]
     if not rows:
@@ -305,6 +284,21 @@ def choose_rows(sheet: Sheet, options: ImportOptions) -> Sheet:
         found = ", ".join(dict.fromkeys(row[columns[0][0]].text for row in sheet.rows))
         raise UsageError(f"no row has {wanted}", next_step=f"its values are: {found[:300]}")
     return Sheet(sheet.heads, tuple(rows), sheet.ignored)
+
+
+def _repeat_cells(sheet: Sheet, options: ImportOptions) -> Sheet:
+    """Fills empty cells of the columns in ``repeat`` with the cell above, as merged cells of a spreadsheet mean it."""
+    columns = [_require_column(sheet, name, "--repeat") for name in options.repeat]
+    if not columns:
+        return sheet
+    rows: list[tuple[Cell, ...]] = []
+    for row in sheet.rows:
+        cells = list(row)
+        for index in columns:
+            if not cells[index].text and rows:
+                cells[index] = replace(rows[-1][index], position=cells[index].position)
+        rows.append(tuple(cells))
+    return replace(sheet, rows=tuple(rows))
 
 
 def add_given_columns(sheet: Sheet, options: ImportOptions) -> Sheet:
@@ -380,7 +374,7 @@ def _bound_ns(column: ImportColumn, heading: str) -> int | None:
         match = re.fullmatch(pattern, heading)
         unit = parse_unit(match["unit"]) if match else None
         if match and unit is not None:
-            return round(float(match["number"]) * float(unit.factor))
+            return round(Fraction(match["number"]) * unit.factor)
     return None
 
 
@@ -425,7 +419,7 @@ def _missing(sheet: Sheet, table: ImportTable, found: Sequence[AssignedColumn]) 
             hint = f"where it is the same in all rows: --set '{column.name}=...'; {expected}"
             flags = ("--set", f"{column.name}={column.name.upper()}")
             problems.append(Problem(place, f"there is no column `{column.name}`", hint, flags))
-    if not values.intersection(table.any_of):
+    if not values.intersection(table.any_of) and not table.shares_of_counts(dict.fromkeys(values, 1.0)):
         either = " or ".join(f"`{names[value]}`" for value in table.any_of)
         problems.append(Problem(place, f"there is no column {either}", expected))
     return problems

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -21,6 +22,7 @@ from statistics import median
 from typing import Final
 
 from nicbench.core.errors import Position, Problem, WrongFileError, quote
+from nicbench.core.number_reader import plain_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,11 @@ _WAYS: Final = {
     "NETPACKET": (re.compile(r"(.+)-(read|write)s?/s"), {"read": "receive_packets", "write": "transmit_packets"}, 1.0),
 }
 _DISKS: Final = {"DISKREAD": "disk_read_bytes", "DISKWRITE": "disk_written_bytes", "DISKBUSY": "disk_busy_ns"}
+_COMING_AND_GOING: Final = {**dict.fromkeys(_WAYS, "interfaces"), **dict.fromkeys(_DISKS, "drives")}
+"""Sections whose columns may change while nmon records; it does not write their heading again."""
 _KNOWN: Final = frozenset({"CPU_ALL", "MEM", *_WAYS, *_DISKS})
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_NOTHING: Final = frozenset({"", "nan", "-nan"})
 _MOST_PERCENT: Final = 101.0
 """The highest sum of CPU shares accepted: they are rounded, and read one after the other."""
 
@@ -137,6 +142,7 @@ def read_nmon(text: str, path: str, host: str | None = None) -> Recording:
             why = "ZZZZ: the time goes back, so that nobody knows how long this snapshot took"
             raise file.wrong(line.place(0), why, "cut the file here, and import two recordings")
     interval_s = _interval(file, [at_s for at_s, _ in ordered])
+    _leave_out_unknown_columns(file, [line.label for _, line in ordered])
     samples, before_s, before_label_s = [], ordered[0][0] - interval_s, ordered[0][0] - interval_s
     for stamped_s, line in ordered:
         passed_s = stamped_s - before_label_s
@@ -179,7 +185,7 @@ def _read(text: str, path: str) -> _File:
             if not is_cut:  # the last line of a killed recording may be incomplete
                 _add_once(file, file.data.setdefault(label, {}), section, parsed)
         else:
-            file.heads.setdefault(section, parsed)
+            _add_heading(file, parsed)
     for label, sections in file.data.items():
         if label not in file.times:
             first = next(iter(sections.values()))
@@ -193,6 +199,52 @@ def _add_once(file: _File, known: dict[str, _Line], name: str, line: _Line) -> N
         why = f"{line.section}: {line.label} stands twice, first on line {known[name].number}"
         raise file.wrong(Position(line.number, 1), why, "two recordings in one file? import them as two")
     known[name] = line
+
+
+def _add_heading(file: _File, line: _Line) -> None:
+    known = file.heads.setdefault(line.section, line)
+    if [name.strip() for name in known.fields] != [name.strip() for name in line.fields]:
+        why = f"{line.section}: its columns are named otherwise on line {known.number}"
+        raise file.wrong(Position(line.number, 1), why, "cut the file between them, and import two recordings")
+
+
+def _leave_out_unknown_columns(file: _File, labels: Sequence[str]) -> None:
+    """Removes what interfaces or drives did from the first snapshot on that has not one value for each column.
+
+    An interface or a drive came or went then, and the columns of every later snapshot are unknown, however many.
+    """
+    for what in dict.fromkeys(_COMING_AND_GOING.values()):
+        sections = [name for name in file.heads if _COMING_AND_GOING.get(_section_kind(name)) == what]
+        changed = next(
+            (
+                number
+                for number, label in enumerate(labels)
+                for section in sections
+                if (line := file.data.get(label, {}).get(section)) is not None
+                and len(_cells(line)) != len(_names(file.heads[section]))
+            ),
+            None,
+        )
+        if changed is None:
+            continue
+        for label in labels[changed:]:
+            for section in sections:
+                file.data.get(label, {}).pop(section, None)
+        file.left_out[f"{' and '.join(sections)} from {labels[changed]} on, as {what} came or went"] = None
+
+
+def _names(heads: _Line) -> list[str]:
+    names = [name.strip() for name in heads.fields]
+    while names and not names[-1]:
+        names.pop()
+    return names
+
+
+def _cells(line: _Line) -> list[str]:
+    cells = list(line.fields)
+    while cells and not cells[-1].strip():
+        cells.pop()
+    return cells
 
 
 def _is_read(section: str) -> bool:
@@ -220,12 +272,10 @@ def _time_of(file: _File, line: _Line) -> int:
 
 def _interval(file: _File, times_s: Sequence[int]) -> float:
     """Returns the interval as configured in nmon; else the median time between snapshots."""
-    written = file.about.get("interval", "")
-    try:
-        if 0.0 < float(written) < 1e6:
-            return float(written)
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        written_s = plain_number(file.about.get("interval", "").strip())
+        if 0.0 < written_s < 1e6:
+            return written_s
     passed = [later - earlier for earlier, later in pairwise(times_s)]
     if not passed or median(passed) <= 0:
         raise file.wrong(Position(1, 1), "AAA: there is no line AAA,interval, and too few snapshots to tell", None)
@@ -278,10 +328,7 @@ def _values(file: _File, line: _Line) -> Iterator[tuple[str, float | None]]:
     if heads is None:
         why = f"{line.section}: there is no line that names its columns"
         raise file.wrong(Position(line.number, 1), why, "is the beginning of the file missing?")
-    names = [name.strip() for name in heads.fields]
-    cells = list(line.fields)
-    while cells and not cells[-1].strip():
-        cells.pop()
+    names, cells = _names(heads), _cells(line)
     if len(cells) > len(names):
         why = f"{line.section}: {len(cells)} values, and the heading on line {heads.number} names {len(names)}"
         raise file.wrong(line.place(len(names)), why, "is a line of another recording among them?")
@@ -289,15 +336,18 @@ def _values(file: _File, line: _Line) -> Iterator[tuple[str, float | None]]:
     if missing and line.section != "CPU_ALL":  # CPU_ALL may lack its last columns
         raise file.wrong(line.place(len(cells)), f"{line.section}: the value of {quote(missing[0])} is missing", None)
     for number, (name, text) in enumerate(zip(names, cells, strict=False)):
+        written = text.strip()
+        if written.lower() in _NOTHING:
+            yield name, None
+            continue
         try:
-            value = float(text) if text.strip() else math.nan
+            value = plain_number(written)
         except ValueError as error:
             why = f"{line.section}: {quote(text)} is no number of {quote(name)}"
             raise file.wrong(line.place(number), why) from error
         if math.isinf(value):
             raise file.wrong(line.place(number), f"{line.section}: {quote(text)} cannot be a value of {quote(name)}")
-        unknown = math.isnan(value) or math.copysign(1.0, value) < 0.0
-        yield name, None if unknown else value
+        yield name, None if math.copysign(1.0, value) < 0.0 else value
 
 
 def _scale_to_int(value: float | None, factor: float) -> int | None:

@@ -7,13 +7,14 @@ capitals, to be filled in.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nicbench.core.errors import Problem, UsageError, WrongFileError
+from nicbench.core.number_reader import WRITINGS
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Erratum, ImportCheck, ImportedRow, Result, ResultVerdict
 from nicbench.core.table import ImportTable
@@ -28,6 +29,7 @@ from nicbench.importing.columns import (
     assign,
     nearest_column,
     parse_link,
+    parse_number,
     plain,
     scope_of,
 )
@@ -105,11 +107,11 @@ def _is_link(text: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    cleaned = plain(text).replace(" ", "").removesuffix("percent")
-    try:
-        return math.isfinite(float(cleaned))
-    except ValueError:
-        return False
+    for writing in WRITINGS:
+        with suppress(ValueError):
+            parse_number(text, writing)
+            return True
+    return False
 
 
 _NOT_IN_NAMES = frozenset({"size", "load_of", "link", "duplex"})
@@ -217,6 +219,10 @@ def _check_not_empty(rows: Sequence[ReadRow], table: ImportTable, columns: Seque
     main = [one for one in columns if one.column.value in table.any_of]
     if any(one.key in row.figures for row in rows for one in main):
         return []
+    if any(table.shares_of_counts({name: figure.value for name, figure in row.figures.items()}) for row in rows):
+        return []
+    if not main:
+        main = [one for one in columns if one.column.quantity == "count"]
     wanted = " or ".join(f"`{one.column.name}`" for one in main)
     return [Problem(rows[0].first.position, f"no row has a {wanted}", "see that the right rows and columns are chosen")]
 
@@ -234,7 +240,7 @@ def _result(
     values |= {name: text for name, text in row.texts.items() if name not in parameters}
     wrong = {finding.value for finding in findings}
     values |= {rate: values.get(rate) for rate, share in table.shares if share in values}
-    computed = _compute_missing(values, row, table, line_rate_is_wrong=table.line_rate in wrong)
+    computed = _compute_missing(values, row, table, wrong)
     values |= computed
     for name in dict.fromkeys(column.value for column in table.columns if column.bound is not None):
         if name in values:
@@ -283,24 +289,33 @@ def _parameters(row: ReadRow, table: ImportTable) -> dict[str, Any]:
     return parameters
 
 
-def _compute_missing(values: Values, row: ReadRow, table: ImportTable, *, line_rate_is_wrong: bool) -> dict[str, float]:
-    """Computes what the source does not print: line rate, shares of it, rates from shares, bit rates."""
+def _compute_missing(values: Values, row: ReadRow, table: ImportTable, wrong: Set[str]) -> dict[str, float]:
+    """Computes what the source does not print: line rate, shares of it, rates from shares, bit rates, shares of counts.
+
+    ``wrong`` are the values that are implausible. A rate that is above the line rate only by its rounding is all of it.
+    """
     found: dict[str, float] = {}
     printed = _number(values.get(table.line_rate or ""))
     # The printed line rate is used where it is right, so that its own rounding does not turn 100 % into 99.99 %.
-    line_rate = row.line_rate_frames_per_s if printed is None or line_rate_is_wrong else printed
+    line_rate = row.line_rate_frames_per_s if printed is None or table.line_rate in wrong else printed
     if table.line_rate and line_rate is not None and values.get(table.line_rate) is None:
         found[table.line_rate] = line_rate
     for rate_name, share_name in table.shares:
         rate, share = _number(values.get(rate_name)), _number(values.get(share_name))
         if line_rate and rate is not None and share is None:
-            found[share_name] = 100.0 * rate / line_rate
+            computed = 100.0 * rate / line_rate
+            found[share_name] = computed if rate_name in wrong or table.overload else min(computed, 100.0)
         elif line_rate and rate is None and share is not None:
             found[rate_name] = line_rate * share / 100.0
     for rate_name, bits_name in table.bit_rates:
         rate = _number(values.get(rate_name, None))
         if rate is not None and row.frame_bytes is not None and values.get(bits_name) is None:
+            if line_rate and rate_name not in wrong and not table.overload:
+                rate = min(rate, line_rate)
             found[bits_name] = l2_bits_per_s(rate, row.frame_bytes)
+    if not any(_number(values.get(name)) is not None for name in table.any_of):
+        counted = {name: number for name, value in values.items() if (number := _number(value)) is not None}
+        found |= table.shares_of_counts(counted)
     return found
 
 

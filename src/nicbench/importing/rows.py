@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import math
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from nicbench.core.errors import Problem, quote
+from nicbench.core.number_reader import POINT, Writing
 from nicbench.core.result import PrintedValue
 from nicbench.core.table import ImportTable, Quantity
-from nicbench.core.units import FRAME_OVERHEAD_BYTES, format_digits
+from nicbench.core.units import FRAME_OVERHEAD_BYTES, format_digits, line_rate_frames_per_s
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.columns import (
     FORMS,
@@ -19,12 +22,14 @@ from nicbench.importing.columns import (
     AssignedColumn,
     Assignment,
     ImportOptions,
+    Kind,
     Link,
     PrintedNumber,
     Unit,
     parse_link,
     parse_number,
 )
+from nicbench.importing.marks import NumberColumn, settle
 
 _SMALLEST_FRAME: Final = 64
 _LARGEST_FRAME: Final = 65_535
@@ -49,11 +54,6 @@ class Figure:
         """Formats the printed number, or another ``value``, in the printed unit."""
         text = self.printed.text if value is None else format_digits(value / self.scale, 6)
         return f"{text} {self.printed.unit}" if self.printed.unit else text
-
-
-_NUMBER_WITH_MARK: Final = re.compile(r"[+-]?(?P<digits>\d+[.,]\d+)(?![\d.,])")
-_THOUSAND: Final = 3
-"""The digits behind a mark between thousands."""
 
 
 @dataclass(slots=True)
@@ -96,47 +96,99 @@ def read_rows(
     order = sorted(assignment.columns, key=lambda one: one.column.quantity not in ("frame_size", "link"))
     rows: list[ReadRow] = []
     problems: list[Problem] = []
-    commas = ("--decimal", "comma") if options.decimal == "point" and _has_decimal_commas(sheet, order) else ()
+    writing, asked = settle(_number_columns(sheet, order, table, options), options.decimal, options.thousands)
+    problems += [asked] if asked is not None else []
+    problems += _find_blanks(sheet, assignment)
     for cells in sheet.rows:
         names = [cells[index].text for index in assignment.configurations]
         row = ReadRow(cells[0].position.line, cells[0], ", ".join(names) or "default", link=options.link)
         for one in order:
             cell = cells[one.index]
             try:
-                _read(row, one, cell, table, options)
+                _read(row, one, cell, table, options, writing)
             except _WrongCellError as error:
+                if not cell.text and any(problem.position == cell.position for problem in problems):
+                    continue
                 what = f"{one.column.name} {quote(cell.text)}: {error}"
-                flags = error.flags or (commas if "," in cell.text else ())
-                if not any(flags and problem.flags == flags for problem in problems):
-                    problems.append(Problem(cell.position, what, error.next_step, flags))
+                if not any(error.flags and problem.flags == error.flags for problem in problems):
+                    problems.append(Problem(cell.position, what, error.next_step, error.flags))
         rows.append(row)
     return rows, problems
 
 
-def _has_decimal_commas(sheet: Sheet, columns: Sequence[AssignedColumn]) -> bool:
-    """Whether numbers of these columns have decimal commas: one at least that sets no three digits apart, and no
-    points.
-    """
-    texts = [row[one.index].text for row in sheet.rows for one in columns]
-    numbers = [match["digits"] for text in texts if (match := _NUMBER_WITH_MARK.match(text)) is not None]
-    has_points = any("." in number for number in numbers)
-    return not has_points and any(len(number.partition(",")[2]) != _THOUSAND for number in numbers if "," in number)
+_MOST_BITS_PER_S: Final = 1.6e12
+"""The fastest port that there is, where no link is named: it tells 37.202 Mpps from 37,202."""
+_MOST: Final[dict[Kind, float]] = {
+    "frame_rate": line_rate_frames_per_s(_MOST_BITS_PER_S, _SMALLEST_FRAME),
+    "bit_rate": _MOST_BITS_PER_S,
+    "percent": 100.0,
+    "time": 1e12,
+    "clock": 1e11,
+}
 
 
-def _read(row: ReadRow, one: AssignedColumn, cell: Cell, table: ImportTable, options: ImportOptions) -> None:
+def _number_columns(
+    sheet: Sheet, columns: Sequence[AssignedColumn], table: ImportTable, options: ImportOptions
+) -> Iterator[NumberColumn]:
+    """Yields the columns that hold numbers, with what each can be."""
+    for one in columns:
+        if one.column.quantity != "text":
+            cells = tuple(row[one.index] for row in sheet.rows)
+            yield NumberColumn(one.column.name, cells, partial(_is_possible, one, table, options))
+
+
+def _is_possible(one: AssignedColumn, table: ImportTable, options: ImportOptions, number: PrintedNumber) -> bool:
+    """Whether a number can be one of its kind: it rules out readings, and is no verdict on figures."""
+    quantity, unit = one.column.quantity, number.unit or one.unit
+    if quantity in ("frame_size", "count") and number.value.denominator != 1:
+        return False
+    if quantity == "frame_size":
+        return _SMALLEST_FRAME <= number.value <= _LARGEST_FRAME
+    if quantity == "percent" or (unit is not None and unit.kind == "percent"):
+        return number.value <= (100 * _MOST["percent"] if table.overload else _MOST["percent"])
+    if unit is None or quantity == "media_rate":
+        return True
+    most = _MOST.get(unit.kind, math.inf)
+    if options.link is not None and unit.kind == "frame_rate":
+        most = options.link.line_rate_frames_per_s(_SMALLEST_FRAME)
+    return number.value * unit.factor <= most
+
+
+_BLANK: Final = ("it tells rows apart and may not be empty", "write it, or remove the row")
+
+
+def _find_blanks(sheet: Sheet, assignment: Assignment) -> list[Problem]:
+    """Returns the first empty cell of each column that tells rows apart, as cells leave that were merged."""
+    told = [one.index for one in assignment.columns if one.column.is_filled]
+    problems = []
+    for index in (*assignment.configurations, *told):
+        cells = [row[index] for row in sheet.rows]
+        first = next((cell for cell in cells if not cell.text), None)
+        if first is None or not any(cell.text for cell in cells):
+            continue
+        head = sheet.heads[index].text
+        flags = ("--repeat", head) if cells[0].text else ()
+        hint = f"--repeat {shlex.quote(head)} takes the value above for each empty cell; or write it" if flags else None
+        problems.append(Problem(first.position, f"{quote(head)} is empty: {_BLANK[0]}", hint or _BLANK[1], flags))
+    return problems
+
+
+def _read(
+    row: ReadRow, one: AssignedColumn, cell: Cell, table: ImportTable, options: ImportOptions, writing: Writing
+) -> None:
     if cell.text.lower() in NOTHING:
         if one.column.is_required:
-            raise _WrongCellError("it tells rows apart and may not be empty", "write it, or remove the row")
+            raise _WrongCellError(*_BLANK)
         return
     quantity = one.column.quantity
     if quantity == "text":
         row.texts[one.value] = _text(cell, one)
     elif quantity == "link":
-        row.link, row.link_is_printed = _link(cell, one, options), True
+        row.link, row.link_is_printed = _link(cell, one, options, writing), True
     elif quantity == "frame_size":
-        row.frame_bytes = _frame_bytes(cell, one, options)
+        row.frame_bytes = _frame_bytes(cell, one, writing)
     else:
-        number = _number(cell, options)
+        number = _number(cell, writing)
         unit = number.unit or one.unit
         if quantity == "load":
             row.load_of = _load_of(unit, table)
@@ -163,15 +215,15 @@ def _text(cell: Cell, one: AssignedColumn) -> str:
     return known
 
 
-def _number(cell: Cell, options: ImportOptions) -> PrintedNumber:
+def _number(cell: Cell, writing: Writing) -> PrintedNumber:
     try:
-        return parse_number(cell.text, options.decimal, options.thousands)
+        return parse_number(cell.text, POINT if cell.is_typed else writing)
     except ValueError as error:
         raise _WrongCellError("it is no number", str(error)) from error
 
 
-def _frame_bytes(cell: Cell, one: AssignedColumn, options: ImportOptions) -> int:
-    number = _number(cell, options)
+def _frame_bytes(cell: Cell, one: AssignedColumn, writing: Writing) -> int:
+    number = _number(cell, writing)
     unit = number.unit or one.unit
     if unit is not None and unit.kind != "size":
         raise _WrongCellError(f"{unit} is no unit of a frame size", "a frame size is in bytes, with its FCS")
@@ -182,11 +234,11 @@ def _frame_bytes(cell: Cell, one: AssignedColumn, options: ImportOptions) -> int
     return int(number.value)
 
 
-def _link(cell: Cell, one: AssignedColumn, options: ImportOptions) -> Link:
+def _link(cell: Cell, one: AssignedColumn, options: ImportOptions, writing: Writing) -> Link:
     unit = one.unit
     text = f"{cell.text} {unit.name}" if unit is not None and unit.kind == "bit_rate" else cell.text
     try:
-        link = parse_link(text)
+        link = parse_link(text, POINT if cell.is_typed else writing)
     except ValueError as error:
         raise _WrongCellError("it is no speed", str(error)) from error
     return Link(link.bits_per_s, link.ports or options.ports)

@@ -46,7 +46,7 @@ _IMPORTS: Final = ImportTable(
         ImportColumn(value="router_cpu_mean_percent", name="cpu", quantity="percent", also=("router cpu",)),
         ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
         ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
-        ImportColumn(value="destination", name="destination", quantity="text", tells_apart=True),
+        ImportColumn(value="destination", name="destination", quantity="text", tells_apart=True, may_be_empty=True),
         ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
     ),
     any_of=("throughput_bits_per_s",),

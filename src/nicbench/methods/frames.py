@@ -425,6 +425,7 @@ def _place(value: str, *, most: int | None = None, is_required: bool = False) ->
         quantity="count",
         tells_apart=True,
         is_required=is_required,
+        may_be_empty=not is_required,
         is_above_zero=True,
         most=most,
     )

@@ -15,13 +15,12 @@ from typing import Final
 
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue, Result, Spread, Value, number_of
 from nicbench.core.table import Aspect, Column, Goal
-from nicbench.core.units import SCALES, Form, format_digits, format_duration_s
+from nicbench.core.units import SCALES, Form, format_digits, format_duration_s, format_fixed
 from nicbench.report.numbers import (
     THIN_SPACE,
     UNKNOWN,
     Writer,
     decimals_of_frames,
-    format_fixed,
     frame_rate_decimals,
     interval,
     interval_decimals,

@@ -15,7 +15,7 @@ from nicbench.compare.claims import PointComparison
 from nicbench.core.registry import find
 from nicbench.core.result import Result, name_of_test
 from nicbench.core.turn import DEFAULT
-from nicbench.core.units import and_list
+from nicbench.core.units import and_list, format_fixed
 from nicbench.methods.base import Method, tables_of
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics import StatisticsView
@@ -301,7 +301,7 @@ def rate_text(frames_per_s: float | None, decimals: int) -> str:
     """Returns a rate in frames/s as text, without the unit."""
     if frames_per_s is None:
         return UNKNOWN
-    return f"{frames_per_s:,.{decimals}f}".replace(",", THIN_SPACE)
+    return format_fixed(frames_per_s, decimals, THIN_SPACE)
 
 
 def plain_rate(frames_per_s: float) -> str:
@@ -318,7 +318,7 @@ def share_text(ratio: float | None) -> str:
     percent = 100.0 * ratio
     if 0.0 < percent < 0.1:
         return "< 0.1"
-    return "> 99.9" if 99.9 < percent < 100.0 else f"{percent:.1f}".removesuffix(".0")
+    return "> 99.9" if 99.9 < percent < 100.0 else format_fixed(percent, 1).removesuffix(".0")
 
 
 def target_words(target: Target) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 
 from nicbench.core import units as numerals
 from nicbench.core.result import Bounded
-from nicbench.core.units import SCALES, Form, format_digits, format_ratio
+from nicbench.core.units import SCALES, Form, format_digits, format_fixed, format_ratio
 
-_EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero
 THIN_SPACE = "\u202f"
 _SIGNIFICANT_DIGITS = 3
@@ -171,17 +170,6 @@ def of_frames(value: float | None, decimals: int = 3) -> str:
     if 100.0 - step / 2 < value < 100.0:
         return f"> {_with_decimals(100.0 - step, decimals)}"
     return _with_decimals(value, decimals)
-
-
-def format_fixed(value: float, decimals: int, thousands: str = "") -> str:
-    """Writes a number with this many decimals, rounding ties away from zero, as a reader rounds 21.95 to 22.0, although
-    no binary number is 21.95.
-    """
-    if not math.isfinite(value):
-        return f"{value:.{decimals}f}"
-    # Fifteen digits are what a double holds of a decimal number: beyond them is the error of the arithmetic before.
-    rounded = Decimal(f"{value:.15g}").quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EXACT)
-    return f"{rounded or abs(rounded):,f}".replace(",", thousands)
 
 
 def _with_decimals(value: float, decimals: int) -> str:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Any, Final, NoReturn
 
+from nicbench.core.number_reader import plain_number
 from nicbench.core.round import Basis, Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.stats.latency import histogram_of, percentiles_ns
 from nicbench.store.files import LARGEST_WHOLE_NUMBER
@@ -20,6 +21,7 @@ from nicbench.workloads.base import WorkloadError, has_control_characters, last_
 NANOSECONDS_PER_MICROSECOND = 1000
 _QUOTED_CHARACTERS = 80
 _MOST_DIGITS = 30
+_NOT_FINITE = ("inf", "infinity", "nan")
 
 
 def json_object(text: str, tool: str) -> Mapping[str, Any]:
@@ -115,8 +117,9 @@ def finite(value: float, what: str) -> float:
 
 def number_of(text: str, what: str) -> float:
     """Parses a number that a tool printed. WorkloadError for other text, which includes ``inf`` and ``nan``."""
+    is_named = text.strip().lstrip("+-").lower() in _NOT_FINITE
     try:
-        return finite(float(text), what)
+        return finite(math.inf if is_named else plain_number(text.strip()), what)
     except ValueError:
         raise WorkloadError(f"the output of {what} is no number: {last_words(text[:_QUOTED_CHARACTERS])!r}") from None
 

@@ -16,11 +16,12 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, choice
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.core.errors import UsageError
+from nicbench.core.number_reader import DECIMALS, THOUSANDS, Decimal
 from nicbench.core.registry import find
 from nicbench.core.result import Summary
 from nicbench.core.units import parse_ratio
 from nicbench.importing.cells import DELIMITERS, Sheet, decode, read_bytes, read_sheet
-from nicbench.importing.columns import FORMS, THOUSANDS, ImportOptions, Link, Unit, parse_link, parse_unit
+from nicbench.importing.columns import FORMS, ImportOptions, Link, Unit, parse_link, parse_unit
 from nicbench.importing.folder import FORMAT as RECORDING
 from nicbench.importing.folder import (
     METHOD,
@@ -115,12 +116,15 @@ Given = Annotated[
 ]
 Where = Annotated[list[str] | None, _option("--where", "COLUMN=VALUE", "Only rows with this value.")]
 Ignore = Annotated[list[str] | None, _option("--ignore", "COLUMN", "A column to leave out.")]
+Repeat = Annotated[
+    list[str] | None, _option("--repeat", "COLUMN", "Its empty cells have the value above, as merged cells do.")
+]
 Configuration = Annotated[
     list[str] | None,
     _option("--configuration", "COLUMN", "The column that names what is compared; each value gets its own table."),
 ]
 PdrLoss = Annotated[str | None, _option("--pdr-loss", "SHARE", "The loss that a PDR allows: '0.5 %'.")]
-DecimalMark = Annotated[str, typer.Option("--decimal", metavar="point|comma", help="The decimal mark.")]
+DecimalMark = Annotated[str | None, _option("--decimal", "point|comma", "The decimal mark (default: point).")]
 ThousandsMark = Annotated[
     str | None, _option("--thousands", "MARK", f"The thousands separator: {', '.join(THOUSANDS)}.")
 ]
@@ -247,9 +251,10 @@ def _import(
     given: Given = None,
     where: Where = None,
     ignore: Ignore = None,
+    repeat: Repeat = None,
     configuration: Configuration = None,
     pdr_loss: PdrLoss = None,
-    decimal: DecimalMark = "point",
+    decimal: DecimalMark = None,
     thousands: ThousandsMark = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -275,13 +280,14 @@ def _import(
         given=pairs("--set", given or ()),
         where=pairs("--where", where or ()),
         ignore=tuple(ignore or ()),
+        repeat=tuple(repeat or ()),
         configurations=tuple(configuration or ()),
-        decimal="comma" if choice("--decimal", decimal, ("point", "comma")) == "comma" else "point",
+        decimal=_decimal(decimal),
         thousands=choice("--thousands", thousands, THOUSANDS),
         loss_ratio=ratio("--pdr-loss", pdr_loss),
         errata=errata,
     )
-    if options.decimal == options.thousands:
+    if decimal is not None and options.decimal == options.thousands:
         raise UsageError(f"--decimal and --thousands cannot both be {decimal}", next_step="leave one of them out")
     mark = DELIMITERS[delimiter] if choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
     files = given_files(tables)
@@ -304,6 +310,11 @@ def _import(
         show_import(summary, found, machines, as_json=json)
     else:
         keep_import(runs_folder, files, summary, stored, as_json=json, machines=machines)
+
+
+def _decimal(given: str | None) -> Decimal | None:
+    said = choice("--decimal", given, DECIMALS)
+    return None if said is None else "comma" if said == "comma" else "point"
 
 
 def _method_of(name: str | None, tables: Sequence[Path]) -> type[Method] | None:

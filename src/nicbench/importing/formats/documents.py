@@ -54,7 +54,7 @@ class Iperf3Json(Format):
         rows = []
         for number, flow in enumerate(figures.flows):
             place = _place(text, f"sum_received{'_bidir_reverse' if number else ''}")
-            rows.append(tuple(Cell(text_of_cell, place) for text_of_cell in _row(start, job, flow)))
+            rows.append(tuple(Cell(text_of_cell, place, is_typed=True) for text_of_cell in _row(start, job, flow)))
         first = Position(1, 1)
         return Sheet(tuple(Cell(head, first) for head in _IPERF3_HEADS), tuple(rows), _LEFT_OUT)
 
@@ -161,7 +161,9 @@ class TrexStatistics(Format):
             raise WrongFileError(path, [Problem(Position(1, 1), f"has more than {MOST_ROWS} packet groups", None)])
         first = Position(1, 1)
         heads = tuple(Cell(head, first) for head in _TREX_HEADS)
-        return Sheet(heads, tuple(tuple(Cell(text_of_cell, first) for text_of_cell in row) for row in rows))
+        return Sheet(
+            heads, tuple(tuple(Cell(text_of_cell, first, is_typed=True) for text_of_cell in row) for row in rows)
+        )
 
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from nicbench.core.errors import Problem, WrongFileError
+from nicbench.core.errors import Problem, WrongFileError, quote
+from nicbench.core.number_reader import POINT
 from nicbench.importing.cells import Cell, Sheet
-from nicbench.importing.columns import ImportOptions
+from nicbench.importing.columns import ImportOptions, parse_number
 from nicbench.importing.formats.base import Format, Names, rename_columns
+from nicbench.importing.marks import NumberColumn, settle
 
 
 class Plain(Format):
@@ -153,7 +156,7 @@ class TestCenter(Format):
             names["throughput"] |= _TESTCENTER_PDR_NAMES
         if method != "throughput" or sheet.index_of(_RESULT) is None:
             return rename_columns(sheet, path, names, method, "TestCenter")
-        chosen, passed = _best(sheet)
+        chosen, passed = _best(sheet, path, options)
         found = rename_columns(chosen, path, names, method, "TestCenter")
         figures = [number for number, head in enumerate(found.heads) if head.text in _FIGURES]
         rows = [
@@ -165,7 +168,7 @@ class TestCenter(Format):
         return Sheet(found.heads, tuple(rows), found.ignored)
 
 
-def _best(sheet: Sheet) -> tuple[Sheet, list[bool]]:
+def _best(sheet: Sheet, path: str, options: ImportOptions) -> tuple[Sheet, list[bool]]:
     """Returns, for each trial and frame size, the passed iteration of highest load (or any), and whether it passed."""
     size = next((index for name in _SIZES if (index := sheet.index_of(name)) is not None), None)
     load = next((index for name in _LOADS if (index := sheet.index_of(name)) is not None), None)
@@ -173,9 +176,9 @@ def _best(sheet: Sheet) -> tuple[Sheet, list[bool]]:
     if size is None or load is None or result is None:
         return sheet, [True] * len(sheet.rows)
     trial = sheet.index_of(_TRIAL)
-    best: dict[tuple[str, str], tuple[tuple[bool, float], tuple[Cell, ...]]] = {}
-    for row in sheet.rows:
-        rank = (row[result].text.lower() == _PASSED, _load(row[load].text))
+    best: dict[tuple[str, str], tuple[tuple[bool, Fraction], tuple[Cell, ...]]] = {}
+    for row, load_percent in zip(sheet.rows, _loads(sheet, load, path, options), strict=True):
+        rank = (row[result].text.lower() == _PASSED, load_percent)
         point = ("" if trial is None else row[trial].text, row[size].text)
         if point not in best or rank > best[point][0]:
             best[point] = (rank, row)
@@ -183,9 +186,19 @@ def _best(sheet: Sheet) -> tuple[Sheet, list[bool]]:
     return Sheet(sheet.heads, rows, sheet.ignored), [rank[0] for rank, _ in best.values()]
 
 
-def _load(text: str) -> float:
-    """Returns the load for comparison; invalid numbers are reported where the cell is read."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("-inf")
+def _loads(sheet: Sheet, index: int, path: str, options: ImportOptions) -> list[Fraction]:
+    """Returns the loads, by which iterations are chosen. WrongFileError where one cannot be read without doubt."""
+    name = sheet.heads[index].text
+    cells = tuple(row[index] for row in sheet.rows)
+    column = NumberColumn(name, cells, lambda number: number.value <= 100)
+    writing, asked = settle([column], options.decimal, options.thousands)
+    problems = [] if asked is None else [asked]
+    found = []
+    for cell in cells:
+        try:
+            found.append(parse_number(cell.text, POINT if cell.is_typed else writing).value)
+        except ValueError as error:
+            problems.append(Problem(cell.position, f"{name} {quote(cell.text)}: it is no number", str(error)))
+    if problems:
+        raise WrongFileError(path, problems)
+    return found

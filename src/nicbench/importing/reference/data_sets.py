@@ -148,6 +148,7 @@ def options_of(reading: Reading) -> ImportOptions:
         where=dict(reading.where),
         ignore=reading.ignore,
         configurations=reading.configurations,
+        decimal="point",
         errata=reading.errata,
     )
 
