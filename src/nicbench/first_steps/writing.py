@@ -414,15 +414,13 @@ def _with(options: ImportOptions, flags: list[tuple[str, ...]]) -> ImportOptions
     """The options as if these were given too."""
     words = [pair for several in flags for pair in zip(several[::2], several[1::2], strict=True)]
     said = {option: [value for name, value in words if name == option] for option in _GUESSED}
-    marks = {"thousands": said["--thousands"], "decimal": said["--decimal"]}
+    columns = {head: name for head, _, name in (one.rpartition("=") for one in said["--column"])}
     return replace(
         options,
-        columns={
-            **options.columns,
-            **{head: name for head, _, name in (one.rpartition("=") for one in said["--column"])},
-        },
+        columns={**options.columns, **columns},
         configurations=(*options.configurations, *said["--configuration"]),
         ignore=(*options.ignore, *said["--ignore"]),
         repeat=(*options.repeat, *said["--repeat"]),
-        **{name: values[0] for name, values in marks.items() if values},
+        thousands=next(iter(said["--thousands"]), options.thousands),
+        decimal="comma" if "comma" in said["--decimal"] else options.decimal,
     )
