@@ -104,3 +104,20 @@ def check_requests(by_tool: dict[str, JobOutcome]) -> None:
 
 def pids(namespace: str) -> str:
     return subprocess.run(("ip", "netns", "pids", namespace), check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_path_that_carries_nothing_is_a_result_with_its_reason(
+    transport: str, ends: dict[str, End], tmp_path: Path
+) -> None:
+    rule = "table inet hole { chain in { type filter hook input priority 0; meta length > 1000 drop; }; }"
+    subprocess.run(("ip", "netns", "exec", SERVER, "nft", rule), check=True)
+    ask = JobSpec(duration_s=1, transport=transport, write_bytes=1400, rate_bits_per_s=1e7)
+    job = Job(workload="iperf3", client="client", server="server", ask=ask, port=5400)
+    request = RoundRequest(jobs=(job,), duration_s=1.0, timeout_s=15.0)
+    [outcome] = asyncio.run(play(request, ends, RawFolder(tmp_path, "r0001")))
+    assert outcome.figures is not None, outcome.failure
+    [flow] = outcome.figures.flows
+    assert flow.bits_per_s == 0
+    assert outcome.notes[-1] == "nothing arrived: the path to 198.18.77.2 drops packets of more than 1000 bytes"

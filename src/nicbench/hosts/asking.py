@@ -19,6 +19,7 @@ __all__ = [
     "clock_of",
     "compare_clocks",
     "count_pages",
+    "describe_path",
     "join_scripts",
     "numa_nodes",
     "output_of",
@@ -144,6 +145,28 @@ def count_pages(maps: str) -> dict[int, int]:
 
 
 # Texts: the output of a command, a file, or many small files at once.
+
+
+async def describe_path(host: Host, device: str | None, address: str) -> str:
+    """Says which packets reach an address unfragmented, asking with echo requests (ping(8)); HostError without ping."""
+    headers = 48 if ":" in address else 28  # IP and ICMP
+    mtu = await text_of(host, f"/sys/class/net/{device}/mtu") if device else ""
+
+    async def passes(size: int) -> bool:
+        size -= headers
+        done = await host.run(("ping", "-nqM", "do", "-c2", "-i0.2", "-W1", f"-s{size}", address), check=False)
+        return done.status == 0
+
+    dropped = int(mtu) if mtu.strip().isdecimal() else 1500
+    if await passes(dropped):
+        return f"the path to {address} carries echo requests, also of {dropped} bytes"
+    passed = headers + 8
+    if not await passes(passed):
+        return f"{address} does not answer echo requests"
+    while dropped - passed > 1:
+        middle = (passed + dropped) // 2
+        passed, dropped = (middle, dropped) if await passes(middle) else (passed, middle)
+    return f"the path to {address} drops packets of more than {passed} bytes"
 
 
 async def output_of(host: Host, *command: str) -> str:

@@ -17,7 +17,7 @@ from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageE
 from nicbench.core.machine import RanOn
 from nicbench.core.registry import find
 from nicbench.core.round import Figures, Job, JobOutcome, Placement, RoundRequest
-from nicbench.hosts.asking import read_placement
+from nicbench.hosts.asking import describe_path, read_placement
 from nicbench.hosts.base import Host
 from nicbench.workloads.base import (
     Command,
@@ -427,7 +427,20 @@ async def play(
         await asyncio.shield(asyncio.gather(*(running.stop() for running in running_jobs)))
     await asyncio.gather(*(running.collect() for running in running_jobs))
     # Parsing a large output takes time: do it off the event loop, on which others wait.
-    return tuple([await asyncio.to_thread(running.outcome) for running in running_jobs])
+    outcomes = [await asyncio.to_thread(running.outcome) for running in running_jobs]
+    return tuple([await _explain(outcome, ends, job) for outcome, job in zip(outcomes, request.jobs, strict=True)])
+
+
+async def _explain(outcome: JobOutcome, ends: Mapping[str, End], job: Job) -> JobOutcome:
+    """Adds to a job of which nothing arrived what packets its path carries."""
+    if outcome.figures is None or job.server is None or all(flow.bits_per_s != 0 for flow in outcome.figures.flows):
+        return outcome
+    client, server = ends[job.client], ends[job.server]
+    try:
+        words = await describe_path(client.host, client.device, server.address)
+    except HostError as error:
+        words = f"its path cannot be looked at: {error.message}"
+    return outcome.replace(notes=(*outcome.notes, f"nothing arrived: {words}"))
 
 
 async def _run_step(

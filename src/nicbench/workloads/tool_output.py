@@ -277,6 +277,8 @@ def _check_streams(job: Job, figures: Figures, link_bits_per_s: float | None) ->
 
 
 def _check_flow(ask: JobSpec, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
+    if flow.received_bits_per_s == 0 and flow.sent_bits_per_s:
+        return  # the path carried nothing, which is a result
     if not flow.bits_per_s:
         yield "nothing arrived"
         return
