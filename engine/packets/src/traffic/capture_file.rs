@@ -42,6 +42,9 @@ pub fn read(path: &str) -> Result<Vec<FileFrame>, String> {
         return Err(format!("it is larger than {} MiB", LARGEST_FILE_BYTES >> 20));
     }
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    if bytes.len() < PCAPNG.len() {
+        return Err("it is too short for a capture".into());
+    }
     let mut frames = if bytes.starts_with(&PCAPNG) { read_pcapng(&bytes) } else { read_pcap(&bytes) }?;
     if frames.is_empty() {
         return Err("it holds no frame".into());

@@ -317,11 +317,13 @@ impl Times {
     }
 }
 
-/// Sets the MAC addresses of `request`; those of the file are kept where none are given.
+/// Sets the MAC addresses of `request`; those of the file are kept where none are given, and those of groups.
 fn set_macs(request: &StreamRequest, frame: &mut [u8]) -> Result<(), EngineError> {
     let place = format!("stream {}", request.name);
+    let is_to_group = frame.first().is_some_and(|byte| byte & 1 != 0);
     let Some(mut header) = Ethernet::at_mut(frame, 0) else { return Ok(()) };
-    for (text, field) in [(&request.destination_mac, ethernet::DESTINATION), (&request.source_mac, ethernet::SOURCE)] {
+    let destination = if is_to_group { "" } else { request.destination_mac.as_str() };
+    for (text, field) in [(destination, ethernet::DESTINATION), (&request.source_mac, ethernet::SOURCE)] {
         if !text.is_empty() {
             header.set(field, parse_mac(text, &place)?);
         }
@@ -363,4 +365,21 @@ fn parts(frame: &[u8], headers: &Headers) -> Vec<ComputedHeader> {
         _ => {}
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_macs;
+
+    #[test]
+    fn frames_to_groups_keep_their_destination() {
+        let request = serde_json::json!({"name": "s", "transmit_port": 0, "receive_port": 1, "rate_frames_per_s": 1,
+            "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02"});
+        let request = serde_json::from_value(request).unwrap();
+        for (destination, expected) in [([4; 6], [2, 0, 0, 0, 0, 2]), ([0xFF; 6], [0xFF; 6]), ([1; 6], [1; 6])] {
+            let mut frame = [destination.as_slice(), &[9; 54]].concat();
+            set_macs(&request, &mut frame).unwrap();
+            assert_eq!((&frame[..6], &frame[6..12]), (expected.as_slice(), [2, 0, 0, 0, 0, 1].as_slice()));
+        }
+    }
 }
