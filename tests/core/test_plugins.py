@@ -14,7 +14,7 @@ from nicbench.core.base import Choice, Frozen
 from nicbench.core.described import DescribedPlugin, Label, NotEverywhere, OneLine, Shape, Unit, shape_of, words_of
 from nicbench.core.errors import NicbenchError, nearest_name, suggest
 from nicbench.core.quantity import Ratio, Seconds
-from nicbench.core.registry import find, find_one
+from nicbench.core.registry import find
 from nicbench.core.result import NearLimit
 
 LIMIT = NearLimit(value="rate", limit="ceiling", text="close")
@@ -66,7 +66,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
 
 
 def found(package: Path) -> dict[str, type[Animal]]:
-    return find(package.name, Animal)  # type: ignore[type-abstract]
+    return dict(find(package.name, Animal))  # type: ignore[type-abstract]
 
 
 def test_a_file_beside_the_base_is_found_by_its_kind(package: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_family_in_one_file_is_found_sorted_by_kind(package: Path) -> None:
     ).replace("Cat", "Dog")
     (package / "dogs.py").write_text(family)
     assert list(found(package)) == ["cat", "dog", "wolf"]
-    assert find_one(package.name, Animal, "dog") is found(package)["dog"]  # type: ignore[type-abstract]
+    assert find(package.name, Animal).get("dog") is found(package)["dog"]  # type: ignore[type-abstract]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,16 @@ def test_a_malformed_file_is_named_with_what_to_do(package: Path, text: str, say
     assert stopped.value.next_step
 
 
+def test_a_kind_that_is_looked_up_loads_its_file_alone(package: Path) -> None:
+    (package / "dogs.py").write_text(CAT.replace("cat", "wolf").replace("Cat", "Wolf"))
+    (package / "wrong.py").write_text("raise RuntimeError\n")
+    kinds = find(package.name, Animal)  # type: ignore[type-abstract]
+    assert kinds["wolf"].__name__ == "Wolf"
+    assert f"{package.name}.cat" not in sys.modules
+    with pytest.raises(RuntimeError):
+        kinds.get("fish")  # no file says that it has it
+
+
 def test_abstract_and_private_helpers_in_a_file_are_not_offered(package: Path) -> None:
     (package / "dog.py").write_text(
         CAT.replace("cat", "dog").replace("Cat", "Dog") + "\nclass _Puppy(Dog):\n    kind = 'puppy'\n"
@@ -114,7 +124,7 @@ def test_one_is_found_by_its_file_or_among_all_and_none_where_there_is_none(pack
     (package / "big_dog.py").write_text(CAT.replace("cat", "big-dog").replace("Cat", "Dog"))
     (package / "kitten.py").write_text(CAT.replace('"cat"', '"small cat"').replace("Cat", "Kitten"))
     for kind in ("cat", "big-dog", "small cat", "kitten", "base", "_fur", "fish", "os.path", ""):
-        assert find_one(package.name, Animal, kind) is found(package).get(kind)  # type: ignore[type-abstract]
+        assert find(package.name, Animal).get(kind) is found(package).get(kind)  # type: ignore[type-abstract]
 
 
 # Units and labels stand where a fact or an option is declared, and contradict no name.

@@ -108,7 +108,7 @@ class Wrong(FrameMethod):
 '''
 
 
-def test_a_method_with_a_wrong_unit_stops_start_up_and_its_file_is_named(
+def test_a_method_with_a_wrong_unit_is_refused_and_its_file_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "wrong_methods"
@@ -118,7 +118,7 @@ def test_a_method_with_a_wrong_unit_stops_start_up_and_its_file_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
     with pytest.raises(NicbenchError, match="latency_ns") as refused:
-        find("wrong_methods", Method)
+        dict(find("wrong_methods", Method))
     assert str(refused.value.place).endswith("wrong.py")
     for name in [name for name in sys.modules if name.startswith("wrong_methods")]:
         del sys.modules[name]

@@ -29,7 +29,7 @@ from nicbench.report.section import Further, RunKnowledge, Section
 from nicbench.report.sections.statistics import within
 from nicbench.report.statistics import StatisticsView, statistics_view
 from nicbench.report.tables import sections
-from nicbench.stats.intervals import IntervalSpec
+from nicbench.stats.bootstrap import IntervalSpec
 
 from . import _editors
 from ._sections import searched

@@ -14,7 +14,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.round import Round, RoundRequest
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.stats.activity import TimeLeft, duration_s
-from nicbench.stats.intervals import IntervalSpec
+from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.runs import describe_runs
 
 RUNS = (1, 2, 3, 4, 5, 6, 7, 8, 9)

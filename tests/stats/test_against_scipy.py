@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from nicbench.stats.bootstrap import IntervalSpec, bootstrap_mean, difference_of_medians
 from nicbench.stats.compare import mann_whitney, signed_ranks
 from nicbench.stats.drift import mann_kendall, sens_slope
-from nicbench.stats.intervals import IntervalSpec, bootstrap_mean, difference_of_medians
 
 stats = pytest.importorskip("scipy.stats")
 

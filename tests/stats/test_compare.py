@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import bdtr
 
+from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import (
     MOST_RUNS,
     POWER,
@@ -36,7 +37,6 @@ from nicbench.stats.compare import (
     signed_ranks,
     smallest_p,
 )
-from nicbench.stats.intervals import IntervalSpec
 
 ASKED = IntervalSpec(seed=2022)
 SUMS = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "frametest_r750_2022_sums.csv"

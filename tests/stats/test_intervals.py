@@ -12,26 +12,22 @@ import numpy as np
 import pytest
 from scipy.special import bdtr
 
-from nicbench.stats.intervals import (
-    Agreement,
+from nicbench.stats.bootstrap import (
     Floats,
     Interval,
     IntervalSpec,
     Method,
-    RatioInterval,
-    agreement,
     bootstrap_mean,
     bootstrap_median,
     bootstrap_statistic,
     difference_of_medians,
     draw_places,
-    mean_interval,
     middle_places,
     paired_difference,
     paired_ratio,
-    ratio_interval,
     ratio_of_medians,
 )
+from nicbench.stats.intervals import Agreement, RatioInterval, agreement, mean_interval, ratio_interval
 
 
 def half_width(values: list[float], confidence_ratio: float) -> float:

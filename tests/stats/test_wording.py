@@ -7,9 +7,9 @@ import random
 import pytest
 
 from nicbench.core.units import Quantity, figures, format_alike, percent, probability
+from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import ClaimOutcome, Comparison, compare, compare_pairs
 from nicbench.stats.drift import find_drifts
-from nicbench.stats.intervals import IntervalSpec
 from nicbench.stats.sample import Series
 from nicbench.stats.wording import arithmetic, could_show, drift_sentence, drift_summary, sentence
 

@@ -114,6 +114,9 @@ def check_lab_keys(bench: BenchFile, root: Node) -> Iterator[Problem]:
 
 def check_frame_kinds(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields a DUT or a lab of workloads in a bench file whose methods send a tester's frames."""
+    wrong_lab = bench.lab is not None and bench.lab.plugin.port_kind == EndpointLab.port_kind
+    if not wrong_lab and bench.dut.plugin.port_kind != EndpointLab.port_kind:
+        return
     method = quote(bench.tests[0].method_kind)
     rounds = [kind for kind, each in find("nicbench.methods", Method).items() if each.measures == "rounds"]
     other = f"choose a method of workloads: {', '.join(rounds)}"
@@ -123,7 +126,7 @@ def check_frame_kinds(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield Problem(
             root.position_of(("dut", "kind")), message, f"write `{_suggest_section('dut', duts)}`, or {other}"
         )
-    if bench.lab is not None and bench.lab.plugin.port_kind == EndpointLab.port_kind:
+    if bench.lab is not None and wrong_lab:
         labs = [kind for kind, lab in find("nicbench.testbed.labs", Lab).items() if lab.port_kind == Lab.port_kind]
         message = f"{method} measures with the tester's frames, and the lab {quote(bench.lab.kind)} is for workloads"
         yield Problem(

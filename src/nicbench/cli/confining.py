@@ -11,10 +11,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from nicbench.store.confined import Errand, Fence, Limits, confine_this
 from nicbench.store.files import BENCH, IMPORT, JOURNAL, TAGS, make_folder
+
+if TYPE_CHECKING:
+    from nicbench.store.confined import Errand, Fence
 
 _RUNS: Final = Path("runs")
 _RUN_ID: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z-[a-z0-9-]+")
@@ -29,6 +31,8 @@ def confine(given: list[str]) -> int | None:
     fence = fence_of(given)
     if fence is None:
         return None
+    from nicbench.store.confined import confine_this
+
     ended = confine_this(fence)
     if ended is None:
         return None
@@ -45,7 +49,8 @@ def fence_of(given: list[str]) -> Fence | None:
     writes = _WRITES.get(command)
     if writes is None or {"-h", "--help"} & set(words):
         return None
-    from nicbench.store.index import NAME as INDEX  # imported here: commands that keep their rights start without it
+    from nicbench.store.confined import Fence, Limits  # imported here: commands that keep their rights start without it
+    from nicbench.store.index import NAME as INDEX
 
     asked_for = writes(words)  # first: an import makes the folder of runs, which is then read
     named = _named(words)

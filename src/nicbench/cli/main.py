@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     WHOLE_PROCESS.set(arguments is None)
     if arguments is None:
         _open_standard_streams()
+        gc.set_threshold(50_000, 20, 100)  # what is loaded stays: looking through it all the time is a tenth of a start
     try:
         with signals_are_heard():
             return _run(given, whole_process=arguments is None)

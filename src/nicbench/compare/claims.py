@@ -15,8 +15,8 @@ from typing import Final
 from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
 from nicbench.core.result import Bounded, Value
 from nicbench.core.units import decimals_above_one, figures, probability
+from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import ClaimOutcome, Comparison, compare, compare_pairs, correct_by_holm, fewest_runs
-from nicbench.stats.intervals import IntervalSpec
 from nicbench.stats.sample import Span, bounds_of, span_of
 from nicbench.stats.wording import arithmetic, could_show, explain_no_claim, sentence
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from nicbench.compare.entries import Entry, Origin
 from nicbench.core.pattern import per_port_of
-from nicbench.core.registry import find_one
+from nicbench.core.registry import find
 from nicbench.core.result import Result, ResultVerdict, name_of_test
 from nicbench.core.units import and_list, format_bits_per_s, format_duration_s
 from nicbench.methods.base import Method
@@ -195,7 +195,7 @@ def _goal_ratios(options: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _list_latencies(results: Iterable[Result], method: str, *, imported: bool) -> Iterator[str]:
-    kind = find_one("nicbench.methods", Method, method)
+    kind = find("nicbench.methods", Method).get(method)
     if kind is not None and kind.times_one_way and not imported:
         yield ONE_WAY
     for result in results:
@@ -318,7 +318,7 @@ def _check_links(every: Sequence[Conditions]) -> Iterator[Objection]:
 
 def _sends_frames(method: str) -> bool:
     """Whether the method sends frames, as it declares itself; False for a method that no longer exists."""
-    known = find_one("nicbench.methods", Method, method)
+    known = find("nicbench.methods", Method).get(method)
     return known is not None and known.measures == "frames"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from nicbench.core.registry import find, find_one
+from nicbench.core.registry import find
 from nicbench.core.result import Result, ResultVerdict, Value, counted_number, name_of_test
 from nicbench.core.table import Column
 from nicbench.core.units import SCALES, Form, Quantity, suitable_form, uncapitalise
@@ -91,7 +91,7 @@ def hide_common_parameters(points: Iterable[Point]) -> dict[Point, Point]:
 
 @lru_cache(maxsize=4096)
 def _circumstances(method: str, given: str, untold: tuple[str, ...]) -> str:
-    known = find_one("nicbench.methods", Method, method)
+    known = find("nicbench.methods", Method).get(method)
     told = {name: value for name, value in json.loads(given).items() if name not in untold}
     return (known or Method).describe_circumstances(told)
 
@@ -174,7 +174,7 @@ def quantity_of(result: Result, name: str) -> Quantity:
 
 
 def _column(result: Result, name: str) -> Column | None:
-    method = find_one("nicbench.methods", Method, result.method)
+    method = find("nicbench.methods", Method).get(result.method)
     return None if method is None else method.column_of(result, name)
 
 

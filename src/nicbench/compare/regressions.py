@@ -301,8 +301,8 @@ def _judge_by_runs(
         return None
     # Imported here: they are slow to load, and not needed for single runs.
     from nicbench.compare.claims import Basis, claim_of, median_span
+    from nicbench.stats.bootstrap import IntervalSpec
     from nicbench.stats.compare import ClaimOutcome, compare
-    from nicbench.stats.intervals import IntervalSpec
 
     found = compare(("this", new), ("before", old), IntervalSpec(seed=_SEED))
     effect, test = found.effect, found.test

@@ -1,9 +1,9 @@
 """Finds the plug-ins of a package: every class with a ``kind``. A plug-in is added by adding a file, or a class to one.
 
-Every module of the package and of its subpackages is imported, except ``base`` and those whose names begin with an
-underscore (code that the kinds share). A malformed file stops start-up and is named, so that it is fixed before
-anything is measured. A class may have a class method ``check``, which raises ValueError where the class contradicts
-itself.
+Every module of the package and of its subpackages is one, except ``base`` and those whose names begin with an
+underscore (code that the kinds share). A kind that is looked up loads the file that has it, and no other; all files
+are loaded where all kinds are asked for. A malformed file is named when it is loaded, before anything is measured. A
+class may have a class method ``check``, which raises ValueError where the class contradicts itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import inspect
 import os
 import pkgutil
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -24,38 +25,55 @@ from pydantic import BaseModel
 from nicbench.core.errors import NicbenchError
 
 Base = TypeVar("Base")
-_KIND = re.compile(r'^    kind(?:: ClassVar\[str\])? = "([^"]+)"', re.MULTILINE)
+_KIND = re.compile(r'^    kind(?:: (?:ClassVar|Literal)\[[^=\n]+\])? = "([^"]+)"', re.MULTILINE)
 
 
-def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
-    """Returns the concrete subclasses of ``base`` in the modules of ``package`` by ``kind``, sorted by it."""
-    folders = tuple(importlib.import_module(package).__path__)
-    return dict(_find_all(package, base, folders))  # type: ignore[arg-type]  # a class can be hashed
+class Kinds(Mapping[str, type[Base]]):
+    """The concrete subclasses of ``base`` in the modules of ``package`` by ``kind``, sorted by it."""
+
+    def __init__(self, package: str, base: type[Base], folders: tuple[str, ...]) -> None:
+        self._package = package
+        self._base = base
+        self._folders = folders
+
+    def __getitem__(self, kind: str) -> type[Base]:
+        place = _places_of_kinds(self._package, self._folders).get(kind)
+        if place is not None:
+            offered = _all_of(importlib.import_module(place), self._base)  # type: ignore[arg-type]  # can be hashed
+            if kind in offered:
+                return offered[kind]
+        return self._all()[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[str, type[Base]]:
+        return _find_all(self._package, self._base, self._folders)  # type: ignore[arg-type]  # can be hashed
 
 
-def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
-    """Returns the plug-in of this kind or None. Files that name the kind are imported first, and others only then."""
-    places = _places(package, tuple(importlib.import_module(package).__path__))
-    named = places.get(kind.replace("-", "_"))
-    for place in places.values() if named is None else (named,):
-        if named is None and f'"{kind}"' not in _source_of(place):
-            continue
-        offered = _all_of(importlib.import_module(place), base)  # type: ignore[arg-type]  # a class can be hashed
-        if kind in offered:
-            return offered[kind]
-    return find(package, base).get(kind)
-
-
-def _source_of(place: str) -> str:
-    """Returns the text of a module without importing it."""
-    found = importlib.util.find_spec(place)
-    return "" if found is None or found.origin is None else Path(found.origin).read_text(encoding="utf-8")
+def find(package: str, base: type[Base]) -> Kinds[Base]:
+    """Returns the plug-ins of a package by their kinds."""
+    return Kinds(package, base, tuple(importlib.import_module(package).__path__))
 
 
 def list_kinds(package: str) -> list[str]:
     """Returns the kinds of a package's plug-ins, sorted, as their files have them: none is loaded."""
-    places = _places(package, tuple(importlib.import_module(package).__path__))
-    return sorted(kind for place in places.values() for kind in _KIND.findall(_source_of(place)))
+    return sorted(_places_of_kinds(package, tuple(importlib.import_module(package).__path__)))
+
+
+@functools.cache
+def _places_of_kinds(package: str, folders: tuple[str, ...]) -> dict[str, str]:
+    """Returns the module of each kind, as the text of its file has it; of a kind that two files have, the first."""
+    found: dict[str, str] = {}
+    for place in _places(package, folders).values():
+        spec = importlib.util.find_spec(place)
+        text = "" if spec is None or spec.origin is None else Path(spec.origin).read_text(encoding="utf-8")
+        for kind in _KIND.findall(text):
+            found.setdefault(kind, place)
+    return found
 
 
 @functools.cache

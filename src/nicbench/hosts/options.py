@@ -401,6 +401,6 @@ def host_from_spec(spec: Mapping[str, Any], name: str | None = None, inner: Host
     """
     kinds = find("nicbench.hosts.kinds", Host)
     kind = spec.get("kind")
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise UsageError(f"no host of kind {kind!r}", next_step=f"kinds: {', '.join(kinds)}")
     return kinds[kind].of_spec(spec, name, host_from_spec if inner is None else lambda _: inner)

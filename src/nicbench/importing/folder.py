@@ -15,7 +15,7 @@ from nicbench.core.errors import UsageError
 from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
 from nicbench.core.machine import MonitorPlan
 from nicbench.core.plan import Plan, PlannedTest
-from nicbench.core.registry import find_one
+from nicbench.core.registry import find
 from nicbench.core.result import NOT_MEASURED, ImportCheck, ImportedFile, ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.importing.cells import MOST_ROWS, Cell, Sheet, decode, read_bytes
@@ -327,7 +327,7 @@ def plan_of(
     assert source is not None  # noqa: S101 - as above
     compared = summary.results[0].configuration if summary.results else DEFAULT
     named = source.device or (compared if compared != DEFAULT else None)
-    method = find_one("nicbench.methods", Method, source.method)
+    method = find("nicbench.methods", Method).get(source.method)
     goals = {"NDR": 0.0, **({"PDR": options["pdr_loss_ratio"]} if options.get("pdr_loss_ratio") is not None else {})}
     return Plan(
         run_id=run_id,

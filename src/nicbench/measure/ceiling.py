@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from nicbench.core.events import CeilingFound, TesterLatencyFound
 from nicbench.core.frame_size import Size, mean_bytes, size_label, size_parameters, words_of
@@ -11,9 +12,11 @@ from nicbench.core.pattern import Ways
 from nicbench.core.reading import Counts
 from nicbench.core.trial import CALIBRATION, Latency, Purpose, Trial, TrialRequest
 from nicbench.core.units import format_rate
-from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.labs.base import FrameLab, Testbed
 from nicbench.tuning.changes import Changes
+
+if TYPE_CHECKING:
+    from nicbench.measure.trials import TrialMaker
 
 # The best of several short floods: a disturbance can only make a flood slower.
 FLOODS = 3

@@ -18,7 +18,7 @@ from nicbench.core.described import DescribedPlugin
 from nicbench.core.frame_size import Size, label_of
 from nicbench.core.machine import NumaNode, PowerFacts, PowerWish
 from nicbench.core.pattern import Pattern
-from nicbench.core.registry import find_one
+from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, Value
 from nicbench.core.round import EndpointFacts, JobSpec, Mount, Preparation, Round, RoundRequest
 from nicbench.core.table import Column, ImportTable, ResultTable
@@ -481,5 +481,5 @@ class RoundMethod(Method):
 
 def main_values(result: Result) -> tuple[str, ...]:
     """Returns the main values of a result according to its method; empty for an unknown method."""
-    method = find_one("nicbench.methods", Method, result.method)
+    method = find("nicbench.methods", Method).get(result.method)
     return () if method is None else method.main_values(result)

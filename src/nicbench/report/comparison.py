@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.plan import Difference, Plan
-from nicbench.core.registry import find_one
+from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.core.turn import RunCounts, Turn, combination_name, combinations
@@ -90,7 +90,7 @@ def _tells(found: HeatMap) -> bool:
 
 def _maps_of(test: str, by_name: Mapping[str, Result], axes: Mapping[str, Sequence[str]]) -> Iterator[HeatMap]:
     first = next(iter(by_name.values()))
-    method = find_one("nicbench.methods", Method, first.method)
+    method = find("nicbench.methods", Method).get(first.method)
     if method is None:
         return
     rows, columns, *further = (*axes, None) if len(axes) == 1 else tuple(axes)

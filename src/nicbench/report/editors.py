@@ -6,10 +6,11 @@ share that is not mounted is the client's own disk: then nothing crossed the net
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from nicbench.compare.claims import PointComparison
 from nicbench.core.registry import find
@@ -139,22 +140,20 @@ def studies(results: Iterable[Result], tests: Mapping[str, str], order: Sequence
 
     ``tests`` maps a result's id to the name of its test; ``order`` is the order of the configurations.
     """
-    parts = editors_parts()
     grouped: dict[str, list[Result]] = {}
     for result in results:
         part = result.parameters.get("part")
-        if part in (RUNS, INSTANCES, SUMMARY) and (result.method, RUNS if part == SUMMARY else part) in parts:
+        if part in (RUNS, INSTANCES, SUMMARY) and is_summed_up(result.method, RUNS if part == SUMMARY else part):
             grouped.setdefault(name_of_test(result, tests), []).append(result)
     found = (_study(test, members, order) for test, members in grouped.items())
     return tuple(study for study in found if study.ways)
 
 
-def editors_parts() -> frozenset[tuple[str, str | None]]:
-    """Returns the methods, and the part of each method's results, that are summed up as studies."""
-    methods = find("nicbench.methods", Method)
-    return frozenset(
-        (kind, table.part) for kind, method in methods.items() for table in tables_of(method) if table.editors
-    )
+@functools.cache
+def is_summed_up(method: str, part: Any) -> bool:
+    """Returns whether studies sum up this part of the results of a method."""
+    known = find("nicbench.methods", Method).get(method)
+    return known is not None and any(table.editors and table.part == part for table in tables_of(known))
 
 
 def is_shown_by_studies(result: Result) -> bool:

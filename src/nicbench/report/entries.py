@@ -16,7 +16,7 @@ from nicbench.core.turn import DEFAULT
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.answer.of_comparison import FEW, sentences
 from nicbench.report.comparison import Comparison, comparison
-from nicbench.report.editors import Study, editors_parts, studies
+from nicbench.report.editors import Study, is_summed_up, studies
 from nicbench.report.entry_values import ChangeTable, ValueTable, change_table, value_tables
 from nicbench.report.imported import ErratumRow, errata_rows
 from nicbench.report.model import Report
@@ -225,8 +225,9 @@ def _drop_details(compared: Comparison, many: bool) -> Comparison:
     """Leaves out the instances of film frames, which their study shows; of many entries it leaves out the curves and
     tails, too.
     """
-    own = editors_parts()
-    kept = [section for section in compared.sections if (section.rows[0].result.method, section.table.part) not in own]
+    kept = [
+        section for section in compared.sections if not is_summed_up(section.rows[0].result.method, section.table.part)
+    ]
     if many:
         kept = [_plain(section) for section in kept]
     return replace(compared, sections=tuple(kept), tails=() if many else compared.tails)

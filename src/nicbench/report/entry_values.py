@@ -17,7 +17,7 @@ from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values, tables_of
 from nicbench.report.cells import number_in, texts, value_of
 from nicbench.report.comparison import Comparison
-from nicbench.report.editors import editors_parts
+from nicbench.report.editors import is_summed_up
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import RatesTable, change_of, pair_of
 from nicbench.report.statistics import StatisticsView
@@ -69,11 +69,10 @@ def value_tables(summary: Summary) -> tuple[ValueTable, ...]:
     """Returns a table for every main value that at least two entries have; instances of film frames have
     other tables.
     """
-    own = editors_parts()
     grouped: dict[tuple[str, str, str], list[Result]] = {}
     for result in summary.beside_each_other:
         part = result.parameters.get("part")
-        if (result.method, part) not in own and part != "summary":
+        if not is_summed_up(result.method, part) and part != "summary":
             grouped.setdefault((name_of_test(result, {}), result.method, str(part)), []).append(result)
     names = summary.configurations
     tables = [

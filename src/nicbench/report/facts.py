@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from nicbench.core.described import NOTHING, DescribedPlugin, OneLine, Shape, Unit, shape_of, words_of
 from nicbench.core.plan import Plan
-from nicbench.core.registry import find, find_one
+from nicbench.core.registry import find
 from nicbench.core.traffic import Traffic
 from nicbench.core.units import (
     format_bits_per_s,
@@ -220,7 +220,7 @@ def _of_choice(package: str, chosen: Mapping[str, Any] | None) -> Shapes:
 
 @functools.cache
 def _options(package: str, kind: str) -> Shapes:
-    found = find_one(package, DescribedPlugin, kind)
+    found = find(package, DescribedPlugin).get(kind)
     return NOTHING.fields if found is None else shape_of(found.Options).fields
 
 

@@ -33,7 +33,7 @@ from nicbench.report.answer.of_run import verdict_text
 from nicbench.report.answer.sentences import is_of_session
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.comparison import Comparison, comparison
-from nicbench.report.editors import Study, compared_sentences, editors_parts, is_shown_by_studies, studies
+from nicbench.report.editors import Study, compared_sentences, is_shown_by_studies, is_summed_up, studies
 from nicbench.report.facts import shares_cores
 from nicbench.report.imported import imported_view, label_of_time, revision_rows
 from nicbench.report.injected import injected_rows, injected_sentence
@@ -44,7 +44,7 @@ from nicbench.report.sections.rounds import RoundGroup, failures_of, tools_of, v
 from nicbench.report.sections.trials import TrialGroup, ledger_table, telling_trials
 from nicbench.report.statistics import StatisticsView, statistics_view
 from nicbench.report.system_table import system_table, tuned_rows
-from nicbench.report.tables import sections, with_tables
+from nicbench.report.tables import has_tables, sections
 from nicbench.report.tails import ports_tables, tail_tables
 from nicbench.report.watched import list_cpu_users, watched_machines
 from nicbench.report.wiring import endpoint_rows
@@ -79,7 +79,6 @@ def gather(folder: RunFolder) -> Report:
     injected = injected_rows(results, plan, trials)
     if (sentence := injected_sentence(injected)) is not None:
         headline, details = sentence, (headline, *details)
-    own = with_tables()
     groups = _groups(trials, compared)
     played = _round_groups(rounds, compared)
     inventory = folder.read_json("inventory.json")
@@ -102,7 +101,7 @@ def gather(folder: RunFolder) -> Report:
         statements=(*_statements(plan), *_lost_on_cable(trials.values()), *_unlearnt(trials.values())),
         labels=_labels(plan, events),
         sections=tables,
-        other_results=tuple(row for row in results if row.method not in own),
+        other_results=tuple(row for row in results if not has_tables(row.method)),
         ceilings=_lowest_ceilings(events),
         own_latencies=tuple(
             {place_of(event): event for event in events if isinstance(event, TesterLatencyFound)}.values()
@@ -169,11 +168,10 @@ def _bonds(rounds: Iterable[Round]) -> dict[str, dict[str, Bond]]:
 
 def _details(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:
     """Returns the results without those that a study of editors shows, and without its details over the runs."""
-    own = editors_parts()
     return tuple(
         result
         for result in results
-        if (result.method, result.parameters.get("part")) not in own
+        if not is_summed_up(result.method, result.parameters.get("part"))
         or not (compared or (result.imported and is_shown_by_studies(result)))
     )
 

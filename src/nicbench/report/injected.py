@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from nicbench.core.frame_size import label_of
 from nicbench.core.plan import Plan
-from nicbench.core.registry import find_one
+from nicbench.core.registry import find
 from nicbench.core.result import Result
 from nicbench.core.trial import Latency, Trial
 from nicbench.core.units import format_duration_s, format_ratio
@@ -106,7 +106,7 @@ def injected_rows(results: Iterable[Result], plan: Plan | None, trials: Mapping[
 
 
 def _sees_faults(result: Result) -> bool:
-    method = find_one("nicbench.methods", Method, result.method)
+    method = find("nicbench.methods", Method).get(result.method)
     return method is not None and method.sees_faults
 
 

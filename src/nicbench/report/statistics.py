@@ -14,8 +14,8 @@ from nicbench.core.result import Result, RunStatistics, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method
 from nicbench.report.numbers import UNKNOWN
+from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.drift import Drift, Drifts, find_drifts
-from nicbench.stats.intervals import IntervalSpec
 from nicbench.stats.runs import describe_runs
 from nicbench.stats.sample import Series
 from nicbench.stats.wording import drift_sentence, drift_summary

@@ -210,7 +210,9 @@ def sections(
     """
     known = known or RunKnowledge()
     methods = find("nicbench.methods", Method)
-    tables = {(kind, table.part): table for kind, method in methods.items() for table in tables_of(method)}
+    results = tuple(results)
+    used = dict.fromkeys(result.method for result in results)
+    tables = {(kind, table.part): table for kind in used if kind in methods for table in tables_of(methods[kind])}
     grouped: dict[_Group, list[Result]] = {}
     for result in results:
         table = tables.get((result.method, result.parameters.get("part")))
@@ -420,9 +422,10 @@ def compared_grid(grid: Grid, column: Column) -> Grid:
     return grid.replace(across=(*grid.across, column))
 
 
-def with_tables() -> frozenset[str]:
-    """Returns the methods whose results have a section of their own."""
-    return frozenset(kind for kind, method in find("nicbench.methods", Method).items() if tables_of(method))
+def has_tables(method: str) -> bool:
+    """Returns whether the results of a method have a section of their own."""
+    known = find("nicbench.methods", Method).get(method)
+    return known is not None and bool(tables_of(known))
 
 
 def _rows(

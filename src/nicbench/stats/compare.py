@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nicbench.stats.intervals import (
+from nicbench.stats.bootstrap import (
     Interval,
     IntervalSpec,
     difference_of_medians,

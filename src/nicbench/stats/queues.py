@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from nicbench.stats.frames import fairness
 
 # How evenly flows are spread over queues, and whether chance explains what is uneven. Pure; draws have a seed.
@@ -59,6 +57,8 @@ def spread_by_chance(
     known = [each for each in flows if each.count > 0 and each.frames > 0]
     if observed is None or not known:
         return None
+    import numpy as np  # imported here, as most commands spread nothing
+
     queues = len(frames)
     generator = np.random.default_rng(seed)
     loads = np.zeros((draws, queues))

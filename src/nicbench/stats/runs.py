@@ -24,7 +24,8 @@ from nicbench.core.result import (
 )
 from nicbench.core.turn import DEFAULT, ONCE, RunCounts, Runs
 from nicbench.core.units import format_digits, name_in_words
-from nicbench.stats.intervals import Interval, IntervalSpec, bootstrap_mean, bootstrap_median, mean_interval
+from nicbench.stats.bootstrap import Interval, IntervalSpec, bootstrap_mean, bootstrap_median
+from nicbench.stats.intervals import mean_interval
 from nicbench.stats.sample import Values, describe, outliers
 
 MainValues = Callable[[Result], tuple[str, ...]]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nicbench.core.units import Quantity, figures, format_alike, percent, probability
+from nicbench.stats.bootstrap import Interval
 from nicbench.stats.compare import MOST_RUNS, ClaimOutcome, Comparison, Exactness, fewest_runs
 from nicbench.stats.drift import Drift, Drifts
-from nicbench.stats.intervals import Interval
 from nicbench.stats.sample import Sample
 
 

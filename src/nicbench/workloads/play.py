@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
 from nicbench.core.machine import RanOn
-from nicbench.core.registry import find
+from nicbench.core.registry import Kinds, find
 from nicbench.core.round import Figures, Job, JobOutcome, Placement, RoundRequest
 from nicbench.hosts.asking import describe_path, read_placement
 from nicbench.hosts.base import Host
@@ -388,7 +388,7 @@ READY_TIMEOUT_S = 15.0
 _PORT_ADVICE = "`ss -lntup` there names the process: end it, or give other ports"
 
 
-def kinds() -> dict[str, type[Workload]]:
+def kinds() -> Kinds[Workload]:
     """Returns every workload class by its kind."""
     return find("nicbench.workloads.tools", Workload)
 

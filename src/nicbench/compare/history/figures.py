@@ -15,7 +15,7 @@ from nicbench.compare.points import comparable_number, point_of, quantity_of
 from nicbench.compare.regressions import RELIABLE
 from nicbench.compare.run_differences import index_by_name, is_identity, is_volatile, read_settings, shorten
 from nicbench.core.redaction import is_redacted
-from nicbench.core.registry import find_one
+from nicbench.core.registry import find
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Spread, Value
 from nicbench.methods.base import Method, main_values, tables_of
 from nicbench.stats.sample import MOST
@@ -213,7 +213,7 @@ def _tell(result: Result, name: str) -> Told:
 
 
 def _names_in_tables(result: Result) -> tuple[str, ...]:
-    method = find_one("nicbench.methods", Method, result.method)
+    method = find("nicbench.methods", Method).get(result.method)
     if method is None:
         return ()
     columns = [column for table in tables_of(method) for column in method.table_for(table, (result,), {}).columns]

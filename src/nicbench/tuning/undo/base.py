@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.plan import Values
-from nicbench.core.registry import find_one
+from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 
@@ -94,7 +94,7 @@ def _read(value: Any) -> Any:
     if isinstance(value, Undo):
         return value
     kind = value.get("kind") if isinstance(value, dict) else None
-    found = find_one("nicbench.tuning.undo", Undo, kind) if isinstance(kind, str) else None
+    found = find("nicbench.tuning.undo", Undo).get(kind) if isinstance(kind, str) else None
     if found is None:
         raise ValueError(f"this nicbench does not know an undo of the kind {kind!r}: undo it with the one that ran")
     try:
