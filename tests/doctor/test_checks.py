@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.fakes import FakeHost
 
+from nicbench.core.registry import find
 from nicbench.core.shipped import shipped
 from nicbench.doctor.base import Check, State
 from nicbench.doctor.checks import cores, software
@@ -24,6 +25,7 @@ from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.cores import PhysicalCores, core_map
 from nicbench.testbed.vm.programs import Emulator, Kernel
 from nicbench.tuning.preparation import HugePages
+from nicbench.workloads.base import Workload
 
 CLANG = Package("clang", "runtime", "compiles XDP programs")
 ETHTOOL = Package("ethtool", "runtime", "reads queues")
@@ -266,3 +268,17 @@ def test_too_little_memory_is_known_before_a_guest_is_booted() -> None:
 
 def test_a_kernel_that_says_nothing_of_its_memory_is_not_taken_for_an_empty_one() -> None:
     assert "does not say" in judge_memory(None).text
+
+
+def test_a_tool_that_is_newer_than_any_that_was_tried_is_warned_of() -> None:
+    (check,) = software.judge_tool_versions({"iperf3": "3.22.1", "sockperf": "4.0", "qperf": "0.4.11"})
+    assert check.text.startswith("sockperf 4.0 (tried up to 3.8): compare a figure")
+    assert software.judge_tool_versions({"iperf3": "3.12"})[0].state is State.OK
+    assert software.judge_tool_versions({}) == ()
+
+
+def test_the_documents_say_which_versions_were_tried() -> None:
+    text = (Path(__file__).parents[2] / "docs/workloads.md").read_text()
+    for kind, tool in find("nicbench.workloads.tools", Workload).items():
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{kind}` |")]
+        assert all(version in row.split("|")[3] for version in tool.tried or ())

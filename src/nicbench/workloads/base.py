@@ -119,6 +119,8 @@ class Workload(DescribedPlugin, ABC):
     """The Debian package that has it, or its own name where none does."""
     version_pattern: ClassVar[re.Pattern[str]]
     """Its first group is the version in the output of ``version_command``."""
+    tried: ClassVar[tuple[str, str] | None] = None
+    """The oldest and the newest version whose output was tried; None for a program of nicbench."""
     is_ours: ClassVar[bool] = False
     """Whether it is a program of nicbench, which is copied to hosts and need not be installed."""
     ports_per_job: ClassVar[int] = 1
@@ -197,6 +199,11 @@ class Workload(DescribedPlugin, ABC):
     def complaint(self, output: Output) -> str | None:
         """Returns the tool's own error message, whatever its exit status; None where it printed none."""
         return None
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Returns the numbers of a version, to compare it with others."""
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:3])
 
 
 def clean(text: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from nicbench.core.errors import NicbenchError, NotReadyError
+from nicbench.core.registry import find
+from nicbench.core.round import JobSpec
 from nicbench.core.shipped import build_command, clone, shipped
 from nicbench.doctor.base import Check, Examination, missing, ok, warning
 from nicbench.doctor.checks._machine import select_measurable
@@ -21,6 +24,8 @@ from nicbench.system.inventory.base import parse_meminfo
 from nicbench.testbed.duts import l3fwd
 from nicbench.testbed.vm.programs import FETCH_COMMAND, Emulator, Kernel, find_emulator, find_kernel, kvm_works
 from nicbench.tuning.bpf import attachment, deploy_program
+from nicbench.workloads.base import Workload, version_numbers
+from nicbench.workloads.processes import Programs
 
 # Tried in a namespace without a name, which ends with the shell: nothing remains.
 _VETH = "ip link add name nbdoc0 type veth peer name nbdoc1"
@@ -305,6 +310,34 @@ def _engine_is_built() -> bool:
     except NotReadyError:
         return False
     return True
+
+
+class ToolVersions(Examination):
+    """Tools of workloads that are newer than any whose output nicbench was tried with."""
+
+    kind = "tool_versions"
+
+    async def examine(self, host: Host) -> tuple[Check, ...]:
+        programs, found = Programs(), {}
+        for kind, tool in find("nicbench.workloads.tools", Workload).items():
+            with suppress(NicbenchError):
+                version = None if tool.tried is None else await programs.version(host, tool(), JobSpec())
+                found |= {kind: version} if version else {}
+        return judge_tool_versions(found)
+
+
+def judge_tool_versions(found: Mapping[str, str]) -> tuple[Check, ...]:
+    """Warns of tools that are newer than those that were tried; ``found`` has the version of each installed one."""
+    tried = {kind: tool.tried[1] for kind, tool in find("nicbench.workloads.tools", Workload).items() if tool.tried}
+    newer = [
+        f"{kind} {version} (tried up to {tried[kind]})"
+        for kind, version in found.items()
+        if version_numbers(version) > version_numbers(f"{tried[kind]}.{2**29}")
+    ]
+    if not newer:
+        return (ok("versions of tools", "none is newer than those tried"),) if found else ()
+    text = f"{', '.join(newer)}: compare a figure with what the tool prints before you rely on it"
+    return (warning("versions of tools", text),)
 
 
 _NAME = "facts of the report"

@@ -70,6 +70,7 @@ class Iperf(Workload):
     Options = IperfOptions
     options: IperfOptions
     package = "iperf"
+    tried = ("2.1.8", "2.2.1")
     version_pattern = re.compile(r"\biperf version (\d+(?:\.\d+)+)")
     server_ends = False
     stop_signal = signal.SIGINT

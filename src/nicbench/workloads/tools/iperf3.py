@@ -15,7 +15,17 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.round import Direction, Figures, Flow, Job, JobSpec, RoundTrip, StreamFigures
-from nicbench.workloads.base import MEBIBYTE, Command, End, Output, Workload, WorkloadError, clean, last_words
+from nicbench.workloads.base import (
+    MEBIBYTE,
+    Command,
+    End,
+    Output,
+    Workload,
+    WorkloadError,
+    clean,
+    last_words,
+    version_numbers,
+)
 from nicbench.workloads.tool_output import Reading, json_object
 
 _MOST_STREAMS: Final = 128  # MAX_STREAMS of iperf.h
@@ -54,6 +64,7 @@ class Iperf3(Workload):
     Options = Iperf3Options
     options: Iperf3Options
     package = "iperf3"
+    tried = ("3.1", "3.22")
     version_pattern = re.compile(r"\biperf (\d+(?:\.\d+)+[\w.+-]*)")
     output_limit_bytes = 32 * MEBIBYTE
 
@@ -79,7 +90,7 @@ class Iperf3(Workload):
         return None
 
     def refusal_of_version(self, ask: JobSpec, version: str) -> str | None:
-        known = _numbers(version)
+        known = version_numbers(version)
         if ask.direction == "both" and known < (3, 7):
             return f"iperf3 {version} cannot send both ways at once; 3.7 and later can"
         if self.options.bind_device and known < (3, 10):
@@ -343,7 +354,7 @@ def _check_end(start: Reading | None, flows: tuple[Flow, ...]) -> None:
     """
     asked = None if start is None else start.maybe("test_start")
     version = None if start is None else start.text("version")
-    if asked is None or version is None or _numbers(version) < (3, 16):
+    if asked is None or version is None or version_numbers(version) < (3, 16):
         return
     if not (asked.maybe_number("bytes") or asked.maybe_number("blocks")):
         return
@@ -440,7 +451,3 @@ def _share(cpu: Reading | None, name: str) -> float | None:
 
 def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:3])

@@ -40,6 +40,7 @@ class Netperf(Workload):
     kind = "netperf"
     Options = NoOptions
     package = "netperf"
+    tried = ("2.7.0", "2.7.1")
     version_pattern = re.compile(r"Netperf version (\d+(?:\.\d+)+)")
     ports_per_job = 2
     server_ends = False

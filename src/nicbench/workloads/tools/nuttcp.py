@@ -44,6 +44,7 @@ class Nuttcp(Workload):
     Options = NuttcpOptions
     options: NuttcpOptions
     package = "nuttcp"
+    tried = ("6.1.2", "8.2.2")
     version_pattern = re.compile(r"\bnuttcp-(\d+(?:\.\d+)+)")
     ports_per_job = 1 + _MOST_STREAMS
 

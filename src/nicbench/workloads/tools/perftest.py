@@ -65,6 +65,7 @@ class Perftest(Workload):
     Options = PerftestOptions
     options: PerftestOptions
     package = "perftest"
+    tried = ("4.5", "24.07")
     version_pattern = re.compile(r"Version: (\d+(?:\.\d+)+)")
 
     def program(self, ask: JobSpec) -> str:

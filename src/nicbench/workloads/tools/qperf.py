@@ -25,6 +25,7 @@ class Qperf(Workload):
     kind = "qperf"
     Options = NoOptions
     package = "qperf"
+    tried = ("0.4.11", "0.4.11")
     version_pattern = re.compile(r"\bqperf (\d+(?:\.\d+)+)")
     ports_per_job = 2
     server_ends = False

@@ -54,6 +54,7 @@ class Sockperf(Workload):
     Options = SockperfOptions
     options: SockperfOptions
     package = "sockperf"
+    tried = ("3.6", "3.8")
     version_pattern = re.compile(r"sockperf, version (\d+(?:\.\d+)+)")
     server_ends = False
     stop_signal = signal.SIGINT

@@ -37,6 +37,7 @@ class StressNg(Workload):
     Options = StressNgOptions
     options: StressNgOptions
     package = "stress-ng"
+    tried = ("0.15", "0.22")
     version_pattern = re.compile(r"stress-ng, version (\d+(?:\.\d+)+)")
     ports_per_job = 0
 
