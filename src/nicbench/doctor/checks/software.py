@@ -318,7 +318,7 @@ class ToolVersions(Examination):
     kind = "tool_versions"
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
-        programs, found = Programs(), {}
+        programs, found = Programs(), dict[str, str]()
         for kind, tool in find("nicbench.workloads.tools", Workload).items():
             with suppress(NicbenchError):
                 version = None if tool.tried is None else await programs.version(host, tool(), JobSpec())
