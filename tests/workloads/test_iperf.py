@@ -285,6 +285,15 @@ def test_a_test_of_few_bytes_has_no_rate_where_it_lasts_an_interval() -> None:
     assert Iperf3().parse(job("iperf3", ask), Output(short), None).flows[0].received_bytes == 2097152
 
 
+def test_an_output_that_is_there_twice_is_read_once() -> None:
+    text = golden("iperf3-3.12-tcp.client")
+    once, twice = (
+        Iperf3().parse(job("iperf3", JobSpec(duration_s=1, streams=2)), Output(each), None)
+        for each in (text, f"{text}{text}")
+    )
+    assert once == twice
+
+
 def test_an_error_in_the_json_is_told_though_the_exit_status_is_zero() -> None:
     refused = Output(golden("iperf3-3.12-refused.client"), status=0)
     assert Iperf3().complaint(refused) == "unable to connect to server: Connection refused"

@@ -25,9 +25,15 @@ _NOT_FINITE = ("inf", "infinity", "nan")
 
 
 def json_object(text: str, tool: str) -> Mapping[str, Any]:
-    """Parses the one JSON object that a tool printed. WorkloadError for other text, NaN or infinity."""
+    """Parses the one JSON object that a tool printed. WorkloadError for other text, NaN or infinity.
+
+    iperf3 3.16 and 3.17 may print it twice (esnet/iperf 1688).
+    """
+    text = text.strip()
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
+        content, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text)
+        if text[end:].strip() not in ("", text[:end]):
+            raise ValueError("something follows it")
     except (ValueError, RecursionError) as error:
         raise WorkloadError(f"the output of {tool} is no JSON: {_first_line(error)}; {_quote_end(text)}") from error
     if not isinstance(content, dict):
