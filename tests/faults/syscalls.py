@@ -1,7 +1,8 @@
 """Fails one system call of a whole simulated run, by strace, and holds what the run says against what is on disk.
 
 ``python -m tests.faults.syscalls CALL|every [FIRST [LAST [STEP]]]`` tries the N-th call of every thread, from FIRST on,
-until the run makes fewer.
+until the run makes fewer; ``CALL:N ...`` tries these. It forks, and so runs in a process of its own: one that has drawn
+a chart cannot draw another after a fork.
 """
 
 from __future__ import annotations
@@ -196,8 +197,6 @@ def resumed(ended: Ended, place: Path) -> list[str]:
 def sweep(kind: str, first: int, last: int, step: int) -> int:
     """Tries calls of one kind, prints what is wrong with each, and returns how many were wrong."""
     wrong_ones = tried = 0
-    with tempfile.TemporaryDirectory() as folder:
-        warm_up(Path(folder))
     for number in range(first, last + 1, step):
         with tempfile.TemporaryDirectory() as folder:
             ended = run_with(kind, number, Path(folder))
@@ -212,8 +211,14 @@ def sweep(kind: str, first: int, last: int, step: int) -> int:
     return wrong_ones
 
 
+def _list_sweeps(words: list[str]) -> list[tuple[str, int, int, int]]:
+    if ":" in words[0]:
+        return [(kind, int(number), int(number), 1) for kind, _, number in (word.partition(":") for word in words)]
+    first, last, step = (*map(int, words[1:]), *(1, 10**6, 1)[len(words) - 1 :])
+    return [(kind, first, last, step) for kind in (CALLS if words[0] == "every" else words[:1])]
+
+
 if __name__ == "__main__":
-    asked, numbers = sys.argv[1], [int(word) for word in sys.argv[2:]]
-    first, last, step = (*numbers, *(1, 10**6, 1)[len(numbers) :])
-    kinds = CALLS if asked == "every" else (asked,)
-    sys.exit(min(1, sum(sweep(kind, first, last, step) for kind in kinds)))
+    with tempfile.TemporaryDirectory() as folder:
+        warm_up(Path(folder))
+    sys.exit(min(1, sum(sweep(*each) for each in _list_sweeps(sys.argv[1:]))))
