@@ -14,7 +14,8 @@ from nicbench.bench_file.load import parse
 from nicbench.bench_file.reader import WrongBenchFileError
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.first_steps.ports import Cabling, FoundPort, free_ports, look_at_ports, pair_up
-from nicbench.first_steps.writing import Device, End, Frames, Streams, how_to_import, text_of, write
+from nicbench.first_steps.tables import how_to_import
+from nicbench.first_steps.writing import Device, End, Frames, Streams, text_of, write
 
 # Which ports there are and why not to use one, from recorded outputs; cables, from what arrived.
 
@@ -90,8 +91,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_table_of_a_card_maker_needs_no_manual() -> None:
     found = how_to_import(ROOT / "examples" / "published-zero-loss.csv")
-    assert found.method == "throughput"
-    assert found.options == ("--configuration", "NIC", "--column", "Ports=link")
+    assert found.options == ("--method", "throughput", "--configuration", "NIC", "--column", "Ports=link")
     assert found.open == ()
 
 
@@ -99,7 +99,7 @@ def test_what_only_its_author_knows_is_left_open(tmp_path: Path) -> None:
     table = tmp_path / "mine.csv"
     table.write_text("Frame size,Throughput (%),Remark\n64,88,cold\n128,100,warm\n")
     found = how_to_import(table)
-    assert found.options == ("--ignore", "Remark", "--link-speed", "SPEED")
+    assert found.options == ("--method", "throughput", "--ignore", "Remark", "--link-speed", "SPEED")
     assert "needs the link's speed" in found.open[0].message
 
 

@@ -28,9 +28,9 @@ from nicbench.cli.plan_table import plan_document
 from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.core.registry import find
 from nicbench.core.round import JobSpec
-from nicbench.importing.cells import decode
+from nicbench.importing.cells import Dialect, decode
 from nicbench.importing.columns import ImportOptions
-from nicbench.importing.folder import Dialect, GivenFile, import_files
+from nicbench.importing.folder import GivenFile, import_files
 from nicbench.importing.formats.base import Format
 from nicbench.importing.nmon import read_nmon
 from nicbench.importing.results import importable
@@ -107,7 +107,7 @@ def tables(content: bytes) -> None:
             read_nmon(decode(text, "b.nmon"), "b.nmon", None)
             return
         form, method = way
-        found = import_files((GivenFile(Path("b.csv"), text),), form, method, ImportOptions(), Dialect())
+        found = import_files((GivenFile(Path("b.csv"), text),), form, (method,), ImportOptions(), Dialect())
         json.dumps(to_jsonable_python([result.model_dump() for result in found.results]), allow_nan=False)
         for column in found.columns:
             dataclasses.asdict(column)

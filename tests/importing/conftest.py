@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nicbench.core.registry import find
+from nicbench.importing.cells import Dialect
 from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.formats.base import Format
 from nicbench.importing.results import ImportedResults, import_results, method_of
@@ -20,7 +21,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def _imported(text: str, method: str, form: str = "plain", **options: Any) -> ImportedResults:
     said = ImportOptions(**options)
     known = find("nicbench.importing.formats", Format)[form]
-    sheet = choose_rows(known.cells(text, "x.csv", None, 1), said)
+    sheet = choose_rows(known.cells(text.encode(), "x.csv", Dialect()), said)
     formatted = known.sheet(sheet, "x.csv", method, said)
     return import_results(formatted, "x.csv", method_of(method), said)
 

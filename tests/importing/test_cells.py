@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 from pathlib import Path
@@ -14,14 +15,14 @@ from hypothesis import strategies as st
 from nicbench.core.errors import Position, UsageError, WrongFileError
 from nicbench.core.number_reader import Writing
 from nicbench.importing import cells
-from nicbench.importing.cells import decode, read_bytes, read_sheet
+from nicbench.importing.cells import Dialect, decode, read_bytes, read_sheet
 from nicbench.importing.columns import parse_heading, parse_link, parse_number, parse_unit
 
 TEXTS = st.text(alphabet=st.sampled_from("ab1,;\"\t\n '."), max_size=12)
 
 
 def rows(text: str, delimiter: str | None = None) -> list[list[str]]:
-    sheet = read_sheet(text, "x.csv", delimiter)
+    sheet = read_sheet(text, "x.csv", Dialect(delimiter))
     return [[cell.text for cell in row] for row in sheet.rows]
 
 
@@ -93,7 +94,7 @@ def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_stands_above_the_headings_is_left_out_and_lines_keep_their_numbers() -> None:
-    sheet = read_sheet('A report, "unfinished\n\na,b\n1,2\n', "x.csv", heading_line=3)
+    sheet = read_sheet('A report, "unfinished\n\na,b\n1,2\n', "x.csv", Dialect(heading_lines=(3, 3)))
     assert sheet.rows[0][1].position == Position(4, 3)
 
 
@@ -171,6 +172,58 @@ def test_a_workbook_is_told_from_text_in_another_encoding() -> None:
 def test_a_heading_is_a_name_and_the_unit_that_it_names(text: str, name: str, unit: str | None) -> None:
     heading = parse_heading(text)
     assert (heading.name, str(heading.unit) if heading.unit else None) == (name, unit)
+
+
+@pytest.mark.parametrize(
+    ("heading", "name", "unit"),
+    [
+        ("Frame_Size_Bytes", "frame size", "bytes"),
+        ("FRAME_RATE_MPPS", "frame rate", "Mpps"),
+        ("Latency_US", "latency", "us"),
+        ("Rate_KFPS", "rate", "kpps"),
+        ("Throughput_Gbit/S", "throughput", "Gb/s"),
+        ("Paketgröße [Byte]", "paketgrosse", "bytes"),
+        ("Card B", "card b", None),
+        ("Throughput_MBPS", "throughput mbps", None),  # bits or bytes: nobody knows
+    ],
+)
+def test_a_unit_is_known_in_any_case_that_leaves_no_doubt(heading: str, name: str, unit: str | None) -> None:
+    found = parse_heading(heading)
+    assert (found.name, found.unit.name if found.unit else None) == (name, unit)
+
+
+def test_the_delimiter_is_the_one_that_stands_alike_in_most_lines() -> None:
+    text = "Frame size [bytes, with FCS];Frame rate, highest [Mpps]\n64;1,25\n128;1,5\n"
+    assert read_sheet(text, "x.csv").texts() == ("Frame size [bytes, with FCS]", "Frame rate, highest [Mpps]")
+
+
+def test_two_heading_lines_are_one_and_notes_below_are_left_out() -> None:
+    text = "A title\n,Card A,,Card B,\nSize,Mpps,us,Mpps,us\n64,1,2,3,4\nNote: two queues, 7.2, x, y, z, w\n"
+    sheet = read_sheet(text, "x.csv", Dialect(heading_lines=(2, 3), last_line=4))
+    assert sheet.texts() == ("Size", "Card A Mpps", "Card A us", "Card B Mpps", "Card B us")
+    assert [[cell.text for cell in row] for row in sheet.rows] == [["64", "1", "2", "3", "4"]]
+    assert sheet.rows[0][0].position == Position(4, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"\x1f\x8b\x08\x00", "its end is missing"),
+        (b"\x1f\x8b\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "gzip cannot unpack it"),
+        (b"\xfd7zXZ\x00", "packed by xz"),
+        (b"BZh91AY", "packed by bzip2"),
+        (b"\x28\xb5\x2f\xfd\x00", "packed by zstd"),
+        (gzip.compress(bytes(cells.MOST_BYTES_UNPACKED + 1)), "larger than 64 MiB when unpacked"),
+    ],
+    ids=["cut", "damaged", "xz", "bzip2", "zstd", "a bomb"],
+)
+def test_what_is_packed_and_cannot_be_unpacked_is_named(content: bytes, says: str) -> None:
+    with pytest.raises(WrongFileError, match=says):
+        decode(content, "x.csv.gz")
+
+
+def test_what_gzip_packed_is_read() -> None:
+    assert decode(gzip.compress("a,b\n1,2\n".encode("utf-16")), "x.csv.gz") == "a,b\n1,2\n"
 
 
 @pytest.mark.parametrize("text", ["GBPS", "mm", "h", "min", "x/s", "ns L2", ""])

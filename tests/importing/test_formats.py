@@ -16,8 +16,9 @@ import pytest
 from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded
+from nicbench.importing.cells import Dialect
 from nicbench.importing.columns import ImportOptions, parse_link
-from nicbench.importing.folder import Dialect, GivenFile, import_files
+from nicbench.importing.folder import GivenFile, import_files
 from nicbench.importing.formats.base import Format
 from nicbench.importing.formats.documents import Iperf3Json, TrexStatistics
 from nicbench.importing.results import ImportedResults, method_of
@@ -29,7 +30,7 @@ GIGABIT, TEN_GIGABIT = parse_link("1x1GbE"), parse_link("1x10GbE")
 
 def test_every_format_says_what_it_is() -> None:
     formats = find("nicbench.importing.formats", Format)
-    assert list(formats) == ["iperf3", "ixnetwork", "long", "plain", "testcenter", "trex"]
+    assert list(formats) == ["iperf3", "ixnetwork", "long", "plain", "testcenter", "trex", "wide"]
     assert all(one.about for one in formats.values())
 
 
@@ -152,7 +153,7 @@ def text_of(case: str) -> str:
 
 def imported(*texts: str, **said: Any) -> ImportedResults:
     files = [GivenFile(Path(f"client {number}.json"), text.encode()) for number, text in enumerate(texts, 1)]
-    return import_files(files, Iperf3Json, Stream, ImportOptions(**said), Dialect())
+    return import_files(files, Iperf3Json, (Stream,), ImportOptions(**said), Dialect())
 
 
 @pytest.mark.parametrize(
@@ -275,7 +276,7 @@ GIVEN = {"frame size": "64", "load [% of line rate]": "50"}
 def trex_imported(stats: object, method: str, **said: Any) -> ImportedResults:
     text = stats if isinstance(stats, str) else json.dumps(stats)
     files = [GivenFile(Path("stats.json"), text.encode())]
-    return import_files(files, TrexStatistics, method_of(method), ImportOptions(given=GIVEN, **said), Dialect())
+    return import_files(files, TrexStatistics, (method_of(method),), ImportOptions(given=GIVEN, **said), Dialect())
 
 
 def test_frames_of_all_ports_are_a_frame_loss() -> None:

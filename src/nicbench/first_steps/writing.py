@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from nicbench.core.errors import HostError, Problem, UsageError, WrongFileError
+from nicbench.core.errors import HostError, UsageError
 from nicbench.store.files import make_folder
-
-if TYPE_CHECKING:
-    from nicbench.importing.columns import ImportOptions
 
 # What can be asked of ``nicbench init``: what is measured, between which ends, and how thoroughly.
 
@@ -360,67 +357,3 @@ _FULL_EDITORS: Final = """\
     profile: 4k # 51 MB a frame; `frame_size: 1 MiB` for any other
     frames_per_s: 24 fps
 """
-
-
-# How a table of results becomes a datasheet: the options of ``nicbench import`` that it needs, found by trying.
-
-_MOST_TRIES: Final = 6
-_GUESSED: Final = ("--column", "--configuration", "--ignore", "--repeat", "--thousands", "--decimal")
-"""Options that a table's content suggests; what needs a value of its author is left open."""
-
-
-@dataclass(frozen=True, slots=True)
-class HowToImport:
-    """The method, the options, and what only the table's author knows: problems that are left."""
-
-    method: str
-    options: tuple[str, ...] = ()
-    open: tuple[Problem, ...] = field(default=())
-
-
-def how_to_import(path: Path) -> HowToImport:
-    """The options by which the table can be imported. UsageError if no method has such a table of results."""
-    from nicbench.importing.cells import decode, read_bytes, read_sheet  # imported here, as in write
-    from nicbench.importing.columns import ImportOptions
-    from nicbench.importing.results import import_results, importable, likely_method, method_of
-
-    sheet = read_sheet(decode(read_bytes(path), str(path), None), str(path))
-    name = likely_method(sheet, importable())
-    if name is None:
-        step = f"see the columns of each method in docs/import.md, then: nicbench import {path} --method NAME"
-        raise UsageError("its columns are those of no method", place=str(path), next_step=step)
-    options, flags = ImportOptions(), list[tuple[str, ...]]()
-    for _ in range(_MOST_TRIES):
-        try:
-            import_results(sheet, str(path), method_of(name), options)
-        except WrongFileError as error:
-            added = [one.flags for one in error.problems if one.flags and one.flags[0] in _GUESSED]
-            left = tuple(one for one in error.problems if one.flags not in added)
-            flags += dict.fromkeys(added)
-            if not added:
-                flags += dict.fromkeys(one.flags for one in left if one.flags)
-                return HowToImport(name, _words(flags), left)
-            options = _with(options, added)
-        else:
-            return HowToImport(name, _words(flags))
-    return HowToImport(name, _words(flags))
-
-
-def _words(flags: list[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(word for pair in dict.fromkeys(flags) for word in pair)
-
-
-def _with(options: ImportOptions, flags: list[tuple[str, ...]]) -> ImportOptions:
-    """The options as if these were given too."""
-    words = [pair for several in flags for pair in zip(several[::2], several[1::2], strict=True)]
-    said = {option: [value for name, value in words if name == option] for option in _GUESSED}
-    columns = {head: name for head, _, name in (one.rpartition("=") for one in said["--column"])}
-    return replace(
-        options,
-        columns={**options.columns, **columns},
-        configurations=(*options.configurations, *said["--configuration"]),
-        ignore=(*options.ignore, *said["--ignore"]),
-        repeat=(*options.repeat, *said["--repeat"]),
-        thousands=next(iter(said["--thousands"]), options.thousands),
-        decimal="comma" if "comma" in said["--decimal"] else options.decimal,
-    )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import codecs
 import stat
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +19,13 @@ MOST_ROWS: Final = 10_000
 MOST_COLUMNS: Final = 256
 LONGEST_CELL: Final = 1_000
 DELIMITERS: Final = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+_LINES_LOOKED_AT: Final = 50
 _OWN: Final = ("run_id", "result", "span")
 """How the headings of exported results begin."""
 _BLANK = " \u00a0"
+MOST_BYTES_UNPACKED: Final = 64 * 2**20
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+"""How packed files begin."""
 _ZIP: Final = b"PK\x03\x04"
 """How .xlsx and .ods begin, which are archives."""
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -41,8 +48,45 @@ def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     return content
 
 
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a table is written; None where the file shows it. The headings are the lines ``heading_lines``, first to
+    last; lines after ``last_line`` are notes. ``sheet`` is that of a workbook.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    heading_lines: tuple[int, int] = (1, 1)
+    last_line: int | None = None
+    sheet: str | None = None
+
+
+PLAIN: Final = Dialect()
+
+
+def unpack(content: bytes, path: str) -> bytes:
+    """Returns what gzip packed, within limits, and any other content as it is. WrongFileError where it is damaged."""
+    packer = next((name for mark, name in _PACKED.items() if content.startswith(mark)), None)
+    if packer is None:
+        return content
+    if packer != "gzip":
+        hint = "unpack it, or pack it by gzip"
+        raise WrongFileError(path, [Problem(Position(1, 1), f"this is packed by {packer}", hint)])
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        text = reader.decompress(content, MOST_BYTES_UNPACKED)
+    except zlib.error as error:
+        raise WrongFileError(path, [Problem(Position(1, 1), f"gzip cannot unpack it: {error}", None)]) from error
+    if reader.unconsumed_tail or not reader.eof:
+        whole = f"is larger than {MOST_BYTES_UNPACKED // 2**20} MiB when unpacked"
+        what = whole if reader.unconsumed_tail else "is packed by gzip, and its end is missing"
+        raise WrongFileError(path, [Problem(Position(1, 1), what, None)])
+    return text
+
+
 def decode(content: bytes, path: str, encoding: str | None = None) -> str:
     """Decodes UTF-8, UTF-16, or the encoding named; WrongFileError with the position of what does not fit it."""
+    content = unpack(content, path)
     if content.startswith(_ZIP):
         hint = "save the sheet as CSV, and import that"
         raise WrongFileError(path, [Problem(Position(1, 1), "this is a workbook or an archive, not text", hint)])
@@ -89,11 +133,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table of text: headings, and rows of equal length. ``ignored`` are headings that were left out."""
+    """A table of text: headings, and rows of equal length. ``ignored`` are headings that were left out.
+
+    ``configurations`` are headings that name what is compared, where the format knows it.
+    """
 
     heads: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
     ignored: tuple[str, ...] = field(default=())
+    configurations: tuple[str, ...] = field(default=())
 
     def index_of(self, head: str) -> int | None:
         """Returns the index of the column with this heading, or None."""
@@ -104,16 +152,24 @@ class Sheet:
         return tuple(cell.text for cell in self.heads)
 
 
-def read_sheet(text: str, path: str, delimiter: str | None = None, heading_line: int = 1) -> Sheet:
-    """Parses ``text``; blank lines, and those above ``heading_line``, are skipped.
+def read_sheet(text: str, path: str, dialect: Dialect = PLAIN) -> Sheet:
+    """Parses ``text``; blank lines, and those above the headings, are skipped. WrongFileError lists what is wrong.
 
-    Without a ``delimiter`` it is the one of ``DELIMITERS`` that occurs most in the headings. WrongFileError lists what
-    is wrong.
+    Without a delimiter it is the one that sets the cells of most lines apart alike.
     """
+    return make_sheet(read_lines(text, path, dialect), path, dialect)
+
+
+def read_lines(text: str, path: str, dialect: Dialect = PLAIN) -> list[list[Cell]]:
+    """Parses the lines from the headings on that are not blank; WrongFileError where cells cannot be told apart."""
     if text.lstrip().startswith(("{", "[{")):
         hint = "name the tool that printed it, as in --from iperf3, or make a table of it"
         raise WrongFileError(path, [Problem(Position(1, 1), "this is JSON, not a table", hint)])
-    skipped, rest = _skip_lines(text, heading_line)
+    if dialect.last_line is not None:
+        text = "".join(text.splitlines(keepends=True)[: dialect.last_line])
+    first = dialect.heading_lines[0]
+    delimiter = dialect.delimiter
+    skipped, rest = _skip_lines(text, first)
     if rest[:4].lower() == "sep=":  # a line that Excel writes
         delimiter = delimiter or rest[4:5]
         skipped, rest = _skip_lines(text, skipped + 2)
@@ -127,16 +183,29 @@ def read_sheet(text: str, path: str, delimiter: str | None = None, heading_line:
             raise WrongFileError(
                 path, [Problem(position, f"has more than {MOST_ROWS} rows", "import a part of it at a time")]
             )
-    if not lines:
-        raise WrongFileError(
-            path, [Problem(Position(1 + skipped, 1), "has no heading", "its first line must name its columns")]
-        )
-    return _make_sheet(lines, path)
+    return lines
 
 
-def _make_sheet(lines: Sequence[list[Cell]], path: str) -> Sheet:
-    """Checks the lines and makes rows as long as the headings; empty cells beyond their end are dropped."""
-    heads = _strip_empty_end(lines[0])
+def make_sheet(
+    lines: Sequence[Sequence[Cell]], path: str, dialect: Dialect = PLAIN, *, may_lack_headings: bool = False
+) -> Sheet:
+    """Checks the lines and makes rows as long as the headings; empty cells beyond their end are dropped.
+
+    A column without a heading is refused, or named by its number where the format knows what it is.
+    """
+    first, last = dialect.heading_lines
+    wanted = [
+        cells
+        for cells in lines
+        if cells[0].position.line >= first and cells[0].position.line <= (dialect.last_line or cells[0].position.line)
+    ]
+    if not wanted:
+        hint = "its first line must name its columns"
+        raise WrongFileError(path, [Problem(Position(first, 1), "has no heading", hint)])
+    top = 1 + sum(cells[0].position.line <= last for cells in wanted[1:]) if last > first else 1
+    heads = _join_headings(wanted[:top])
+    if may_lack_headings:
+        heads = [one if one.text else replace(one, text=f"column {at}") for at, one in enumerate(heads, 1)]
     problems = []
     if len(heads) > MOST_COLUMNS:
         raise WrongFileError(
@@ -150,22 +219,20 @@ def _make_sheet(lines: Sequence[list[Cell]], path: str) -> Sheet:
         if not cell.text:
             problems.append(Problem(cell.position, "this column has no heading", "name it, or remove it"))
         elif cell.text in seen:
-            first = seen[cell.text]
+            one = seen[cell.text]
             problems.append(
-                Problem(
-                    cell.position, f"{quote(cell.text)} is a heading already, in column {first.column}", "rename one"
-                )
+                Problem(cell.position, f"{quote(cell.text)} is a heading already, in column {one.column}", "rename one")
             )
         seen.setdefault(cell.text, cell.position)
     rows = []
-    for cells in lines[1:]:
+    for cells in wanted[top:]:
         row = _strip_empty_end(cells)
         if len(row) > len(heads):
             counted = f"this row has {len(row)} cells and the file {len(heads)} heading{'s' if len(heads) > 1 else ''}"
             hint = "quote what holds the delimiter, or name it: --delimiter semicolon"
             problems.append(Problem(row[len(heads)].position, counted, hint))
-        last = cells[-1].position
-        row += [Cell("", last)] * (len(heads) - len(row))
+        last_cell = cells[-1].position
+        row += [Cell("", last_cell)] * (len(heads) - len(row))
         rows.append(tuple(row[: len(heads)]))
     if not rows:
         hint = "its first line must name the columns; what a tool printed is named by --from, as in --from iperf3"
@@ -173,6 +240,25 @@ def _make_sheet(lines: Sequence[list[Cell]], path: str) -> Sheet:
     if problems:
         raise WrongFileError(path, problems)
     return Sheet(tuple(heads), tuple(rows))
+
+
+def _join_headings(lines: Sequence[Sequence[Cell]]) -> list[Cell]:
+    """Returns one heading of each column: those of all lines, where a heading above is that of the columns beside it,
+    too, as far as these have one of their own below.
+    """
+    joined = _strip_empty_end(lines[-1])
+    for upper in reversed(lines[:-1]):
+        width = max(len(joined), len(_strip_empty_end(upper)))
+        above = ""
+        found = []
+        for index in range(width):
+            below = joined[index] if index < len(joined) else Cell("", upper[index].position)
+            own = upper[index].text if index < len(upper) else ""
+            above = own or (above if below.text else "")
+            text = below.text if above == below.text else f"{above} {below.text}".strip()
+            found.append(Cell(text, below.position))
+        joined = found
+    return joined
 
 
 def _strip_empty_end(cells: Sequence[Cell]) -> list[Cell]:
@@ -194,10 +280,17 @@ def _skip_lines(text: str, line: int) -> tuple[int, str]:
 
 
 def _guess_delimiter(text: str) -> str:
-    """Guesses the delimiter from the unquoted parts of the first line that is not blank."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    bare = "".join(part for number, part in enumerate(first.split('"')) if number % 2 == 0)
-    return max(DELIMITERS.values(), key=bare.count)
+    """Guesses the delimiter that stands as often in the unquoted parts of most of the first lines; of equals, the one
+    that stands most often in the first of them.
+    """
+    lines = list(islice((line for line in text.splitlines() if line.strip()), _LINES_LOOKED_AT))
+    bare = ["".join(part for number, part in enumerate(line.split('"')) if number % 2 == 0) for line in lines]
+
+    def rank(mark: str) -> tuple[int, int]:
+        often = Counter(count for line in bare if (count := line.count(mark))).most_common(1)
+        return (often[0][1] if often else 0, bare[0].count(mark) if bare else 0)
+
+    return max(DELIMITERS.values(), key=rank)
 
 
 # The standard library's `csv` is not used: its errors have no position, its cells do not say in which column they

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
 
 from nicbench.core.errors import Problem, UsageError, nearest_name, quote, suggest
-from nicbench.core.number_reader import POINT, Decimal, Writing, read_number
-from nicbench.core.table import ImportColumn, ImportTable
+from nicbench.core.number_reader import POINT, WRITINGS, Decimal, Writing, read_number
+from nicbench.core.table import ImportColumn, ImportTable, Quantity
 from nicbench.core.units import format_bits_per_s, line_rate_frames_per_s, parse_bits_per_s
 from nicbench.importing.cells import Cell, Sheet
+from nicbench.importing.languages import in_english, names_abroad
 
 _LINK: Final = re.compile(r"(?:(?P<ports>\d{1,4})\s*[x\u00d7]\s*)?(?P<speed>[\d.]+\s*[^\d.\s].*)", re.IGNORECASE)
 _ETHERNET: Final = re.compile(r"(?P<number>[\d.]+)\s*(?P<prefix>[MGT])b?E", re.IGNORECASE)
@@ -109,7 +112,7 @@ _UNITS: Final = MappingProxyType(
         **_units_of_kind(
             "frame_rate",
             {
-                "pps": ("1", "fps frames/s packets/s frames/sec packets/sec"),
+                "pps": ("1", "fps frames/s packets/s frames/sec packets/sec pakete/s rahmen/s paquets/s trames/s"),
                 "kpps": ("1e3", "kfps Kpps Kfps"),
                 "Mpps": ("1e6", "Mfps"),
                 "Gpps": ("1e9", "Gfps"),
@@ -129,8 +132,15 @@ _UNITS: Final = MappingProxyType(
 _LOWER_CASE_UNITS: Final = MappingProxyType(
     {name.lower(): unit for name, unit in reversed(list(_UNITS.items())) if "B" not in name}
 )
+# In any case, as in MPPS and Bytes, but not where the case tells bits from bytes (MBPS).
+_UNITS_IN_ANY_CASE: Final = MappingProxyType(
+    {name.lower(): unit for name, unit in _UNITS.items() if len(name) > 1 and not name.lower().endswith(("b/s", "bps"))}
+)
 _LAYER: Final = re.compile(r"[\[(]?\b(?:l|layer ?)([12])\b[\])]?", re.IGNORECASE)
-_PERCENT: Final = re.compile(r"(?:%|percent)(?: ?of (?:the )?(?P<of>[a-z ]+)| (?P<line>line rate))?", re.IGNORECASE)
+_PERCENT: Final = re.compile(
+    r"(?:%|percent|prozent)(?: ?(?:of (?:the )?|der |du |de la )(?P<of>[a-z\u00e9 -]+)| (?P<line>line rate))?",
+    re.IGNORECASE,
+)
 FORMS: Final = "fps, pps, kpps, Mpps, Gb/s L1, Gb/s L2, % of line rate, %, ns, us, ms, GHz, bytes, frames"
 
 
@@ -146,9 +156,9 @@ def parse_unit(text: str) -> Unit | None:
     percent = _PERCENT.fullmatch(plain)
     if percent is not None:
         of = "line rate" if percent["line"] else percent["of"]
-        return Unit("%", "percent", Fraction(1), of=of.strip().lower() if of else None)
+        return Unit("%", "percent", Fraction(1), of=in_english(of) if of else None)
     known = _UNITS.get(plain)
-    return known or (_LOWER_CASE_UNITS.get(plain) if plain == plain.lower() else None)
+    return known or _LOWER_CASE_UNITS.get(plain) or _UNITS_IN_ANY_CASE.get(plain.lower())
 
 
 NOTHING: Final = frozenset({"", "-", "--", "\u2013", "\u2014", "n/a", "na", "nan", "null", "none"})
@@ -176,15 +186,26 @@ def parse_number(text: str, writing: Writing = POINT) -> PrintedNumber:
     return PrintedNumber(read.digits, read.value, read.rounding, unit, read.is_grouped, read.is_long)
 
 
+def is_number(text: str) -> bool:
+    """Returns whether a cell is a number by any way of writing, with a unit or without, or stands for none."""
+    if text.lower() in NOTHING:
+        return True
+    for writing in WRITINGS:
+        with suppress(ValueError):
+            parse_number(text, writing)
+            return True
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """What the user states about a file; column names are those of the file. No default is a guess.
 
     ``columns``: the name that a file's column has in nicbench. ``given``: a column that the file lacks, with the value
-    of all its rows. ``where``: only rows with this text. ``repeat``: columns whose empty cells have the value
-    above. ``configurations``: columns that name what is compared. ``decimal`` and ``thousands``: the marks in numbers;
-    None where nobody says them. ``loss_ratio``: the share of frames that a PDR allows to be lost. ``errata``:
-    implausible figures are taken as printed, and listed.
+    of all its rows. ``where``: only rows with this text. ``repeat``: columns whose empty cells have the value above.
+    ``cells``: what the figures of a wide table are. ``configurations``: columns that name what is compared.
+    ``decimal`` and ``thousands``: the marks in numbers; None where nobody says them. ``loss_ratio``: the share of
+    frames that a PDR allows to be lost. ``errata``: implausible figures are taken as printed, and listed.
     """
 
     link: Link | None = None
@@ -195,6 +216,7 @@ class ImportOptions:
     where: dict[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
     repeat: tuple[str, ...] = ()
+    cells: str | None = None
     configurations: tuple[str, ...] = ()
     decimal: Decimal | None = None
     thousands: str | None = None
@@ -237,7 +259,8 @@ def parse_heading(text: str) -> Heading:
 
 def plain(name: str) -> str:
     """Normalises a name: case, marks between words, and the spelling of "percent" do not matter."""
-    small = name.lower().replace("\u00b5", "u").replace("\u03bc", "u").replace("%", " percent ")
+    folded = unicodedata.normalize("NFKD", name.casefold().replace("\u00b5", "u").replace("\u03bc", "u"))
+    small = "".join(sign for sign in folded if not unicodedata.combining(sign)).replace("%", " percent ")
     return " ".join(re.sub(r"(?<!\d)\.|\.(?!\d)|[^a-z0-9.]+", " ", small).split())
 
 
@@ -283,7 +306,7 @@ def choose_rows(sheet: Sheet, options: ImportOptions) -> Sheet:
         wanted = " and ".join(f"{name} = {text}" for name, text in options.where.items())
         found = ", ".join(dict.fromkeys(row[columns[0][0]].text for row in sheet.rows))
         raise UsageError(f"no row has {wanted}", next_step=f"its values are: {found[:300]}")
-    return Sheet(sheet.heads, tuple(rows), sheet.ignored)
+    return replace(sheet, rows=tuple(rows))
 
 
 def _repeat_cells(sheet: Sheet, options: ImportOptions) -> Sheet:
@@ -305,14 +328,17 @@ def add_given_columns(sheet: Sheet, options: ImportOptions) -> Sheet:
     """Adds the columns that the file lacks; their cells have the position of their row."""
     heads = (*sheet.heads, *(Cell(name, sheet.heads[0].position) for name in options.given))
     given = tuple(options.given.values())
-    return Sheet(
-        heads, tuple((*row, *(Cell(text, row[0].position) for text in given)) for row in sheet.rows), sheet.ignored
-    )
+    rows = tuple((*row, *(Cell(text, row[0].position) for text in given)) for row in sheet.rows)
+    return replace(sheet, heads=heads, rows=rows)
 
 
-def assign(sheet: Sheet, table: ImportTable, options: ImportOptions) -> Assignment:
-    """Finds the method's column for each heading. UsageError where an option names a column that is not there."""
-    configurations = tuple(_require_column(sheet, name, "--configuration") for name in options.configurations)
+def assign(sheet: Sheet, table: ImportTable, options: ImportOptions, beside: Sequence[ImportTable] = ()) -> Assignment:
+    """Finds the method's column for each heading; what only tables ``beside`` it know is left to them.
+
+    UsageError where an option names a column that is not there.
+    """
+    compared = dict.fromkeys((*options.configurations, *sheet.configurations))
+    configurations = tuple(_require_column(sheet, name, "--configuration") for name in compared)
     ignore = {_require_column(sheet, name, "--ignore") for name in options.ignore}
     for option, names in (("--column", options.columns), ("--unit", options.units)):
         for name in names:
@@ -326,9 +352,12 @@ def assign(sheet: Sheet, table: ImportTable, options: ImportOptions) -> Assignme
         if index in ignore:
             ignored.append(head.text)
             continue
-        one = _find(columns, index, head, options)
+        one = _find(columns, index, head, options) or _find_by_unit(table, index, head, options)
         taken = next((other for other in found if one and other.key == one.key), None)
-        if one is None and head.text in options.where:
+        is_of_others = one is None and any(
+            _find(other.columns, index, head, options) or _find_by_unit(other, index, head, options) for other in beside
+        )
+        if one is None and (is_of_others or head.text in options.where):
             ignored.append(head.text)
         elif one is None:
             problems.append(_unknown_column(head, options.columns.get(head.text, head.text), columns))
@@ -352,18 +381,45 @@ def _find(columns: Iterable[ImportColumn], index: int, head: Cell, options: Impo
             bound_ns = _bound_ns(column, whole)
             if bound_ns is not None:
                 return AssignedColumn(column, index, head, None, column.value.format(bound=bound_ns))
-        elif whole in _names(column):  # checked before names without their unit: "PDR % of line rate" is not "PDR"
+        elif whole in names_of(column):  # checked before names without their unit: "PDR % of line rate" is not "PDR"
             is_unit_alone = heading.name == whole
             own = heading.unit if heading.unit and (heading.unit.kind == "percent" or is_unit_alone) else None
             return AssignedColumn(column, index, head, named or own, column.value)
     for column in columns:
-        if "{bound}" not in column.value and heading.name in _names(column):
+        if "{bound}" not in column.value and heading.name in names_of(column):
             return AssignedColumn(column, index, head, named or heading.unit, column.value)
     return None
 
 
-def _names(column: ImportColumn) -> tuple[str, ...]:
-    return tuple(plain(name) for name in (column.name, *column.also))
+def is_of(columns: Iterable[ImportColumn], index: int, head: Cell, options: ImportOptions) -> bool:
+    """Returns whether a heading names one of these columns."""
+    return _find(columns, index, head, options) is not None
+
+
+_MEASURED_IN: Final[dict[Quantity, tuple[Kind, ...]]] = {
+    "frame_rate": ("frame_rate", "bit_rate"),
+    "payload_rate": ("bit_rate",),
+    "time": ("time",),
+}
+
+
+def _find_by_unit(table: ImportTable, index: int, head: Cell, options: ImportOptions) -> AssignedColumn | None:
+    """Returns the main column of a method where the heading is only its unit: "Mpps" in a table of throughput."""
+    heading = parse_heading(options.columns.get(head.text, head.text))
+    if heading.unit is None or heading.name != plain(head.text):
+        return None
+    for column in table.columns:
+        is_main = column.value in table.any_of and column.bound in (None, "value")
+        is_plain = column.quantity != "time" or "latency" in column.also
+        if is_main and is_plain and heading.unit.kind in _MEASURED_IN.get(column.quantity, ()):
+            return AssignedColumn(column, index, head, heading.unit, column.value)
+    return None
+
+
+@cache
+def names_of(column: ImportColumn) -> tuple[str, ...]:
+    """Returns every name of a column, normalised for comparison."""
+    return tuple(plain(name) for name in (column.name, *column.also, *names_abroad(column.name)))
 
 
 def _bound_ns(column: ImportColumn, heading: str) -> int | None:

@@ -15,14 +15,13 @@ from nicbench.core.errors import UsageError
 from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
 from nicbench.core.machine import MonitorPlan
 from nicbench.core.plan import Plan, PlannedTest
-from nicbench.core.registry import find
 from nicbench.core.result import NOT_MEASURED, ImportCheck, ImportedFile, ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
-from nicbench.importing.cells import MOST_ROWS, Cell, Sheet, decode, read_bytes
+from nicbench.importing.cells import MOST_ROWS, Cell, Dialect, Sheet, decode, read_bytes
 from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.formats.base import Format
 from nicbench.importing.nmon import ENDING, Recording, read_nmon
-from nicbench.importing.results import ImportedResults, import_results
+from nicbench.importing.results import ImportedResults, import_results, method_of
 from nicbench.methods.base import Method
 from nicbench.store.files import write_atomically
 from nicbench.store.folder import RAW, RunFolder
@@ -39,15 +38,6 @@ class GivenFile:
 
     path: Path
     content: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """How the files are written; None where each file shows it."""
-
-    delimiter: str | None = None
-    encoding: str | None = None
-    heading_line: int = 1
 
 
 def given_files(paths: Sequence[Path]) -> tuple[GivenFile, ...]:
@@ -75,15 +65,15 @@ def given_files(paths: Sequence[Path]) -> tuple[GivenFile, ...]:
 def import_files(
     files: Sequence[GivenFile],
     form: type[Format],
-    method: type[Method],
+    methods: Sequence[type[Method]],
     options: ImportOptions,
     dialect: Dialect,
 ) -> ImportedResults:
-    """Imports all files.
+    """Imports all files, of each what is of one of the methods.
 
     WrongFileError lists what is wrong with the first wrong file; UsageError where two files have the same point.
     """
-    found = [_import_one(file, form, method, options, dialect) for file in files]
+    found = [_import_one(file, form, methods, options, dialect) for file in files]
     if len(found) == 1:
         return found[0]
     seen: dict[str, Path] = {}
@@ -106,21 +96,31 @@ def import_files(
             )
     columns = {column.head.text: column for one in found for column in one.columns}
     ignored = dict.fromkeys(name for one in found for name in one.ignored)
+    return ImportedResults(tuple(results), tuple(columns.values()), tuple(ignored), _joined_checks(found))
+
+
+def _joined_checks(found: Sequence[ImportedResults]) -> tuple[ImportCheck, ...]:
     counted = Counter[str]()
     for check in (check for one in found for check in one.checks):
         counted[check.what] += check.comparisons
-    checks = tuple(ImportCheck(what=what, comparisons=number) for what, number in counted.items())
-    return ImportedResults(tuple(results), tuple(columns.values()), tuple(ignored), checks)
+    return tuple(ImportCheck(what=what, comparisons=number) for what, number in counted.items())
 
 
 def _import_one(
-    file: GivenFile, form: type[Format], method: type[Method], options: ImportOptions, dialect: Dialect
+    file: GivenFile, form: type[Format], methods: Sequence[type[Method]], options: ImportOptions, dialect: Dialect
 ) -> ImportedResults:
     name = str(file.path)
-    text = decode(file.content, name, dialect.encoding)
-    cells = _add_file_column(form.cells(text, name, dialect.delimiter, dialect.heading_line), file.path, options)
-    sheet = form.sheet(choose_rows(cells, options), name, method.kind, options)
-    return import_results(sheet, name, method, options)
+    cells = choose_rows(_add_file_column(form.cells(file.content, name, dialect), file.path, options), options)
+    found = []
+    for method in methods:
+        others = [other for other in methods if other is not method]
+        found.append(import_results(form.sheet(cells, name, method.kind, options), name, method, options, others))
+    if len(found) == 1:
+        return found[0]
+    columns = {column.head.text: column for one in reversed(found) for column in one.columns}
+    ignored = [name for name in found[0].ignored if all(name in one.ignored for one in found)]
+    results = tuple(result for one in found for result in one.results)
+    return ImportedResults(results, tuple(columns.values()), tuple(ignored), _joined_checks(found))
 
 
 def _add_file_column(sheet: Sheet, path: Path, options: ImportOptions) -> Sheet:
@@ -128,7 +128,7 @@ def _add_file_column(sheet: Sheet, path: Path, options: ImportOptions) -> Sheet:
     asked = {*options.configurations, *options.columns, *options.where}
     if FILE not in asked or sheet.index_of(FILE) is not None:
         return sheet
-    name = path.stem.encode("utf-8", "replace").decode()
+    name = Path(path.name.removesuffix(".gz")).stem.encode("utf-8", "replace").decode()
     rows = tuple((*row, Cell(name, row[0].position)) for row in sheet.rows)
     return replace(sheet, heads=(*sheet.heads, Cell(FILE, sheet.heads[0].position)), rows=rows)
 
@@ -159,7 +159,7 @@ class Monitored:
 
 def is_recording(path: Path) -> bool:
     """Returns whether the file is a recording, by its ending."""
-    return path.suffix.lower() == ENDING
+    return path.name.lower().removesuffix(".gz").endswith(ENDING)
 
 
 def read_monitored(
@@ -306,7 +306,7 @@ def _write_files(
     for each in machines:
         folder.journal.append(Note(text=words(each)))
     for result in summary.results:
-        folder.journal.append(ResultReady(test=source.method, result=result))
+        folder.journal.append(ResultReady(test=result.test, result=result))
     folder.journal.append(RunFinished(verdict=summary.verdict))
     if machines:
         from nicbench.store import monitor_samples  # imported here: it loads slowly, and most imports have no recording
@@ -327,7 +327,7 @@ def plan_of(
     assert source is not None  # noqa: S101 - as above
     compared = summary.results[0].configuration if summary.results else DEFAULT
     named = source.device or (compared if compared != DEFAULT else None)
-    method = find("nicbench.methods", Method).get(source.method)
+    kinds = Counter(result.method for result in summary.results)
     goals = {"NDR": 0.0, **({"PDR": options["pdr_loss_ratio"]} if options.get("pdr_loss_ratio") is not None else {})}
     return Plan(
         run_id=run_id,
@@ -338,16 +338,15 @@ def plan_of(
         dut={"name": named} if named else {},
         link_bits_per_s=options.get("link_bits_per_s"),
         monitors=plans([each.recording for each in machines]),
-        tests=()
-        if method is None  # a recording, which no test is of
-        else (
+        tests=tuple(  # none of a recording
             PlannedTest(
-                name=source.method,
-                method=source.method,
+                name=kind,
+                method=kind,
                 description=f"{NOT_MEASURED}; from {source.named}",
-                options=method.options_of_import(goals),
-                points=len(summary.results),
+                options=method_of(kind).options_of_import(goals),
+                points=points,
                 estimate_s=0.0,
-            ),
+            )
+            for kind, points in kinds.items()
         ),
     )

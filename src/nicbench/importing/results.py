@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nicbench.core.errors import Problem, UsageError, WrongFileError
-from nicbench.core.number_reader import WRITINGS
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Erratum, ImportCheck, ImportedRow, Result, ResultVerdict
 from nicbench.core.table import ImportTable
@@ -27,12 +25,13 @@ from nicbench.importing.columns import (
     ImportOptions,
     add_given_columns,
     assign,
+    is_number,
     nearest_column,
     parse_link,
-    parse_number,
     plain,
     scope_of,
 )
+from nicbench.importing.languages import DEVICES
 from nicbench.importing.plausible import Comparison, Finding, compare_figures, find_contradicting_shares, plausible_rows
 from nicbench.importing.printed_statistics import compare_statistics
 from nicbench.importing.rows import Figure, ReadRow, find_same_points, read_rows
@@ -47,31 +46,37 @@ def with_flags(assignment: Assignment, sheet: Sheet, table: ImportTable) -> list
     places = {head.position: index for index, head in reversed(list(enumerate(sheet.heads)))}
     known = [one.index for one in assignment.columns]
     keys = [one.index for one in assignment.columns if one.column.tells_apart]
+    unknown = [sheet.heads[places[problem.position]].text for problem in assignment.problems]
+    has_main = any(one.column.value in table.any_of for one in assignment.columns) or any(
+        nearest_column(head, table.columns) for head in unknown
+    )
     return [
         problem
         if problem.flags or places[problem.position] in known
-        else replace(problem, flags=_flags_for_unknown(sheet, places[problem.position], keys, table))
+        else replace(problem, flags=_flags_for_unknown(sheet, places[problem.position], keys, table, has_main=has_main))
         for problem in assignment.problems
     ]
 
 
-def _flags_for_unknown(sheet: Sheet, index: int, keys: Sequence[int], table: ImportTable) -> tuple[str, ...]:
+def _flags_for_unknown(
+    sheet: Sheet, index: int, keys: Sequence[int], table: ImportTable, *, has_main: bool
+) -> tuple[str, ...]:
     """``keys`` are the columns that tell rows apart: what is compared repeats their values. A column of numbers is
     never taken for another one: a similar name does not justify importing a drop rate as a frame rate. It is to be
-    named then.
+    named then, and so is every one where none is the method's own: they are what the table is about.
     """
     head = sheet.heads[index].text
     texts = [text for row in sheet.rows if (text := row[index].text)]
     if texts and all(map(_is_link, texts)):
         return "--column", f"{head}={LINK.name}"
-    if any(not _is_number(text) for text in texts):
-        if _DEVICES.intersection(plain(head).split()):
+    if any(not is_number(text) for text in texts):
+        if (_DEVICES | DEVICES).intersection(plain(head).split()):
             return "--configuration", head
         points = [tuple(row[key].text for key in keys) for row in sheet.rows]
         if len(set(points)) < len(points) and len(set(texts)) < len(texts):
             return "--configuration", head
         return "--ignore", head
-    if nearest_column(head, table.columns) is not None:
+    if not has_main or nearest_column(head, table.columns) is not None:
         return "--column", f"{head}=NAME"
     return "--ignore", head
 
@@ -104,14 +109,6 @@ def _is_link(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_number(text: str) -> bool:
-    for writing in WRITINGS:
-        with suppress(ValueError):
-            parse_number(text, writing)
-            return True
-    return False
 
 
 _NOT_IN_NAMES = frozenset({"size", "load_of", "link", "duplex"})
@@ -151,13 +148,19 @@ def method_of(kind: str) -> type[Method]:
     return methods[kind]
 
 
-def import_results(sheet: Sheet, path: str, method: type[Method], options: ImportOptions) -> ImportedResults:
-    """Converts a sheet to results; WrongFileError lists everything wrong with the file, named ``path``."""
+def import_results(
+    sheet: Sheet, path: str, method: type[Method], options: ImportOptions, beside: Sequence[type[Method]] = ()
+) -> ImportedResults:
+    """Converts a sheet to results; WrongFileError lists everything wrong with the file, named ``path``.
+
+    Columns that only methods ``beside`` this one know are left to them.
+    """
     table = method.imports()
     if table is None:
         raise UsageError(f"results of `{method.kind}` cannot be imported")
     chosen = add_given_columns(sheet, options)
-    assignment = assign(chosen, table, options)
+    others = tuple(known for other in beside if (known := other.imports()) is not None)
+    assignment = assign(chosen, table, options, others)
     if assignment.problems:
         raise WrongFileError(path, with_flags(assignment, chosen, table))
     rows, problems = read_rows(chosen, assignment, table, options)

@@ -114,12 +114,16 @@ def imported_view(summary: Summary) -> ImportedView | None:
     """Returns the note on imported results; None where the results were measured."""
     if summary.imported is None:
         return None
-    method = summary.imported.method
-    computed = (name for result in summary.results if result.imported for name in result.imported.computed)
+    computed = (
+        value_name(result.method, name)
+        for result in summary.results
+        if result.imported
+        for name in result.imported.computed
+    )
     return ImportedView(
         source=summary.imported,
         errata=errata_rows(summary.results),
-        computed=tuple(dict.fromkeys(value_name(method, name) for name in computed)),
+        computed=tuple(dict.fromkeys(computed)),
     )
 
 

@@ -20,12 +20,11 @@ from nicbench.core.number_reader import DECIMALS, THOUSANDS, Decimal
 from nicbench.core.registry import find
 from nicbench.core.result import Summary
 from nicbench.core.units import parse_ratio
-from nicbench.importing.cells import DELIMITERS, Sheet, decode, read_bytes, read_sheet
+from nicbench.importing.cells import DELIMITERS, Dialect, Sheet, make_sheet, read_bytes
 from nicbench.importing.columns import FORMS, ImportOptions, Link, Unit, parse_link, parse_unit
 from nicbench.importing.folder import FORMAT as RECORDING
 from nicbench.importing.folder import (
     METHOD,
-    Dialect,
     GivenFile,
     Monitored,
     given_files,
@@ -38,7 +37,7 @@ from nicbench.importing.folder import (
     words,
     write_run,
 )
-from nicbench.importing.formats.base import Format
+from nicbench.importing.formats.base import Format, lines_of
 from nicbench.importing.reference.data_sets import (
     DataSet,
     PlacedErratum,
@@ -85,8 +84,13 @@ ImportPaths = Annotated[
     ),
 ]
 MethodName = Annotated[
-    str | None,
-    _option("--method", "NAME", "What was measured: throughput, latency, ...", autocompletion=completion.methods),
+    list[str] | None,
+    _option(
+        "--method",
+        "NAME",
+        "What was measured: throughput, latency, ...; again for more in one table.",
+        autocompletion=completion.methods,
+    ),
 ]
 WithMonitor = Annotated[
     list[str] | None,
@@ -119,6 +123,9 @@ Ignore = Annotated[list[str] | None, _option("--ignore", "COLUMN", "A column to 
 Repeat = Annotated[
     list[str] | None, _option("--repeat", "COLUMN", "Its empty cells have the value above, as merged cells do.")
 ]
+CellsAre = Annotated[
+    str | None, _option("--cells", "NAME [UNIT]", "What the figures of a wide table are: 'frame rate [Mpps]'.")
+]
 Configuration = Annotated[
     list[str] | None,
     _option("--configuration", "COLUMN", "The column that names what is compared; each value gets its own table."),
@@ -135,8 +142,12 @@ Encoding = Annotated[
     str | None, _option("--encoding", "NAME", "cp1252, ... (default: UTF-8, or UTF-16 by its byte order mark).")
 ]
 HeadingLine = Annotated[
-    int, typer.Option("--heading-line", metavar="N", min=1, max=1000, help="The line of the headings.")
+    str, typer.Option("--heading-line", metavar="N[-M]", help="The line of the headings, or the first and the last.")
 ]
+LastLine = Annotated[
+    int | None, _option("--last-line", "N", "The last line with figures; what is below are notes.", min=1)
+]
+SheetName = Annotated[str | None, _option("--sheet", "NAME", "The sheet of a workbook (XLSX).")]
 Errata = Annotated[bool, typer.Option("--errata", help="Accept implausible figures as printed, and list them.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; write nothing.")]
 
@@ -252,13 +263,16 @@ def _import(
     where: Where = None,
     ignore: Ignore = None,
     repeat: Repeat = None,
+    cells: CellsAre = None,
     configuration: Configuration = None,
     pdr_loss: PdrLoss = None,
     decimal: DecimalMark = None,
     thousands: ThousandsMark = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    heading_line: HeadingLine = 1,
+    heading_line: HeadingLine = "1",
+    last_line: LastLine = None,
+    sheet: SheetName = None,
     with_monitor: WithMonitor = None,
     errata: Errata = False,
     dry_run: DryRun = False,
@@ -268,7 +282,7 @@ def _import(
     tables = [path for path in paths if not is_recording(path)]
     own_names = [(path, None) for path in paths if is_recording(path)]
     named = [*own_names, *recordings("--with-monitor", with_monitor or ())]
-    kind = _method_of(method, tables)
+    methods = _methods_of(tuple(dict.fromkeys(method or ())), tables)
     formats = find("nicbench.importing.formats", Format)
     choice("--from", form, formats)
     link_of_ports = link("--link-speed", link_speed, ports)
@@ -281,6 +295,7 @@ def _import(
         where=pairs("--where", where or ()),
         ignore=tuple(ignore or ()),
         repeat=tuple(repeat or ()),
+        cells=cells,
         configurations=tuple(configuration or ()),
         decimal=_decimal(decimal),
         thousands=choice("--thousands", thousands, THOUSANDS),
@@ -292,15 +307,16 @@ def _import(
     mark = DELIMITERS[delimiter] if choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
     files = given_files(tables)
     machines = read_monitored(named, files, encoding)
-    if kind is None:
-        found, method, form = ImportedResults((), (), ()), METHOD, RECORDING
+    if not methods:
+        found, measured, form = ImportedResults((), (), ()), METHOD, RECORDING
     else:
-        found = import_files(files, formats[form], kind, options, Dialect(mark, encoding, heading_line))
-        method = kind.kind
-    known = provenance(files, found, machines, source=source, year=year, device=device, method=method, format=form)
+        dialect = Dialect(mark, encoding, _heading_lines(heading_line), last_line, sheet)
+        found = import_files(files, formats[form], methods, options, dialect)
+        measured = ", ".join(kind.kind for kind in methods)
+    known = provenance(files, found, machines, source=source, year=year, device=device, method=measured, format=form)
     summary = summary_of(title or Path(name_of(paths[0])).stem, found, known)
     stored = {
-        "method": method,
+        "method": measured,
         "format": form,
         "pdr_loss_ratio": options.loss_ratio,
         "link_bits_per_s": options.link.bits_per_s if options.link else None,
@@ -317,24 +333,33 @@ def _decimal(given: str | None) -> Decimal | None:
     return None if said is None else "comma" if said == "comma" else "point"
 
 
-def _method_of(name: str | None, tables: Sequence[Path]) -> type[Method] | None:
-    """Returns the method; None where no file has results, and there are only recordings of machines."""
-    if tables and name is None:
+def _heading_lines(given: str) -> tuple[int, int]:
+    first, mark, last = given.partition("-")
+    if not (first.isdecimal() and (last.isdecimal() or not mark)) or not 1 <= int(first) <= int(last or first) <= 1000:
+        step = "write a line, or the first and the last: --heading-line 3-4"
+        raise UsageError(f"--heading-line {given!r} is no line", next_step=step)
+    return int(first), int(last or first)
+
+
+def _methods_of(names: Sequence[str], tables: Sequence[Path]) -> tuple[type[Method], ...]:
+    """Returns the methods; none where no file has results, and there are only recordings of machines."""
+    if tables and not names:
         raise UsageError("the method is not given", place=str(tables[0]), next_step=_method_step(tables[0]))
-    if name is not None and not tables:
+    if names and not tables:
         raise UsageError(
-            f"no file with results was given for `{name}`",
+            f"no file with results was given for `{names[0]}`",
             place="--method",
             next_step="name one, or leave --method out",
         )
-    return None if name is None else method_of(name)
+    return tuple(method_of(name) for name in names)
 
 
 def _method_step(path: Path) -> str:
     """Names the method whose columns a readable CSV has; otherwise all methods."""
     methods = importable()
     try:
-        fitting = likely_method(read_sheet(decode(read_bytes(path), str(path), None), str(path)), methods)
+        content = read_bytes(path)
+        fitting = likely_method(make_sheet(lines_of(content, str(path), Dialect()), str(path)), methods)
     except UsageError:
         fitting = None
     if fitting is not None:

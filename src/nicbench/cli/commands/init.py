@@ -15,7 +15,7 @@ from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.output import print_line, results, say
 from nicbench.core.errors import NotReadyError, UsageError, suggest
 from nicbench.core.units import format_bits_per_s
-from nicbench.first_steps.writing import Device, End, Frames, Streams, What, how_to_import, write
+from nicbench.first_steps.writing import Device, End, Frames, Streams, What, write
 
 if TYPE_CHECKING:
     from nicbench.first_steps.ports import Cabling, FoundPort
@@ -407,13 +407,17 @@ def _folder(given: str | None) -> str:
 
 def _show_import(csv: Path, title: str | None) -> None:
     """Prints the two commands that make a datasheet of a table; no bench file is needed for it."""
+    from nicbench.first_steps.tables import how_to_import  # imported here: it loads every method
+
     found = how_to_import(csv)
-    words = ["nicbench", "import", str(csv), "--method", found.method, *found.options, "--title", title or csv.stem]
+    words = ["nicbench", "import", str(csv), *found.options, "--title", title or csv.name.partition(".")[0]]
     console = results()
     print_line(shlex.join(words), console)
     print_line("nicbench report latest --layout datasheet --format html,pdf", console)
     for problem in found.open:
         say(f"to be filled in: {problem.message}{f'; {problem.next_step}' if problem.next_step else ''}")
+    for note in found.notes:
+        say(note)
     if found.open:
         return
     say("These two commands make the datasheet; no bench file is needed. --source and --year say who measured, when.")

@@ -14,11 +14,13 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
-from nicbench.importing.cells import Cell, Sheet, read_sheet
+from nicbench.importing.cells import Cell, Dialect, Sheet, decode, make_sheet, read_lines
 from nicbench.importing.columns import ImportOptions
+from nicbench.importing.workbook import is_workbook, read_workbook
 
 
 class Format(ABC):
@@ -27,13 +29,16 @@ class Format(ABC):
     kind: ClassVar[str]
     about: ClassVar[str]
 
-    @classmethod
-    def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
-        """Parses the file before rows are chosen: a CSV, unless the tester writes something else.
+    is_table: ClassVar[bool] = True
+    """Whether its files are tables, and not documents of another kind."""
 
-        WrongFileError with a position for any other text.
+    @classmethod
+    def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:
+        """Parses the file before rows are chosen: a CSV or a workbook, unless the tester writes something else.
+
+        WrongFileError with a position for any other content.
         """
-        return read_sheet(text, path, delimiter, heading_line)
+        return make_sheet(lines_of(content, path, dialect), path, dialect)
 
     @classmethod
     @abstractmethod
@@ -42,6 +47,13 @@ class Format(ABC):
 
         WrongFileError with a position where the file is not of this format.
         """
+
+
+def lines_of(content: bytes, path: str, dialect: Dialect) -> list[list[Cell]]:
+    """Returns the lines of a CSV, from its headings on, or all of a sheet of a workbook."""
+    if is_workbook(content):
+        return read_workbook(content, path, dialect.sheet)
+    return read_lines(decode(content, path, dialect.encoding), path, dialect)
 
 
 Names = Mapping[str, Mapping[str, str]]
@@ -95,4 +107,4 @@ def rename_columns(
     left_out = tuple(head.text for number, head in enumerate(sheet.heads) if number not in used)
     heads = tuple(Cell(name, head.position) for name, (_, head) in taken.items())
     rows = tuple(tuple(row[number] for number, _ in taken.values()) for row in sheet.rows)
-    return Sheet(heads, rows, (*sheet.ignored, *left_out))
+    return replace(sheet, heads=heads, rows=rows, ignored=(*sheet.ignored, *left_out))

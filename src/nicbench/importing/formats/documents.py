@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
 from nicbench.core.round import Direction, Flow, Job, JobSpec
-from nicbench.importing.cells import MOST_ROWS, Cell, Sheet
+from nicbench.importing.cells import MOST_ROWS, Cell, Dialect, Sheet, decode
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats.base import Format, place_of
 from nicbench.workloads.base import Output, WorkloadError
@@ -33,9 +33,11 @@ class Iperf3Json(Format):
 
     kind: ClassVar[str] = "iperf3"
     about: ClassVar[str] = "JSON of an iperf3 client (-J), one test for each file"
+    is_table: ClassVar[bool] = False
 
     @classmethod
-    def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
+    def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:
+        text = decode(content, path, dialect.encoding)
         try:
             whole = Reading(json_object(text, "iperf3"), "iperf3")
             complaint = Iperf3().complaint(Output(text))
@@ -149,9 +151,11 @@ class TrexStatistics(Format):
 
     kind: ClassVar[str] = "trex"
     about: ClassVar[str] = "statistics of TRex's stateless client as JSON, one trial for each file"
+    is_table: ClassVar[bool] = False
 
     @classmethod
-    def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
+    def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:
+        text = decode(content, path, dialect.encoding)
         try:
             rows = _rows(Reading(json_object(text, "TRex"), "TRex"))
         except WorkloadError as error:
