@@ -15,6 +15,7 @@ import inspect
 import os
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -35,14 +36,14 @@ class Kinds(Mapping[str, type[Base]]):
         self._package = package
         self._base = base
         self._folders = folders
+        self._known: dict[str, type[Base]] = {}
 
     def __getitem__(self, kind: str) -> type[Base]:
-        place = _places_of_kinds(self._package, self._folders).get(kind)
-        if place is not None:
-            offered = _all_of(importlib.import_module(place), self._base)  # type: ignore[arg-type]  # can be hashed
-            if kind in offered:
-                return offered[kind]
-        return self._all()[kind]
+        if kind not in self._known:
+            place = _places_of_kinds(self._package, self._folders).get(kind)
+            offered = {} if place is None else _load(place, self._base)
+            self._known[kind] = offered[kind] if kind in offered else self._all()[kind]
+        return self._known[kind]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
@@ -54,9 +55,19 @@ class Kinds(Mapping[str, type[Base]]):
         return _find_all(self._package, self._base, self._folders)  # type: ignore[arg-type]  # can be hashed
 
 
+def _load(place: str, base: type[Base]) -> dict[str, type[Base]]:
+    return _all_of(importlib.import_module(place), base)  # type: ignore[arg-type]  # a class can be hashed
+
+
 def find(package: str, base: type[Base]) -> Kinds[Base]:
     """Returns the plug-ins of a package by their kinds."""
-    return Kinds(package, base, tuple(importlib.import_module(package).__path__))
+    module = sys.modules.get(package) or importlib.import_module(package)
+    return _kinds(package, base, tuple(module.__path__))  # type: ignore[arg-type]  # a class can be hashed
+
+
+@functools.cache
+def _kinds(package: str, base: type[Base], folders: tuple[str, ...]) -> Kinds[Base]:
+    return Kinds(package, base, folders)
 
 
 def list_kinds(package: str) -> list[str]:
@@ -81,12 +92,11 @@ def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[
     """Returns what ``find`` does. The result is cached by folders, as files do not change while the program runs."""
     found: dict[str, type[Base]] = {}
     for _, place in sorted(_places(package, folders).items()):
-        module = importlib.import_module(place)
-        for kind, offered in _all_of(module, base).items():  # type: ignore[arg-type]
+        for kind, offered in _load(place, base).items():
             if kind in found:
                 other = found[kind].__module__
                 raise _malformed_error(
-                    module, f"its kind {kind!r} is already taken by {other}", "give it a kind of its own"
+                    sys.modules[place], f"its kind {kind!r} is already taken by {other}", "give it a kind of its own"
                 )
             found[kind] = offered
     return dict(sorted(found.items(), key=lambda pair: pair[0].replace("-", "_")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, takewhile
 from string import Formatter
 from typing import Any, Final
@@ -203,7 +204,7 @@ class Further:
     rows: tuple[Row, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """One test of a method that has a table; ``configuration`` and ``scope`` are those of all its rows.
 
@@ -267,7 +268,7 @@ class Section:
     @property
     def claim(self) -> str | None:
         """What ``sentence`` says, without what it rests on."""
-        return self._tell()[0]
+        return self._told[0]
 
     @property
     def sentence(self) -> str | None:
@@ -275,11 +276,12 @@ class Section:
         curve it first says up to which load nothing was lost. It may include what ``notes`` say of the row, and says
         so where its samples were disturbed.
         """
-        said, behind = self._tell()
+        said, behind = self._told
         return said and f"{said}{caveat(behind)}"
 
-    def _tell(self) -> tuple[str | None, tuple[Row, ...]]:
-        """Returns what the first row says, and the rows that it describes."""
+    @cached_property
+    def _told(self) -> tuple[str | None, tuple[Row, ...]]:
+        """What the first row says, and the rows that it describes."""
         if not self.rows:
             return None, ()
         rows = self.sums or self.brief or self.rows
@@ -322,13 +324,18 @@ class Section:
         """Returns the line of the curve on which the row lies, in brackets, as far as a sentence has not ``named`` it;
         "" where there is only one.
         """
-        lines = [each for each in (self.table.curve.lines if self.table.curve else ()) if each.value not in named]
-        told = [
-            with_unit(column, text_of(column, row.result))
-            for column in lines
-            if column.value != "configuration" and len({text_of(column, each.result) for each in self.rows}) > 1
-        ]
+        lines = [each for each in self._lines_apart if each.value not in named]
+        told = [with_unit(column, text_of(column, row.result)) for column in lines]
         return f" ({', '.join(told)})" if told else ""
+
+    @cached_property
+    def _lines_apart(self) -> tuple[Column, ...]:
+        """The columns that tell the lines of the curve apart."""
+        return tuple(
+            column
+            for column in (self.table.curve.lines if self.table.curve else ())
+            if column.value != "configuration" and len({text_of(column, each.result) for each in self.rows}) > 1
+        )
 
     def _worst_beside(self, first: Row) -> Row | None:
         """Returns the row at the load of ``first`` that lies farthest from free of loss, where the sentences do not
@@ -370,7 +377,8 @@ class Section:
         def line(row: Row) -> tuple[str, ...]:
             return tuple(text_of(column, row.result) for column in curve.lines)
 
-        beside = [row for row in self.rows if line(row) == line(first)]
+        same = line(first)
+        beside = [row for row in self.rows if line(row) == same]
         loads = sorted(beside, key=lambda row: number_in(row.result, curve.x.value) or 0.0)
         clean = list(takewhile(lambda row: number_in(row.result, curve.y.value) == curve.clean, loads))
         return clean[-1] if clean else None

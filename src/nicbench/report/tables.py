@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -36,9 +37,14 @@ from nicbench.report.section import (
 )
 from nicbench.report.timing import Timing
 
+_HAS_NAMES: Final = re.compile(r'"(?:unit|title)":"(?:[^"\\]|\\.)*\{')
+"""A unit or a title with a name in it, in the JSON of a table."""
+
 
 def fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
     """Returns the table with the names in its units and its title replaced by the parameters that all results share."""
+    if not _HAS_NAMES.search(table.model_dump_json()):
+        return table
     known = defaultdict(lambda: UNKNOWN, {LOAD: load_words(parameters), **parameters})
     named = ("unit", "title")
 

@@ -344,9 +344,13 @@ def parse_json(path: Path) -> Any:
 
     The last value of a duplicate key counts.
     """
+    return parse_json_of(read_bytes(path), path)
+
+
+def parse_json_of(found: bytes, path: Path) -> Any:
+    """Does what ``parse_json`` does with the content of a file that was read already."""
     from pydantic_core import from_json  # imported here, as in _dump_model
 
-    found = read_bytes(path)
     if _parts_of(found) > MOST_PARTS:
         raise damaged_error(ValueError(f"it has more than {MOST_PARTS} lists and objects"), path)
     try:

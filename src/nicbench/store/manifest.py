@@ -69,10 +69,10 @@ def read(folder: Path) -> Manifest | None:
     """
     path = folder / NAME
     try:
-        content = files.parse_json(path)
         text = files.read_bytes(path)
     except FileNotFoundError:
         return None
+    content = files.parse_json_of(text, path)
     written = content.get("format") if isinstance(content, dict) else None
     if isinstance(written, str) and written.partition(".")[0] != FORMAT.partition(".")[0]:
         raise UsageError(

@@ -343,8 +343,8 @@ def verdict_text(transmissions: Sequence[Trial], *, has_ended: bool) -> str:
 
 def brief(results: Sequence[Result]) -> str | None:
     """Returns a few words for a list of runs; None where the results are not those of a session."""
-    of_sessions = {kind for kind, method in find("nicbench.methods", Method).items() if method.of_sessions}
-    rows = [result for result in results if result.method in of_sessions]
+    kinds = find("nicbench.methods", Method)
+    rows = [result for result in results if result.method in kinds and kinds[result.method].of_sessions]
     if not rows:
         return None
     number = len({result.parameters.get("transmission") for result in rows})
