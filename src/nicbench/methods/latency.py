@@ -232,7 +232,7 @@ class Latency(FrameMethod):
                 value="latency_p50_ns",
                 also_says="99.9 % within",
                 also="latency_p99_9_ns",
-                both_say="half of the {size} frames, and also 99.9 % of them, pass within",
+                both_say="the median and p99.9 latency of {size} frames are both",
                 alone="was measured for latency only",
                 beside="loss_percent",
                 beside_says="Frames lost in that trial:",
