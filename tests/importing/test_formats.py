@@ -21,8 +21,11 @@ from nicbench.importing.columns import ImportOptions, parse_link
 from nicbench.importing.folder import GivenFile, import_files
 from nicbench.importing.formats.base import Format
 from nicbench.importing.formats.documents import Iperf3Json, TrexStatistics
+from nicbench.importing.formats.film import Tframetest
 from nicbench.importing.results import ImportedResults, method_of
+from nicbench.methods.frames import Frames
 from nicbench.methods.stream import Stream
+from nicbench.stats.frames import RATE
 
 Imported = Callable[..., ImportedResults]
 GIGABIT, TEN_GIGABIT = parse_link("1x1GbE"), parse_link("1x10GbE")
@@ -30,7 +33,7 @@ GIGABIT, TEN_GIGABIT = parse_link("1x1GbE"), parse_link("1x10GbE")
 
 def test_every_format_says_what_it_is() -> None:
     formats = find("nicbench.importing.formats", Format)
-    assert list(formats) == ["iperf3", "ixnetwork", "long", "plain", "testcenter", "trex", "wide"]
+    assert list(formats) == ["iperf3", "ixnetwork", "long", "plain", "testcenter", "tframetest", "trex", "wide"]
     assert all(one.about for one in formats.values())
 
 
@@ -231,7 +234,7 @@ def changed(case: str, *path: str, to: object) -> str:
         ("[" * 100_000, "is no JSON"),
         ("[1]", "no JSON object"),
         ("{}", "has no start"),
-        ('{"event":"start"}\n{"event":"end"}', "is no JSON"),
+        ('{"event":"start"}\n{"event":"end"}', "has no start"),
         ((RECORDED / "iperf3-3.12-tcp.server.txt").read_text(), "written by iperf3's server"),
         (text_of("3.12-refused"), "unable to connect to server"),
         (text_of("3.12-tcp")[:2000], "is no JSON"),
@@ -271,6 +274,66 @@ STATS: dict[str, Any] = {
     },
 }
 GIVEN = {"frame size": "64", "load [% of line rate]": "50"}
+
+
+def test_several_tests_in_a_file_are_told_apart_by_their_number() -> None:
+    one, other = text_of("3.12-tcp"), text_of("3.12-tcp-reverse")
+    found = imported(f"{one}\n{other}").results
+    assert [result.parameters["direction"] for result in found] == ["forward", "reverse"]
+    assert [result.imported.line for result in found if result.imported][1] > one.count("\n")
+    with pytest.raises(WrongFileError, match="about the same"):
+        imported(f"{one}\n{one.replace('52', '53', 1)}")
+    named = imported(f"{one}\n{one.replace('52', '53', 1)}", configurations=("test",)).results
+    assert [result.configuration for result in named] == ["1", "2"]
+    assert len(imported(f"{one}\n{one}").results) == 1, "iperf3 3.16 may print its report twice"
+
+
+def test_events_of_json_stream_are_the_document_that_they_make_up() -> None:
+    whole = json.loads(text_of("3.12-tcp"))
+    lines = [
+        {"event": "start", "data": whole["start"]},
+        *({"event": "interval", "data": one} for one in whole["intervals"]),
+        {"event": "end", "data": whole["end"]},
+    ]
+    streamed = imported("\n".join(map(json.dumps, lines)))
+    assert [one.values for one in streamed.results] == [one.values for one in imported(text_of("3.12-tcp")).results]
+    with pytest.raises(WrongFileError, match="has no end"):
+        imported("\n".join(map(json.dumps, lines[:-1])))
+    with pytest.raises(WrongFileError, match="iperf3 failed: unable"):
+        imported("\n".join(map(json.dumps, [*lines[:1], {"event": "error", "data": "unable to connect"}])))
+
+
+INSTANCE = "case,profile,threads,frames,bytes,time,fps,bps,mibps,fmin,favg,fmax\n{}"
+OF_CASES = '"write","4k",1,{0},397440000,10000000000,{1:.6f},39744000.0,37.9,1,2.0,9,\n'
+
+
+def film_imported(*texts: str, **said: Any) -> ImportedResults:
+    files = [GivenFile(Path(f"i{number}.csv"), text.encode()) for number, text in enumerate(texts, 1)]
+    return import_files(files, Tframetest, (Frames,), ImportOptions(**said), Dialect())
+
+
+def test_files_of_tframetest_are_instances_of_a_run() -> None:
+    texts = [INSTANCE.format(OF_CASES.format(frames, frames / 10)) for frames in (240, 235)]
+    found = film_imported(*texts).results
+    assert [(one.parameters["instance"], one.parameters["instances"]) for one in found] == [(1, 2), (2, 2)]
+    assert [one.values[RATE] for one in found] == [24.0, 23.5]
+    runs = film_imported(*texts, columns={"file number": "run"}).results
+    assert [(one.parameters["instances"], one.parameters["run"]) for one in runs] == [(1, 1), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (INSTANCE.format(OF_CASES.format(240, 25.0)), "2:42: fps 25.000000 cannot be: 240 frames in 10000000000 ns"),
+        (INSTANCE.format(OF_CASES.format("2_40", 24.0)), "is no number as tframetest prints it"),
+        (INSTANCE.format(OF_CASES.format(240, 24.0)).replace("fps", "rate"), "it has no column `fps`"),
+        (INSTANCE.format(OF_CASES.format(240, 24.0)).replace('"write"', '"scan"'), "it is none of read, write"),
+    ],
+)
+def test_what_tframetest_cannot_have_written_is_refused(text: str, says: str) -> None:
+    with pytest.raises(WrongFileError) as refused:
+        film_imported(text)
+    assert says in str(refused.value)
 
 
 def trex_imported(stats: object, method: str, **said: Any) -> ImportedResults:

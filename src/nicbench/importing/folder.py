@@ -19,7 +19,7 @@ from nicbench.core.result import NOT_MEASURED, ImportCheck, ImportedFile, Import
 from nicbench.core.turn import DEFAULT
 from nicbench.importing.cells import MOST_ROWS, Cell, Dialect, Sheet, decode, read_bytes
 from nicbench.importing.columns import ImportOptions, choose_rows
-from nicbench.importing.formats.base import Format
+from nicbench.importing.formats.base import FILE, FILE_NUMBER, FILES, Format
 from nicbench.importing.nmon import ENDING, Recording, read_nmon
 from nicbench.importing.results import ImportedResults, import_results, method_of
 from nicbench.methods.base import Method
@@ -28,8 +28,6 @@ from nicbench.store.folder import RAW, RunFolder
 
 MOST_FILES: Final = 500
 MOST_BYTES_TOGETHER: Final = 64 * 2**20
-FILE: Final = "file"
-"""A column that options may name although no file has it: the file's name without its suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,10 @@ def import_files(
 
     WrongFileError lists what is wrong with the first wrong file; UsageError where two files have the same point.
     """
-    found = [_import_one(file, form, methods, options, dialect) for file in files]
+    numbered = [(f"{number}", f"{len(files)}") for number in range(1, len(files) + 1)]
+    found = [
+        _import_one(file, form, methods, options, dialect, place) for file, place in zip(files, numbered, strict=True)
+    ]
     if len(found) == 1:
         return found[0]
     seen: dict[str, Path] = {}
@@ -107,10 +108,17 @@ def _joined_checks(found: Sequence[ImportedResults]) -> tuple[ImportCheck, ...]:
 
 
 def _import_one(
-    file: GivenFile, form: type[Format], methods: Sequence[type[Method]], options: ImportOptions, dialect: Dialect
+    file: GivenFile,
+    form: type[Format],
+    methods: Sequence[type[Method]],
+    options: ImportOptions,
+    dialect: Dialect,
+    place: tuple[str, str],
 ) -> ImportedResults:
+    """Imports one file; ``place`` is its number, and how many there are."""
     name = str(file.path)
-    cells = choose_rows(_add_file_column(form.cells(file.content, name, dialect), file.path, options), options)
+    sheet = _add_file_columns(form.cells(file.content, name, dialect), file.path, place, form, options)
+    cells = choose_rows(sheet, options)
     found = []
     for method in methods:
         others = [other for other in methods if other is not method]
@@ -123,14 +131,18 @@ def _import_one(
     return ImportedResults(results, tuple(columns.values()), tuple(ignored), _joined_checks(found))
 
 
-def _add_file_column(sheet: Sheet, path: Path, options: ImportOptions) -> Sheet:
-    """Adds the file's name as a column, where an option names it and the file has no such heading."""
-    asked = {*options.configurations, *options.columns, *options.where}
-    if FILE not in asked or sheet.index_of(FILE) is not None:
-        return sheet
-    name = Path(path.name.removesuffix(".gz")).stem.encode("utf-8", "replace").decode()
-    rows = tuple((*row, Cell(name, row[0].position)) for row in sheet.rows)
-    return replace(sheet, heads=(*sheet.heads, Cell(FILE, sheet.heads[0].position)), rows=rows)
+def _add_file_columns(
+    sheet: Sheet, path: Path, place: tuple[str, str], form: type[Format], options: ImportOptions
+) -> Sheet:
+    """Adds what is known of the file as columns, where options or the format name them and the file has no such."""
+    asked = {*options.configurations, *options.columns, *options.where, *form.of_files}
+    stem = Path(path.name.removesuffix(".gz")).stem.encode("utf-8", "replace").decode()
+    for head, text in ((FILE, stem), (FILE_NUMBER, place[0]), (FILES, place[1])):
+        if head in asked and sheet.index_of(head) is None:
+            is_typed = head != FILE
+            rows = tuple((*row, Cell(text, row[0].position, is_typed)) for row in sheet.rows)
+            sheet = replace(sheet, heads=(*sheet.heads, Cell(head, sheet.heads[0].position)), rows=rows)
+    return sheet
 
 
 def _name_file_in_errata(result: Result, path: Path) -> Result:

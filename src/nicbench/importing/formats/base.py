@@ -22,6 +22,13 @@ from nicbench.importing.cells import Cell, Dialect, Sheet, decode, make_sheet, r
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.workbook import is_workbook, read_workbook
 
+FILE: Final = "file"
+"""A column that options may name although no file has it: the file's name without its suffix."""
+FILE_NUMBER: Final = "file number"
+"""The same, for the number of the file among all of an import."""
+FILES: Final = "files"
+"""The same, for how many files there are."""
+
 
 class Format(ABC):
     """Subclasses define ``kind``, a sentence ``about`` for the help, and ``sheet``."""
@@ -29,6 +36,8 @@ class Format(ABC):
     kind: ClassVar[str]
     about: ClassVar[str]
 
+    of_files: ClassVar[tuple[str, ...]] = ()
+    """What the format needs of ``FILE``, ``FILE_NUMBER`` and ``FILES``, as columns of each sheet."""
     is_table: ClassVar[bool] = True
     """Whether its files are tables, and not documents of another kind."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
 from nicbench.core.round import Direction, Flow, Job, JobSpec
@@ -29,36 +31,21 @@ _LONGEST_NAME: Final = 200
 
 
 class Iperf3Json(Format):
-    """Reads one test from each file; several files make one run."""
+    """Reads every test of each file: one document, several one after the other, or the lines of --json-stream."""
 
     kind: ClassVar[str] = "iperf3"
-    about: ClassVar[str] = "JSON of an iperf3 client (-J), one test for each file"
+    about: ClassVar[str] = "JSON of an iperf3 client (-J or --json-stream); several tests have a column `test`"
     is_table: ClassVar[bool] = False
 
     @classmethod
     def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:
         text = decode(content, path, dialect.encoding)
-        try:
-            whole = Reading(json_object(text, "iperf3"), "iperf3")
-            complaint = Iperf3().complaint(Output(text))
-            if complaint is not None:
-                raise WorkloadError(f"iperf3 failed: {complaint}")
-            job = _job(whole)
-            figures = Iperf3().parse(job, Output(text), None)
-            wrong = find_implausible(job, figures)
-        except WorkloadError as error:
-            hint = "is it the output of one `iperf3 -c .. -J`, whole?"
-            raise WrongFileError(path, [Problem(place_of(error, text), error.message, hint)]) from error
-        if wrong:
-            hint = "correct the file, or leave it out"
-            raise WrongFileError(path, [Problem(_place(text, "end"), f"cannot be: {each}", hint) for each in wrong])
-        start = whole.part("start")
         rows = []
-        for number, flow in enumerate(figures.flows):
-            place = _place(text, f"sum_received{'_bidir_reverse' if number else ''}")
-            rows.append(tuple(Cell(text_of_cell, place, is_typed=True) for text_of_cell in _row(start, job, flow)))
+        for number, (document, lines_before) in enumerate(_tests(text), 1):
+            found = _rows_of_test(document, path, lines_before)
+            rows += [(*row, Cell(str(number), row[0].position)) for row in found]
         first = Position(1, 1)
-        return Sheet(tuple(Cell(head, first) for head in _IPERF3_HEADS), tuple(rows), _LEFT_OUT)
+        return Sheet(tuple(Cell(head, first) for head in (*_IPERF3_HEADS, TEST)), tuple(rows), _LEFT_OUT)
 
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
@@ -66,7 +53,78 @@ class Iperf3Json(Format):
             raise UsageError(
                 f"iperf3 measures streams, not what `{method}` does", place="--from", next_step="write --method stream"
             )
+        return without_unasked(sheet, TEST, options)
+
+
+TEST: Final = "test"
+"""The column with the number of the test in its file."""
+
+
+def without_unasked(sheet: Sheet, name: str, options: ImportOptions) -> Sheet:
+    """Returns the sheet without a column that no option names."""
+    index = sheet.index_of(name)
+    if index is None or name in {*options.configurations, *options.columns, *options.where}:
         return sheet
+    heads = (*sheet.heads[:index], *sheet.heads[index + 1 :])
+    return replace(sheet, heads=heads, rows=tuple((*row[:index], *row[index + 1 :]) for row in sheet.rows))
+
+
+def _tests(text: str) -> list[tuple[str, int]]:
+    """Returns the document of each test, with the lines before it; the whole text where it is no JSON.
+
+    A document that is there twice is one (esnet/iperf 1688).
+    """
+    decoder, at, found = json.JSONDecoder(), 0, list[tuple[Any, str, int]]()
+    try:
+        while at < len(text.rstrip()):
+            begin = at + len(text[at:]) - len(text[at:].lstrip())
+            content, at = decoder.raw_decode(text, begin)
+            found.append((content, text[begin:at], text.count("\n", 0, begin)))
+    except (ValueError, RecursionError):
+        return [(text, 0)]
+    if found and all(isinstance(content, dict) and "event" in content for content, *_ in found):
+        return _streamed([content for content, *_ in found])
+    if len(found) == 1 and isinstance(found[0][0], list) and found[0][0]:
+        return [(json.dumps(one), 0) for one in found[0][0]]
+    return list({document: (document, before) for _, document, before in found}.values()) or [(text, 0)]
+
+
+def _streamed(events: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    """Puts the events of --json-stream together as -J has them: a test begins with each start."""
+    tests: list[dict[str, Any]] = []
+    for event in events:
+        if event["event"] == "start" or not tests:
+            tests.append({})
+        if event["event"] != "interval":
+            tests[-1][str(event["event"])] = event.get("data")
+    return [(json.dumps(one), 0) for one in tests]
+
+
+def _rows_of_test(text: str, path: str, lines_before: int) -> list[tuple[Cell, ...]]:
+    def problem(place: Position, what: str, hint: str) -> Problem:
+        return Problem(Position(place.line + lines_before, place.column), what, hint)
+
+    try:
+        whole = Reading(json_object(text, "iperf3"), "iperf3")
+        complaint = Iperf3().complaint(Output(text))
+        if complaint is not None:
+            raise WorkloadError(f"iperf3 failed: {complaint}")
+        job = _job(whole)
+        figures = Iperf3().parse(job, Output(text), None)
+        wrong = find_implausible(job, figures)
+    except WorkloadError as error:
+        hint = "is it the output of `iperf3 -c .. -J`, whole?"
+        raise WrongFileError(path, [problem(place_of(error, text), error.message, hint)]) from error
+    if wrong:
+        hint = "correct the file, or leave it out"
+        raise WrongFileError(path, [problem(_place(text, "end"), f"cannot be: {each}", hint) for each in wrong])
+    rows = []
+    for number, flow in enumerate(figures.flows):
+        place = _place(text, f"sum_received{'_bidir_reverse' if number else ''}")
+        cell_place = Position(place.line + lines_before, place.column)
+        row = _row(whole.part("start"), job, flow)
+        rows.append(tuple(Cell(text_of_cell, cell_place, is_typed=True) for text_of_cell in row))
+    return rows
 
 
 def _job(whole: Reading) -> Job:
