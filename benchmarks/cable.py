@@ -124,7 +124,7 @@ def cable_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: fl
 def delay_lines(cpus: Cpus, seconds: float, rounds: int) -> list[str]:
     """Median and 99.9 % of the time from a frame's stamp to its analysis, one core, by load and frame size, in turn."""
     cases = [(size, load) for size in FRAME_SIZES for load in LOADS_FRAMES_PER_S]
-    taken: dict[tuple[int, float, str], list[tuple[float, float, float]]] = {}
+    taken: dict[tuple[int, float, str], list[tuple[float | None, float | None, float]]] = {}
     with ExitStack() as stack:
         cable = Cable(stack, cpus, (1,))
         for number in range(rounds):
@@ -148,14 +148,17 @@ def delay_lines(cpus: Cpus, seconds: float, rounds: int) -> list[str]:
     return lines
 
 
-def delays(reading: dict[str, Any], wanted: float) -> tuple[float, float, float]:
-    """Median, 99.9 % [ns], and the share of the load that was sent."""
+def delays(reading: dict[str, Any], wanted: float) -> tuple[float | None, float | None, float]:
+    """Median, 99.9 % [ns], which too few frames do not show, and the share of the load that was sent."""
     (one,) = reading["streams"]
     known = percentiles_ns(one["latency"]["histogram"])
-    return float(known["50"]), float(known["99.9"]), one["sent"] / wanted
+    return known.get("50"), known.get("99.9"), one["sent"] / wanted
 
 
-def spread(values_ns: tuple[float, ...]) -> str:
-    """The median and the range, in microseconds."""
-    median, least, most = statistics.median(values_ns), min(values_ns), max(values_ns)
+def spread(values_ns: tuple[float | None, ...]) -> str:
+    """The median and the range of what is known, in microseconds."""
+    known_ns = [value for value in values_ns if value is not None]
+    if not known_ns:
+        return "-"
+    median, least, most = statistics.median(known_ns), min(known_ns), max(known_ns)
     return f"{median / 1e3:.1f} ({least / 1e3:.1f} to {most / 1e3:.1f})"

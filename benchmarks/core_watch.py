@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import ClassVar
 
 from nicbench.engine.binaries import find_binary
 
@@ -22,13 +23,16 @@ _WARM_UP_S = 3.0
 class CoreWatch:
     """Looks five hundred times a second how much of their physical cores some CPUs get."""
 
+    patience_s: ClassVar[float] = WAIT_S
+    warm_up_s: ClassVar[float] = _WARM_UP_S
+
     def __init__(self, cpus: Sequence[int]) -> None:
         self._process = subprocess.Popen(
             [str(find_binary("nicbench-packets")), "measure", "sharing", *map(str, cpus)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
         )  # fmt: skip
         self.shares: list[float] = []
-        self._look(_WARM_UP_S)
+        self._look(self.warm_up_s)
 
     def _stretch(self) -> float:
         """The share of slow looks since it was last called, on the CPU with the most."""
@@ -45,8 +49,8 @@ class CoreWatch:
 
     @contextmanager
     def sample(self) -> Iterator[None]:
-        """Something is measured meanwhile; it begins when nobody else is on the cores, or after ``WAIT_S``."""
-        end = time.monotonic() + WAIT_S
+        """Something is measured meanwhile; it begins when nobody else is on the cores, or after ``patience_s``."""
+        end = time.monotonic() + self.patience_s
         while self._look(_LOOK_S) > 0 and time.monotonic() < end:
             pass
         self._stretch()

@@ -9,13 +9,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import ring_loop
 from core_watch import CoreWatch, watching
 from engine_process import Engine, engine, frames_per_s, port, stream
 from forward_memif import measure, reflector, testpmd_macswap
 from machine import Cpus
 from pairs import Row, held
+from ring_loop import RingLoop
 from testpmd_process import Testpmd, running_testpmd
 
+# By what a frame of the loop in C costs: bytes written into each, and read of each that arrives.
+RING_PEERS = {"60 bytes written": (60, 0), "nothing written": (0, 0), "60 bytes written and read": (60, 60)}
 NULL = "net_null0,no-rx=1"
 FLOWS = 8192
 
@@ -118,17 +122,40 @@ def two_core_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds:
         )
     )
 
-    def peer() -> float:
-        with held(ring.pid, shared.pid), receiver.forwarding():
+    program = stack.enter_context(ring_loop.compiled())
+    loops = {
+        name: stack.enter_context(
+            ring_loop.running_ring_loop(
+                program, written=written, read=read, sender_cpu=cpus.worker, receiver_cpu=cpus.other, pages=pages,
+                memory_mib=64,
+            )
+        )
+        for name, (written, read) in RING_PEERS.items()
+    }  # fmt: skip
+    pids = [ring.pid, shared.pid, *(loop.pid for loop in loops.values())]
+
+    def rest(pid: int) -> list[int]:
+        return [other for other in pids if other != pid]
+
+    def of_memif() -> float:
+        with held(*pids), receiver.forwarding():
             return sender.rate(seconds, watch.sample)
 
-    over_ring = sampled(ring, [shared.pid], watch, seconds, [stream(FLOWS)])
-    over_memif = sampled(shared, [ring.pid], watch, seconds, [stream(FLOWS, transmit=0, receive=1)])
-    name = "txonly to rxonly, `net_memif`"
-    return [
-        Row(f"generate and analyse on two cores, {FLOWS} flows, `net_ring`", name, 1.0, over_ring, peer, watch),
-        Row(f"generate and analyse on two cores, {FLOWS} flows, `net_memif`", name, 1.0, over_memif, peer, watch),
+    def of_loop(loop: RingLoop) -> Callable[[], float]:
+        def sample() -> float:
+            with held(*rest(loop.pid)):
+                return loop.rate(seconds, watch.sample)
+
+        return sample
+
+    work = f"generate and analyse on two cores, {FLOWS} flows"
+    over_ring = sampled(ring, rest(ring.pid), watch, seconds, [stream(FLOWS)])
+    over_memif = sampled(shared, rest(shared.pid), watch, seconds, [stream(FLOWS, transmit=0, receive=1)])
+    rows = [
+        Row(f"{work}, `net_ring`", f"DPDK in C, {name}", wanted, over_ring, of_loop(loops[name]), watch)
+        for name, wanted in zip(RING_PEERS, (1.0, None, None), strict=True)
     ]
+    return [*rows, Row(f"{work}, `net_memif`", "txonly to rxonly", 1.0, over_memif, of_memif, watch)]
 
 
 def forward_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: float) -> list[Row]:

@@ -18,6 +18,7 @@ import memif_floor
 import runs_folder
 import serve
 import validity
+from core_watch import CoreWatch
 from machine import ClockProbe, Cpus, huge_pages, two_cpus
 from pairs import HEADER, Row
 from veth_rows import veth_rows
@@ -32,7 +33,9 @@ GROUPS: dict[str, Maker] = {
     "frames": frames.frame_rows,
     "connections": connections.connection_rows,
 }
-# Of 2 MiB each: five processes at most are up at once.
+# Of processes that each give the medians of many stretches.
+WHOLE_RUNS = 3
+# Of 2 MiB each, for all processes that are up at once.
 HUGE_PAGES = 480
 
 
@@ -45,7 +48,11 @@ def main() -> int:
         print("bench: namespaces and huge pages need root\n  next: call it with sudo", file=sys.stderr)
         return 3
     cpus = two_cpus()
-    with huge_pages(HUGE_PAGES) as granted:
+    if options.tiny:
+        options.pairs, options.seconds = 1, 0.02
+        CoreWatch.patience_s, CoreWatch.warm_up_s = 0.0, 0.1
+    with huge_pages(0 if options.tiny else HUGE_PAGES) as granted:
+        granted = granted and not options.tiny
         pages = ("--in-memory",) if granted else ("--no-huge",)
         kind = "huge" if granted else "small"
         print(f"{kind} pages; workers on CPU {cpus.worker} and {cpus.other}; bursts of 32, {options.pairs} pairs")
@@ -57,28 +64,28 @@ def main() -> int:
         rows: list[Row] = []
         for name, make in GROUPS.items():
             if name in options.only:
-                measured = group(make, cpus, pages, options, problem)
-                if measured:
-                    print("\n".join(["", HEADER, *(row.line(options.pairs) for row in measured)]), flush=True)
-                rows.extend(measured)
+                rows.extend(group(make, cpus, pages, options, problem))
         if "cycles" in options.only:
-            sections = (
-                cycles.analyse_lines(),
-                cycles.kernel_lines("receive"),
-                cycles.kernel_lines("generate"),
-                cycles.feature_lines(cpus, granted, options.seconds, options.pairs),
-                cycles.scaling_lines(cpus, granted, options.seconds, options.pairs),
+            runs = min(WHOLE_RUNS, options.pairs)
+            asked = (cpus, granted, options.seconds, options.pairs)
+            sections: tuple[Callable[[], list[str]], ...] = (
+                lambda: cycles.analyse_lines(cpus.worker, runs),
+                lambda: cycles.kernel_lines("receive", cpus.worker, runs),
+                lambda: cycles.kernel_lines("generate", cpus.worker, runs),
+                lambda: cycles.feature_lines(*asked),
+                lambda: cycles.scaling_lines(*asked),
             )
             for lines in sections:
-                print("\n" + "\n".join(lines), flush=True)
+                print("\n" + "\n".join(lines()), flush=True)
         if "delay" in options.only:
             print("\n" + "\n".join(cable.delay_lines(cpus, options.seconds, options.pairs)), flush=True)
         if "memif" in options.only:
             print("\n" + "\n".join(memif_floor.floor_lines(cpus, pages, options.seconds, options.pairs)), flush=True)
     if "looks" in options.only:
         print("\n" + "\n".join(core_watch.look_lines(cpus.worker)), flush=True)
-    slow = "runs" in options.only and not runs_folder.of_many_runs()
-    slow = ("serve" in options.only and not serve.of_many_flows()) or slow
+    folders = (600, None, 1) if options.tiny else ()
+    slow = "runs" in options.only and not runs_folder.of_many_runs(*folders)
+    slow = ("serve" in options.only and not serve.of_many_flows(*((1,) if options.tiny else ()))) or slow
     missed = [row for row in rows if row.verdict(options.pairs) not in ("", "met")]
     return 1 if options.strict and (missed or slow) else 0
 
@@ -86,17 +93,24 @@ def main() -> int:
 def group(
     make: Maker, cpus: Cpus, pages: tuple[str, ...], options: argparse.Namespace, problem: str | None
 ) -> list[Row]:
-    """The pairs of some rows, interleaved; the core's clock is probed before and after each round."""
+    """The pairs of some rows, interleaved; each row is printed when it has all of its pairs.
+
+    The core's clock is probed before and after each round.
+    """
     with ExitStack() as stack:
         probe = ClockProbe(cpus.worker)
         rows = make(stack, cpus, pages, options.seconds)
+        for row in rows:
+            row.void = row.void or problem
+        if rows:
+            print(f"\n{HEADER}", flush=True)
         probe.take()
         while open_rows := [row for row in rows if not row.is_complete(options.pairs)]:
             for row in open_rows:
                 row.take()
+                if row.is_complete(options.pairs):
+                    print(row.line(options.pairs), flush=True)
             probe.take()
-        for row in rows:
-            row.void = row.void or problem
         clocks = [clock / 1e9 for clock in probe.seen_hz]
         print(f"{make.__name__}: core clock {min(clocks):.2f} to {max(clocks):.2f} GHz", flush=True)
     return rows
@@ -108,7 +122,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=15, help="how many quiet pairs are wanted (15)")
     parser.add_argument("--seconds", type=float, default=0.3, help="measured time of each sample [s] (0.3)")
     groups = [*GROUPS, "cycles", "delay", "memif", "looks", "runs", "serve"]
-    parser.add_argument("--only", nargs="+", default=groups, help="some groups of rows (all)")
+    parser.add_argument("--only", nargs="+", default=groups, choices=groups, help="some groups of rows (all)")
+    parser.add_argument(
+        "--tiny", action="store_true", help="try that every row can be measured; its figure says nothing"
+    )
     parser.add_argument("--strict", action="store_true", help="status 1 where a target is not reached")
     return parser.parse_args()
 

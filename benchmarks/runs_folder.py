@@ -57,7 +57,7 @@ def main() -> int:
     return 0 if of_many_runs(given.runs, given.keep) else 1
 
 
-def of_many_runs(count: int = 10_000, keep: Path | None = None) -> bool:
+def of_many_runs(count: int = 10_000, keep: Path | None = None, times: int = TIMES) -> bool:
     """Makes so many runs, prints what each command takes, and says whether all are below the limit."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep or Path(temporary) / "runs"
@@ -67,7 +67,7 @@ def of_many_runs(count: int = 10_000, keep: Path | None = None) -> bool:
         damaged = [run.run_id for run in list_runs(folder) if run.trouble is not None]
         if damaged:
             sys.exit(f"{len(damaged)} of the runs are damaged, {damaged[0]} among them: no figure would mean anything")
-        return measure(folder)
+        return measure(folder, times)
 
 
 def make_runs(folder: Path, count: int) -> None:
@@ -124,7 +124,7 @@ def _of_run(name: str, text: str, old: str, new: str, number: int, started: date
     return text
 
 
-def measure(folder: Path) -> bool:
+def measure(folder: Path, times: int) -> bool:
     """Whether list, search and check stay below the limit."""
     name = "2020-01-01T040000Z-index-4"
     (folder / ".index.sqlite").unlink(missing_ok=True)
@@ -150,11 +150,11 @@ def measure(folder: Path) -> bool:
     well = True
     for words, arguments, limited in rows:
         used = os.times().children_user + os.times().children_system
-        times = [run_once(arguments, folder) for _ in range(TIMES if limited else 1)]
-        used = (os.times().children_user + os.times().children_system - used) / len(times)
-        median = statistics.median(times)
+        taken_s = [run_once(arguments, folder) for _ in range(times if limited else 1)]
+        used = (os.times().children_user + os.times().children_system - used) / len(taken_s)
+        median = statistics.median(taken_s)
         well = well and not (limited and median >= LIMIT_S)
-        spread = f", of {TIMES}: {min(times):.2f} to {max(times):.2f}" if limited else ""
+        spread = f", of {times}: {min(taken_s):.2f} to {max(taken_s):.2f}" if limited else ""
         print(f"{words:40} {median:7.2f} s   ({used:.2f} s of a processor{spread})", flush=True)
     size = (folder / ".index.sqlite").stat().st_size
     print(f"{'size of the index':40} {size / 1e6:7.2f} MB")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -23,6 +22,8 @@ from veth_pair import VethPair, compile_bpf
 # A socket's queue stays taken for a moment after its process has ended.
 BIND_ATTEMPTS = 10
 BIND_PAUSE_S = 0.3
+# Frames at a call: as testpmd has them, and as xdp-trafficgen.
+BURST, LIVE_BURST = 32, 64
 # Another process on the sender's CPU spoils a sample; it says nothing of the sender.
 DISTURBED_SHARE = 0.02
 ATTEMPTS_AT_QUIET = 3
@@ -112,6 +113,7 @@ class Nicbench:
     def __init__(self, worker_cpu: int, driver: str = "af_xdp") -> None:
         self._worker_cpu = worker_cpu
         self._driver = driver
+        self._burst = LIVE_BURST if driver == "xdp" else BURST
         self._binary = str(find_binary("nicbench-packets"))
 
     @contextmanager
@@ -127,7 +129,8 @@ class Nicbench:
                 process, "configure", run_key="0123456789abcdef", clock="tsc", worker_cpu=self._worker_cpu,
                 watch_cpus=[], huge_pages=False, memory_mib=512, eal=[], ports=[self._port(pair)],
             )  # fmt: skip
-            request(process, "start", trial=1, duration_s=seconds, burst=32, streams=[self._stream(pair, frame_bytes)])
+            streams = [self._stream(pair, frame_bytes)]
+            request(process, "start", trial=1, duration_s=seconds, burst=self._burst, streams=streams)
             if not frames_arrive(pair, process):
                 raise RefusedError("it says that it sends, but no frame arrives")
             yield process.pid
@@ -179,36 +182,37 @@ class XdpTrafficgen:
             process.communicate()
 
 
-def bare_sender(pair: VethPair, worker_cpu: int) -> XdpTrafficgen | LiveFrames:
-    """What sends live frames and stamps nothing: xdp-trafficgen where it is there and works, else our own loop."""
-    if shutil.which(XdpTrafficgen.name):
-        try:
-            with XdpTrafficgen().sending(pair, 64, 0.1):
-                return XdpTrafficgen()
-        except RefusedError as error:
-            print(f"xdp-trafficgen does not send here ({error}): the bare loop is our own", flush=True)
-    return LiveFrames(worker_cpu)
+def works(sender: Sender, pair: VethPair) -> bool:
+    """Whether a peer sends here; a line says why not."""
+    try:
+        with sender.sending(pair, 64, 0.1):
+            return True
+    except RefusedError as error:
+        print(f"left out: the rows beside {sender.name}, which does not send here ({error})", flush=True)
+        return False
 
 
 class LiveFrames:
-    """A bare loop of our own over XDP live frames: nothing is written into a frame."""
+    """A plain loop of our own over XDP live frames: ``bare`` writes nothing into a frame, ``same_bytes`` all of it."""
 
-    name: ClassVar[str] = "bare live frames (our own loop)"
+    name: ClassVar[str] = "live frames (our own loop)"
 
-    def __init__(self, worker_cpu: int) -> None:
+    def __init__(self, worker_cpu: int, program: str) -> None:
         self._worker_cpu = worker_cpu
+        self._program = program
 
     @contextmanager
     def sending(self, pair: VethPair, frame_bytes: int, seconds: float) -> Iterator[int]:
         """Sends for a little more than ``seconds``."""
         if frame_bytes != 64:
-            raise RefusedError("the bare loop makes frames of 64 bytes")
+            raise RefusedError("the plain loop makes frames of 64 bytes")
         here = Path(__file__).parent
         with tempfile.TemporaryDirectory() as folder:
             program, command = f"{folder}/live_frames.o", f"{folder}/live_frames"
             compile_bpf(here / "live_frames.bpf.c", Path(program))
             subprocess.run(["gcc", "-O2", str(here / "live_frames.c"), "-o", command, "-lbpf"], check=True)
-            arguments = [program, pair.sender_device, str(self._worker_cpu), f"{seconds:.1f}"]
+            place = (pair.sender_device, str(self._worker_cpu), str(LIVE_BURST))
+            arguments = [program, self._program, *place, f"{seconds:.1f}"]
             process = subprocess.Popen(
                 preferred(*pair.inside(command, *arguments)), stderr=subprocess.PIPE, text=True, start_new_session=True
             )

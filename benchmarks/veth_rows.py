@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from core_watch import watching
 from machine import Cpus, is_there
 from pairs import Row
-from senders import Nicbench, Sender, Testpmd, Trafgen, bare_sender, measure
+from senders import LiveFrames, Nicbench, Sender, Testpmd, Trafgen, XdpTrafficgen, measure, works
 from veth_pair import veth_pair
 
 FRAME_BYTES = 64
@@ -28,16 +28,19 @@ def veth_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: flo
     testpmd = sample(Testpmd(worker_cpu=cpus.worker, main_cpu=cpus.other))
     trafgen = sample(Trafgen())
     in_kernel = sample(Nicbench(worker_cpu=cpus.worker, driver="xdp"))
-    bare_loop = bare_sender(wire, cpus.worker)
-    bare = sample(bare_loop)
+    same_bytes, bare = (sample(LiveFrames(cpus.worker, program)) for program in ("same_bytes", "bare"))
+    work = "generate, 256 flows, veth, `xdp`"
     rows = [
-        Row("generate, 256 flows, veth, `xdp`", "txonly", 2.0, in_kernel, testpmd, watch),
-        Row("generate, 256 flows, veth, `xdp`", bare_loop.name, 0.9, in_kernel, bare, watch),
+        Row(work, "txonly", 2.0, in_kernel, testpmd, watch),
+        Row(work, "a loop that writes the same bytes", 0.9, in_kernel, same_bytes, watch),
+        Row(work, "a loop that writes nothing", None, in_kernel, bare, watch),
         Row("generate, 256 flows, veth, `net_af_xdp`", "txonly", 1.0, ours, testpmd, watch),
     ]
+    if is_there(XdpTrafficgen.name, "xdp-tools") and works(XdpTrafficgen(), wire):
+        rows.append(Row(work, "xdp-trafficgen (no stamp)", 1.0, in_kernel, sample(XdpTrafficgen()), watch))
     if is_there("trafgen", "netsniff-ng"):
         rows += [
-            Row("generate, 256 flows, veth, `xdp`", "trafgen", 2.0, in_kernel, trafgen, watch),
+            Row(work, "trafgen", 2.0, in_kernel, trafgen, watch),
             Row("generate, 256 flows, veth, `net_af_xdp`", "trafgen", 2.0, ours, trafgen, watch),
         ]
     return rows

@@ -29,7 +29,8 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
     duration("duration_s", start.duration_s, MAXIMUM_DURATION_S)?;
     within("duration_s", start.duration_s, 1e-6, MAXIMUM_DURATION_S)?;
     duration("catch_up_s", start.catch_up_s, MAXIMUM_CATCH_UP_S)?;
-    within("burst", start.burst.into(), 1.0, MAXIMUM_BURST as f64)?;
+    let most = ports.iter().map(|port| port.maximum_burst).min().unwrap_or(MAXIMUM_BURST);
+    within("burst", start.burst.into(), 1.0, most as f64)?;
     within("the number of streams", start.streams.len() as f64, 1.0, MAXIMUM_STREAMS as f64)?;
     if let Some(fault) = start.fault {
         duration("pause_receive_after_s", fault.pause_receive_after_s, MAXIMUM_DURATION_S)?;
@@ -231,6 +232,7 @@ mod tests {
             minimum_frame_bytes: 64,
             maximum_frame_bytes: 1518,
             tag_bytes: 0,
+            maximum_burst: MAXIMUM_BURST,
             transmit_descriptors: 64,
             receive_descriptors: 64,
             send_buffer_bytes: None,

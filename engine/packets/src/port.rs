@@ -29,6 +29,8 @@ pub struct PortFacts {
     pub maximum_frame_bytes: u32,
     /// So much longer a frame may be that begins with a tag of 802.1Q: an interface's MTU does not count one.
     pub tag_bytes: u32,
+    /// The most frames that it takes at a call.
+    pub maximum_burst: usize,
     pub transmit_descriptors: u32,
     pub receive_descriptors: u32,
     /// The socket's send buffer, read back; `None` where there is no socket.
@@ -98,7 +100,8 @@ pub trait Port {
     fn allocate(&mut self, frames: &mut [Frame], length: usize) -> usize;
 
     /// As `allocate`, for frames whose constant bytes `tag` names: buffers that still hold them say so
-    /// ([`Frame::is_prefilled`]), and the caller promises to write them into all others. The tag is not 0.
+    /// ([`Frame::is_prefilled`]), and the caller promises to write them into all others, and nothing into frames that it
+    /// receives. The tag is not 0.
     fn allocate_prefilled(&mut self, frames: &mut [Frame], length: usize, _tag: u64) -> usize {
         self.allocate(frames, length)
     }

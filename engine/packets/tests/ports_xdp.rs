@@ -171,6 +171,15 @@ fn frames_are_made_and_checked_in_the_kernel() {
         assert_all_came(&reading);
         assert_eq!(reading["ports"][0]["foreign"], 0);
     }
+    // As many at a call as the kernel makes; the program looks at its clock less often.
+    let reading = engine.trial(vec![stream("up", [0, 1], json!({}))], json!({"burst": 256}));
+    assert_all_came(&reading);
+    let refused = engine.request(
+        "start",
+        json!({"trial": 90, "duration_s": 1, "burst": 257,
+        "streams": [stream("up", [0, 1], json!({}))]}),
+    );
+    assert!(refused.to_string().contains("from 1 to 256"), "{refused}");
     // Both ways at once, streams of different sizes, one of which begins later.
     let streams = vec![
         stream("up", [0, 1], json!({})),

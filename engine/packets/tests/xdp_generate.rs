@@ -28,6 +28,7 @@ fn facts(name: &str) -> PortFacts {
         minimum_frame_bytes: 64,
         maximum_frame_bytes: 3396,
         tag_bytes: 0,
+        maximum_burst: nicbench_packets::port::MAXIMUM_BURST,
         transmit_descriptors: 64,
         receive_descriptors: 64,
         send_buffer_bytes: None,

@@ -22,6 +22,7 @@ impl RemotePort {
             minimum_frame_bytes: SHORTEST_FRAME_BYTES,
             maximum_frame_bytes: u32::from(u16::MAX),
             tag_bytes: 0,
+            maximum_burst: crate::port::MAXIMUM_BURST,
             transmit_descriptors: 0,
             receive_descriptors: 0,
             send_buffer_bytes: None,

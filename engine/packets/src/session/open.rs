@@ -336,6 +336,7 @@ fn simulated_port_options(configure: &Configure) -> Vec<SimulatedPortOptions> {
             minimum_frame_bytes: SIMULATED_FRAME_BYTES.0,
             maximum_frame_bytes: SIMULATED_FRAME_BYTES.1,
             tag_bytes: 0,
+            maximum_burst: crate::port::MAXIMUM_BURST,
             transmit_descriptors: port.transmit_descriptors,
             receive_descriptors: port.receive_descriptors,
             send_buffer_bytes: None,

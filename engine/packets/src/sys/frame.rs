@@ -1,7 +1,7 @@
 //! A frame's bytes in the memory of the port that owns them.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 
 /// A view of one frame. Only ports make them; it is valid from `allocate` or `receive` until `send` accepts it or
 /// `free` returns it.
@@ -22,7 +22,7 @@ unsafe impl Send for Frame {}
 impl Frame {
     /// A slot that no port has filled yet.
     pub const fn empty() -> Self {
-        Self { data: null_mut(), length: 0, prefilled: 0, handle: null_mut() }
+        Self { data: NonNull::dangling().as_ptr(), length: 0, prefilled: 0, handle: null_mut() }
     }
 
     /// # Safety
@@ -56,18 +56,13 @@ impl Frame {
 
     /// The bytes of the frame, without FCS.
     pub fn bytes(&self) -> &[u8] {
-        if self.data.is_null() {
-            return &[];
-        }
-        // SAFETY: `from_raw` promises `length` readable bytes for as long as the frame is the caller's.
+        // SAFETY: `from_raw` promises `length` readable bytes for as long as the frame is the caller's; an empty slot has
+        // none.
         unsafe { std::slice::from_raw_parts(self.data, self.length as usize) }
     }
 
     /// The bytes of the frame, without FCS, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        if self.data.is_null() {
-            return &mut [];
-        }
         // SAFETY: as for `bytes`, and a `Frame` slot is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.length as usize) }
     }

@@ -24,6 +24,7 @@ impl DeadPort {
             minimum_frame_bytes: 64,
             maximum_frame_bytes: 1518,
             tag_bytes: 0,
+            maximum_burst: crate::port::MAXIMUM_BURST,
             transmit_descriptors: 0,
             receive_descriptors: 0,
             send_buffer_bytes: None,

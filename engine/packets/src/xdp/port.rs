@@ -8,6 +8,7 @@ use super::card_clock::CardClock;
 use super::receiver::{Judges, Receiver};
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{PortCounters, PortFacts};
+use crate::sys::bpf::LARGEST_BATCH;
 use crate::sys::bpf::generating::{Flushed, LARGEST_FRAME};
 use crate::sys::kernel_link::KernelLink;
 use crate::wire::ethernet::{FCS_BYTES, SHORTEST_FRAME_BYTES};
@@ -66,6 +67,7 @@ impl XdpPort {
             minimum_frame_bytes: SHORTEST_FRAME_BYTES,
             maximum_frame_bytes: longest,
             tag_bytes: tagged - longest,
+            maximum_burst: LARGEST_BATCH,
             transmit_descriptors: request.transmit_descriptors,
             receive_descriptors: request.receive_descriptors,
             send_buffer_bytes: None,

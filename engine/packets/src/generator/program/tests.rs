@@ -18,6 +18,7 @@ pub(in crate::generator) fn port() -> PortFacts {
         minimum_frame_bytes: 64,
         maximum_frame_bytes: 1518,
         tag_bytes: 0,
+        maximum_burst: crate::port::MAXIMUM_BURST,
         transmit_descriptors: 64,
         receive_descriptors: 64,
         send_buffer_bytes: None,

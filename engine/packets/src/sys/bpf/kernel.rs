@@ -193,12 +193,15 @@ struct XdpContext {
     egress_interface: u32,
 }
 
+/// The most runs of a batch (the kernel's TEST_XDP_MAX_BATCH).
+pub const LARGEST_BATCH: usize = 256;
+
 /// How a program is to make frames (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18).
 #[derive(Debug, Clone, Copy)]
 pub struct LiveFrames {
     /// How often the program runs; each run makes a frame or drops it.
     pub runs: u32,
-    /// Runs between which the kernel neither sends what was redirected nor looks for other work; 256 at most.
+    /// Runs between which the kernel neither sends what was redirected nor looks for other work; [`LARGEST_BATCH`] at most.
     pub batch: u32,
 }
 

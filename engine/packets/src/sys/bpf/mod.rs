@@ -10,7 +10,8 @@ mod ring;
 
 pub use area::{Area, Plain};
 pub use kernel::{
-    LiveFrames, XdpLink, attached_program, map_number, resets_frames, set_devices, set_processor, test_frame, test_run,
+    LARGEST_BATCH, LiveFrames, XdpLink, attached_program, map_number, resets_frames, set_devices, set_processor,
+    test_frame, test_run,
 };
 pub use object::{Loaded, Object, Trace};
 pub use ring::Ring;

@@ -19,6 +19,7 @@ pub(super) struct RawPortOptions {
     pub receive_queues_each: u32,
     pub own_buffers_only: u32,
     pub stamps: u32,
+    pub hands_over: u32,
 }
 
 #[repr(C)]
@@ -70,7 +71,7 @@ pub(super) const CLOCK_SYSTEM: u32 = 3;
 pub(super) const NO_QUEUE: u32 = u32::MAX;
 
 // The C side asserts the same numbers.
-const _: () = assert!(size_of::<RawPortOptions>() == 52);
+const _: () = assert!(size_of::<RawPortOptions>() == 56);
 const _: () = assert!(size_of::<RawPortFacts>() == 100);
 const _: () = assert!(size_of::<RawPortStatistics>() == 56);
 const _: () = assert!(size_of::<Frame>() == 24 && align_of::<Frame>() == 8);

@@ -59,6 +59,7 @@ pub(super) fn facts(
         send_buffer_bytes: None,
         transmit_budget_frames: None,
         numa_node: (raw.numa_node >= 0).then_some(raw.numa_node),
+        maximum_burst: crate::port::MAXIMUM_BURST,
         lossless: options.lossless,
         stamps: stamps(raw.clock),
     }

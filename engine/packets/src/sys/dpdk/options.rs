@@ -80,6 +80,15 @@ impl PortKind {
         }
     }
 
+    /// True where a frame is received in the buffer that it was sent in.
+    pub(super) fn hands_over(&self) -> bool {
+        match self {
+            Self::Ring => true,
+            Self::Vdev { vdev, .. } => vdev.starts_with("net_ring"),
+            _ => false,
+        }
+    }
+
     /// True where DPDK opens an AF_XDP socket, also when asked for in its own words.
     pub(super) fn is_af_xdp(&self) -> bool {
         match self {

@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct nb_frame) == 24, "the layout of Frame in frame.rs")
 _Static_assert(offsetof(struct nb_frame, data) == 0, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, length) == 8, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, handle) == 16, "the layout of Frame in frame.rs");
-_Static_assert(sizeof(struct nb_port_options) == 52, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_options) == 56, "the layout in ffi.rs");
 _Static_assert(sizeof(struct nb_port_facts) == 100, "the layout in ffi.rs");
 _Static_assert(sizeof(struct nb_port_statistics) == 56, "the layout in ffi.rs");
 _Static_assert(RTE_ETH_XSTATS_NAME_SIZE == 64, "the names of extended statistics");
@@ -271,6 +271,7 @@ struct nb_queue *nb_queue_open(struct nb_port *port, uint32_t transmit, uint32_t
 	queue->port = port;
 	queue->rearm = port->rearm;
 	queue->room = port->room;
+	queue->hands_over = port->hands_over;
 	queue->number = port->number;
 	queue->transmit = transmit * port->transmit_each;
 	queue->receive = receive * port->receive_each;

@@ -36,6 +36,8 @@ struct nb_port_options {
 	uint32_t own_buffers_only;
 	/* Received frames are to bear time stamps, where the driver can. */
 	uint32_t stamps;
+	/* A frame is received in the buffer that it was sent in (net_ring): it is as it was written. */
+	uint32_t hands_over;
 };
 
 /* What reads the clock of a port's time stamps: none, rte_eth_read_clock, rte_eth_timesync_read_time (nanoseconds), or

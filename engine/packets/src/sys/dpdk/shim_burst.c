@@ -4,13 +4,38 @@
 #include <rte_ethdev.h>
 
 /* The tag lies where a receiver would put its hash: in the cache line that allocation and transmission touch anyway.
- * Nothing on the way of a frame that is sent looks there, and `nb_receive` clears it. */
+ * Nothing on the way of a frame that is sent looks there, and `nb_receive` clears it where something else was received
+ * into the buffer. */
 static inline uint64_t *tag_of(struct rte_mbuf *buffer)
 {
 	return (uint64_t *)(void *)&buffer->hash;
 }
 
 _Static_assert(sizeof(((struct rte_mbuf *)0)->hash) == sizeof(uint64_t), "the tag takes the place of the hash");
+
+/* The receiver's core may have the line: those of a burst are asked for together. */
+static inline void prefetch_for_writing(void *line)
+{
+#ifdef RTE_ARCH_X86_64
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+/* A buffer in a pool has one segment, one owner and nothing after it (rte_mbuf_raw_free); the rest is set here, and the
+ * lengths when it is sent. */
+static inline void begin_buffer(const struct nb_queue *queue, struct rte_mbuf *buffer, uint64_t tag)
+{
+	*(uint64_t *)(void *)&buffer->rearm_data = queue->rearm;
+	buffer->ol_flags = 0;
+	*tag_of(buffer) = tag;
+}
+
+static inline int has_begun(const struct nb_queue *queue, struct rte_mbuf *buffer, uint64_t tag)
+{
+	return *(uint64_t *)(void *)&buffer->rearm_data == queue->rearm && buffer->ol_flags == 0 && *tag_of(buffer) == tag;
+}
 
 uint32_t nb_allocate(struct nb_queue *queue, struct nb_frame *frames, uint32_t count, uint32_t length, uint64_t tag)
 {
@@ -28,17 +53,29 @@ uint32_t nb_allocate(struct nb_queue *queue, struct nb_frame *frames, uint32_t c
 	for (uint32_t i = 0; i < count; i++) {
 		struct rte_mbuf *buffer = buffers[i];
 
-		/* A buffer in a pool has one segment, one owner and nothing after it (rte_mbuf_raw_free); the rest is set
-		 * here, and the lengths when it is sent. */
-		*(uint64_t *)(void *)&buffer->rearm_data = queue->rearm;
-		buffer->ol_flags = 0;
 		frames[i].data = (uint8_t *)buffer->buf_addr + RTE_PKTMBUF_HEADROOM;
 		frames[i].length = length;
 		frames[i].prefilled = tag != 0 && *tag_of(buffer) == tag;
 		frames[i].handle = buffer;
-		*tag_of(buffer) = tag;
+		if (!queue->hands_over)
+			begin_buffer(queue, buffer, tag);
+	}
+	for (uint32_t i = 0; queue->hands_over && i < count; i++) {
+		prefetch_for_writing(frames[i].data);
+		if (!has_begun(queue, buffers[i], tag))
+			begin_buffer(queue, buffers[i], tag);
 	}
 	return count;
+}
+
+/* Where a buffer goes round between two cores, each has its header in its own cache as long as neither writes there:
+ * what is written is only what differs. */
+static inline void set_length(struct rte_mbuf *buffer, uint32_t length, int is_shared)
+{
+	if (is_shared && buffer->pkt_len == length && buffer->data_len == length)
+		return;
+	buffer->pkt_len = length;
+	buffer->data_len = length;
 }
 
 uint32_t nb_send(struct nb_queue *queue, const struct nb_frame *frames, uint32_t count)
@@ -47,11 +84,8 @@ uint32_t nb_send(struct nb_queue *queue, const struct nb_frame *frames, uint32_t
 
 	count = RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST);
 	for (uint32_t i = 0; i < count; i++) {
-		struct rte_mbuf *buffer = frames[i].handle;
-
-		buffer->pkt_len = frames[i].length;
-		buffer->data_len = frames[i].length;
-		buffers[i] = buffer;
+		buffers[i] = frames[i].handle;
+		set_length(buffers[i], frames[i].length, queue->hands_over);
 	}
 	if (unlikely(queue->transmit_count > 1))
 		return nb_spread_send(queue, buffers, count);
@@ -78,7 +112,8 @@ uint32_t nb_receive(struct nb_queue *queue, struct nb_frame *frames, uint32_t co
 			rte_pktmbuf_free(buffer);
 			continue;
 		}
-		*tag_of(buffer) = 0;
+		if (!queue->hands_over && *tag_of(buffer) != 0)
+			*tag_of(buffer) = 0;
 		frames[kept++] = (struct nb_frame){ rte_pktmbuf_mtod(buffer, uint8_t *), buffer->pkt_len, 0, buffer };
 		rte_prefetch0(rte_pktmbuf_mtod(buffer, void *));
 	}

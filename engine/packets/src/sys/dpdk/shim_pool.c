@@ -79,6 +79,7 @@ void nb_pool_note_start(struct nb_port *port, const struct nb_port_options *opti
 	rte_mbuf_refcnt_set(&fresh, 1);
 	memcpy(&port->rearm, &fresh.rearm_data, sizeof(port->rearm));
 	port->room = buffer_room(options);
+	port->hands_over = options->hands_over;
 }
 
 struct rte_mempool *nb_pool_create(uint16_t number, uint32_t queue, const struct nb_port_options *options, int socket)

@@ -23,6 +23,7 @@ struct nb_port {
 	uint64_t rearm;
 	/* Bytes for a frame in a buffer. */
 	uint32_t room;
+	uint32_t hands_over;
 	/* Written by EAL's interrupt thread. */
 	uint64_t link_changes;
 	/* Of received frames, where they were asked for: which bit of a buffer's flags says that it bears one, and where. */
@@ -41,6 +42,7 @@ struct nb_queue {
 	/* As in the port: read in every burst. */
 	uint64_t rearm;
 	uint32_t room;
+	uint32_t hands_over;
 	uint16_t number;
 	/* The first of its queues, and how many there are. */
 	uint16_t transmit;

@@ -13,6 +13,8 @@ const HEADER_BYTES: u32 = Ethernet::BYTES as u32;
 const USUAL_MTU_BYTES: u32 = 1500;
 /// Never fewer buffers than this: bursts, caches and the receiver's own queue live on them.
 const FEWEST_BUFFERS: u32 = 16384;
+/// A ring in memory holds 1024 frames. What goes round between two cores is to stay in their caches.
+const RING_BUFFERS: u32 = 3072;
 /// net_af_xdp keeps 2048 buffers in the fill ring and up to 2048 more wait in the completion ring.
 const UMEM_RING_BUFFERS: u32 = 4096;
 
@@ -33,10 +35,14 @@ pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>, 
         receive_queues_each: each.receive,
         own_buffers_only: queues.own_buffers_only.into(),
         stamps: (options.timestamps != Timestamps::Tsc).into(),
+        hands_over: options.kind.hands_over().into(),
     }
 }
 
 fn buffers(options: &PortOptions, umem: bool, each: QueuesOfWorker) -> u32 {
+    if options.kind.hands_over() {
+        return RING_BUFFERS * each.transmit;
+    }
     // The driver of AF_XDP makes its transmit ring as long as the receive ring.
     let transmit =
         if umem { options.receive_descriptors.max(options.transmit_descriptors) } else { options.transmit_descriptors };
