@@ -101,7 +101,7 @@ def table_of(kind: str) -> ImportTable:
 
 def test_these_methods_take_imports() -> None:
     of_frames = {"back-to-back", "frame-loss", "latency", "load-sweep", "single-core", "throughput"}
-    assert set(importable()) == of_frames | {"forwarding", "frames", "stream", "transfer"}
+    assert set(importable()) == of_frames | {"forwarding", "frames", "request-response", "stream", "transfer"}
 
 
 @pytest.mark.parametrize("kind", importable())

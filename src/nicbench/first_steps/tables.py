@@ -81,14 +81,13 @@ def how_to_import(path: Path) -> HowToImport:
 
 def _ways(path: Path, content: bytes) -> Iterator[_Way]:
     formats = find("nicbench.importing.formats", Format)
-    if unpack(content, str(path)).lstrip().startswith((b"{", b"[")):
-        for name in (name for name, form in formats.items() if not form.is_table):
-            for method in importable():
-                yield _Way(name, PLAIN, [method])
-        return
-    for dialect in _dialects(path, content):
-        for name in _FORMATS:
-            yield _Way(name, dialect, _methods(formats[name], path, content, dialect))
+    if not unpack(content, str(path)).lstrip().startswith((b"{", b"[")):
+        for dialect in _dialects(path, content):
+            for name in _FORMATS:
+                yield _Way(name, dialect, _methods(formats[name], path, content, dialect))
+    for name in (name for name, form in formats.items() if name not in _FORMATS):
+        for method in importable():
+            yield _Way(name, PLAIN, [method])
 
 
 def _dialects(path: Path, content: bytes) -> Iterator[Dialect]:
@@ -150,7 +149,7 @@ def _methods(form: type[Format], path: Path, content: bytes, dialect: Dialect) -
             found[name] = ({one.head.position for one in own}, mains, not missing)
     if not found:
         return []
-    first = max(found, key=lambda name: (found[name][2], len(found[name][0]), name in _OFTEN))
+    first = max(found, key=lambda name: (len(found[name][0]), found[name][2], name in _OFTEN))
     chosen, known = [first], set(found[first][0])
     for name in _TOGETHER:
         if first in _TOGETHER and name in found and name != first and found[name][1] - known:

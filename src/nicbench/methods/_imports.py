@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from nicbench.core.result import Spread, Value
 from nicbench.core.table import ImportColumn, ImportStatistics, ImportTable
-from nicbench.core.units import format_digits
+from nicbench.core.units import format_bytes, format_digits
 from nicbench.methods.base import Values
 
 SIZE: Final = ImportColumn(
@@ -187,3 +187,66 @@ BACK_TO_BACK_IMPORTS: Final = ImportTable(
     ),
     caption="The longest burst of which nothing was lost (RFC 2544 section 26.4).",
 )
+
+
+_LATENCIES: Final = {
+    "minimum": ("minimum latency", ("min latency", "latency min", "minimum", "min", "least latency")),
+    "mean": ("average latency", ("mean latency", "avg latency", "latency avg", "average", "avg", "mean", "latency")),
+    **{
+        f"p{name.replace('.', '_')}": (f"p{name}", (f"latency p{name}", f"{name} percentile", f"percentile {name}"))
+        for name in ("50", "90", "99", "99.9", "99.99")
+    },
+    "maximum": ("maximum latency", ("max latency", "latency max", "maximum", "max", "greatest latency")),
+}
+REQUEST_IMPORTS: Final = ImportTable(
+    columns=(
+        ImportColumn(
+            value="transactions_per_s",
+            name="transactions",
+            quantity="number",
+            also=(
+                "transactions/s",
+                "requests/s",
+                "requests per second",
+                "requests",
+                "request rate",
+                "tps",
+                "rps",
+                "iops",
+            ),
+            is_above_zero=True,
+        ),
+        *(
+            ImportColumn(value=f"latency_{part}_ns", name=name, quantity="time", also=also)
+            for part, (name, also) in _LATENCIES.items()
+        ),
+        ImportColumn(value="requests", name="requests timed", quantity="count"),
+        ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
+        ImportColumn(value="mode", name="mode", quantity="text", tells_apart=True),
+        ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
+        ImportColumn(value="transport", name="transport", quantity="text", also=("protocol",), tells_apart=True),
+        ImportColumn(value="message_bytes", name="message size", quantity="count", also=("message",), tells_apart=True),
+        ImportColumn(value="load", name="load beside", quantity="text", tells_apart=True),
+        ImportColumn(value="basis", name="latency of", quantity="text"),
+    ),
+    any_of=("transactions_per_s", *(f"latency_{part}_ns" for part in _LATENCIES)),
+    rising=(
+        tuple(f"latency_{part}_ns" for part in _LATENCIES if part != "mean"),
+        ("latency_minimum_ns", "latency_mean_ns", "latency_maximum_ns"),
+    ),
+    caption="Requests a second, and the latency of a request, as the source defines it.",
+)
+
+
+def requests_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+    """Adds the parts of an imported row that name it: what the source says of port, transport, load and message."""
+    size = parameters.get("message_bytes")
+    said = (parameters.get("workload"), parameters.get("mode"), format_bytes(size) if isinstance(size, int) else None)
+    told = {
+        "part": "requests",
+        "port": f"port {parameters['port']}" if "port" in parameters else "port not named",
+        "transport": str(parameters["transport"]).upper() if "transport" in parameters else "not named",
+        "load": parameters.get("load", "as the source had it"),
+        "message": ", ".join(text for text in said if text) or "size not named",
+    }
+    return {**parameters, **told}, {"basis": "not named", **values}

@@ -21,8 +21,9 @@ from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, RequestLatency, Round, RoundRequest
-from nicbench.core.table import Column, Grid, Plot, ResultTable
+from nicbench.core.table import Column, Grid, ImportTable, Plot, ResultTable
 from nicbench.core.units import format_bits_per_s, format_bytes, format_duration_s
+from nicbench.methods._imports import REQUEST_IMPORTS, requests_of_import
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     SERVER_OWN_CPU,
@@ -299,6 +300,14 @@ class RequestResponse(RoundMethod):
         """Bounds of the bins of the long tail."""
 
     options: Options
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        return REQUEST_IMPORTS
+
+    @classmethod
+    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+        return requests_of_import(parameters, values)
 
     def points(self) -> int:
         return sum(1 for _ in self._asks()) * len(self._loads())

@@ -152,7 +152,10 @@ def _summary(text: str, average: re.Match[str], basis: Basis, count: int) -> Req
         mean_ns=_nanoseconds(average[2]),
         maximum_ns=ends.get("MAX"),
         stdev_ns=_nanoseconds(average[3]),
-        percentiles_ns={f"{float(name):g}": _nanoseconds(value) for name, value in _PERCENTILE.findall(text)},
+        percentiles_ns={
+            f"{number_of(name, 'sockperf: a percentile'):g}": _nanoseconds(value)
+            for name, value in _PERCENTILE.findall(text)
+        },
     )
 
 
