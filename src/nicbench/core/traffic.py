@@ -31,6 +31,9 @@ from nicbench.core.headers import LARGEST_PORT, Fields, Tunnels, Vxlan
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
 
+MOST_FLOWS: Final = 1_000_000
+"""The most flows of a stream."""
+
 # The sizes of the frames of a capture, classic pcap or pcapng; the packet engine reads the frames themselves.
 #
 # Frames may be captured with their FCS: the file says so, or each of them ends with the checksum of the rest, as in the
@@ -259,7 +262,7 @@ class Frames(Frozen):
 
     protocol: Literal["udp", "tcp"] = "udp"
     """`tcp` sends headers with correct checksums; no connections are made."""
-    flows: int = Field(default=256, ge=1, le=65_536)
+    flows: int = Field(default=256, ge=1, le=MOST_FLOWS)
     """Number of flows. They differ in addresses, and in the `fields` for which that is declared."""
     addresses: int | None = Field(default=None, ge=1, le=65_536)
     """The most addresses that flows have at each end, where they are to differ in `fields` alone, or more."""

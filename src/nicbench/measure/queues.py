@@ -111,6 +111,8 @@ def parse_network_softirqs(text: str) -> dict[int, int]:
 
 TOEPLITZ: Final = "toeplitz"
 ADDRESSES, ADDRESSES_AND_PORTS = "sd", "sdfn"
+MOST_HASHED_FLOWS: Final = 65_536
+"""The most flows of a stream whose queues are computed: a million would take seconds after each trial."""
 _FIELDS: Final = (ADDRESSES, ADDRESSES_AND_PORTS)
 
 
@@ -148,6 +150,10 @@ def expected_frames(
         spec, way = specs.get(_name_of(stream, specs)), by_ports.get(way_of_stream(stream.name) or (-1, -1))
         if spec is None or way is None:
             raise NotExpectedError(f"the stream {stream.name} is none of the traffic's")
+        if spec.flows > MOST_HASHED_FLOWS:
+            raise NotExpectedError(
+                f"the hash is computed of {MOST_HASHED_FLOWS} flows at most, and these are {spec.flows}"
+            )
         each, more = divmod(stream.counts.sent, spec.flows)
         try:
             for flow, queue in enumerate(queues_of_flows(known, spec, way)):

@@ -158,6 +158,11 @@ def test_frames_in_a_tunnel_are_not_computed() -> None:
         expected_frames(HASH, Traffic.model_validate({"vxlan": {"vni": 5}}), [sent(1)], [WAY], 8)
 
 
+def test_the_queues_of_very_many_flows_are_not_computed() -> None:
+    with pytest.raises(NotExpectedError, match="65536 flows at most"):
+        expected_frames(HASH, Traffic(flows=65_537), [sent(1)], [WAY], 8)
+
+
 def test_a_driver_that_shows_no_key_has_that_of_the_kernel() -> None:
     found = hash_of(SHOWN, FIELDS, "AA:BB\n")
     assert (found.key, found.key_from, found.fields, found.table) == (
