@@ -12,6 +12,7 @@ import cable
 import connections
 import core_watch
 import cycles
+import flows
 import frames
 import generate_memory
 import memif_floor
@@ -81,6 +82,8 @@ def main() -> int:
             print("\n" + "\n".join(cable.delay_lines(cpus, options.seconds, options.pairs)), flush=True)
         if "memif" in options.only:
             print("\n" + "\n".join(memif_floor.floor_lines(cpus, pages, options.seconds, options.pairs)), flush=True)
+    if "flows" in options.only:
+        print("\n" + "\n".join(flows.growth_lines(20_000 if options.tiny else 2_000_000)), flush=True)
     if "looks" in options.only:
         print("\n" + "\n".join(core_watch.look_lines(cpus.worker)), flush=True)
     folders = (600, None, 1) if options.tiny else ()
@@ -121,7 +124,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15, help="how many quiet pairs are wanted (15)")
     parser.add_argument("--seconds", type=float, default=0.3, help="measured time of each sample [s] (0.3)")
-    groups = [*GROUPS, "cycles", "delay", "memif", "looks", "runs", "serve"]
+    groups = [*GROUPS, "cycles", "delay", "memif", "flows", "looks", "runs", "serve"]
     parser.add_argument("--only", nargs="+", default=groups, choices=groups, help="some groups of rows (all)")
     parser.add_argument(
         "--tiny", action="store_true", help="try that every row can be measured; its figure says nothing"

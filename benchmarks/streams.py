@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from machine import cpu_s
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
@@ -90,12 +91,6 @@ class Bench:
         before, began = sum(map(cpu_s, pids)), time.monotonic()
         await self.driven(seconds)
         return (sum(map(cpu_s, pids)) - before) / (time.monotonic() - began) / (os.cpu_count() or 1)
-
-
-def cpu_s(pid: int) -> float:
-    """User mode and kernel, of a living process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def measured(pairs: int, seconds: int, long_s: int) -> int:
