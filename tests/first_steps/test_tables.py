@@ -137,6 +137,19 @@ TABLES = [
     ),
     Table("merged.csv", text("NIC,Size,Mpps\nCard A,64,37.2\n,512,5.87\nCard B,64,30.1\n,512,5.5\n"), OF_TWO),
     Table("long.csv", text("frame size,metric,value,unit\n64,throughput,37.2,Mpps\n512,throughput,5.87,Mpps\n"), RATES),
+    Table(
+        "twice.csv",
+        text("Packet Size (Bytes),Throughput (Mpps),Throughput (Gbps)\n64,37.2,19.05\n512,5.87,24.04\n"),
+        RATES,
+    ),
+    Table(
+        "verbunden.csv",
+        text(
+            "Karte;Paketgröße (Byte);Durchsatz (Mpps);Anteil Linerate;Bemerkung\n"
+            "Card A;64;37,2;100 %;warm\n;512;5,87;99,9 %;\nCard B;64;30,1;80,9 %;\n;512;5,5;93,6 %;kalt\n"
+        ),
+        OF_TWO,
+    ),
     Table("sheet.xlsx", workbook(NAMES, (64, 37.2), (512, 5.87)), RATES),
     Table("two_sheets.xlsx", workbook(NAMES, (64, 37.2), (512, 5.87), second=True), RATES),
     Table(
@@ -217,6 +230,16 @@ def test_a_unit_beside_drops_is_no_throughput(tmp_path: Path) -> None:
     path.write_text("Frame size,Drops A [Mpps],Drops B [Mpps]\n64,0.1,0.2\n512,0,0\n")
     found = how_to_import(path)
     assert "not said what the figures of `Drops A [Mpps]` are" in found.open[0].message
+
+
+def test_what_is_open_is_asked_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "latency.csv"
+    path.write_text("Frame size,Min,Avg,Max\n64,5.1,5.6,9\n512,6,7,8\n")
+    found = how_to_import(path)
+    assert [one.flags for one in found.open] == [
+        ("--set", "load=LOAD"),
+        *(("--unit", f"{head}=UNIT") for head in ("Min", "Avg", "Max")),
+    ]
 
 
 def test_a_load_that_is_assumed_is_told(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ _OFTEN: Final = ("throughput", "stream")
 _ENCODING: Final = "cp1252"
 """What spreadsheets of Western Europe write where they do not write UTF-8."""
 _LOAD: Final = "load [% of throughput]"
+_AT_LINE_RATE: Final = "load [% of line rate]"
 _LOAD_NOTE: Final = (
     "The latency is taken to be that at the throughput, as RFC 2544 section 26.2 asks; where it is not, correct --set."
 )
@@ -182,9 +183,12 @@ def _try(way: _Way, path: Path, content: bytes) -> bool:
         except WrongFileError as error:
             added = [flags for one in error.problems if (flags := _answer(way, one))]
             if not added:
-                way.open = error.problems
+                way.open += error.problems
                 way.flags += dict.fromkeys(one.flags for one in error.problems if one.flags)
-                return any(one.flags for one in error.problems) or way.form == "plain"
+                if len(way.open) == 1 and way.open[0].flags == ("--set", "load=LOAD"):
+                    way.options = replace(way.options, given={_AT_LINE_RATE: "100"})  # what else is to be asked?
+                    continue
+                return any(one.flags for one in way.open) or way.form == "plain"
             way.flags += (flags for flags in dict.fromkeys(added) if flags not in way.flags)
             way.options = _with(way.options, dict.fromkeys(added))
         except UsageError:
@@ -204,8 +208,8 @@ def _would_do(way: _Way, path: Path, content: bytes) -> bool:
 
 def _figures_left_out(sheet: Sheet, options: ImportOptions) -> int:
     """Returns how many columns of numbers are left out; remarks are none."""
-    columns = [index for name in options.ignore if (index := sheet.index_of(name)) is not None]
-    return sum(all(is_number(row[index].text) for row in sheet.rows) for index in columns)
+    columns = [sheet.index_of(name) for name in options.ignore]
+    return sum(index is None or all(is_number(row[index].text) for row in sheet.rows) for index in columns)
 
 
 def _answer(way: _Way, problem: Problem) -> tuple[str, ...]:

@@ -363,12 +363,25 @@ def assign(sheet: Sheet, table: ImportTable, options: ImportOptions, beside: Seq
             problems.append(_unknown_column(head, options.columns.get(head.text, head.text), columns))
         elif taken is not None:
             what = f"{quote(head.text)} and {quote(taken.head.text)} are both the {one.column.name}"
-            problems.append(Problem(head.position, what, f"leave one of them out: --ignore '{head.text}'"))
+            flags = _less_direct(one, taken)
+            less = flags[1] if flags else head.text
+            problems.append(Problem(head.position, what, f"leave one of them out: --ignore '{less}'", flags))
         else:
             found.append(one)
     if not problems:
         problems += _missing(sheet, table, found)
     return Assignment(tuple(found), configurations, tuple(ignored), tuple(problems))
+
+
+_DIRECT: Final[tuple[Kind, ...]] = ("frame_rate", "bit_rate", "percent")
+
+
+def _less_direct(one: AssignedColumn, other: AssignedColumn) -> tuple[str, ...]:
+    """Returns the option that leaves out the column from which the other's figure would have to be computed."""
+    ranks = {each: _DIRECT.index(each.unit.kind) for each in (one, other) if each.unit and each.unit.kind in _DIRECT}
+    if len(ranks) < 2 or ranks[one] == ranks[other]:
+        return ()
+    return "--ignore", max(ranks, key=lambda each: ranks[each]).head.text
 
 
 def _find(columns: Iterable[ImportColumn], index: int, head: Cell, options: ImportOptions) -> AssignedColumn | None:

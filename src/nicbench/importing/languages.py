@@ -20,7 +20,13 @@ _ABROAD: Final = MappingProxyType(
         "load": ("Last", "angebotene Last", "charge", "charge offerte"),
         "loss": ("Verlust", "Paketverlust", "Rahmenverlust", "Verlustrate", "perte", "pertes", "perte de trames"),
         "line rate": ("Leitungsrate", "débit de ligne"),
-        "% of line rate": ("% der Leitungsrate", "% der Linerate", "% der Line-Rate", "% du débit de ligne"),
+        "% of line rate": (
+            *("Anteil Linerate", "Anteil der Linerate", "Anteil Leitungsrate", "Anteil der Leitungsrate"),
+            "% der Leitungsrate",
+            "% der Linerate",
+            "% der Line-Rate",
+            "% du débit de ligne",
+        ),
         "minimum latency": ("minimale Latenz", "Latenz minimal", "Latenz min", "latence minimale", "latence min"),
         "average latency": (
             *("Latenz", "mittlere Latenz", "durchschnittliche Latenz", "Latenz Mittelwert", "Latenz Mittel"),
