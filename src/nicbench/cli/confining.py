@@ -115,7 +115,8 @@ def _reports(words: list[str]) -> Callable[[Path], bool]:
     if out is not None:
         folder = Path(out).absolute().resolve()
         return lambda path: path in (folder, *folder.parents) or _is_report(folder, path)
-    return _in_run(words, lambda folder, path: _is_report(folder, path) or path == folder / "report-figures")
+    # Whatever the layout: the folder of figures is one in which a figure is that of a report.
+    return _in_run(words, lambda folder, path: _is_report(folder, path) or _is_report(folder, path / "figure.svg"))
 
 
 def _tags(words: list[str]) -> Callable[[Path], bool]:
