@@ -15,6 +15,7 @@ import cycles
 import flows
 import frames
 import generate_memory
+import growth
 import memif_floor
 import runs_folder
 import serve
@@ -86,6 +87,9 @@ def main() -> int:
         print("\n" + "\n".join(flows.growth_lines(20_000 if options.tiny else 2_000_000)), flush=True)
     if "looks" in options.only:
         print("\n" + "\n".join(core_watch.look_lines(cpus.worker)), flush=True)
+    if "growth" in options.only:
+        growing = ((10, 20, 40), 1) if options.tiny else ()
+        print("\n" + "\n".join(growth.growth_lines(*growing)), flush=True)
     folders = (600, None, 1) if options.tiny else ()
     slow = "runs" in options.only and not runs_folder.of_many_runs(*folders)
     slow = ("serve" in options.only and not serve.of_many_flows(*((1,) if options.tiny else ()))) or slow
@@ -124,7 +128,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15, help="how many quiet pairs are wanted (15)")
     parser.add_argument("--seconds", type=float, default=0.3, help="measured time of each sample [s] (0.3)")
-    groups = [*GROUPS, "cycles", "delay", "memif", "flows", "looks", "runs", "serve"]
+    groups = [*GROUPS, "cycles", "delay", "memif", "flows", "looks", "growth", "runs", "serve"]
     parser.add_argument("--only", nargs="+", default=groups, choices=groups, help="some groups of rows (all)")
     parser.add_argument(
         "--tiny", action="store_true", help="try that every row can be measured; its figure says nothing"

@@ -11,7 +11,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RATIOS = ("null", "two-cores", "forward", "veth", "cable", "frames", "connections")
-FIGURES = ("cycles", "delay", "memif", "flows", "runs", "serve")
+FIGURES = ("cycles", "delay", "memif", "flows", "growth", "runs", "serve")
 LONG = "looks"
 """The core watch measures its own cost for two minutes."""
 

@@ -33,6 +33,7 @@ from nicbench.core.round import (
     RequestLatency,
     RoundRequest,
 )
+from nicbench.measure import host_player
 from nicbench.measure.rounds import FakePlayer
 from nicbench.stages import plan, rigs
 from nicbench.stats.latency import histogram_of
@@ -297,7 +298,7 @@ def draw_rounds(monkeypatch: pytest.MonkeyPatch, draw: random.Random) -> None:
     monkeypatch.setattr(running, "run_monitors", run_monitors)
     monkeypatch.setattr(rigs, "make_endpoints", make_endpoints)
     monkeypatch.setattr(rigs, "make_server", make_server)
-    monkeypatch.setattr(rigs, "HostPlayer", player)
+    monkeypatch.setattr(host_player, "HostPlayer", player)
     monkeypatch.setattr(rigs, "clocks_of", nothing)
     monkeypatch.setattr(rigs, "numa_nodes", nothing)
 

@@ -25,7 +25,6 @@ from nicbench.core.errors import UsageError, suggest
 from nicbench.core.plan import Plan
 from nicbench.core.result import ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
-from nicbench.importing.reference.data_sets import as_run, data_set
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import INVENTORY, clean, headline, machines_of, open_run, path_of
 from nicbench.store.marks import tags_of
@@ -395,6 +394,8 @@ def open_folder(folder: RunFolder, configuration: str | None, word: str) -> Iter
 
 
 def _open_data_set(word: str) -> Iterator[Entry]:
+    from nicbench.importing.reference.data_sets import as_run, data_set  # imported here, as few comparisons need them
+
     name, _, configuration = word.partition(":")
     chosen = data_set(name)
     made = as_run(chosen)

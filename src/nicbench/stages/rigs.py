@@ -29,7 +29,6 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.health.reader import HealthReader
-from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.power.meter import LiveMeter, Meter, MeteredMachine, SimulatedMeter
 from nicbench.measure.queues import QueueReader
@@ -345,6 +344,8 @@ class RoundRig(Rig[LiveRoundContext]):
 
     async def make_maker(self, monitors: Monitors) -> None:
         setting, folder = self.setting, self.setting.folder
+        from nicbench.measure.host_player import HostPlayer  # imported here, as runs of frames play no workloads
+
         player = HostPlayer(
             self._testbed, folder.path, setting.changes, folder.redactor, setting.engine_folder, self.dut
         )
