@@ -187,6 +187,14 @@ def test_a_first_cell_that_is_empty_has_no_value_above(imported: Imported) -> No
         assert refused.value.problems[0].flags == ()
 
 
+def test_an_instance_of_no_run_is_refused_where_others_have_one(imported: Imported) -> None:
+    text = "instances,run,instance,rate [fps]\n2,1,1,24\n2,,2,25\n2,2,1,24\n2,,2,25\n"
+    with pytest.raises(WrongFileError, match="`run` is empty, and the row is of a part of one") as refused:
+        imported(text, "frames")
+    assert refused.value.problems[0].flags == ("--repeat", "run")
+    assert [result.parameters["run"] for result in imported(text, "frames", repeat=("run",)).results] == [1, 1, 2, 2]
+
+
 def test_empty_cells_of_a_run_of_all_its_instances_say_so(imported: Imported) -> None:
     text = "instances,run,instance,rate [fps],sum [fps]\n2,1,1,24,\n2,1,2,24,\n2,1,,,48\n"
     assert len(imported(text, "frames").results) == 3

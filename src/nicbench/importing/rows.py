@@ -113,7 +113,28 @@ def read_rows(
                 if not any(error.flags and problem.flags == error.flags for problem in problems):
                     problems.append(Problem(cell.position, what, error.next_step, error.flags))
         rows.append(row)
+    problems += _find_unplaced(sheet, assignment, table)
     return rows, problems
+
+
+def _find_unplaced(sheet: Sheet, assignment: Assignment, table: ImportTable) -> list[Problem]:
+    """Returns the first row that is a part of something (an instance) without saying of what (a run), as others do."""
+    indices = {one.value: one.index for one in assignment.columns}
+    problems = []
+    for rule in table.statistics:
+        place = indices.get(rule.place or "")
+        below = [indices[name] for name in rule.below if name in indices]
+        if place is None or not any(row[place].text for row in sheet.rows):
+            continue
+        first = next(
+            (row[place] for row in sheet.rows if not row[place].text and any(row[at].text for at in below)), None
+        )
+        if first is not None:
+            head = sheet.heads[place].text
+            what = f"{quote(head)} is empty, and the row is of a part of one"
+            hint = f"--repeat {shlex.quote(head)} takes the value above for each empty cell; or write it"
+            problems.append(Problem(first.position, what, hint, ("--repeat", head)))
+    return problems
 
 
 _MOST_BITS_PER_S: Final = 1.6e12
