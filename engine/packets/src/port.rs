@@ -100,8 +100,7 @@ pub trait Port {
     fn allocate(&mut self, frames: &mut [Frame], length: usize) -> usize;
 
     /// As `allocate`, for frames whose constant bytes `tag` names: buffers that still hold them say so
-    /// ([`Frame::is_prefilled`]), and the caller promises to write them into all others, and nothing into frames that it
-    /// receives. The tag is not 0.
+    /// ([`Frame::is_prefilled`]), and the caller promises to write them into all others. The tag is not 0.
     fn allocate_prefilled(&mut self, frames: &mut [Frame], length: usize, _tag: u64) -> usize {
         self.allocate(frames, length)
     }

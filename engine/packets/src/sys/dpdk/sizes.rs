@@ -21,10 +21,12 @@ const UMEM_RING_BUFFERS: u32 = 4096;
 /// The options in the form that the shim takes.
 pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>, queues: &Queues) -> RawPortOptions {
     let (umem, each) = (options.kind.is_af_xdp(), options.kind.queues_of_worker());
+    // Who sends what it received elsewhere has written into it, and may hold many frames.
+    let hands_over = options.kind.hands_over() && queues.own_buffers_only;
     RawPortOptions {
         transmit_descriptors: options.transmit_descriptors,
         receive_descriptors: options.receive_descriptors,
-        buffers: buffers(options, umem, each),
+        buffers: if hands_over { RING_BUFFERS * each.transmit } else { buffers(options, umem, each) },
         frame_bytes: buffer_frame_bytes(&options.kind, kernel_mtu_bytes.unwrap_or(USUAL_MTU_BYTES).min(65535 / 2)),
         umem: umem.into(),
         is_promiscuous: 0,
@@ -35,14 +37,11 @@ pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>, 
         receive_queues_each: each.receive,
         own_buffers_only: queues.own_buffers_only.into(),
         stamps: (options.timestamps != Timestamps::Tsc).into(),
-        hands_over: options.kind.hands_over().into(),
+        hands_over: hands_over.into(),
     }
 }
 
 fn buffers(options: &PortOptions, umem: bool, each: QueuesOfWorker) -> u32 {
-    if options.kind.hands_over() {
-        return RING_BUFFERS * each.transmit;
-    }
     // The driver of AF_XDP makes its transmit ring as long as the receive ring.
     let transmit =
         if umem { options.receive_descriptors.max(options.transmit_descriptors) } else { options.transmit_descriptors };
