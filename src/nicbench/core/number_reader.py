@@ -36,7 +36,7 @@ _PLAIN: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How numbers are written: the decimal mark, and the mark between thousands (None where there is none)."""
+    """How numbers are written: the decimal mark, and the mark between thousands (None: thousands are not marked)."""
 
     decimal: Decimal = "point"
     thousands: str | None = None

@@ -123,7 +123,7 @@ def _layouts(lines: Sequence[Sequence[Cell]], dialect: Dialect) -> Iterator[Dial
 
 
 def _is_data(cells: Sequence[Cell], fewest: int = 2) -> bool:
-    """Whether a line has figures, and is no line of frame sizes that head columns."""
+    """Whether a line has figures that are not the frame sizes above columns."""
     texts = [cell.text for cell in cells if cell.text]
     numbers = [text for text in texts if any(sign.isdecimal() for sign in text) and is_number(text)]
     if len(numbers) < min(fewest, max(1, len(cells) - 1)) or 2 * len(numbers) < len(texts) - 1:
@@ -207,7 +207,7 @@ def _would_do(way: _Way, path: Path, content: bytes) -> bool:
 
 
 def _figures_left_out(sheet: Sheet, options: ImportOptions) -> int:
-    """Returns how many columns of numbers are left out; remarks are none."""
+    """Returns how many columns of numbers are left out; columns of remarks do not count."""
     columns = [sheet.index_of(name) for name in options.ignore]
     return sum(index is None or all(is_number(row[index].text) for row in sheet.rows) for index in columns)
 

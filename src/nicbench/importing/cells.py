@@ -65,7 +65,7 @@ PLAIN: Final = Dialect()
 
 
 def unpack(content: bytes, path: str) -> bytes:
-    """Returns what gzip packed, within limits, and any other content as it is. WrongFileError where it is damaged."""
+    """Unpacks gzip, within limits; returns other content unchanged. WrongFileError where it is damaged."""
     packer = next((name for mark, name in _PACKED.items() if content.startswith(mark)), None)
     if packer is None:
         return content
@@ -161,7 +161,7 @@ def read_sheet(text: str, path: str, dialect: Dialect = PLAIN) -> Sheet:
 
 
 def read_lines(text: str, path: str, dialect: Dialect = PLAIN) -> list[list[Cell]]:
-    """Parses the lines from the headings on that are not blank; WrongFileError where cells cannot be told apart."""
+    """Parses the lines from the headings on that are not blank; WrongFileError where no delimiter separates cells."""
     if text.lstrip().startswith(("{", "[{")):
         hint = "name the tool that printed it, as in --from iperf3, or make a table of it"
         raise WrongFileError(path, [Problem(Position(1, 1), "this is JSON, not a table", hint)])

@@ -84,7 +84,7 @@ def _is_alike(text: str, writings: Sequence[Writing]) -> bool:
 
 
 def _read(column: NumberColumn, cell: Cell, writings: Sequence[Writing]) -> _Number | None:
-    """Returns the readings that can be; those that cannot where there is no other, and None where there is none."""
+    """Returns the possible readings of a cell, or else the impossible ones; None where it is not a number."""
     readings = {}
     for writing in writings:
         try:

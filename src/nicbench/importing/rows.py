@@ -159,7 +159,7 @@ def _number_columns(
 
 
 def _is_possible(one: AssignedColumn, table: ImportTable, options: ImportOptions, number: PrintedNumber) -> bool:
-    """Whether a number can be one of its kind: it rules out readings, and is no verdict on figures."""
+    """Whether a number can be one of its kind: it only rules out readings."""
     quantity, unit = one.column.quantity, number.unit or one.unit
     if quantity in ("frame_size", "count") and number.value.denominator != 1:
         return False

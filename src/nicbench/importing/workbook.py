@@ -1,7 +1,7 @@
 """Reads a sheet of an XLSX workbook into cells with their places: numbers as it holds them, merged cells filled.
 
 A number is a number here, whatever marks a country writes it with. One that is shown as a percentage is multiplied by
-100, as people see it. A date is no number: spreadsheets make dates of figures like 1.5 when they open a CSV.
+100, as people see it. Dates are not read as numbers: spreadsheets make dates of figures like 1.5 when they open a CSV.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHEET_HINT: Final = "save the sheet as CSV, and import that"
 def read_workbook(content: bytes, path: str, sheet: str | None = None) -> list[list[Cell]]:
     """Returns the rows of a sheet that have cells; without a name, of the only sheet that has any.
 
-    WrongFileError where the file is no such workbook, or where several sheets have cells and none is named.
+    WrongFileError where the file is not an XLSX workbook, or where several sheets have cells and none is named.
     """
     try:
         return _Workbook(content, path).rows(sheet)
@@ -101,7 +101,7 @@ class _Workbook:
         return WrongFileError(self._path, [Problem(Position(1, 1), message, hint, flags)])
 
     def _part(self, name: str) -> ElementTree.Element | None:
-        """Parses a part of the archive, None where there is none; all parts together are limited in size."""
+        """Parses a part of the archive, None if it has no such part; all parts together are limited in size."""
         if name not in self._archive.NameToInfo:
             return None
         with self._archive.open(name) as stream:
