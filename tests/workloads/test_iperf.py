@@ -270,8 +270,11 @@ def test_two_ends_that_count_other_losses_disagree() -> None:
 
 def test_losses_of_omitted_seconds_cannot_be_told_apart_before_3_10() -> None:
     ask = JobSpec(duration_s=2, transport="udp")
-    with pytest.raises(WorkloadError, match="what was lost is unknown"):
+    with pytest.raises(WorkloadError, match=r"what arrived is unknown: .* counts those of the omitted seconds too"):
         Iperf3().parse(job("iperf3", ask), Output(golden("iperf3-3.9-udp-omit.client")), None)
+    uncounted = golden("iperf3-3.9-udp.client").replace('"lost_packets"', '"no"')  # as 3.1.6 with -R
+    with pytest.raises(WorkloadError, match=r"what arrived is unknown: .* counts none"):
+        Iperf3().parse(job("iperf3", ask), Output(uncounted), None)
     assert "omitted seconds" in (Iperf3({"omit_s": 1}).refusal_of_version(ask, "3.9") or "")
     assert Iperf3({"omit_s": 1}).refusal_of_version(ask, "3.12") is None
 

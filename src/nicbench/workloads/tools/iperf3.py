@@ -296,25 +296,21 @@ def _udp_of_streams(way: _Way) -> Flow:
     streams = [stream.part("udp") for stream in way.streams] or [way.end.part("sum")]
     counts = [tuple(stream.maybe_count(name) for name in ("bytes", "packets", "lost_packets")) for stream in streams]
     sent_bytes, datagrams, lost = (None if None in column else sum(column) for column in zip(*counts, strict=True))
-    rate = sum(stream.number("bits_per_second") for stream in streams)
-    arrived = None
-    if datagrams and lost is not None:
-        if way.is_omitting:
-            raise WorkloadError(
-                "this version of iperf3 counts datagrams that were lost in the omitted seconds, and no bytes that "
-                "arrived: what was lost is unknown"
-            )
-        arrived = max(0.0, 1 - lost / datagrams)
-        way.notes.append(
-            "this version of iperf3 does not say how much arrived: computed from the datagrams it counts lost"
+    if not datagrams or lost is None or way.is_omitting:
+        why = "counts those of the omitted seconds too" if way.is_omitting else "counts none"
+        raise WorkloadError(
+            f"what arrived is unknown: this version of iperf3 says it by the datagrams lost alone, and {why}"
         )
+    rate = sum(stream.number("bits_per_second") for stream in streams)
+    arrived = max(0.0, 1 - lost / datagrams)
+    way.notes.append("this version of iperf3 does not say how much arrived: computed from the datagrams it counts lost")
     jitters_ms = [jitter for stream in streams if (jitter := stream.maybe_number("jitter_ms")) is not None]
     return Flow(
         direction=way.direction,
         sent_bytes=sent_bytes,
-        received_bytes=None if arrived is None or sent_bytes is None else round(sent_bytes * arrived),
+        received_bytes=None if sent_bytes is None else round(sent_bytes * arrived),
         sent_bits_per_s=rate,
-        received_bits_per_s=None if arrived is None else rate * arrived,
+        received_bits_per_s=rate * arrived,
         duration_s=8 * sent_bytes / rate if sent_bytes and rate else streams[0].maybe_number("seconds"),
         datagrams=datagrams,
         lost_datagrams=lost,
