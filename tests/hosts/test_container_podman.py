@@ -20,7 +20,7 @@ from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.options import ContainerOptions
-from nicbench.hosts.owner import boot_id, start_ticks, this_process
+from nicbench.hosts.owner import boot_id, this_process
 from nicbench.system.inventory.facts.machine import Container
 
 pytestmark = [
@@ -91,15 +91,10 @@ async def test_a_process_is_talked_to_and_signalled(host: ContainerHost) -> None
 async def test_a_killed_process_ends_with_children_that_left_its_session(host: ContainerHost) -> None:
     process = await host.start(("sh", "-c", "setsid sleep 1234 & echo ready; wait"))
     assert await process.read_line(20.0) == "ready"
-    assert process.pid is not None
-    outside = await host.machine_pid(process.pid)
-    assert outside is not None
-    assert b"setsid sleep 1234" in Path(f"/proc/{outside}/cmdline").read_bytes()
     await process.signal(signal.SIGKILL)
 
     assert await process.wait(20.0) == -signal.SIGKILL
     assert await _sleeping(host) == []
-    assert start_ticks(outside) is None
 
 
 async def test_cpus_and_memory_are_bounded() -> None:

@@ -12,7 +12,6 @@ from nicbench.core.trial import Looks
 from nicbench.stats.cpu import (
     ENDED,
     INTERRUPTS,
-    SLOW_SHARE,
     UNSEEN,
     Census,
     CountedProcess,
@@ -21,7 +20,6 @@ from nicbench.stats.cpu import (
     add_times,
     decode_looks,
     parse_census,
-    shared_share,
     tell_apart,
     utilisation,
     with_exact_children,
@@ -76,15 +74,6 @@ def looks(shares: bytes, begins_ns: int = -3, slot_ns: int = 10) -> Looks:
 
 def test_each_look_has_the_time_of_its_slot_and_an_empty_slot_is_left_out() -> None:
     assert decode_looks(looks(bytes((100, 0, 57)))) == ((-3, 1.0), (17, 0.57))
-
-
-def test_the_share_of_slow_looks_is_of_those_in_the_period() -> None:
-    seen = looks(bytes((50, 100, 80, 79, 0, 0)), begins_ns=0)
-
-    assert SLOW_SHARE == 0.8
-    assert shared_share(seen, 0, 100) == 0.5
-    assert shared_share(seen, 10, 40) == pytest.approx(1 / 3)
-    assert shared_share(seen, 40, 60) is None
 
 
 @pytest.mark.parametrize("shares", ["?", "AAAA", b64encode(zlib.compress(b"1" * 50)[:-5]).decode()])

@@ -248,10 +248,6 @@ class Comparisons:
         """The rule by which a difference is claimed and the number of comparisons, as sentences to be printed once."""
         return tuple(_explain_rule(self))
 
-    def of_method(self, method: str) -> tuple[PointComparison, ...]:
-        """Returns the comparisons of the results of one method."""
-        return tuple(one for one in self.all if one.point.method == method)
-
 
 def compare_sides(
     sides: Sequence[Side],

@@ -253,11 +253,6 @@ def find_sum_range(inputs: Sequence[Range]) -> Range:
     return Range(math.fsum(one.least for one in inputs), math.fsum(one.most for one in inputs))
 
 
-def find_mean_range(inputs: Sequence[Range]) -> Range:
-    """Returns what their mean can be."""
-    return find_sum_range(inputs).scale(1.0 / len(inputs))
-
-
 def find_median_range(inputs: Sequence[Range]) -> Range:
     """Returns what their median can be: it never falls where an input rises."""
     return Range(median(one.least for one in inputs), median(one.most for one in inputs))

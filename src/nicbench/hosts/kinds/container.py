@@ -157,21 +157,6 @@ class ContainerHost(Host):
                 next_step=step if read_only else None,
             )
 
-    async def machine_pid(self, pid: int) -> int | None:
-        """Finds the pid on the machine of a process of the container; None if the process does not exist.
-
-        The monitor and pinning need it, which look at the machine's /proc.
-        """
-        first = await self.inspect("{{.State.Pid}}")
-        # The last number of NSpid is the one in the innermost namespace (proc_pid_status(5)).
-        script = (
-            'space=$(readlink "/proc/$1/ns/pid"); '
-            'for each in $(grep -lsE "^NSpid:.*[[:space:]]$2$" /proc/[0-9]*/status); do each=${each%/status}; '
-            '[ "$(readlink "$each/ns/pid")" = "$space" ] && echo "${each#/proc/}"; done; true'
-        )
-        found = await self._outside.run(("sh", "-c", script, "sh", first, str(pid)))
-        return int(found.stdout.split()[0]) if found.stdout.split() else None
-
     @property
     def network_words(self) -> str:
         """The network that was given to the engine (``--network``)."""
