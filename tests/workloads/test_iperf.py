@@ -286,6 +286,8 @@ def test_a_test_of_few_bytes_has_no_rate_where_it_lasts_an_interval() -> None:
         Iperf3().parse(job("iperf3", ask), Output(text), None)
     short = text.replace('"interval":\t1', '"interval":\t0.02')
     assert Iperf3().parse(job("iperf3", ask), Output(short), None).flows[0].received_bytes == 2097152
+    unsaid = text.replace('"interval":\t1,', "").replace('"seconds":\t1.0369329452514648', '"seconds":\t0.02')
+    assert Iperf3().parse(job("iperf3", ask), Output(unsaid), None).flows[0].received_bytes == 2097152
 
 
 def test_an_output_that_is_there_twice_is_read_once() -> None:

@@ -177,7 +177,7 @@ class Iperf3(Workload):
         if server is not None:
             _compare(flows, job, server)
         cpu = end.maybe("cpu_utilization_percent")
-        _check_end(start, flows)
+        _check_end(whole, flows)
         return Figures(
             flows=flows,
             intervals=tuple(_intervals(whole)),
@@ -343,23 +343,25 @@ def is_both_ways(end: Reading) -> bool:
     return end.has(f"sum_received{_SECOND}") or {True, False} <= set(_senders(end.parts("streams")))
 
 
-def _check_end(start: Reading | None, flows: tuple[Flow, ...]) -> None:
+def _check_end(whole: Reading, flows: tuple[Flow, ...]) -> None:
     """Refuses a test of a number of bytes that is too short. WorkloadError says how long it must last.
 
     From 3.16 on it ends at the end of an interval, however early its bytes were through (esnet/iperf 1768).
     """
+    start = whole.maybe("start")
     asked = None if start is None else start.maybe("test_start")
     version = None if start is None else start.text("version")
     if asked is None or version is None or version_numbers(version) < (3, 16):
         return
     if not (asked.maybe_number("bytes") or asked.maybe_number("blocks")):
         return
-    least_s = (asked.maybe_number("interval") or 1.0) / _LATE_SHARE
+    seen_s = [one.maybe_number("seconds") or 0.0 for each in whole.parts("intervals") if (one := each.maybe("sum"))]
+    least_s = (asked.maybe_number("interval") or max(seen_s, default=1.0)) / _LATE_SHARE  # 3.16 does not say it
     shortest_s = min((flow.duration_s for flow in flows if flow.duration_s is not None), default=0.0)
     if shortest_s < least_s:
         raise WorkloadError(
             f"{clean(version)} ends a test of bytes up to an interval late: in {shortest_s:.3g} s its rate is unknown; "
-            f"send for {least_s:g} s at least, ask for a duration, or take another tool"
+            f"send for {least_s:.3g} s at least, ask for a duration, or take another tool"
         )
 
 
