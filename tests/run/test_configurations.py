@@ -138,7 +138,11 @@ def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
 
 def check_killed(kill_at: str, reference: Reference, parent: Path) -> None:
     folder = make_folder(parent, COMPARED)
-    assert run_in_child(folder, kill_at=kill_at) == -signal.SIGKILL
+    status = run_in_child(folder, kill_at=kill_at)
+    if status == 0:  # how many notes there are depends on the machine's load: this run did not come so far
+        assert int(kill_at.partition(":")[0]) > len(list(folder.journal.events()))
+        return
+    assert status == -signal.SIGKILL
     before = trial_lines(folder)
     ended = sum(isinstance(event, TurnFinished) for event in folder.journal.events())
     begun = len(turns_begun(folder))

@@ -63,6 +63,7 @@ def test_more_flows_than_there_may_be_are_refused_with_the_limit() -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 def test_a_million_flows_come_over_a_real_cable_each_judged_by_itself() -> None:
     request = TrialRequest(
         frame_bytes=64, load_frames_per_s=400_000, duration_s=3.0, drain_s=0.2, settle_s=0.05, purpose=Purpose.AVERAGE

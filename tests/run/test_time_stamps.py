@@ -32,7 +32,7 @@ tests:
 
 
 def latency_trial(trials: list[Trial]) -> Trial:
-    (trial,) = [trial for trial in trials if trial.request.purpose is Purpose.LATENCY]
+    *_, trial = (trial for trial in trials if trial.request.purpose is Purpose.LATENCY)  # a busy machine repeats it
     return trial
 
 
