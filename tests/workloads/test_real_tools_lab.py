@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from nicbench.workloads.base import End
 from nicbench.workloads.play import play
 from nicbench.workloads.processes import RawFolder
 
-CLIENT, SERVER = "nb-workload-c", "nb-workload-s"
+CLIENT, SERVER = f"nb-workload-c{os.getpid()}", f"nb-workload-s{os.getpid()}"
 STREAM, REQUESTS = JobSpec(duration_s=1), JobSpec(operation="request-response", duration_s=1, write_bytes=64)
 ASKS = {
     "iperf3": STREAM.replace(streams=2),
