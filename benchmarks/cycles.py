@@ -24,7 +24,7 @@ COSTS = ("tsc_cycles_each", "core_cycles_each", "ns_each")
 
 
 def quiet_samples(take: Callable[[], Sampled], watch: CoreWatch, wanted: int) -> tuple[list[Sampled], int]:
-    """So many samples that were taken while nobody else was on the cores, else all; and how many were quiet."""
+    """Returns the quiet samples, or all of them if fewer than ``wanted`` were quiet, and how many were quiet."""
     quiet: list[Sampled] = []
     taken: list[Sampled] = []
     while len(quiet) < wanted and len(taken) < BUDGET * wanted:

@@ -67,7 +67,7 @@ def running_ring_loop(
     program: Path, *, written: int, read: int, sender_cpu: int, receiver_cpu: int, pages: Sequence[str],
     memory_mib: int,
 ) -> Iterator[RingLoop]:  # fmt: skip
-    """A process that writes so many bytes into each frame, and reads so many of each."""
+    """A process that writes and reads the first bytes of each frame."""
     process = RingLoop([
         str(program), "--no-pci", *pages, "--no-telemetry", "--log-level=warning", "-m", str(memory_mib),
         "--lcores", f"0@{receiver_cpu},1@{sender_cpu}", f"--file-prefix=nicbench-bench-{os.getpid()}-{written}-{read}",

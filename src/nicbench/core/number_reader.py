@@ -95,7 +95,7 @@ def read_number(text: str, writing: Writing = POINT) -> WrittenNumber:
     other = next((one for one in WRITINGS if has_marks(text) and _read(text, one) is not None), None)
     if other is not None:
         raise ValueError(f"write {' '.join(other.options)} for marks as it has them")
-    raise ValueError("write a number, or nothing where there is none")
+    raise ValueError("write a number, or leave the cell blank")
 
 
 def _read(text: str, writing: Writing) -> WrittenNumber | None:

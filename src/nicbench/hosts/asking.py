@@ -23,6 +23,7 @@ __all__ = [
     "join_scripts",
     "numa_nodes",
     "output_of",
+    "passes_whole",
     "paths_and_values",
     "read_placement",
     "split_sections",
@@ -147,25 +148,35 @@ def count_pages(maps: str) -> dict[int, int]:
 # Texts: the output of a command, a file, or many small files at once.
 
 
+def _headers_of_echo(address: str) -> int:
+    return 48 if ":" in address else 28  # IP and ICMP
+
+
+async def passes_whole(host: Host, address: str, size: int) -> bool:
+    """Whether packets of ``size`` bytes, IP header included, reach an address and return in one piece (ping(8)).
+
+    HostError where ping is missing or fails.
+    """
+    echo = str(size - _headers_of_echo(address))
+    command = ("ping", "-n", "-q", "-M", "do", "-c", "2", "-i", "0.2", "-W", "1", "-s", echo, address)
+    done = await host.run(command, check=False)
+    if done.status not in (0, 1):  # 1: no answer came, or the interface does not take packets of this size
+        raise HostError(f"ping: {done.reason}", place=host.name)
+    return done.status == 0
+
+
 async def describe_path(host: Host, device: str | None, address: str) -> str:
-    """Says which packets reach an address unfragmented, asking with echo requests (ping(8)); HostError without ping."""
-    headers = 48 if ":" in address else 28  # IP and ICMP
+    """Describes which packets reach an address unfragmented, by echo requests. HostError where ping fails."""
     mtu = await text_of(host, f"/sys/class/net/{device}/mtu") if device else ""
-
-    async def passes(size: int) -> bool:
-        size -= headers
-        done = await host.run(("ping", "-nqM", "do", "-c2", "-i0.2", "-W1", f"-s{size}", address), check=False)
-        return done.status == 0
-
     dropped = int(mtu) if mtu.strip().isdecimal() else 1500
-    if await passes(dropped):
+    if await passes_whole(host, address, dropped):
         return f"the path to {address} carries echo requests, also of {dropped} bytes"
-    passed = headers + 8
-    if not await passes(passed):
+    passed = _headers_of_echo(address) + 8
+    if not await passes_whole(host, address, passed):
         return f"{address} does not answer echo requests"
     while dropped - passed > 1:
         middle = (passed + dropped) // 2
-        passed, dropped = (middle, dropped) if await passes(middle) else (passed, middle)
+        passed, dropped = (middle, dropped) if await passes_whole(host, address, middle) else (passed, middle)
     return f"the path to {address} drops packets of more than {passed} bytes"
 
 

@@ -428,11 +428,12 @@ async def play(
     await asyncio.gather(*(running.collect() for running in running_jobs))
     # Parsing a large output takes time: do it off the event loop, on which others wait.
     outcomes = [await asyncio.to_thread(running.outcome) for running in running_jobs]
-    return tuple([await _explain(outcome, ends, job) for outcome, job in zip(outcomes, request.jobs, strict=True)])
+    explained = (_explain(outcome, ends, job) for outcome, job in zip(outcomes, request.jobs, strict=True))
+    return tuple(await asyncio.gather(*explained))
 
 
 async def _explain(outcome: JobOutcome, ends: Mapping[str, End], job: Job) -> JobOutcome:
-    """Adds to a job of which nothing arrived what packets its path carries."""
+    """Adds a note to a job that moved nothing: which packets its path carries."""
     if outcome.figures is None or job.server is None or all(flow.bits_per_s != 0 for flow in outcome.figures.flows):
         return outcome
     client, server = ends[job.client], ends[job.server]

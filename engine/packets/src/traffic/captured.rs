@@ -317,7 +317,7 @@ impl Times {
     }
 }
 
-/// Sets the MAC addresses of `request`; those of the file are kept where none are given, and those of groups.
+/// Sets the MAC addresses of `request`, where it has them. Multicast and broadcast destinations stay.
 fn set_macs(request: &StreamRequest, frame: &mut [u8]) -> Result<(), EngineError> {
     let place = format!("stream {}", request.name);
     let is_to_group = frame.first().is_some_and(|byte| byte & 1 != 0);

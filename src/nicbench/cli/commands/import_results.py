@@ -337,7 +337,7 @@ def _heading_lines(given: str) -> tuple[int, int]:
     first, mark, last = given.partition("-")
     if not (first.isdecimal() and (last.isdecimal() or not mark)) or not 1 <= int(first) <= int(last or first) <= 1000:
         step = "write a line, or the first and the last: --heading-line 3-4"
-        raise UsageError(f"--heading-line {given!r} is no line", next_step=step)
+        raise UsageError(f"--heading-line {given!r} is not a line number", next_step=step)
     return int(first), int(last or first)
 
 

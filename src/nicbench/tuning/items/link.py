@@ -12,6 +12,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
 from nicbench.core.plan import Values
 from nicbench.core.quantity import BitsPerSecond, Seconds
+from nicbench.hosts.asking import passes_whole
 from nicbench.system.adapters.ethtool import parse_energy, parse_fec, parse_link_settings, parse_pause
 from nicbench.system.adapters.links import PRIORITIES, parse_links, parse_pfc, parse_trust
 from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_link_setter, run_setter, wait_for_link
@@ -219,9 +220,6 @@ class Mtu(DeviceItem):
         await run_link_setter(place, "ip", "link", "set", "dev", device_of(place), "mtu", str(values["mtu_bytes"]))
 
 
-_HEADERS_BYTES = {4: 20 + 8, 6: 40 + 8}  # IP and ICMP
-
-
 class PathMtuOptions(Frozen):
     """``to``: an address at the far end of the path; ``bytes``: as the MTU that it should have."""
 
@@ -245,30 +243,11 @@ class PathMtu(Item):
     only_checks = True
 
     async def read(self, place: Place) -> Values:
-        size = self.options.bytes - _HEADERS_BYTES[self.options.to.version]
-        command = (
-            "ping",
-            "-n",
-            "-q",
-            "-M",
-            "do",
-            "-c",
-            "2",
-            "-i",
-            "0.2",
-            "-W",
-            "1",
-            "-s",
-            str(size),
-            str(self.options.to),
-        )
         try:
-            done = await place.host.run(command, check=False)
+            passes = await passes_whole(place.host, str(self.options.to), self.options.bytes)
         except HostError as error:
             raise CannotSetError(error.message) from error
-        if done.status not in (0, 1):
-            raise CannotSetError((done.stderr.strip().splitlines() or [f"ping: exit status {done.status}"])[-1])
-        return {"passes": done.status == 0}
+        return {"passes": passes}
 
     def target_values(self, now: Values) -> Values:
         return {"passes": True}
