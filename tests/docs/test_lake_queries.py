@@ -1,4 +1,4 @@
-"""Every query of docs/lake.md answers, over a lake of an invented laboratory."""
+"""Every query of docs/many-runs.md answers, over a lake of an invented laboratory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_query_of_the_page_finds_something(tmp_path: Path, monkeypatch: py
     for path in Path("runs").iterdir():
         add_trials(path, 2)
     gather([Path("runs")], "runs/lake")
-    views, *questions = [block.text for block in blocks_of(ROOT / "docs/lake.md") if block.language == "sql"]
+    views, *questions = [block.text for block in blocks_of(ROOT / "docs/many-runs.md") if block.language == "sql"]
     with duckdb.connect() as connection:
         connection.execute(views)
         answers = [connection.execute(question).fetchall() for question in questions]

@@ -32,7 +32,7 @@ Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$")]
 Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+{}-]{1,64}$")]
 """The value of a feature, which may name axes: ``{card}``."""
 _AXIS: Final = re.compile(r"\{([^{}]*)\}")
-_NEXT: Final = "docs/fleet.md has an example"
+_NEXT: Final = "docs/many-runs.md has an example"
 
 
 class FleetFile(Frozen):
