@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sampled(3, of="repeated sessions")
+
 TESTS = Path(__file__).resolve().parent
 SETTINGS = """[pytest]
 addopts = --strict-markers -p repeats

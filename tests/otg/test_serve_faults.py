@@ -33,6 +33,8 @@ from .served import (
     wait_until,
 )
 
+pytestmark = pytest.mark.sampled(5, of="faults of serve")
+
 METHOD = "/otg.Openapi/SetConfig"
 
 
