@@ -297,9 +297,9 @@ def test_a_report_with_its_charts_is_made_where_every_stream_is_closed(
     script = (
         "import os, sys; from pathlib import Path; from nicbench.cli.main import main; "
         "sys.argv[1:] = ['list']; main(); "
-        "from nicbench.report.drawing import svg; import altair as alt; "
-        "chart = alt.Chart(svg.inline([{'x': 1, 'y': 2}])).mark_bar().encode(x='x:Q', y='y:Q'); "
-        "Path('drawing').write_text(svg.svg(chart.to_dict(), 1, 'a'))"
+        "from nicbench.report.drawing import kit, svg; "
+        "chart = kit.finish_chart(kit.WIDE, kit.marks([{'x': 1, 'y': 2}], 'bar', x='x:Q', y='y:Q')); "
+        "Path('drawing').write_text(svg.svg(chart, 1, 'a'))"
     )
     shell(f'{sys.executable} -c "{script}" <&- >&- 2>&-')
     assert Path("drawing").read_text().startswith("<svg")

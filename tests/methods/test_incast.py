@@ -17,7 +17,7 @@ from nicbench.core.result import Result
 from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency, RoundRequest
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.incast import Incast
-from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing.kit import WIDE
 from nicbench.report.drawing.plots import plot_chart, split_plots
 from nicbench.report.tables import sections, side_by_side
 from nicbench.report.tails import tail_tables

@@ -10,7 +10,7 @@ import pytest
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.methods.request_response import LOAD_LONGER_S, MESSAGES, RequestResponse
-from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing.kit import WIDE
 from nicbench.report.drawing.plots import plot_chart, split_plots
 from nicbench.report.tables import sections
 from nicbench.stats.latency import histogram_of

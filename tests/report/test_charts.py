@@ -15,8 +15,7 @@ from nicbench.compare.points import Side, match_sides, scale_units
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.methods._tail import BINS_S, tail_values
 from nicbench.report.answer.of_comparison import _of_each
-from nicbench.report.drawing import charts
-from nicbench.report.drawing.charts import NARROW, WIDE, Format, bar_colours
+from nicbench.report.drawing.kit import NARROW, WIDE, Format, bar_colours
 from nicbench.report.drawing.plots import bars_chart, bins_chart, plot_chart
 from nicbench.report.drawing.svg import SERIES, svg
 from nicbench.report.model import Report
@@ -179,7 +178,7 @@ def test_bars_of_configurations_stand_beside_each_other() -> None:
 def test_more_bars_than_colours_are_told_apart_by_strength() -> None:
     names = [str(number) for number in range(2 * len(SERIES))]
     looks = bar_colours("line", names, None)
-    colours, strengths = (looks[channel].to_dict()["scale"]["range"] for channel in ("color", "opacity"))
+    colours, strengths = (looks[channel]["scale"]["range"] for channel in ("color", "opacity"))
     assert len(set(zip(colours, strengths, strict=True))) == len(names)
     assert "opacity" not in bar_colours("line", names[: len(SERIES)], None)
 
@@ -328,7 +327,7 @@ def test_the_bins_are_those_of_the_histogram(view: Report) -> None:
 
 
 def test_the_chart_is_logarithmic_and_empty_bins_have_no_bar(view: Report) -> None:
-    for form in (charts.WIDE, charts.NARROW):
+    for form in (WIDE, NARROW):
         chart = bins_chart(view.tails[0], form)
         assert chart is not None
         assert chart["encoding"]["y"]["scale"] == {"type": "log", "domain": [1.0, 1e6], "nice": False}

@@ -13,8 +13,8 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Res
 from nicbench.methods.base import main_values
 from nicbench.report.answer import of_comparison
 from nicbench.report.comparison import Comparison, _of_rates, comparison, heat_maps, layer_costs
-from nicbench.report.drawing import charts
-from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing import kit
+from nicbench.report.drawing.kit import WIDE
 from nicbench.report.drawing.plots import bins_chart, curve_chart, heat_chart
 from nicbench.report.drawing.rates import has_cut_intervals, rate_multiples, rates_chart
 from nicbench.report.drawing.svg import identifiers, svg
@@ -207,13 +207,13 @@ def test_the_chart_has_a_group_of_bars_for_each_size() -> None:
     sizes = (64, 512)
     found = compare([throughput(name, 1, size, (0.4, 0.5)) for name in ("fast", "slow") for size in sizes])
     table = found.rates[0]
-    for form in (charts.WIDE, charts.NARROW):
+    for form in (kit.WIDE, kit.NARROW):
         chart = rates_chart(table, table.goals[0], form)
         assert chart is not None
         bars = chart["layer"][0]
-        assert bars["encoding"]["xOffset"]["scale"]["domain"] == ["fast", "slow"]
+        assert bars["encoding"]["xOffset"]["scale"]["domain"] == ("fast", "slow")
         points = [point for data in chart["datasets"].values() for point in data]
-        assert {(point["size"], point["configuration"]) for point in points} == {
+        assert {(point["size"], point["name"]) for point in points} == {
             (str(size), name) for size in sizes for name in ("fast", "slow")
         }
 
@@ -223,7 +223,7 @@ def test_an_interval_that_would_squeeze_the_bars_is_cut_and_its_end_told(count: 
     names = [f"setting {number}" for number in range(count)]
     results = [throughput(name, 1, 64, (0.4, 0.41)) for name in names[1:]]
     table = compare([throughput(names[0], 1, 64, (0.3, 2.5)), *results], names).rates[0]
-    chart = rates_chart(table, table.goals[0], charts.WIDE)
+    chart = rates_chart(table, table.goals[0], kit.WIDE)
     drawings = [svg(chart, 1, "rates")] if chart else []
     drawings += [panel.drawing.svg for panel in rate_multiples(table, table.goals[0], identifiers())]
     (drawing,) = drawings
@@ -250,7 +250,7 @@ def test_the_long_tails_stand_beneath_each_other_on_one_logarithmic_axis() -> No
     (table,) = found.tails
     assert [row.name for row in table.rows] == ["fast, 64 bytes", "slow, 64 bytes"]
     assert [row.outside[0][0] for row in table.rows] == ["35\u202f000", "145\u202f000"]
-    chart = bins_chart(table, charts.WIDE)
+    chart = bins_chart(table, kit.WIDE)
     assert chart is not None
     assert chart["encoding"]["y"]["scale"]["type"] == "log"
     assert chart["encoding"]["xOffset"]["scale"]["domain"] == ["fast, 64 bytes", "slow, 64 bytes"]
@@ -279,7 +279,7 @@ def test_curves_of_all_configurations_are_in_one_chart() -> None:
     found = compare([loss(name, percent, lost) for name in ("fast", "slow") for percent, lost in points])
     (section,) = found.sections
     assert section.grids[0].heads == (("64 bytes", "64 bytes"), ("fast", "slow"))
-    chart = curve_chart(section, charts.WIDE)
+    chart = curve_chart(section, kit.WIDE)
     assert chart is not None
     assert chart["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["fast", "slow"]
 

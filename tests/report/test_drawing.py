@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, get_args
 
-import altair as alt
 import html5lib
 import pytest
 
@@ -14,7 +13,8 @@ from nicbench.core.table import Column, ResultTable
 from nicbench.core.units import SCALES, Form
 from nicbench.report.cells import text_of
 from nicbench.report.document.blocks import plain
-from nicbench.report.drawing.charts import NARROW, WIDE, Format, finish_chart, rates_by_size_chart
+from nicbench.report.drawing.charts import rates_by_size_chart
+from nicbench.report.drawing.kit import NARROW, WIDE, Format, Spec, channel, finish_chart, marks
 from nicbench.report.drawing.svg import Head, number, read, svg
 from nicbench.report.drawing.svg import numbers_behind as folded_numbers
 from nicbench.report.html import fragment
@@ -31,14 +31,13 @@ ROWS = [
 ]
 
 
-def chart(mark: str, rows: list[dict[str, Any]] = ROWS, form: Format = WIDE, **more: Any) -> dict[str, Any]:
-    drawn = getattr(alt.Chart(alt.InlineData(values=rows)), f"mark_{mark}")()
+def chart(mark: str, rows: list[dict[str, Any]] = ROWS, form: Format = WIDE, **more: Any) -> Spec:
     channels = {
-        "x": alt.X("size:N", title="frame size [bytes, with FCS]"),
-        "y": alt.Y("rate:Q", title="frame rate [Mpps]"),
-        "color": alt.Color("goal:N"),
+        "x": channel("size:N", title="frame size [bytes, with FCS]"),
+        "y": channel("rate:Q", title="frame rate [Mpps]"),
+        "color": "goal:N",
     }
-    return finish_chart(drawn.encode(**{**channels, **more}), form)
+    return finish_chart(form, marks(rows, mark, **{**channels, **more}))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +98,7 @@ def test_a_row_may_say_its_value_itself() -> None:
 @pytest.mark.parametrize("form", [WIDE, NARROW])
 def test_a_line_without_points_has_places_that_are_not_drawn(form: Format) -> None:
     rows = [{"size": place, "rate": place**0.5, "goal": f"g{place % 2}"} for place in range(2000)]
-    x = alt.X("size:Q", title="time [s]")
+    x = channel("size:Q", title="time [s]")
     plain = chart("line", rows, form, x=x)
     drawing = svg(plain, 1, "a chart")
     points = next(iter(re.findall(r'data-points="([^"]*)"', drawing))).split("\n")
@@ -116,10 +115,10 @@ def test_a_stack_says_all_its_parts_at_once() -> None:
     stack = chart(
         "area",
         rows,
-        x=alt.X("t:Q", title=None),
-        y=alt.Y("share:Q", title="CPU 0 [%]", stack="zero"),
-        color=alt.Color("part:N"),
-        tooltip=[alt.Tooltip("t:Q", title="time [s]"), alt.Tooltip("share:Q", title="CPU 0 [%]")],
+        x=channel("t:Q", title=None),
+        y=channel("share:Q", title="CPU 0 [%]", stack="zero"),
+        color="part:N",
+        tooltip=[channel("t:Q", title="time [s]"), channel("share:Q", title="CPU 0 [%]")],
     )
     drawing = svg(stack, 1, "a chart")
 
@@ -165,16 +164,6 @@ def test_each_drawing_of_a_page_answers(page: str) -> None:
 SUMMARY = "summary.json"
 
 
-def small_chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    drawn = alt.Chart(alt.InlineData(values=rows)).mark_line()
-    encoded = drawn.encode(
-        x=alt.X("size:N", title="frame size [bytes, with FCS]"),
-        y=alt.Y("rate:Q", title="frame rate [Mpps]"),
-        color=alt.Color("goal:N"),
-    )
-    return finish_chart(encoded, WIDE)
-
-
 def numbers_behind(specification: dict[str, Any], label: str, source: str) -> str:
     found = folded_numbers(specification, label, source)
     return fragment(found) if found else ""
@@ -187,7 +176,7 @@ def table_of(html: str) -> list[list[str]]:
 
 def test_series_that_share_their_keys_stand_side_by_side() -> None:
     rows = [{"size": size, "rate": rate, "goal": goal} for goal, rate in (("NDR", 0.4), ("PDR", 0.5)) for size in "ab"]
-    html = numbers_behind(small_chart(rows), "Rates <by> size", SUMMARY)
+    html = numbers_behind(chart("line", rows), "Rates <by> size", SUMMARY)
 
     assert table_of(html) == [
         ["", "frame rate [Mpps]"],
@@ -204,12 +193,12 @@ def test_a_cell_of_which_nothing_is_known_is_no_zero() -> None:
         {"size": size, "rate": 1.0, "goal": goal} for goal, sizes in (("NDR", "abc"), ("PDR", "ab")) for size in sizes
     ]
 
-    assert table_of(numbers_behind(small_chart(rows), "Rates", SUMMARY))[-1] == ["c", "1", UNKNOWN]
+    assert table_of(numbers_behind(chart("line", rows), "Rates", SUMMARY))[-1] == ["c", "1", UNKNOWN]
 
 
 def test_series_with_keys_of_their_own_stand_below_one_another() -> None:
     rows = [{"size": f"{goal}{place}", "rate": 1.0, "goal": goal} for goal in "AB" for place in range(3)]
-    table = table_of(numbers_behind(small_chart(rows), "Rates", SUMMARY))
+    table = table_of(numbers_behind(chart("line", rows), "Rates", SUMMARY))
 
     assert table[0] == ["Series", "frame size [bytes, with FCS]", "frame rate [Mpps]"]
     assert table[1] == ["A", "A0", "1"]
@@ -218,7 +207,7 @@ def test_series_with_keys_of_their_own_stand_below_one_another() -> None:
 
 def test_of_thousands_of_points_some_are_listed_and_the_file_of_all_is_named() -> None:
     rows = [{"size": str(place), "rate": place, "goal": ""} for place in range(5000)]
-    html = numbers_behind(small_chart(rows), "Tail", "latency.hlog")
+    html = numbers_behind(chart("line", rows), "Tail", "latency.hlog")
     table = table_of(html)
 
     assert len(table) == 141
@@ -227,7 +216,7 @@ def test_of_thousands_of_points_some_are_listed_and_the_file_of_all_is_named() -
 
 
 def test_a_chart_that_says_nothing_has_no_table() -> None:
-    silent = small_chart([{"size": "64", "rate": 1.0, "goal": "NDR"}])
+    silent = chart("line", [{"size": "64", "rate": 1.0, "goal": "NDR"}])
     silent["mark"]["aria"] = False
 
     assert numbers_behind(silent, "Nothing", SUMMARY) == ""

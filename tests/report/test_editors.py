@@ -248,18 +248,19 @@ def test_of_a_port_that_is_only_predicted_nothing_is_concluded() -> None:
 def test_every_instance_of_every_run_is_a_dot_and_those_that_missed_are_hollow(both: Study) -> None:
     way = replace(both.ways[0], configurations=NAMES)
     figures = dot_figures(both, way, identifiers())
-    assert [figure.instances for figure in figures] == [2, 3, 4, 6]
-    for figure in figures:
-        marks = re.findall(r'<g class="mark-symbol[^>]*>(.*?)</g>', figure.drawing, re.DOTALL)
-        assert sum(group.count("<path") for group in marks) == 2 * 5 * figure.instances
-    assert "runs that met the target: “1x100” 5 of 5, “4x25”" in figures[0].met
-    hollow = [len(re.findall(r'<path [^>]*d="[^"]*" stroke="var\(--series-2', figure.drawing)) for figure in figures]
+    drawings = [figure.drawing.svg for figure in figures]
+    assert [plain(figure.head) for figure in figures] == [f"{count} instances" for count in (2, 3, 4, 6)]
+    for count, drawing in zip((2, 3, 4, 6), drawings, strict=True):
+        marks = re.findall(r'<g class="mark-symbol[^>]*>(.*?)</g>', drawing, re.DOTALL)
+        assert sum(group.count("<path") for group in marks) == 2 * 5 * count
+    assert "Runs that met the target: “1x100” 5 of 5, “4x25”" in plain(figures[0].caption)
+    hollow = [len(re.findall(r'<path [^>]*d="[^"]*" stroke="var\(--series-2', drawing)) for drawing in drawings]
     missed = [
         sum(not _editors.TARGET.is_met(rate) for ran in way.at["4x25", count].runs for rate in rates_of(ran))
         for count in (2, 3, 4, 6)
     ]
     assert hollow == missed
-    assert all(f">{name}</text>" in figure.drawing for figure in figures for name in NAMES)
+    assert all(f">{name}</text>" in drawing for drawing in drawings for name in NAMES)
     assert missed[-1] > 0
 
 

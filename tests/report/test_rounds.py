@@ -44,7 +44,7 @@ from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.document.blocks import Table, plain
-from nicbench.report.drawing.charts import NARROW, WIDE
+from nicbench.report.drawing.kit import NARROW, WIDE
 from nicbench.report.drawing.over_time import failed_link_chart
 from nicbench.report.gather import gather
 from nicbench.report.numbers import UNKNOWN

@@ -20,8 +20,8 @@ from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.importing.reference.data_sets import data_set, results_of
-from nicbench.report.drawing import charts
-from nicbench.report.drawing.charts import LINE_RATE, points_of
+from nicbench.report.drawing import kit
+from nicbench.report.drawing.charts import LINE_RATE, points_of, rates_by_size_caption
 from nicbench.report.drawing.plots import share_bars_chart, tells_something
 from nicbench.report.editors import compared_sentences, studies
 from nicbench.report.model import Report
@@ -304,7 +304,7 @@ def test_without_a_rate_that_loses_nothing_there_is_no_such_table(view: Report) 
 
 def test_the_bars_stand_beside_the_share_of_the_line_rate(view: Report) -> None:
     table = zero_loss(searched(view))
-    for form in (charts.WIDE, charts.NARROW):
+    for form in (kit.WIDE, kit.NARROW):
         chart = share_bars_chart(table, form)
         assert chart is not None
         bars, line = chart["layer"]
@@ -316,15 +316,16 @@ def test_the_bars_stand_beside_the_share_of_the_line_rate(view: Report) -> None:
 
 def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Report) -> None:
     section = searched(view)
-    near, whole = points_of(section), points_of(section, line_rate=True)
+    assert view.plan is not None
+    real = RunKnowledge(view.plan.replace(link_is_nominal=False, simulated=False))
+    of_real_link = dataclasses.replace(section, known=real)
+    near, whole = points_of(section), points_of(of_real_link)
     assert near is not None
     assert whole is not None
     highest = max(bound["rate"] for bound in whole.bounds if bound["goal"] == LINE_RATE)
     assert near.top < highest / 10  # a nominal rate, 30 times what was measured
     assert whole.top >= highest
-    assert view.plan is not None
-    real = view.plan.replace(link_is_nominal=False, simulated=False)
-    assert "the line rate" in charts.rates_by_size_caption(dataclasses.replace(section, known=RunKnowledge(real)))
+    assert "the line rate" in rates_by_size_caption(of_real_link)
 
 
 def test_bars_are_drawn_against_the_line_rate_of_a_real_link_and_not_of_a_nominal_one(view: Report) -> None:

@@ -16,7 +16,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summ
 from nicbench.core.table import Column, Grid
 from nicbench.methods.single_core import NO_RECORD, SingleCore
 from nicbench.report import numbers
-from nicbench.report.drawing import charts
+from nicbench.report.drawing import kit
 from nicbench.report.drawing.plots import curve_chart, curves
 from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.section import GridTable, RunKnowledge, Section, grid_tables, one_above_the_other
@@ -333,7 +333,7 @@ def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes() -> None
     section = section_of(
         grids_result("64", 100.0, 20.0), grids_result("64", 90.0, 0.0), grids_result("1518", 100.0, 0.0)
     )
-    for form in (charts.WIDE, charts.NARROW):
+    for form in (kit.WIDE, kit.NARROW):
         chart = curve_chart(section, form)
         assert chart is not None
         for layer in chart["layer"]:
@@ -345,12 +345,12 @@ def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes() -> None
 
 def test_a_section_of_which_nothing_is_known_has_no_graph() -> None:
     nothing = grids_result("64", 100.0, 0.0).replace(values={})
-    assert curve_chart(section_of(nothing), charts.WIDE) is None
+    assert curve_chart(section_of(nothing), kit.WIDE) is None
 
 
 def test_loads_that_overload_a_port_are_on_the_axis() -> None:
     for highest, end in ((100.0, 100), (101.0, 200), (300.0, 300)):
-        chart = curve_chart(section_of(grids_result("64", highest, 70.0), grids_result("64", 50.0, 0.0)), charts.WIDE)
+        chart = curve_chart(section_of(grids_result("64", highest, 70.0), grids_result("64", 50.0, 0.0)), kit.WIDE)
         assert f'"domain": [0, {end}]' in json.dumps(chart)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from nicbench.core.machine import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
-from nicbench.report.drawing.charts import NARROW, WIDE
 from nicbench.report.drawing.figures import Figures
+from nicbench.report.drawing.kit import NARROW, WIDE
 from nicbench.report.drawing.over_time import cpu_chart, merge_steps, watched_figure
 from nicbench.report.html import fragment
 from nicbench.report.model import Report

@@ -15,15 +15,8 @@ from nicbench.report import numbers
 from nicbench.report.answer.of_run import brief
 from nicbench.report.answer.sentences import answers_of
 from nicbench.report.cells import known_within, text_of, texts
-from nicbench.report.drawing.charts import (
-    NARROW,
-    WIDE,
-    Format,
-    cut_intervals,
-    points_of,
-    rates_by_size_caption,
-    rates_by_size_chart,
-)
+from nicbench.report.drawing.charts import cut_intervals, points_of, rates_by_size_caption, rates_by_size_chart
+from nicbench.report.drawing.kit import NARROW, WIDE, Format
 from nicbench.report.drawing.svg import numbers_behind, read, svg
 from nicbench.report.facts import columns, facts, label_of, method_shapes, plain, spans, traffic_shapes
 from nicbench.report.numbers import basis_words

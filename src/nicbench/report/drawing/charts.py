@@ -1,33 +1,42 @@
-"""Intervals that a chart cuts, because drawn whole they would squeeze everything else against an axis.
+"""The charts of a section with frames of several sizes: its searched rates, and the tails of its latencies.
 
-An arrow marks the end of what is drawn, and the real end stands beside it; the table behind the chart has the whole
-interval.
+An interval that drawn whole would squeeze everything else against an axis is cut: an arrow marks the end of what is
+drawn, and the real end stands beside it; the table behind the chart has the whole interval.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-import altair as alt
-
 from nicbench.core.result import Bounded, Result, number_of
 from nicbench.core.table import Goal
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.cells import factor_of, writer
-from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, inline, number, units_of
-from nicbench.report.glyphs import width, wrap
+from nicbench.report.drawing.kit import (
+    DASHES,
+    PLAIN_NUMBERS,
+    SHAPES,
+    Format,
+    Rows,
+    Spec,
+    channel,
+    decades,
+    finish_chart,
+    from_to,
+    legend,
+    marks,
+    told_apart,
+)
+from nicbench.report.drawing.svg import MUTED, SERIES, number
 from nicbench.report.section import Section
 
 CUT_CAPTION: Final = (
     "An interval with an arrow goes on to the number beside it: drawn whole it would squeeze the others."
 )
-_ARROW_UP: Final = "M0,0.6L0,-1.2M-0.6,-0.4L0,-1.2L0.6,-0.4"
-_ARROW_RIGHT: Final = "M-0.6,0L1.2,0M0.4,-0.6L1.2,0L0.4,0.6"
 _TALL: Final = 1.5
 """An interval that reaches this multiple of a chart's highest value would squeeze the rest of the chart."""
 _CUT: Final = 1.25
@@ -53,45 +62,48 @@ def cut_intervals(points: Sequence[dict[str, Any]], value: str) -> tuple[list[di
     return drawn, cut
 
 
+_ARROW_UP: Final = "M0,0.6L0,-1.2M-0.6,-0.4L0,-1.2L0.6,-0.4"
+_ARROW_RIGHT: Final = "M-0.6,0L1.2,0M0.4,-0.6L1.2,0L0.4,0.6"
+_HOLLOW: Final[Spec] = {"filled": False, "opacity": 1, "strokeWidth": 1.6}
+
+
 def cut_marks(
-    cut: Sequence[dict[str, Any]],
-    last: str,
-    place: Mapping[str, Any],
-    font: int,
-    shift: float = 0.0,
-    line: int = 0,
-) -> list[Any]:
+    cut: Sequence[dict[str, Any]], last: str, place: Mapping[str, Any], font: int, shift: float = 0.0, line: int = 0
+) -> list[Spec]:
     """Returns an arrow at the end of every interval that is cut, and beside it its real end: on the right, but on the
     left of the ``last`` size, where the chart ends.
 
     ``place`` has the encodings of the horizontal place and the colour. Ends of several series stand on lines of their
     own: ``line`` counts downwards from 0.
     """
-    ends = alt.Chart(inline(list(cut))).encode(y="end:Q", **place)
-    arrow = ends.mark_point(
-        size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_UP, xOffset=shift, clip=False, aria=False
-    )
-    marks = [arrow]
-    for is_last in (False, True):
-        points = [point for point in cut if (point["size"] == last) == is_last]
-        if points:
-            text = alt.Chart(inline(points)).encode(y="end:Q", text="words:N", **place)
-            look: dict[str, Any] = (
-                {"align": "right", "dx": shift - 7} if is_last else {"align": "left", "dx": shift + 7}
-            )
-            look["dy"] = line * font
-            marks.append(text.mark_text(**look, baseline="middle", fontSize=font - 2, aria=False))
-    return marks
+    if not cut:
+        return []
+    found = [_arrow(cut, _ARROW_UP, {"xOffset": shift}, y="end:Q", **place)]
+    for align, dx in (("left", shift + 7), ("right", shift - 7)):
+        if points := [point for point in cut if (point["size"] == last) == (align == "right")]:
+            look = {"align": align, "dx": dx, "dy": line * font}
+            found.append(_end(points, font, look, y="end:Q", **place))
+    return found
 
 
-def cut_marks_lying(chart: alt.Chart, font: int) -> list[Any]:
+def cut_marks_lying(cut: Rows, y: Spec, font: int) -> list[Spec]:
     """Returns the same for intervals that lie along the horizontal axis; the real end stands left of the arrow."""
-    ends = chart.encode(x="end:Q")
-    arrow = ends.mark_point(
-        size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_RIGHT, clip=False, aria=False
+    if not cut:
+        return []
+    return [
+        _arrow(cut, _ARROW_RIGHT, {}, x="end:Q", y=y),
+        _end(cut, font, {"align": "right", "dx": -7}, x="end:Q", y=y),
+    ]
+
+
+def _arrow(cut: Rows, shape: str, look: Spec, **place: Any) -> Spec:
+    return marks(cut, "point", {**_HOLLOW, "size": 90, "shape": shape, "clip": False, "aria": False, **look}, **place)
+
+
+def _end(cut: Rows, font: int, look: Spec, **place: Any) -> Spec:
+    return marks(
+        cut, "text", {"baseline": "middle", "fontSize": font - 2, "aria": False, **look}, **place, text="words:N"
     )
-    text = ends.mark_text(align="right", baseline="middle", dx=-7, fontSize=font - 2, aria=False)
-    return [arrow, text.encode(text="words:N")]
 
 
 LINE_RATE = "line rate"
@@ -103,7 +115,7 @@ _HEADROOM = 1.06
 @dataclass(frozen=True, slots=True)
 class Points:
     """The rows of the chart, with rates in ``unit``. ``below`` are the rates of which only an upper bound is known,
-    ``cut`` those whose interval goes on above the axis.
+    ``cut`` those whose interval goes on above the axis, ``bounds`` the references that are drawn.
     """
 
     rates: tuple[dict[str, Any], ...]
@@ -113,20 +125,10 @@ class Points:
     top: float
     unit: str
 
-    @property
-    def references(self) -> tuple[str, ...]:
-        """The names of the references that are drawn."""
-        return tuple(dict.fromkeys(bound["goal"] for bound in self.bounds))
 
-    @property
-    def goals_with_a_line(self) -> tuple[str, ...]:
-        """The names of the goals with at least two points, for a single point makes no line."""
-        return _with_a_line(self.rates)
-
-
-def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
-    """Returns the searched rates of a section; the line rate is always among them with ``line_rate``, else only where
-    it is near.
+def points_of(section: Section) -> Points | None:
+    """Returns the searched rates of a section. The line rate of a real link is always among them, for RFC 2544 section
+    26.1 asks for it, else only where it is near.
     """
     searched = section.table.rates
     if searched is None:
@@ -159,7 +161,8 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
         return None
     rates, cut = cut_intervals(rates, "rate")
     highest = max(*(point["upper"] for point in rates), *(point["rate"] for point in below), 0.0)
-    near = [bound for bound in bounds if bound["rate"] <= _NEAR * highest or (line_rate and bound["goal"] == LINE_RATE)]
+    real = LINE_RATE if section.line_rate_is_real else None
+    near = [bound for bound in bounds if bound["rate"] <= _NEAR * highest or bound["goal"] == real]
     top = max(highest, *(bound["rate"] for bound in near), 0.0) * _HEADROOM
     drawn = _with_a_line(near)
     with_a_line = tuple(bound for bound in bounds if bound["goal"] in drawn)
@@ -176,111 +179,78 @@ def note_of(results: Iterable[Result], goal: Goal) -> str:
     return ", ".join((*verdicts, *limited))
 
 
-def _with_a_line(points: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> tuple[str, ...]:
-    """Returns the names that have at least two points."""
+def _with_a_line(points: Rows) -> list[str]:
+    """Returns the names that have at least two points, for a single point makes no line."""
     names = [point["goal"] for point in points]
-    return tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
 
 
-_FONT = "Helvetica, Arial, sans-serif"
 _APART = 10  # pixels between the goals of one frame size
+_BOUND_DASHES = MappingProxyType({LINE_RATE: [6, 3], CEILING: [2, 3]})
+_BELOW = "below"
+_ARROW_ALONE = "M0,-1L0,1M-0.6,0.2L0,1L0.6,0.2"
+_ARROW = "M0,0.5L0,2.4M-0.6,1.6L0,2.4L0.6,1.6"
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """The width and height of the plot and the size of its letters, in pixels."""
-
-    width: int
-    height: int
-    font: int
-    columns: int
-
-
-WIDE = Format(width=880, height=330, font=13, columns=8)
-NARROW = Format(width=292, height=270, font=12, columns=3)
-
-
-def legend_of(names: Sequence[str], form: Format, **look: Any) -> alt.Legend:
-    """Returns the legend of names that others chose: in as many columns as the longest leaves room for, and a name that
-    is wider than the chart on several lines, so that none is cut. ``look`` has further properties of the legend.
-    """
-    lines = {name: wrap(name, form.width - _SYMBOL, form.font, most=4) for name in names}
-    if any(len(parts) > 1 for parts in lines.values()):
-        look["labelExpr"] = f"({json.dumps(lines)})[datum.label]"
-    columns = max(1, form.columns * 10 // max(map(len, names)))
-    return alt.Legend(orient="top", title=None, columns=columns, labelLimit=0, **look)
-
-
-def bar_colours(field: str, names: Sequence[str], legend: alt.Legend | None) -> dict[str, Any]:
-    """Returns a colour for each name; where there are more names than colours, the colours repeat with
-    less strength.
-    """
-    colours = alt.Scale(domain=names, range=[SERIES[number % len(SERIES)] for number in range(len(names))])
-    found: dict[str, Any] = {"color": alt.Color(f"{field}:N", sort=names, scale=colours, legend=legend)}
-    if len(names) > len(SERIES):
-        rounds = [1.0 / (1 + number // len(SERIES)) for number in range(len(names))]
-        strengths = alt.Scale(type="ordinal", domain=names, range=rounds)
-        found["opacity"] = alt.Opacity(f"{field}:N", sort=names, scale=strengths, legend=legend)
-    return found
-
-
-def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None:
+def rates_by_size_chart(section: Section, form: Format) -> Spec | None:
     """Returns a chart of the searched rates over frame size with their intervals, and what bounded them where it is
-    near. For real links the line rate is always drawn: RFC 2544 section 26.1 asks for it.
+    near.
     """
-    points = points_of(section, line_rate=section.line_rate_is_real)
+    points = points_of(section)
     if points is None or section.table.rates is None:
         return None
     sizes = [row.cells[0] for row in section.rows]
     names = [goal.name for goal in section.table.rates.goals]
-    x = alt.X("size:N", sort=sizes, title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
-    x = x.scale(domain=sizes)
-    y = alt.Y("rate:Q", title=f"frame rate [{points.unit}]", scale=alt.Scale(domain=[0, points.top], nice=False))
-    others = [*points.references, *([_BELOW] if points.below else [])]
+    x = channel(
+        "size:N",
+        sort=sizes,
+        title="frame size [bytes, with FCS]",
+        axis={"labelAngle": 0, "grid": False},
+        scale={"domain": sizes},
+    )
+    y = channel("rate:Q", title=f"frame rate [{points.unit}]", scale=from_to(0, points.top))
+    others = [*dict.fromkeys(bound["goal"] for bound in points.bounds), *([_BELOW] if points.below else [])]
     domain = names + others
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [MUTED] * len(others)
-    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
-    shapes += [_ARROW_ALONE if name == _BELOW else "stroke" for name in others]
-    legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=2, symbolOpacity=1, columns=form.columns)
-    colour = alt.Color("goal:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
-    shape = alt.Shape("goal:N", scale=alt.Scale(domain=domain, range=shapes), legend=legend)
-    dashes = [_BOUND_DASHES.get(name, [1, 0]) for name in domain]
-    dash = alt.StrokeDash("goal:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
-    layers: list[Any] = []
+    known = legend(domain, form, symbolStrokeWidth=2, symbolOpacity=1)
+    of_names = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
+    of_others = [_ARROW_ALONE if name == _BELOW else "stroke" for name in others]
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    colour = told_apart("goal", domain, colours + [MUTED] * len(others), legend=known)
+    shape = told_apart("goal", domain, of_names + of_others, legend=known)
+    dash = told_apart("goal", domain, [_BOUND_DASHES.get(name, [1, 0]) for name in domain], legend=known)
+    layers = []
     if points.bounds:
-        near = alt.Chart(inline(list(points.bounds))).encode(x=x, y=y, color=colour, strokeDash=dash)
-        layers.append(near.mark_line(strokeWidth=1.4, clip=True))
+        look: Spec = {"strokeWidth": 1.4, "clip": True}
+        layers.append(marks(points.bounds, "line", look, x=x, y=y, color=colour, strokeDash=dash))
+    with_a_line = _with_a_line(points.rates)
     for place, name in enumerate(names):
         # Side by side, so that equal rates do not hide one another.
-        shift = (place - (len(names) - 1) / 2) * _APART
-        if own := [point for point in points.rates if point["goal"] == name]:
-            known = alt.Chart(inline(own)).encode(x=x, color=colour)
-            if name in points.goals_with_a_line:
-                line = known.mark_line(strokeWidth=1.4, opacity=0.55, xOffset=shift)
-                layers.append(line.encode(y=y, strokeDash=dash))
+        shift = {"xOffset": (place - (len(names) - 1) / 2) * _APART}
+        own, below, cut = (
+            [each for each in rows if each["goal"] == name] for rows in (points.rates, points.below, points.cut)
+        )
+        if name in with_a_line:
+            look = {"strokeWidth": 1.4, "opacity": 0.55, **shift}
+            layers.append(marks(own, "line", look, x=x, y=y, color=colour, strokeDash=dash))
+        if own:
             # The bar of an interval is wide, so that it is visible behind its point even where it is short.
+            bar = {"strokeWidth": 9, "opacity": 0.35, **shift}
+            dot = {"size": 62, "filled": True, "opacity": 1, **shift}
             layers += [
-                known.mark_rule(strokeWidth=9, opacity=0.35, xOffset=shift).encode(y="lower:Q", y2="upper:Q"),
-                known.mark_point(size=62, filled=True, opacity=1, xOffset=shift).encode(y=y, shape=shape),
+                marks(own, "rule", bar, x=x, y="lower:Q", y2="upper", color=colour),
+                marks(own, "point", dot, x=x, y=y, color=colour, shape=shape),
             ]
-        below = [point for point in points.below if point["goal"] == name]
-        if below:
-            hollow = alt.Chart(inline(below)).encode(x=x, y=y, color=colour)
-            mark = SHAPES[place % len(SHAPES)]
-            layers += [
-                hollow.mark_point(size=62, filled=False, opacity=1, strokeWidth=1.6, shape=mark, xOffset=shift),
-                hollow.mark_point(size=120, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW, xOffset=shift),
-            ]
-        cut = [point for point in points.cut if point["goal"] == name]
-        if cut:
-            layers += cut_marks(cut, sizes[-1], {"x": x, "color": colour}, form.font, shift, place)
-    return finish_chart(alt.layer(*layers), form)
+        for size, mark in ((62, SHAPES[place % len(SHAPES)]), (120, _ARROW)) if below else ():
+            look = {**_HOLLOW, "size": size, "shape": mark, **shift}
+            layers.append(marks(below, "point", look, x=x, y=y, color=colour))
+        layers += cut_marks(cut, sizes[-1], {"x": x, "color": colour}, form.font, shift["xOffset"], place)
+    return finish_chart(form, *layers)
 
 
 def rates_by_size_caption(section: Section) -> str:
     """Returns the caption of the chart of searched rates, which names only what is drawn."""
     plan = section.known.plan
-    points = points_of(section, line_rate=section.line_rate_is_real)
+    points = points_of(section)
     if points is None:
         return ""
     sentences = [f"Highest frame rate by frame size, {section.scope}."]
@@ -291,18 +261,19 @@ def rates_by_size_caption(section: Section) -> str:
     if points.below:
         sentences.append("A hollow point with an arrow: no load tried passed, down to this one; the rate is below it.")
     names = []
-    if LINE_RATE in points.references:
+    references = {bound["goal"] for bound in points.bounds}
+    if LINE_RATE in references:
         nominal = "a nominal " if plan and plan.link_is_nominal else ""
         link = f" of {nominal}{format_bits_per_s(plan.link_bits_per_s)}" if plan and plan.link_bits_per_s else ""
         names.append(f"the line rate{link}")
-    if CEILING in points.references:
+    if CEILING in references:
         names.append("the most the tester itself can send (its ceiling)")
     if names:
         sentences.append(f"Dashed: {' and '.join(names)}.")
     return " ".join(sentences)
 
 
-def tail_chart(section: Section, form: Format) -> dict[str, Any] | None:
+def tail_chart(section: Section, form: Format) -> Spec | None:
     """Returns a chart of the share of frames slower than a latency, both axes logarithmic, with one line for each frame
     size.
     """
@@ -315,113 +286,33 @@ def tail_chart(section: Section, form: Format) -> dict[str, Any] | None:
     ]
     if not points:
         return None
-    left = 10 ** math.floor(math.log10(min(point["latency"] for point in points)))
-    right = 10 ** math.ceil(math.log10(max(point["latency"] for point in points)) + 1e-9)
-    decades = math.ceil(-math.log10(min(point["share"] for point in points) / 100.0))
+    left = math.floor(math.log10(min(point["latency"] for point in points)))
+    right = math.ceil(math.log10(max(point["latency"] for point in points)) + 1e-9)
+    latencies = decades(left, max(right, left + 1))
+    shares = decades(2 - math.ceil(-math.log10(min(point["share"] for point in points) / 100.0)), 2)[::-1]
     sizes = [size for size, _ in tails]
-    colours = [SERIES[number % len(SERIES)] for number in range(len(sizes))]
-    shares = [10.0 ** (2 - decade) for decade in range(decades + 1)]
-    latencies = [
-        10.0**decade for decade in range(round(math.log10(left)), round(math.log10(max(right, left * 10))) + 1)
-    ]
-    legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolStrokeWidth=2.5, symbolSize=420)
-    chart = (
-        alt.Chart(inline(points))
-        .mark_line(strokeWidth=1.8, interpolate="step-after")
-        .encode(
-            x=alt.X(
-                "latency:Q",
-                title="latency [µs]",
-                scale=alt.Scale(type="log", domain=[latencies[0], latencies[-1]], nice=False),
-                axis=alt.Axis(
-                    values=latencies,
-                    labelExpr="replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')",
-                    labelFlush=False,
-                ),
-            ),
-            y=alt.Y(
-                "share:Q",
-                title="share of frames slower than that",
-                scale=alt.Scale(type="log", domain=[shares[-1], 100], nice=False),
-                axis=alt.Axis(values=shares, labelExpr="format(datum.value, '.7~f') + ' %'"),
-            ),
-            order="order:Q",
-            tooltip=[
-                alt.Tooltip("latency:Q", title="latency [µs]"),
-                alt.Tooltip("share:Q", title="slower than that [% of the frames]"),
-            ],
-            color=alt.Color("size:N", scale=alt.Scale(domain=sizes, range=colours), legend=legend),
-            strokeDash=alt.StrokeDash(
-                "size:N", scale=alt.Scale(domain=sizes, range=[DASHES[n % len(DASHES)] for n in range(len(sizes))])
-            ),
-        )
+    drawn = marks(
+        points,
+        "line",
+        {"strokeWidth": 1.8, "interpolate": "step-after"},
+        x=channel(
+            "latency:Q",
+            title="latency [µs]",
+            scale=from_to(latencies[0], latencies[-1], type="log"),
+            axis={"values": latencies, "labelExpr": PLAIN_NUMBERS, "labelFlush": False},
+        ),
+        y=channel(
+            "share:Q",
+            title="share of frames slower than that",
+            scale=from_to(shares[-1], 100, type="log"),
+            axis={"values": shares, "labelExpr": "format(datum.value, '.7~f') + ' %'"},
+        ),
+        order="order:Q",
+        tooltip=[
+            channel("latency:Q", title="latency [µs]"),
+            channel("share:Q", title="slower than that [% of the frames]"),
+        ],
+        color=told_apart("size", sizes, SERIES, legend=legend(sizes, form, symbolStrokeWidth=2.5, symbolSize=420)),
+        strokeDash=told_apart("size", sizes, DASHES),
     )
-    return finish_chart(chart, form)
-
-
-_BOUND_DASHES = MappingProxyType({LINE_RATE: [6, 3], CEILING: [2, 3]})
-_BELOW = "below"
-SHAPES = ("circle", "triangle-up", "square", "diamond")
-_ARROW_ALONE = "M0,-1L0,1M-0.6,0.2L0,1L0.6,0.2"
-_ARROW = "M0,0.5L0,2.4M-0.6,1.6L0,2.4L0.6,1.6"
-DASHES = ([1, 0], [7, 2], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3])
-
-
-PLAIN_NUMBERS = "replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')"
-"""The expression for labels of a logarithmic axis: 0.01, 1, 10 000."""
-
-
-def finish_chart(chart: Any, form: Format) -> dict[str, Any]:
-    """Returns the chart as a specification, with the size and the letters that every chart of the page has."""
-    styled = (
-        chart.properties(width=form.width, height=form.height, background="transparent", padding=4)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelFont=_FONT,
-            titleFont=_FONT,
-            labelFontSize=form.font,
-            titleFontSize=form.font,
-            titleFontWeight="normal",
-            labelColor=INK,
-            titleColor=INK,
-            gridColor=GRID,
-            domainColor=MUTED,
-            tickColor=MUTED,
-            titlePadding=8,
-        )
-        .configure_legend(
-            labelFont=_FONT, labelFontSize=form.font, labelColor=INK, columnPadding=14, padding=2, offset=10
-        )
-    )
-    described: dict[str, Any] = styled.to_dict(validate=False)
-    for _, unit in units_of(described):
-        for channel in unit.get("encoding", {}).values():
-            if isinstance(channel, dict) and isinstance(channel.get("legend"), dict):
-                names = (channel.get("scale") or {}).get("domain") or ()
-                channel["legend"] |= _spread_legend([str(name) for name in names], channel["legend"], form)
-    return described
-
-
-_SYMBOL = 22
-"""The pixels of an entry of a legend without its name."""
-_BETWEEN = 12
-_WIDER = 0.3
-"""The share of its width by which a name may be wider in the reader's font than it was measured."""
-
-
-def _spread_legend(names: Sequence[str], legend: Mapping[str, Any], form: Format) -> dict[str, Any]:
-    """Returns the columns and their distance with which the names fit beside each other in any font.
-
-    The drawing measures names in a font of its own; in the reader's browser they may be much wider.
-    """
-    widths = [width(name, form.font) for name in names]
-    if not widths:
-        return {}
-    most = min(len(names), int(legend.get("columns", form.columns)))
-    distance = math.ceil(_WIDER * max(widths)) + _BETWEEN
-
-    def takes(columns: int) -> float:
-        return sum(_SYMBOL + max(widths[place::columns]) for place in range(columns)) + _BETWEEN * (columns - 1)
-
-    columns = next((each for each in range(most, 1, -1) if takes(each) <= form.width), 1)
-    return {"columns": columns, "columnPadding": distance}
+    return finish_chart(form, drawn)

@@ -15,15 +15,8 @@ from nicbench.report.comparison import HeatMap
 from nicbench.report.document.blocks import Drawing, Figure, Panel
 from nicbench.report.document.finishing import drawing
 from nicbench.report.document.making import Part, inlines
-from nicbench.report.drawing.charts import (
-    CUT_CAPTION,
-    NARROW,
-    WIDE,
-    Format,
-    rates_by_size_caption,
-    rates_by_size_chart,
-    tail_chart,
-)
+from nicbench.report.drawing.charts import CUT_CAPTION, rates_by_size_caption, rates_by_size_chart, tail_chart
+from nicbench.report.drawing.kit import NARROW, WIDE, Format, Spec
 from nicbench.report.drawing.plots import (
     bars_chart,
     curve_chart,
@@ -42,7 +35,7 @@ from nicbench.report.section import Section
 
 SUMMARY: Final = "summary.json"
 TRIALS: Final = "trials.parquet"
-Draw = Callable[[Any, Format], dict[str, Any] | None]
+Draw = Callable[[Any, Format], Spec | None]
 
 
 class Figures:
@@ -97,7 +90,7 @@ class Figures:
         panel = self.draw_panel(draw, subject, label, source)
         return None if panel is None else Figure((panel,), inlines(caption))
 
-    def _drawing(self, specification: dict[str, Any], label: str) -> Drawing:
+    def _drawing(self, specification: Spec, label: str) -> Drawing:
         return drawing(svg(specification, next(self.numbered), str(escape(label))))
 
     def of_rates(self, rates: RatesTable, goal: Goal) -> Figure | None:

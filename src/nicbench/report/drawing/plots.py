@@ -13,23 +13,39 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-import altair as alt
-
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Plot
 from nicbench.report.cells import factor_of, number_in, text_of, value_of, with_unit
 from nicbench.report.comparison import HeatMap
-from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, bar_colours, finish_chart, legend_of
-from nicbench.report.drawing.svg import INK, SERIES, inline
+from nicbench.report.drawing.kit import (
+    DASHES,
+    PLAIN_NUMBERS,
+    SHAPES,
+    Format,
+    Spec,
+    bar_colours,
+    channel,
+    decades,
+    finish_chart,
+    from_to,
+    legend,
+    legend_of_names,
+    marks,
+    title_of,
+    told_apart,
+)
+from nicbench.report.drawing.svg import INK, SERIES
 from nicbench.report.section import Further, Row, Section
 from nicbench.report.tables import CONFIGURATION
 from nicbench.report.tails import TailTable
 
 _MOST: Final = MappingProxyType({True: 96, False: 48})
 """The most bars that a reader can distinguish, in a wide chart (True) and in a narrow one (False)."""
+_UPRIGHT: Final[Spec] = {"labelAngle": 0, "grid": False}
+"""An axis of names."""
 
 
-def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
+def bars_chart(section: Section, form: Format) -> Spec | None:
     """Returns the bar chart of a section; None where it would have fewer than two bars, or more than a reader can
     distinguish on a wide page.
     """
@@ -48,31 +64,19 @@ def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
     ]
     if not 2 <= len(points) <= _MOST[True] or not any(point["y"] for point in points):
         return None
-    lies_down = len(points) > _MOST[form.width > 500] or form.width < 500
+    lies_down = len(points) > _MOST[form.is_wide] or not form.is_wide
     names = _names(bars.lines, [row.result for row in section.rows], {point["line"] for point in points})
     places: list[str] = list(dict.fromkeys(point["x"] for point in points))
-    legend = legend_of(names, form) if len(names) > 1 else None
-    place = alt.Axis(labelAngle=0, grid=False)
-    heights = alt.Axis(grid=True)
-    titles = (bars.x.head, f"{bars.y.head} [{bars.y.unit}]" if bars.y.unit else bars.y.head)
-    colours = bar_colours("line", names, legend)
-    base = alt.Chart(inline(points)).mark_bar()
+    place, height = ("y", "x") if lies_down else ("x", "y")
+    encoding = {
+        place: channel("x:N", title=bars.x.head, sort=places, axis=_UPRIGHT, scale={"paddingInner": 0.25}),
+        f"{place}Offset": channel("line:N", sort=names, scale={"domain": names}),
+        height: channel("y:Q", title=title_of(bars.y), axis={"grid": True}),
+        **bar_colours("line", names, legend_of_names(names, form) if len(names) > 1 else None),
+    }
     if lies_down:
-        chart = base.encode(
-            y=alt.Y("x:N", title=titles[0], sort=places, axis=place).scale(paddingInner=0.25),
-            yOffset=alt.YOffset("line:N", sort=names, scale=alt.Scale(domain=names)),
-            x=alt.X("y:Q", title=titles[1], axis=heights),
-            **colours,
-        )
-        tall = Format(form.width, max(form.height, 9 * len(points) + 12 * len(places)), form.font, form.columns)
-        return finish_chart(chart, tall)
-    chart = base.encode(
-        x=alt.X("x:N", title=titles[0], sort=places, axis=place).scale(paddingInner=0.25),
-        xOffset=alt.XOffset("line:N", sort=names, scale=alt.Scale(domain=names)),
-        y=alt.Y("y:Q", title=titles[1], axis=heights),
-        **colours,
-    )
-    return finish_chart(chart, form)
+        form = replace(form, height=max(form.height, 9 * len(points) + 12 * len(places)))
+    return finish_chart(form, marks(points, "bar", **encoding))
 
 
 def _telling(columns: tuple[Column, ...], results: Sequence[Result]) -> tuple[Column, ...]:
@@ -109,7 +113,7 @@ def tells_something(section: Section) -> bool:
     return len(section.rows) > 1 and not (plan and (plan.link_is_nominal or plan.simulated))
 
 
-def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
+def share_bars_chart(further: Further, form: Format) -> Spec | None:
     """Returns a chart with the frame rate as bars and the share of the line rate as a line on its own axis; None
     without any rate.
     """
@@ -124,36 +128,23 @@ def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
     ]
     if not known:
         return None
-    x = alt.X(
-        "size:N",
-        sort=[row.cells[0] for row in further.rows],
-        title="frame size [bytes, with FCS]",
-        axis=alt.Axis(labelAngle=0, grid=False),
-    )
-    colour = alt.Color(
-        "what:N",
-        scale=alt.Scale(domain=[_RATE, _SHARE], range=[SERIES[0], SERIES[1]]),
-        legend=alt.Legend(orient="top", title=None, symbolOpacity=1),
-    )
+    sizes = [row.cells[0] for row in further.rows]
+    x = channel("size:N", sort=sizes, title="frame size [bytes, with FCS]", axis=_UPRIGHT)
+    names = [_RATE, _SHARE]
+    colour = told_apart("what", names, SERIES, legend=legend(names, form, symbolOpacity=1))
     rates = [{"size": size, "value": rate, "what": _RATE} for size, rate, _ in known]
     top = _HEADROOM * max(rate for _, rate, _ in known)
     shares = [{"size": size, "value": share, "what": _SHARE} for size, _, share in known if share is not None]
-    bars = alt.Chart(inline(rates)).mark_bar(opacity=0.85, width=min(90, form.width // 2 // len(known)))
-    line = alt.Chart(inline(shares)).mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=60))
-    rate_scale = alt.Scale(domain=[0, top], nice=False)
-    share_axis = alt.Axis(values=[0, 25, 50, 75, 100], grid=False)
-    layers = alt.layer(
-        bars.encode(x=x, color=colour, y=alt.Y("value:Q", title=f"frame rate [{bars_of.rate.unit}]", scale=rate_scale)),
-        line.encode(
-            x=x,
-            color=colour,
-            y=alt.Y("value:Q", title=_SHARE, scale=alt.Scale(domain=[0, 105], nice=False), axis=share_axis),
-        ),
-    )
-    return finish_chart(layers.resolve_scale(y="independent"), form)
+    y_rate = channel("value:Q", title=f"frame rate [{bars_of.rate.unit}]", scale=from_to(0, top))
+    hundred = {"values": [0, 25, 50, 75, 100], "grid": False}
+    y_share = channel("value:Q", title=_SHARE, scale=from_to(0, 105), axis=hundred)
+    look = {"opacity": 0.85, "width": min(90, form.width // 2 // len(known))}
+    bars = marks(rates, "bar", look, x=x, color=colour, y=y_rate)
+    line = marks(shares, "line", {"strokeWidth": 1.8, "point": {"size": 60}}, x=x, color=colour, y=y_share)
+    return finish_chart(form, bars, line, resolve={"scale": {"y": "independent"}})
 
 
-def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
+def bins_chart(table: TailTable, form: Format) -> Spec | None:
     """Returns a chart with a group of bars for each bin and a bar for each row, none for a bin without frames; None
     where nothing is known.
     """
@@ -163,31 +154,24 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
     if not points:
         return None
     least = min(count for row in table.rows for _, count in row.counts if count > 0)
-    bottom = 10.0 ** min(0, math.floor(math.log10(least)))
-    top = 10.0 ** math.ceil(math.log10(max(table.most, 10.0)))
-    decades = [10.0**decade for decade in range(round(math.log10(bottom)), round(math.log10(top)) + 1)]
-    names = [row.name for row in table.rows]
-    chart = (
-        alt.Chart(inline(points))
-        .mark_bar()
-        .encode(
-            x=alt.X("bin:N", title="latency [µs]", axis=alt.Axis(labelAngle=0 if form.columns > 4 else -45, grid=False))
-            .sort(list(table.bins))
-            .scale(domain=list(table.bins), paddingInner=0.25),
-            xOffset=alt.XOffset("row:N", sort=names, scale=alt.Scale(domain=names)),
-            y=alt.Y(
-                "frames:Q",
-                title=table.what,
-                scale=alt.Scale(type="log", domain=[bottom, top], nice=False),
-                axis=alt.Axis(
-                    values=decades, labelExpr="replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')"
-                ),
-            ),
-            y2=alt.Y2(datum=bottom),
-            **bar_colours("row", names, legend_of(names, form)),
-        )
+    ticks = decades(min(0, math.floor(math.log10(least))), math.ceil(math.log10(max(table.most, 10.0))))
+    names, bins = [row.name for row in table.rows], list(table.bins)
+    labels = {"labelAngle": 0 if form.columns > 4 else -45, "grid": False}
+    bars = marks(
+        points,
+        "bar",
+        x=channel("bin:N", title="latency [µs]", axis=labels, sort=bins, scale={"domain": bins, "paddingInner": 0.25}),
+        xOffset=channel("row:N", sort=names, scale={"domain": names}),
+        y=channel(
+            "frames:Q",
+            title=table.what,
+            scale=from_to(ticks[0], ticks[-1], type="log"),
+            axis={"values": ticks, "labelExpr": PLAIN_NUMBERS},
+        ),
+        y2={"datum": ticks[0]},
+        **bar_colours("row", names, legend_of_names(names, form)),
     )
-    return finish_chart(chart, form)
+    return finish_chart(form, bars)
 
 
 _ROW_HEIGHT: Final = 44
@@ -195,7 +179,7 @@ _WEAKEST, _STRONGEST = 0.08, 0.6
 """The strongest still lets the number in it be read."""
 
 
-def heat_chart(shown: HeatMap, form: Format) -> dict[str, Any] | None:
+def heat_chart(shown: HeatMap, form: Format) -> Spec | None:
     """Returns the heat map; None where fewer than two values are known."""
     known = [cell for cell in shown.cells if cell.number is not None]
     if len(known) < 2:
@@ -206,19 +190,17 @@ def heat_chart(shown: HeatMap, form: Format) -> dict[str, Any] | None:
     rows: list[str]
     columns: list[str]
     rows, columns = (list(dict.fromkeys(point[name] for point in points)) for name in ("row", "column"))
-    axis = alt.Axis(labelAngle=0, grid=False, ticks=False, domain=False)
-    unit = f" [{shown.shown.unit}]" if shown.shown.unit else ""
-    base = alt.Chart(inline(points)).encode(
-        x=alt.X("column:N", title=shown.columns, sort=columns, axis=axis if shown.columns else None),
-        y=alt.Y("row:N", title=shown.rows, sort=rows, axis=axis),
+    axis = {**_UPRIGHT, "ticks": False, "domain": False}
+    x = channel("column:N", title=shown.columns, sort=columns, axis=axis if shown.columns else None)
+    y = channel("row:N", title=shown.rows, sort=rows, axis=axis)
+    scale = {"range": [_WEAKEST, _STRONGEST], "zero": True}
+    strength = channel("y:Q", title=title_of(shown.shown), legend=None, scale=scale)
+    bold = {"color": INK, "fontSize": form.font + 1, "fontWeight": "bold"}
+    return finish_chart(
+        replace(form, height=_ROW_HEIGHT * len(rows)),
+        marks(points, "rect", {"color": SERIES[0], "stroke": None}, x=x, y=y, opacity=strength),
+        marks(points, "text", bold, x=x, y=y, text="text:N"),
     )
-    strength = alt.Opacity(
-        "y:Q", title=f"{shown.shown.head}{unit}", legend=None, scale=alt.Scale(range=[_WEAKEST, _STRONGEST], zero=True)
-    )
-    fields = base.mark_rect(color=SERIES[0], stroke=None).encode(opacity=strength)
-    numbers = base.mark_text(color=INK, fontSize=form.font + 1, fontWeight="bold").encode(text="text:N")
-    height = _ROW_HEIGHT * len(rows)
-    return finish_chart(fields + numbers, Format(form.width, height, form.font, form.columns))
 
 
 _NAMED = 12
@@ -239,42 +221,37 @@ def split_parts(section: Section, each: Column) -> tuple[tuple[Section, str], ..
     return tuple((replace(section, rows=tuple(rows)), name if len(parts) > 1 else "") for name, rows in parts.items())
 
 
-def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | None:
+def plot_chart(plot: Plot, section: Section, form: Format) -> Spec | None:
     """Returns a plot with a line for each ``y``; None where it would have fewer than two points, or where all values
     are 0.
     """
     sums = {row.result.id for row in section.sums}
-    results = [row.result for row in section.rows if row.result.id not in sums]
-    points = _points(plot, results)
+    points = _points(plot, [row.result for row in section.rows if row.result.id not in sums])
     places = list(dict.fromkeys(point["x"] for point in points))
     if len(places) < 2 or not any(point["y"] for point in points):
         return None
     names = list(dict.fromkeys(point["line"] for point in points))
     numbered = len(places) > _NAMED and all(place.isdigit() for place in places)
-    title = _titled(plot.x.head, plot.x.unit)
     if numbered:
         points = [{**point, "x": int(point["x"])} for point in points]
-        x = alt.X("x:Q", title=title, axis=alt.Axis(grid=False, tickMinStep=1, format="d")).scale(zero=False)
+        axis = {"grid": False, "tickMinStep": 1, "format": "d"}
+        x = channel("x:Q", title=title_of(plot.x), axis=axis, scale={"zero": False})
     else:
-        x = alt.X("x:N", title=title, sort=places, axis=alt.Axis(labelAngle=0, grid=False)).scale(domain=places)
-    heads = [column.head for column in plot.y]
-    shared = heads[0] if len(heads) == 1 else heads[0].partition(",")[0]
-    y = alt.Y("y:Q", title=_titled(shared, plot.y[0].unit), **_axis(plot, points))
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
-    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
-    legend = legend_of(names, form, symbolSize=70, symbolDash=[1, 0]) if len(names) > 1 else None
-    dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
-    base = alt.Chart(inline(points)).encode(
-        x=x, color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
-    )
-    dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
-    layers = [base.mark_line(strokeWidth=1.6).encode(y=y, strokeDash=dash)]
+        x = channel("x:N", title=title_of(plot.x), sort=places, axis=_UPRIGHT, scale={"domain": places})
+    first = plot.y[0]
+    shared = first if len(plot.y) == 1 else first.replace(head=first.head.partition(",")[0])
+    y = channel("y:Q", title=title_of(shared), **_axis(plot, points))
+    known = legend_of_names(names, form, symbolSize=70, symbolDash=[1, 0]) if len(names) > 1 else None
+    place = {"x": x, "color": told_apart("line", names, SERIES, legend=known)}
+    dash = told_apart("line", names, DASHES, legend=None)
+    layers = [marks(points, "line", {"strokeWidth": 1.6}, **place, y=y, strokeDash=dash)]
     if any("lower" in point for point in points):
-        layers.append(base.mark_rule(strokeWidth=9, opacity=0.35).encode(y=alt.Y("lower:Q", title=""), y2="upper:Q"))
+        bar = {"strokeWidth": 9, "opacity": 0.35}
+        layers.append(marks(points, "rule", bar, **place, y=channel("lower:Q", title=""), y2="upper"))
     if not numbered or len(places) <= 5 * _NAMED:
-        shape = alt.Shape("line:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
-        layers.append(base.mark_point(size=58, filled=True, opacity=1).encode(y=y, shape=shape))
-    return finish_chart(alt.layer(*layers), form)
+        shape = told_apart("line", names, SHAPES, legend=known)
+        layers.append(marks(points, "point", {"size": 58, "filled": True, "opacity": 1}, **place, y=y, shape=shape))
+    return finish_chart(form, *layers)
 
 
 def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -314,20 +291,14 @@ def _line(column: Column, plot: Plot, size: str, several_sizes: bool) -> str:
     return of_size if len(plot.y) == 1 else f"{telling}, {of_size}"
 
 
-def _axis(plot: Plot, points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _axis(plot: Plot, points: Sequence[dict[str, Any]]) -> Spec:
     values = [value for point in points for value in (point["y"], point.get("upper")) if value is not None]
     if not plot.logarithmic:
-        return {"scale": alt.Scale(domain=[0, max(values) * _HEADROOM], nice=False)}
+        return {"scale": from_to(0, max(values) * _HEADROOM)}
     low = math.floor(math.log10(min(values)))
-    high = max(low + 1, math.ceil(math.log10(max(values)) - 1e-9))
-    return {
-        "scale": alt.Scale(type="log", domain=[10.0**low, 10.0**high], nice=False),
-        "axis": alt.Axis(values=[10.0**decade for decade in range(low, high + 1)], labelExpr=PLAIN_NUMBERS),
-    }
-
-
-_HUNDRED = alt.Scale(domain=[0, 100], nice=False)
-_TENS = alt.Axis(values=list(range(0, 101, 10)), labelFlush=False)
+    ticks = decades(low, max(low + 1, math.ceil(math.log10(max(values)) - 1e-9)))
+    axis = {"values": ticks, "labelExpr": PLAIN_NUMBERS}
+    return {"scale": from_to(ticks[0], ticks[-1], type="log"), "axis": axis}
 
 
 def curves(section: Section) -> tuple[tuple[Section, str], ...]:
@@ -342,40 +313,38 @@ def curves(section: Section) -> tuple[tuple[Section, str], ...]:
     return parts if 1 < len(parts) < len(names) else ((section, ""),)
 
 
-def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
+def curve_chart(section: Section, form: Format) -> Spec | None:
     """Returns a chart with a line for each combination of the curve's ``lines``; None where the table has no curve or
     nothing is known.
     """
     curve = section.table.curve
-    if curve is None:
-        return None
-    known = [row.result for row in section.rows if number_in(row.result, curve.y.value) is not None]
-    if not known:
+    known = [row.result for row in section.rows if curve and number_in(row.result, curve.y.value) is not None]
+    if curve is None or not known:
         return None
     points: list[dict[str, Any]] = [
         {"x": number_in(result, curve.x.value), "y": number_in(result, curve.y.value), "line": line}
         for result, line in zip(known, _lines(known, curve.lines), strict=True)
     ]
     names = list(dict.fromkeys(point["line"] for point in points))
-    legend = legend_of(names, form, symbolSize=70, symbolDash=[1, 0])
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
-    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
-    dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
+    shown = legend_of_names(names, form, symbolSize=70, symbolDash=[1, 0])
     hundreds = max(1, *(math.ceil(point["x"] / 100.0) for point in points if point["x"] is not None))
-    loads = alt.Scale(domain=[0, 100 * hundreds], nice=False)
-    steps = alt.Axis(values=list(range(0, 100 * hundreds + 1, 10 * hundreds)), labelFlush=False)
-    base = alt.Chart(inline(points)).encode(
-        x=alt.X("x:Q", title=_titled(curve.x.head, curve.x.unit), scale=loads, axis=steps),
-        y=alt.Y("y:Q", title=_titled(curve.y.head, curve.y.unit), scale=_HUNDRED, axis=_TENS),
-        color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
+
+    def percent(axis: str, column: Column, hundreds: int) -> Spec:
+        steps = {"values": list(range(0, 100 * hundreds + 1, 10 * hundreds)), "labelFlush": False}
+        return channel(axis, title=title_of(column), scale=from_to(0, 100 * hundreds), axis=steps)
+
+    place = {
+        "x": percent("x:Q", curve.x, hundreds),
+        "y": percent("y:Q", curve.y, 1),
+        "color": told_apart("line", names, SERIES, legend=shown),
+    }
+    dash = told_apart("line", names, DASHES, legend=None)
+    shape = told_apart("line", names, SHAPES, legend=shown)
+    return finish_chart(
+        form,
+        marks(points, "line", {"strokeWidth": 1.6}, **place, strokeDash=dash),
+        marks(points, "point", {"size": 52, "filled": True, "opacity": 1}, **place, shape=shape),
     )
-    line = base.mark_line(strokeWidth=1.6).encode(
-        strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
-    )
-    dots = base.mark_point(size=52, filled=True, opacity=1).encode(
-        shape=alt.Shape("line:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
-    )
-    return finish_chart(alt.layer(line, dots), form)
 
 
 def _lines(results: Sequence[Result], columns: Sequence[Column]) -> list[str]:
@@ -383,8 +352,3 @@ def _lines(results: Sequence[Result], columns: Sequence[Column]) -> list[str]:
     texts = [[with_unit(column, text_of(column, result)) for column in columns] for result in results]
     telling = [number for number, level in enumerate(zip(*texts, strict=True)) if len(set(level)) > 1] or [0]
     return [", ".join(words[number] for number in telling) for words in texts]
-
-
-def _titled(head: str, unit: str | None) -> str:
-    """Returns a title as in the heading of a table: "Load [% of line rate]"."""
-    return f"{head} [{unit}]" if unit else head

@@ -9,85 +9,130 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import altair as alt
 from markupsafe import escape
 
 from nicbench.core.result import Bounded, number_of
-from nicbench.core.table import Column, Goal
+from nicbench.core.table import Goal
 from nicbench.core.trial import Trial
 from nicbench.core.units import SCALES, suitable_form
 from nicbench.report.cells import factor_of, number_in, text_of, with_unit
+from nicbench.report.comparison import Cost
 from nicbench.report.document.blocks import Panel
 from nicbench.report.document.finishing import drawing
 from nicbench.report.document.making import inlines, strong
-from nicbench.report.drawing.charts import (
+from nicbench.report.drawing.charts import cut_intervals, cut_marks, cut_marks_lying, note_of
+from nicbench.report.drawing.kit import (
     DASHES,
     Format,
-    cut_intervals,
-    cut_marks,
-    cut_marks_lying,
+    Spec,
+    channel,
+    decades,
     finish_chart,
-    legend_of,
-    note_of,
+    from_to,
+    legend,
+    legend_of_names,
+    marks,
+    title_of,
+    told_apart,
 )
-from nicbench.report.drawing.svg import INK, MUTED, SERIES, inline, svg
+from nicbench.report.drawing.svg import INK, MUTED, SERIES, svg
 from nicbench.report.rates import RatesRow, RatesTable
 from nicbench.report.section import Section
 
 
-def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] | None:
+def rates_chart(table: RatesTable, goal: Goal, form: Format) -> Spec | None:
     """Returns a bar chart of the rates, in which a rate that may be higher has only a downward whisker.
 
     Returns None where no configuration has a rate, and where there are more configurations than colours: those have a
     chart for each frame size (``rate_multiples``).
     """
-    if table.is_long:
-        return None
-    points = _points(table, goal)
+    points = [] if table.is_long else [point for row in table.rows for point in _points(table, row, goal)]
     if not points:
         return None
-    points, cut = cut_intervals(points, "rate")
-    names = list(table.names)
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
-    legend = legend_of(names, form)
-    x = alt.X("size:N", title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
-    x = x.sort([row.size for row in table.rows]).scale(paddingInner=0.25)
-    place = alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names))
-    y = alt.Y("rate:Q", title=f"{goal.name} [{table.unit(goal)}]")
-    colour = alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
-    base = alt.Chart(inline(points)).encode(x=x, xOffset=place)
-    bars = base.mark_bar().encode(y=y, color=colour)
-    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
-    beyond = cut_marks(cut, table.rows[-1].size, {"x": x, "xOffset": place}, form.font) if cut else []
-    return finish_chart(alt.layer(bars, whiskers, *beyond), form)
+    points, cut = cut_intervals(points, "value")
+    sizes = [row.size for row in table.rows]
+    title = f"{goal.name} [{table.unit(goal)}]"
+    return _bars_with_whiskers(points, sizes, table.names, SERIES, title, form, cut)
+
+
+def costs_chart(costs: Sequence[Cost], form: Format, *, names: Sequence[str], title: str) -> Spec | None:
+    """Returns the chart of what configurations add to the first; None where nothing is known, or there are more
+    configurations than colours.
+    """
+    if not costs or len(names) >= len(SERIES):
+        return None
+    unit, factor = unit_of(costs)
+    points = [
+        {
+            "size": cost.size,
+            "name": cost.configuration,
+            "value": cost.added_ns * factor,
+            "lower": cost.lower_ns * factor,
+            "upper": cost.upper_ns * factor,
+        }
+        for cost in costs
+    ]
+    sizes = list(dict.fromkeys(cost.size for cost in costs))
+    # The first configuration has the first colour in the charts of the rates.
+    return _bars_with_whiskers(points, sizes, names, SERIES[1:], f"{title} [{unit}]", form)
+
+
+def unit_of(costs: Sequence[Cost]) -> tuple[str, float]:
+    """Returns the unit in which the greatest of the costs has few digits, and the factor that converts ns to it."""
+    greatest = max((abs(cost.added_ns) for cost in costs), default=0.0)
+    return ("µs", 1e-3) if greatest >= 10_000.0 else ("ns", 1.0)
+
+
+def _bars_with_whiskers(
+    points: Sequence[dict[str, Any]],
+    sizes: Sequence[str],
+    names: Sequence[str],
+    colours: Sequence[str],
+    title: str,
+    form: Format,
+    cut: Sequence[dict[str, Any]] = (),
+) -> Spec:
+    """Returns a chart with a group of bars for each frame size, and a bar for each configuration."""
+    axis = {"labelAngle": 0, "grid": False}
+    place = {
+        "x": channel(
+            "size:N", title="frame size [bytes, with FCS]", axis=axis, sort=sizes, scale={"paddingInner": 0.25}
+        ),
+        "xOffset": channel("name:N", sort=names, scale={"domain": names}),
+    }
+    colour = told_apart("name", names, colours, legend=legend_of_names(names, form))
+    return finish_chart(
+        form,
+        marks(points, "bar", **place, y=channel("value:Q", title=title), color=colour),
+        marks(points, "rule", {"color": INK, "strokeWidth": 1.4}, **place, y="lower:Q", y2="upper"),
+        *cut_marks(cut, sizes[-1], place, form.font),
+    )
 
 
 def has_cut_intervals(table: RatesTable, goal: Goal) -> bool:
     """Returns whether a chart of a goal cuts an interval."""
-    points = _points(table, goal)
-    if not table.is_long:
-        return bool(cut_intervals(points, "rate")[1])
-    of_sizes = ([point for point in points if point["size"] == row.size] for row in table.rows)
-    return any(cut_intervals(of_size, "rate")[1] for of_size in of_sizes)
+    of_sizes = [_points(table, row, goal) for row in table.rows]
+    charts = of_sizes if table.is_long else [[point for points in of_sizes for point in points]]
+    return any(cut_intervals(points, "value")[1] for points in charts)
 
 
-def _points(table: RatesTable, goal: Goal) -> list[dict[str, Any]]:
-    """Returns a point for each known rate, with its interval in the unit of the axis."""
+def _points(table: RatesTable, row: RatesRow, goal: Goal) -> list[dict[str, Any]]:
+    """Returns a point for each known rate at a frame size, with its interval in the unit of the axis."""
     factor = table.factor(goal)
-    return [
-        {
-            "size": row.size,
-            "configuration": cell.configuration,
-            "note": note_of(cell.results, goal),
-            "rate": cell.rate_frames_per_s * factor,
-            "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
-            "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,
-            **({} if cell.span and math.isfinite(cell.span.upper) else {"range": ""}),
-        }
-        for row in table.rows
-        for cell in row.cells[goal.value]
-        if cell.rate_frames_per_s is not None
-    ]
+    found = []
+    for cell in row.cells[goal.value]:
+        if (rate := cell.rate_frames_per_s) is not None:
+            lower, upper = (cell.span.lower, cell.span.upper) if cell.span else (rate, math.inf)
+            point = {
+                "size": row.size,
+                "name": cell.configuration,
+                "note": note_of(cell.results, goal),
+                "value": rate * factor,
+                "lower": lower * factor,
+                "upper": (upper if math.isfinite(upper) else rate) * factor,
+            }
+            found.append(point if math.isfinite(upper) or table.is_long else {**point, "range": ""})
+    return found
 
 
 _WIDTH: Final = 292
@@ -107,54 +152,34 @@ def are_numbered(table: RatesTable) -> bool:
 
 def rate_multiples(table: RatesTable, goal: Goal, numbered: Iterator[int]) -> tuple[Panel, ...]:
     """Returns a panel for each frame size with a known rate; none where the bars of one chart do as well."""
-    if not table.is_long:
-        return ()
     return tuple(
         Panel(
-            drawing(svg(chart, next(numbered), str(escape(f"{goal.name} at {row.size_words}")))),
+            drawing(svg(_chart(table, points, goal), next(numbered), str(escape(f"{goal.name} at {row.size_words}")))),
             head=inlines(strong(row.size_words)),
         )
-        for row in table.rows
-        if (chart := _chart(table, row, goal)) is not None
+        for row in (table.rows if table.is_long else ())
+        if (points := _points(table, row, goal))
     )
 
 
-def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | None:
+def _chart(table: RatesTable, points: Sequence[dict[str, Any]], goal: Goal) -> Spec:
     as_numbers = are_numbered(table)
-    names = [str(number) if as_numbers else name for number, name in enumerate(table.names, 1)]
-    factor = table.factor(goal)
-    points = [
-        {
-            "name": name,
-            "note": note_of(cell.results, goal),
-            "rate": cell.rate_frames_per_s * factor,
-            "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
-            "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,
-        }
-        for name, cell in zip(names, row.cells[goal.value], strict=True)
-        if cell.rate_frames_per_s is not None
-    ]
-    if not points:
-        return None
-    points, cut = cut_intervals(points, "rate")
-    each = 13 if as_numbers else 17
-    form = Format(width=_WIDTH - (26 if as_numbers else _NAME), height=each * len(names), font=11, columns=3)
-    axis = alt.Axis(labelLimit=_NAME - 8, ticks=False, domain=False, labelPadding=6, labelOverlap=False)
-    y = alt.Y("name:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
-    scale = alt.Scale(zero=False, nice=True)
-    x = alt.X(
-        "rate:Q", title=f"{goal.name} [{table.unit(goal)}]", scale=scale, axis=alt.Axis(tickCount=4, labelOverlap=True)
+    shown = {name: str(number) if as_numbers else name for number, name in enumerate(table.names, 1)}
+    names = list(shown.values())
+    drawn, cut = cut_intervals([{**point, "name": shown[point["name"]]} for point in points], "value")
+    form = Format(_WIDTH - (26 if as_numbers else _NAME), (13 if as_numbers else 17) * len(names), font=11, columns=3)
+    axis = {"labelLimit": _NAME - 8, "ticks": False, "domain": False, "labelPadding": 6, "labelOverlap": False}
+    y = channel("name:N", sort=names, title=None, axis=axis, scale={"domain": names})
+    told = {"title": f"{goal.name} [{table.unit(goal)}]", "scale": {"zero": False, "nice": True}}
+    ticks = {"tickCount": 4, "labelOverlap": True}
+    bar = {"strokeWidth": 4, "opacity": 0.35, "color": SERIES[0]}
+    dot = {"size": 30, "filled": True, "opacity": 1, "color": SERIES[0]}
+    return finish_chart(
+        form,
+        marks(drawn, "rule", bar, y=y, x=channel("lower:Q", **told), x2="upper"),
+        marks(drawn, "point", dot, y=y, x=channel("value:Q", **told, axis=ticks)),
+        *cut_marks_lying(cut, y, form.font),
     )
-    ends = alt.X("lower:Q", scale=scale, title=f"{goal.name} [{table.unit(goal)}]")
-    base = alt.Chart(inline(points)).encode(y=y)
-    interval = base.mark_rule(strokeWidth=4, opacity=0.35, color=SERIES[0]).encode(x=ends, x2="upper:Q")
-    rate = base.mark_point(size=30, filled=True, opacity=1, color=SERIES[0]).encode(x=x)
-    beyond = cut_marks_lying(alt.Chart(inline(cut)).encode(y=y), form.font) if cut else []
-    return finish_chart(alt.layer(interval, rate, *beyond), form)
-
-
-def _finite(value: float, otherwise: float) -> float:
-    return otherwise if math.isinf(value) else value
 
 
 _PASSED, _FAILED, _INVALID = "trial that met {}", "trial that met no goal", "invalid trial"
@@ -166,7 +191,7 @@ _HEADROOM = 1.06
 _FAR_APART = 4.0
 
 
-def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dict[str, Any] | None:
+def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> Spec | None:
     """Returns a chart with a mark for each trial and a vertical line for each rate; None where there are fewer than
     two trials, or where no rate was searched for and all trials have one load.
 
@@ -197,28 +222,23 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
         for name, value in found
         if isinstance(value, Bounded) and value.upper is not None
     ]
-    marks = _marks(goals)
-    kinds = [kind for kind in marks if any(point["what"] == kind for point in points)]
-    names = [*kinds, *dict.fromkeys(each["what"] for each in (*rates, *zones))]
-    lines = len(names) - len(kinds)
-    colours = [marks[kind][1] for kind in kinds]
-    colours += [SERIES[1 + number % (len(SERIES) - 1)] for number in range(lines)]
-    shapes = [marks[kind][0] for kind in kinds] + ["stroke"] * lines
-    dashes = [[1, 0]] * len(kinds) + [[1, 0] if number == 0 else [5, 3] for number in range(lines)]
-    legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolStrokeWidth=2)
-    colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
-    shape = alt.Shape("what:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
-    dash = alt.StrokeDash("what:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
-    x = alt.X("load:Q", title=f"load [{scale.unit}]", **_loads([point["load"] for point in (*points, *rates)]))
-    y = alt.Y("lost:Q", title="frames lost [%]", **_losses([point["lost"] for point in points]))
-    bars = alt.Chart(inline(zones)).mark_rect(opacity=0.16, clip=True)
-    layers: list[Any] = [
-        bars.encode(x=x, x2="upper:Q", color=colour),
-        alt.Chart(inline(rates)).mark_rule(strokeWidth=1.8).encode(x=x, color=colour, strokeDash=dash),
-    ]
-    dots = alt.Chart(inline(points)).mark_point(size=62, filled=True, opacity=0.85)
-    layers.append(dots.encode(x=x, y=y, color=colour, shape=shape))
-    return finish_chart(alt.layer(*layers), form)
+    looks = {kind: look for kind, look in _looks(goals).items() if any(point["what"] == kind for point in points)}
+    lines = list(dict.fromkeys(each["what"] for each in (*rates, *zones)))
+    for number, name in enumerate(lines):
+        looks[name] = "stroke", SERIES[1 + number % (len(SERIES) - 1)], [1, 0] if number == 0 else [5, 3]
+    names = list(looks)
+    shapes, colours, dashes = zip(*looks.values(), strict=True)
+    known = legend(names, form, symbolStrokeWidth=2)
+    colour, shape, dash = (told_apart("what", names, each, legend=known) for each in (colours, shapes, dashes))
+    x = channel("load:Q", title=f"load [{scale.unit}]", **_loads([point["load"] for point in (*points, *rates)]))
+    y = channel("lost:Q", title="frames lost [%]", **_losses([point["lost"] for point in points]))
+    dot = {"size": 62, "filled": True, "opacity": 0.85}
+    return finish_chart(
+        form,
+        marks(zones, "rect", {"opacity": 0.16, "clip": True}, x=x, x2="upper", color=colour),
+        marks(rates, "rule", {"strokeWidth": 1.8}, x=x, color=colour, strokeDash=dash),
+        marks(points, "point", dot, x=x, y=y, color=colour, shape=shape),
+    )
 
 
 def _kind(trial: Trial, goals: Sequence[Goal]) -> str:
@@ -232,27 +252,25 @@ def _kind(trial: Trial, goals: Sequence[Goal]) -> str:
     return _FAILED if met is None else _PASSED.format(met)
 
 
-def _marks(goals: Sequence[Goal]) -> dict[str, tuple[str, str]]:
-    """Returns shape and colour of each kind of trial."""
+def _looks(goals: Sequence[Goal]) -> dict[str, tuple[str, str, list[int]]]:
+    """Returns shape, colour and dash of each kind of trial."""
     met = [_PASSED.format(goal.name) for goal in goals] or [_LOSSLESS]
-    passed = {kind: (_SHAPES[min(n, len(_SHAPES) - 1)], SERIES[0]) for n, kind in enumerate(met)}
-    return {**passed, _FAILED if goals else _LOSSY: ("triangle-down", SERIES[-1]), _INVALID: ("cross", MUTED)}
+    found = {kind: (_SHAPES[min(n, len(_SHAPES) - 1)], SERIES[0], [1, 0]) for n, kind in enumerate(met)}
+    found[_FAILED if goals else _LOSSY] = "triangle-down", SERIES[-1], [1, 0]
+    return {**found, _INVALID: ("cross", MUTED, [1, 0])}
 
 
-def _losses(lost_percent: Sequence[float]) -> dict[str, Any]:
+def _losses(lost_percent: Sequence[float]) -> Spec:
     """Returns the axis of the losses: 0, and above it a logarithmic one from the decade of the least loss on."""
     losses = [loss for loss in lost_percent if loss > 0.0]
     if not losses:
-        return {"scale": alt.Scale(domain=[0, 1], nice=False)}
+        return {"scale": from_to(0, 1)}
     lowest, highest = math.floor(math.log10(min(losses))), math.ceil(math.log10(max(losses)))
-    decades = range(lowest, max(highest, lowest + 1) + 1)
-    step = math.ceil(len(decades) / _MOST_DECADES)
-    ticks = [0.0, *(10.0**decade for decade in list(decades)[::step])]
+    steps = decades(lowest, max(highest, lowest + 1))
+    ticks = [0.0, *steps[:: math.ceil(len(steps) / _MOST_DECADES)]]
     top = min(100.0, _HEADROOM * max(10.0**lowest * 2.0, *losses)) if max(losses) < 100.0 else 100.0 * _HEADROOM
-    return {
-        "scale": alt.Scale(type="symlog", constant=10.0**lowest, domain=[0, top], nice=False),
-        "axis": alt.Axis(values=ticks, labelExpr="format(datum.value, '~r')"),
-    }
+    scale = from_to(0, top, type="symlog", constant=10.0**lowest)
+    return {"scale": scale, "axis": {"values": ticks, "labelExpr": "format(datum.value, '~r')"}}
 
 
 def _note(trial: Trial) -> str:
@@ -261,20 +279,19 @@ def _note(trial: Trial) -> str:
     return f"trial {trial.id}{f': {reasons}' if reasons else ''}"
 
 
-def _loads(loads: Sequence[float]) -> dict[str, Any]:
+def _loads(loads: Sequence[float]) -> Spec:
     """Returns the axis of the loads: from 0, or logarithmic where a search came from far above, so that its end is more
     than a single dot.
     """
     least, most = min(loads), max(loads)
     if least <= 0 or most < _FAR_APART * least:
-        return {"scale": alt.Scale(domain=[0, _HEADROOM * most], nice=False), "axis": alt.Axis(labelFlush=False)}
-    ends = [least / _HEADROOM**3, most * _HEADROOM]
-    decades = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
-    ticks = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
-    ticks = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
+        return {"scale": from_to(0, _HEADROOM * most), "axis": {"labelFlush": False}}
+    low, high = least / _HEADROOM**3, most * _HEADROOM
+    tens = decades(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+    ticks = [tick for ten in tens for step in (1, 2, 5) if low <= (tick := step * ten) <= high]
     return {
-        "scale": alt.Scale(type="log", domain=ends, nice=False),
-        "axis": alt.Axis(values=ticks, labelExpr="format(datum.value, '~r')"),
+        "scale": from_to(low, high, type="log"),
+        "axis": {"values": ticks, "labelExpr": "format(datum.value, '~r')"},
     }
 
 
@@ -282,7 +299,7 @@ def _loads(loads: Sequence[float]) -> dict[str, Any]:
 _WIDTHS = 4.0
 
 
-def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
+def narrowing_chart(section: Section, form: Format) -> Spec | None:
     """Returns the chart of a narrowing estimate; None where the table has none, or fewer than two
     estimates are known.
     """
@@ -300,24 +317,20 @@ def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
         points.append({"x": x, "y": y * factor, "lower": lower * factor, "upper": upper * factor, "line": line})
     if len(points) < 2:
         return None
-    low, high = _range(points)
     names = list(dict.fromkeys(point["line"] for point in points))
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
-    dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
-    legend = alt.Legend(orient="top", title=None, columns=form.columns, labelLimit=0)
-    scale_y = alt.Scale(domain=[low, high], nice=False, zero=False)
-    base = alt.Chart(inline(points)).encode(
-        x=alt.X("x:Q", title=_titled(asked.x)),
-        color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
+    scale = from_to(*_range(points), zero=False)
+    place = {
+        "x": channel("x:Q", title=title_of(asked.x)),
+        "color": told_apart("line", names, SERIES, legend=legend(names, form, labelLimit=0)),
+    }
+    steps = {"clip": True, "interpolate": "step-after"}
+    lower_end = channel("lower:Q", title=title_of(asked.y), scale=scale)
+    dash = told_apart("line", names, DASHES, legend=None)
+    return finish_chart(
+        form,
+        marks(points, "area", {"opacity": 0.25, **steps}, **place, y=lower_end, y2="upper"),
+        marks(points, "line", {"strokeWidth": 1.6, **steps}, **place, y=channel("y:Q", scale=scale), strokeDash=dash),
     )
-    band = base.mark_area(opacity=0.25, clip=True, interpolate="step-after").encode(
-        y=alt.Y("lower:Q", title=_titled(asked.y), scale=scale_y), y2="upper:Q"
-    )
-    line = base.mark_line(strokeWidth=1.6, clip=True, interpolate="step-after").encode(
-        y=alt.Y("y:Q", scale=scale_y),
-        strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=None),
-    )
-    return finish_chart(alt.layer(band, line), form)
 
 
 def _range(points: list[dict[str, Any]]) -> tuple[float, float]:
@@ -331,7 +344,3 @@ def _range(points: list[dict[str, Any]]) -> tuple[float, float]:
         highs.append(max(point["upper"] for point in later) + width / 2.0)
     low, high = min(lows), max(highs)
     return (low, high) if high > low else (low - 1.0, high + 1.0)
-
-
-def _titled(column: Column) -> str:
-    return f"{column.head} [{column.unit}]" if column.unit else column.head

@@ -8,13 +8,11 @@ import copy
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-import altair as alt
 import vl_convert
-from altair.utils import schemapi
 from markupsafe import escape
 
 from nicbench.report.document.blocks import Cell, FoldedBlocks, Table
@@ -185,14 +183,6 @@ def _words(one: DataSet, place: int, series: Sequence[str]) -> str:
 
 def _plain(text: str) -> str:
     return text.replace(_PART, "/")
-
-
-schemapi.disable_debug_mode()
-
-
-def inline(points: Iterable[dict[str, Any]]) -> alt.InlineData:
-    """Returns the points as inline data of a chart."""
-    return alt.InlineData(values=tuple(points))
 
 
 # Stand-ins: colours that occur nowhere else, replaced by variables of style.css. The second value serves where a

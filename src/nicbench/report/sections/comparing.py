@@ -1,12 +1,10 @@
-"""The chart of what each layer costs: a bar for each configuration, with its interval, by frame size."""
+"""Configurations side by side: their rates, their values, what each layer costs, and faults that were injected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
-
-import altair as alt
+from functools import partial
+from typing import Final
 
 from nicbench.core.table import Goal
 from nicbench.report.comparison import Comparison, Cost, HeatMap, LayerCosts
@@ -32,62 +30,15 @@ from nicbench.report.document.making import (
     word_heads,
     words,
 )
-from nicbench.report.drawing.charts import CUT_CAPTION, Format, finish_chart, legend_of
+from nicbench.report.drawing.charts import CUT_CAPTION
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples
-from nicbench.report.drawing.svg import INK, SERIES, inline
+from nicbench.report.drawing.rates import are_numbered, costs_chart, has_cut_intervals, rate_multiples, unit_of
 from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words, significant
 from nicbench.report.rates import RateCell, RatesTable
 from nicbench.report.sections.results import long_tail, result_table, section_blocks
 from nicbench.report.study import place_of_rates
-
-
-@dataclass(frozen=True, slots=True)
-class CostsOf:
-    """The costs that one chart shows, and what its axis says."""
-
-    costs: tuple[Cost, ...]
-    names: tuple[str, ...]
-    title: str
-
-
-def costs_chart(shown: CostsOf, form: Format) -> dict[str, Any] | None:
-    """Returns the chart; None where nothing is known, or there are more configurations than colours."""
-    if not shown.costs or len(shown.names) >= len(SERIES):
-        return None
-    unit, factor = unit_of(shown.costs)
-    points = [
-        {
-            "size": cost.size,
-            "configuration": cost.configuration,
-            "added": cost.added_ns * factor,
-            "lower": cost.lower_ns * factor,
-            "upper": cost.upper_ns * factor,
-        }
-        for cost in shown.costs
-    ]
-    names = list(shown.names)
-    # The first configuration has the first colour in the charts of the rates.
-    colours = list(SERIES[1 : len(names) + 1])
-    x = alt.X("size:N", title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
-    x = x.sort(list(dict.fromkeys(cost.size for cost in shown.costs))).scale(paddingInner=0.25)
-    place = alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names))
-    base = alt.Chart(inline(points)).encode(x=x, xOffset=place)
-    bars = base.mark_bar().encode(
-        y=alt.Y("added:Q", title=f"{shown.title} [{unit}]"),
-        color=alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend_of(names, form)),
-    )
-    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
-    return finish_chart(alt.layer(bars, whiskers), form)
-
-
-def unit_of(costs: Sequence[Cost]) -> tuple[str, float]:
-    """Returns the unit in which the greatest of the costs has few digits, and the factor that converts ns to it."""
-    greatest = max(abs(cost.added_ns) for cost in costs)
-    return ("µs", 1e-3) if greatest >= 10_000.0 else ("ns", 1.0)
-
 
 _PER_FRAME: Final = "time that a frame takes more"
 _LATENCY: Final = "latency that is added"
@@ -106,11 +57,12 @@ def layer_costs_section(costs: LayerCosts, figures: Figures) -> Iterator[Block]:
     for shown, title in ((costs.per_frame, _PER_FRAME), (costs.latency, _LATENCY)):
         told = f"{title[0].upper()}{title[1:]}, against {costs.first}. The line over a bar is its interval."
         sound = tuple(cost for cost in shown if cost.doubtful is None)
-        if figure := figures.figure(costs_chart, CostsOf(sound, costs.names, title), title, told):
+        draw = partial(costs_chart, names=costs.names, title=title)
+        if figure := figures.figure(draw, sound, title, told):
             yield figure
     places = dict.fromkeys((cost.size, cost.configuration) for cost in (*costs.per_frame, *costs.latency))
     of_frames, of_latency = (_by_place(shown) for shown in (costs.per_frame, costs.latency))
-    units = [unit_of(shown)[0] if shown else "ns" for shown in (costs.per_frame, costs.latency)]
+    units = [unit_of(shown)[0] for shown in (costs.per_frame, costs.latency)]
     yield table(
         ((*word_heads("Configuration"), head("Frame", "bytes"), head("Time per frame", units[0]),
           head("Latency", units[1])),),

@@ -13,14 +13,12 @@ from typing import Final
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.report.cells import fill_digits, printed_digits
-from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Group, Panel, Row, TableLook
-from nicbench.report.document.finishing import drawing
+from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Group, Row, TableLook
 from nicbench.report.document.making import (
     BREAK,
     NOTHING,
     Part,
     breakable,
-    capitalise,
     caption,
     cell,
     head,
@@ -559,15 +557,7 @@ def _instances(
         " Each dot is one instance in one run; all charts have one scale. Higher and more consistent is better."
         f"{dashed}",
     )
-    panels = (
-        Panel(
-            drawing(str(figure.drawing)),
-            inlines(strong(_counted(figure.instances))),
-            inlines(capitalise(figure.met)),
-        )
-        for figure in dots
-    )
-    yield Figure(tuple(panels), look="multiples")
+    yield Figure(dots, look="multiples")
     yield from _sharing(study, way, doing)
     shown = instance_tables(way)
     parts: list[Block] = [

@@ -9,8 +9,7 @@ from typing import Final
 
 from nicbench.compare.claims import Basis, PointComparison
 from nicbench.core.units import figures, format_alike, format_digits
-from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Panel
-from nicbench.report.document.finishing import drawing
+from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks
 from nicbench.report.document.making import (
     BREAK,
     capitalise,
@@ -149,8 +148,7 @@ def _over_runs(test: TestStatistics, found: StatisticsView, report: Report, figu
         f"counts in every figure here.{none}",
     )
     if drawn := runs_figures(test, figures.numbered):
-        panels = (Panel(drawing(str(one.drawing)), inlines(strong(one.heading))) for one in drawn)
-        yield Figure(tuple(panels), look="of-runs")
+        yield Figure(drawn, look="of-runs")
         ring = "; a ring marks an outlier" if test.with_outliers else ""
         some = (
             f" Drawn are {len(drawn)} of {test.points}, those with most outliers and whose runs vary most; all are in "
