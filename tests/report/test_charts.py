@@ -320,7 +320,7 @@ def test_a_measured_tail_has_a_row_for_each_size_and_every_frame_in_one_bin(view
 
 
 def test_the_bins_are_those_of_the_histogram(view: Report) -> None:
-    trials = {trial.id: trial for group in view.groups for trial in group.trials}
+    trials = view.known_trials
     for row in view.tails[0].rows:
         latency = trials[row.result.trials[0]].reading.latency
         assert tail_values(latency, BINS_S).items() <= row.result.values.items()

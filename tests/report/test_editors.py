@@ -31,8 +31,8 @@ from nicbench.core.round import (
 from nicbench.importing.reference.data_sets import data_set, results_of
 from nicbench.report.answer.of_run import sentences, study_in_brief
 from nicbench.report.cells import fill_digits
-from nicbench.report.document.blocks import plain
-from nicbench.report.drawing.runs import dot_figures, sharing_rows
+from nicbench.report.document.blocks import Cell, Table, Text, plain
+from nicbench.report.drawing.runs import dot_figures
 from nicbench.report.drawing.svg import identifiers
 from nicbench.report.editors import Study, directory_rows, kind_of, rate_decimals, share_text, studies
 from nicbench.report.facts import facts
@@ -40,11 +40,11 @@ from nicbench.report.gather import gather
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.sections.editors import (
     MOST_COLUMNS,
-    SumTable,
-    instance_tables,
+    instance_table,
     measures,
+    sharing_table,
     sum_tables,
-    sustained_rows,
+    sustained_table,
 )
 from nicbench.report.sections.rounds import job_cells
 from nicbench.stats.frames import RATE, FilmRun, Target, trusted_number
@@ -69,6 +69,21 @@ def run(had: dict[int, list[float]], number: int = 1, target: Target | None = _e
         for rates in had.values()
         for result in _editors.of_round("default", "read", [(rate, None) for rate in rates], number, target)
     )
+
+
+def rows_of(table: Table) -> dict[str, list[str]]:
+    """The cells of each row by its name."""
+    return {plain(first.inlines): [plain(cell.inlines) for cell in rest] for first, *rest in cells_of(table)}
+
+
+def cells_of(table: Table) -> list[tuple[Cell, ...]]:
+    return [row.cells for row in table.body]
+
+
+def met(cell: Cell) -> bool | None:
+    """Whether a rate met its target, by how it is set."""
+    is_bold = any(isinstance(run, Text) and run.strong for run in cell.inlines)
+    return False if cell.tone == "missed" else is_bold or None
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +136,9 @@ def test_an_instance_that_got_less_behind_a_sum_that_was_met_is_not_hidden() -> 
         "each editor has to reach its rate by itself in every run, the number is not even the fewest"
         in sentences(one)[1]
     )
-    (row,) = sustained_rows(one)
-    assert (row.in_every_run, row.by_every_instance) == ("≥\u00a02", "fewer than tried")
+    table = sustained_table(one)
+    assert table is not None
+    assert rows_of(table) == {"read": ["≥ 2", "≥ 2", "fewer than tried", "2", "1"]}
 
 
 def test_a_run_that_warms_up_counts_for_nothing(both: Study) -> None:
@@ -136,11 +152,11 @@ def test_without_a_frame_limit_there_is_no_target() -> None:
         "Reading without a frame limit, the server moved up to 120\u00a0frames/s (6\u202f126\u00a0MB/s), "
         "with 2 instances (median run)."
     )
-    assert not sustained_rows(one)
+    assert sustained_table(one) is None
     assert study_in_brief(one) is None
-    (table,) = sum_tables(one.ways[0])
-    assert [row.head for row in table.rows] == ["1"]
-    assert {cell.met for row in table.rows for cell in row.cells} == {None}
+    (table,) = sum_tables(one, one.ways[0])
+    assert list(rows_of(table)) == ["1"]
+    assert {met(cell) for _, *cells in cells_of(table) for cell in cells} == {None}
 
 
 def test_an_instance_that_failed_is_unknown_and_meets_nothing() -> None:
@@ -151,40 +167,44 @@ def test_an_instance_that_failed_is_unknown_and_meets_nothing() -> None:
         for result in run({2: [24.0, 24.0]})
     ]
     one = study(tuple(found))
-    (table,) = sum_tables(one.ways[0])
-    assert [(cell.text, cell.met) for cell in table.rows[0].cells] == [(UNKNOWN, False)]
-    (each,) = instance_tables(one.ways[0])
-    assert [[cell.text for cell in row.cells] for row in each.rows[:3]] == [["24.0"], [UNKNOWN], [UNKNOWN]]
-
-
-def rows_of(table: SumTable) -> dict[str, list[str]]:
-    return {row.head: [cell.text for cell in row.cells] for row in table.rows}
+    (table,) = sum_tables(one, one.ways[0])
+    assert rows_of(table)["1"] == [UNKNOWN]
+    assert met(cells_of(table)[0][1]) is False
+    each = instance_table(one.ways[0].at["default", 2])
+    assert list(rows_of(each).values())[:3] == [["24.0"], [UNKNOWN], [UNKNOWN]]
 
 
 def test_sums_stand_by_run_with_average_median_and_target(both: Study) -> None:
-    (table,) = sum_tables(both.ways[0])
-    assert table.heads == (("1x100", 4), ("4x25", 4))
+    (table,) = sum_tables(both, both.ways[0])
+    assert heads_of(table) == [("1x100", 4), ("4x25", 4)]
     rows = rows_of(table)
     assert list(rows) == ["2", "3", "4", "5", "6", "Average", "Median", "Target"]
     assert rows["2"][:4] == rows["Average"][:4] == ["48.0", "72.0", "96.0", "144.0"]
     assert rows["Target"] == ["48.0", "72.0", "96.0", "144.0"] * 2
-    assert table.firsts == (False,) * 4 + (True,) + (False,) * 3
-    met = [cell.met for row in table.rows[:5] for cell in row.cells]
-    assert True in met
-    assert False in met
+    assert [cell.look for cell in cells_of(table)[0][1:]] == [""] * 4 + ["first"] + [""] * 3
+    seen = [met(cell) for _, *cells in cells_of(table)[:5] for cell in cells]
+    assert True in seen
+    assert False in seen
+
+
+def heads_of(table: Table) -> list[tuple[str, int]]:
+    """The configurations above the columns of a table, each with the number of its columns."""
+    return [(plain(cell.inlines), cell.columns) for cell in table.head[0].cells[1:]]
 
 
 def test_a_study_too_broad_for_one_table_has_one_for_each_configuration() -> None:
     counts = tuple(range(1, MOST_COLUMNS // 2 + 2))
     one = study(_editors.results(directions=("read",), instances=counts, runs=1))
-    assert [table.heads for table in sum_tables(one.ways[0])] == [((name, len(counts)),) for name in NAMES]
+    assert [heads_of(table) for table in sum_tables(one, one.ways[0])] == [[(name, len(counts))] for name in NAMES]
 
 
 def test_instances_stand_by_run_with_sum_average_and_deviation() -> None:
     found = (*run({3: [24.0, 24.0, 12.0]}, 1), *run({3: [24.0, 24.0, 24.0]}, 2))
-    (table,) = instance_tables(study(found).ways[0])
-    rows = {row.head: [(cell.text, cell.met) for cell in row.cells] for row in table.rows}
-    assert rows["3"] == [("12.0", False), ("24.0", True)]
+    table = instance_table(study(found).ways[0].at["default", 3])
+    rows = {
+        plain(first.inlines): [(plain(cell.inlines), met(cell)) for cell in rest] for first, *rest in cells_of(table)
+    }
+    assert rows["Instance 3"] == [("12.0", False), ("24.0", True)]
     assert rows["Sum"] == [("60.0", False), ("72.0", True)]
     assert rows["Average"] == [("20.0", None), ("24.0", None)]
     assert rows["Std. Deviation"] == [("5.66", None), ("0.00", None)]
@@ -194,13 +214,14 @@ def test_instances_stand_by_run_with_sum_average_and_deviation() -> None:
 def test_published_rates_stand_with_the_digits_that_were_printed() -> None:
     """403 of 1800 cells of the data set end with zeros that its spreadsheet left out."""
     found = results_of(data_set("frametest-read-instances")).results
-    tables = instance_tables(study(tuple(found)).ways[0])
-    instances = [row for table in tables for row in table.rows if row.head.isdigit()]
-    assert sum(len(row.cells) for row in instances) == 1800
-    assert sum(cell.text.endswith("0") for row in instances for cell in row.cells) >= 403
-    for table in tables:
-        decimals = {len(cell.text.partition(".")[2]) for row in table.rows if row.head.isdigit() for cell in row.cells}
-        assert decimals == {2 if table.instances == 4 else 1}, (table.configuration, table.instances)
+    at = study(tuple(found)).ways[0].at
+    cells = 0
+    for (configuration, count), tried in at.items():
+        rows = rows_of(instance_table(tried))
+        rates = [rate for title, row in rows.items() if title.startswith("Instance ") for rate in row]
+        cells += len(rates)
+        assert {len(rate.partition(".")[2]) for rate in rates} == {2 if count == 4 else 1}, (configuration, count)
+    assert cells == 1800
 
 
 def test_too_few_digits_are_not_filled() -> None:
@@ -211,14 +232,14 @@ def test_too_few_digits_are_not_filled() -> None:
 
 
 def test_what_runs_come_to_is_told_as_far_as_it_is_known(both: Study) -> None:
-    told = {each.head: each for each in measures(both.ways[0])}
-    assert [cell.text for cell in told["Runs that met the target [%]"].rows[0].cells] == ["100"] * 4
-    assert [row.head for row in told["Average [MB/s]"].rows] == list(NAMES)
+    told = measures(both.ways[0])
+    assert told["Runs that met the target [%]"]["1x100"] == ["100"] * 4
+    assert list(told["Average [MB/s]"]) == list(NAMES)
     bytes_per_s = 48.0 * _editors.FRAME_BYTES
-    assert told["Average [MB/s]"].rows[0].cells[0].text.replace("\u202f", "") == f"{bytes_per_s / 1e6:.0f}"
-    assert told["Average [MiB/s]"].rows[0].cells[0].text.replace("\u202f", "") == f"{bytes_per_s / 2**20:.0f}"
+    assert told["Average [MB/s]"]["1x100"][0].replace("\u202f", "") == f"{bytes_per_s / 1e6:.0f}"
+    assert told["Average [MiB/s]"]["1x100"][0].replace("\u202f", "") == f"{bytes_per_s / 2**20:.0f}"
     unknown = [result.replace(values={"sum_frames_per_s": 48.0}) for result in run({2: [24.0, 24.0]}, target=None)[:1]]
-    assert measures(study(tuple(unknown)).ways[0]) == ()
+    assert measures(study(tuple(unknown)).ways[0]) == {}
 
 
 def rates_of(ran: FilmRun) -> list[float | None]:
@@ -226,12 +247,13 @@ def rates_of(ran: FilmRun) -> list[float | None]:
 
 
 def test_what_an_instance_had_is_told_by_how_many_were_on_its_port_of_the_bond(both: Study, page: str) -> None:
-    rows = sharing_rows(both.ways[0])
-    assert {row.configuration for row in rows} == {"4x25"}, "the other has no bond"
-    had = {row.together: (row.least, row.median, row.greatest, row.met) for row in rows}
-    assert had[1] == had[2] == ("24.0", "24.0", "24.0", "100")
-    assert had[3] == ("19.6", "19.6", "19.6", "0")
-    assert sum(row.instances for row in rows) == 5 * (2 + 3 + 4 + 6)
+    table = sharing_table(both, both.ways[0])
+    assert table is not None
+    rows = rows_of(table)
+    assert {row[0] for row in rows.values()} == {"4x25"}, "the other has no bond"
+    assert rows["1"][1:5] == rows["2"][1:5] == ["24.0", "24.0", "24.0", "100"]
+    assert rows["3"][1:5] == ["19.6", "19.6", "19.6", "0"]
+    assert sum(int(row[5]) for row in rows.values()) == 5 * (2 + 3 + 4 + 6)
     assert "Reading: instances that shared a port of the bond" in page
 
 
@@ -242,7 +264,8 @@ def test_of_a_port_that_is_only_predicted_nothing_is_concluded() -> None:
         for result in run({2: [12.0, 12.0]})
         if result.parameters.get("instance") == number
     ]
-    assert sharing_rows(study(tuple(found)).ways[0]) == ()
+    one = study(tuple(found))
+    assert sharing_table(one, one.ways[0]) is None
 
 
 def test_every_instance_of_every_run_is_a_dot_and_those_that_missed_are_hollow(both: Study) -> None:
@@ -331,7 +354,9 @@ def test_rates_have_the_digits_that_the_smallest_of_a_table_needs() -> None:
 @pytest.mark.parametrize("kept", ["runs", "instances"])
 def test_either_part_alone_makes_a_study(kept: str) -> None:
     found = tuple(result for result in run({2: [24.0, 24.0]}) if result.parameters["part"] == kept)
-    assert sustained_rows(study(found))[0].in_every_run == "≥\u00a02"
+    table = sustained_table(study(found))
+    assert table is not None
+    assert rows_of(table)["read"][0] == "≥ 2"
 
 
 @pytest.mark.acceptance

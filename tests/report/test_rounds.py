@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -42,14 +43,14 @@ from nicbench.core.round import (
 from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
-from nicbench.report.bonds import list_failed_links
+from nicbench.report.bonds import failed_link_sentence, list_failed_links
 from nicbench.report.document.blocks import Table, plain
 from nicbench.report.drawing.kit import NARROW, WIDE
 from nicbench.report.drawing.over_time import failed_link_chart
 from nicbench.report.gather import gather
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.sections.results import _title_of
-from nicbench.report.sections.watched import cpu_user_parts
+from nicbench.report.sections.watched import cpu_user_parts, failed_link_parts
 from nicbench.report.tables import sections
 from nicbench.report.watched import list_cpu_users
 from nicbench.store import RunFolder
@@ -393,17 +394,21 @@ def pulled(flows: Sequence[FlowSilence], *, down_at_s: float | None = 4.0) -> Ro
 
 
 def test_connections_of_a_client_that_did_the_same_are_one_row() -> None:
-    (failed,) = list_failed_links([pulled([silence(1), silence(1), silence(2, went_on=False)])], {"r0001"})
-    assert [(row.who, row.connections, row.silent_down, row.silent_back, row.went_on) for row in failed.rows] == [
-        ("c0a", 2, "0.3", "≤ 0.2", True),
-        ("c0b", 1, UNKNOWN, UNKNOWN, False),
+    failed = list_failed_links([pulled([silence(1), silence(1), silence(2, went_on=False)])], {"r0001"})
+    blocks = failed_link_parts(failed, SimpleNamespace(figure=lambda *_: None))  # type: ignore[arg-type]
+    (table,) = (each for each in blocks if isinstance(each, Table))
+    rows = [[plain(cell.inlines) for cell in row.cells] for row in table.body]
+    assert [(*row[:2], *row[4:]) for row in rows] == [
+        ("c0a", "2", "0.3", "≤ 0.2", "yes"),
+        ("c0b", "1", UNKNOWN, UNKNOWN, "no"),
     ]
-    assert "1 of 3 connections stood still from then on" in failed.sentence
+    assert "1 of 3 connections stood still from then on" in failed_link_sentence(failed[0])
 
 
 def test_where_every_connection_went_on_the_longest_silence_is_told() -> None:
     (failed,) = list_failed_links([pulled([silence(1), silence(2, down_s=1.25)])], {"r0001"})
-    assert failed.sentence.endswith("from 4.0 s to 8.0 s: all 2 connections went on, silent for 1.3 s.")
+    said = failed_link_sentence(failed)
+    assert said.endswith("from 4.0 s to 8.0 s: all 2 connections went on, silent for 1.3 s.")
 
 
 def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved() -> None:

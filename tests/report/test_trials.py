@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from nicbench.core.clocks import ClockMapping, PtpState
@@ -34,15 +35,17 @@ from nicbench.core.trial import (
     TrialRequest,
 )
 from nicbench.report.document.blocks import Cell, Group, Paragraph, Table, plain
+from nicbench.report.document.finishing import walk
 from nicbench.report.html import fragment
 from nicbench.report.sections.method import clocks
 from nicbench.report.sections.trials import (
-    TrialGroup,
+    count_lost,
     detail_row,
     hardware,
-    ledger_table,
+    ledger,
+    lossy_trials,
     n_reordered,
-    sum_over_time,
+    received_over_time,
     telling_trials,
 )
 from nicbench.report.timing import clock_rows, warnings, words
@@ -132,10 +135,12 @@ def texts(cells: Iterable[Cell]) -> list[str]:
 
 def test_rates_over_time_leave_out_the_interval_that_was_cut_short_and_mark_where_frames_were_missing() -> None:
     streams = trial("low", 1e5, 0).reading.streams
-    over_time = sum_over_time([stream.intervals for stream in streams if stream.intervals])
+    over_time = received_over_time([stream.intervals for stream in streams if stream.intervals])
     assert over_time is not None
-    assert (over_time.lowest_frames_per_s, over_time.highest_frames_per_s) == (200.0, 400.0)
-    assert (len(over_time.points.split()), over_time.missing) == (3, (66.0,))
+    drawing, _ = over_time
+    heights = [float(height) for height in re.findall(r"[\d.]+,([\d.]+)", drawing.svg)]
+    assert (len(heights), min(heights), max(heights)) == (3, 2.0, 13.0), "the least rate is half of the greatest"
+    assert re.findall(r'<line x1="([^"]*)"', drawing.svg) == ["66.0"]
 
 
 def test_n_reordering_beyond_three_is_told_where_it_was_asked_for() -> None:
@@ -175,7 +180,7 @@ def place(name: str, stage: int, frames: int, *, unsent: bool = False) -> LossPl
 def test_places_stand_from_sender_to_receiver_whatever_trial_met_them_first(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     ring, queue = place("receive ring", 15, 5), place("queue", 3, 7)
-    table = ledger_table(
+    lossy = lossy_trials(
         [
             ledger_trial(run, "t0001", ring, lost=5),
             ledger_trial(run, "t0002", place("transmit ring", 1, 9, unsent=True), queue, lost=10),
@@ -183,10 +188,16 @@ def test_places_stand_from_sender_to_receiver_whatever_trial_met_them_first(synt
             ledger_trial(run, "t0004", lost=50, purpose=Purpose.CEILING),
         ]
     )
-    assert table is not None
-    assert [(column.name, column.frames) for column in table.places] == [("queue", 7), ("receive ring", 5)]
-    assert [(row.trial.id, row.cells) for row in table.rows] == [("t0001", (None, 5)), ("t0002", (7, None))]
-    assert (table.lost, table.unexplained) == (15, 3)
+    head, first, second = table_of(lossy)
+    assert (head[5:7], first[0], second[0]) == (["queue", "receive ring"], "t0001", "t0002")
+    assert (first[5:7], second[5:7]) == (["·", "5"], ["7", "·"])
+    assert count_lost(lossy) == (15, 3)
+
+
+def table_of(lossy: Sequence[Trial]) -> list[list[str]]:
+    """The cells of the ledger, without the row above its headings."""
+    (table,) = (each for each in walk(ledger(lossy)) if isinstance(each, Table))
+    return [texts(row.cells) for row in (*table.head[1:], *table.body)]
 
 
 def test_faults_and_counters_beside_are_told_by_trial(synthetic_run: Callable[..., Any]) -> None:
@@ -194,14 +205,13 @@ def test_faults_and_counters_beside_are_told_by_trial(synthetic_run: Callable[..
     faulty = ledger_trial(
         synthetic_run(), "t0007", lost=4, ledger_faults=("d0 rx ran backwards",), ledger_beside=(beside,)
     )
-    table = ledger_table([faulty])
-    assert table is not None
-    assert table.faults == (("t0007", "d0 rx ran backwards"),)
-    assert table.beside == (("t0007", beside),)
+    page = fragment(*ledger([faulty]))
+    assert "t0007: d0 rx ran backwards." in page
+    assert "t0007, XDP program of d0: 4 by xdp_drops (whose they were it does not say)" in page
 
 
 def test_nothing_lost_gives_no_table(synthetic_run: Callable[..., Any]) -> None:
-    assert ledger_table([ledger_trial(synthetic_run(), "t0001", lost=0)]) is None
+    assert lossy_trials([ledger_trial(synthetic_run(), "t0001", lost=0)]) == ()
 
 
 def test_the_hardwares_table_says_what_rose_how_often_and_what_was_invalid(synthetic_run: Callable[..., Any]) -> None:
@@ -320,7 +330,7 @@ def mapped(run: Any, name: str, **changes: Any) -> Trial:
 
 
 def told(*trials: Trial) -> str:
-    return fragment(*clocks([TrialGroup("throughput", trials)]))
+    return fragment(*clocks(trials))
 
 
 def test_drift_asymmetry_and_what_the_line_missed_are_told_with_their_ranges(synthetic_run: Callable[..., Any]) -> None:

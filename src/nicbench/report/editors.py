@@ -34,6 +34,7 @@ from nicbench.stats.frames import (
     TriedPoint,
     find_sustained,
     group_by_point,
+    trusted_number,
 )
 
 _ORDER: Final = ("read", "write")
@@ -294,6 +295,11 @@ def rate_decimals(rates: Iterable[float | None]) -> int:
     """Returns the decimals (1 to 3) for a table of rates: three significant digits of the smallest rate above 0."""
     known = [rate for rate in rates if rate is not None and rate > 0.0]
     return min(3, max(1, *(2 - math.floor(math.log10(rate)) for rate in known))) if known else 1
+
+
+def rate_of(result: Result | None) -> float | None:
+    """Returns the rate of an instance in frames/s; None where it is unknown or an erratum."""
+    return None if result is None else trusted_number(result, RATE)
 
 
 def rate_text(frames_per_s: float | None, decimals: int) -> str:

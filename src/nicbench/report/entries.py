@@ -278,7 +278,7 @@ def _report(
         other_results=(),
         ceilings=(),
         own_latencies=(),
-        groups=(),
+        groups={},
         notes=(),
         plan=plan_of_all(entries, summary.title),
         inventory={},

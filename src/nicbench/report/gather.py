@@ -5,7 +5,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from nicbench.compare.matching import unfinished_summary
 from nicbench.core.bond import Bond
@@ -31,7 +31,7 @@ from nicbench.core.units import and_list
 from nicbench.report.answer import of_comparison, of_run, sentences
 from nicbench.report.answer.of_run import verdict_text
 from nicbench.report.answer.sentences import is_of_session
-from nicbench.report.bonds import list_failed_links
+from nicbench.report.bonds import failed_link_sentence, list_failed_links
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.editors import Study, compared_sentences, is_shown_by_studies, is_summed_up, studies
 from nicbench.report.facts import shares_cores
@@ -40,8 +40,8 @@ from nicbench.report.injected import injected_rows, injected_sentence
 from nicbench.report.model import Report, place_of
 from nicbench.report.overview import overview
 from nicbench.report.section import RunKnowledge, Section
-from nicbench.report.sections.rounds import RoundGroup, failures_of, tools_of, variables_of
-from nicbench.report.sections.trials import TrialGroup, ledger_table, telling_trials
+from nicbench.report.sections.rounds import failures_of, tools_of, variables_of
+from nicbench.report.sections.trials import lossy_trials, telling_trials
 from nicbench.report.statistics import StatisticsView, statistics_view
 from nicbench.report.system_table import system_table, tuned_rows
 from nicbench.report.tables import has_tables, sections
@@ -79,8 +79,8 @@ def gather(folder: RunFolder) -> Report:
     injected = injected_rows(results, plan, trials)
     if (sentence := injected_sentence(injected)) is not None:
         headline, details = sentence, (headline, *details)
-    groups = _groups(trials, compared)
-    played = _round_groups(rounds, compared)
+    groups, played = _by_test(trials.values(), compared), _by_test(rounds, compared)
+    phases = {one.id: test for by_test in (groups, played) for test, samples in by_test.items() for one in samples}
     inventory = folder.read_json("inventory.json")
     ended = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
     complete = folder.finished and ended is not None and ended.complete
@@ -97,7 +97,7 @@ def gather(folder: RunFolder) -> Report:
             summary, plan, folder.run_id, complete=complete, failures=failures_of(rounds), by_rounds=bool(rounds)
         ),
         headline=headline,
-        details=(*(each.sentence for each in pulled[:_MOST_PULLED]), *details),
+        details=(*(failed_link_sentence(each) for each in pulled[:_MOST_PULLED]), *details),
         statements=(*_statements(plan), *_lost_on_cable(trials.values()), *_unlearnt(trials.values())),
         labels=_labels(plan, events),
         sections=tables,
@@ -110,7 +110,7 @@ def gather(folder: RunFolder) -> Report:
         watched=watched_machines(
             folder.path,
             plan,
-            _phases(groups, played),
+            phases,
             what="rounds" if rounds else "trials",
         ),
         notes=tuple(
@@ -125,7 +125,7 @@ def gather(folder: RunFolder) -> Report:
         changed_files=folder.differences(),
         measured_s=ended.measured_s if ended else None,
         # Simulated ports have no counters, and frames are lost in the DUT only.
-        ledger=None if plan and all(each.simulated for each in plan.each) else ledger_table(trials.values()),
+        ledger=() if plan and all(each.simulated for each in plan.each) else lossy_trials(trials.values()),
         known_trials=trials,
         telling_trials=telling_trials(results, tests, trials),
         tails=tail_tables(results, tests),
@@ -324,26 +324,16 @@ def _is_lower(one: CeilingFound, other: CeilingFound) -> bool:
     return (one.ceiling_frames_per_s or 0.0) <= (other.ceiling_frames_per_s or 0.0)
 
 
-def _groups(trials: dict[str, Trial], compared: Comparison | None) -> tuple[TrialGroup, ...]:
-    by_test: dict[str, list[Trial]] = {}
-    for trial in trials.values():
-        turn = turn_name(trial.configuration, trial.run, compared)
-        by_test.setdefault(f"{turn}: {trial.test}" if turn else trial.test, []).append(trial)
-    return tuple(TrialGroup(test, tuple(members)) for test, members in by_test.items())
+_Sample = TypeVar("_Sample", Trial, Round)
 
 
-def _phases(groups: Iterable[TrialGroup], played: Iterable[RoundGroup]) -> dict[str, str]:
-    """Returns the test of each trial or round by its id."""
-    of_trials = {trial.id: group.test for group in groups for trial in group.trials}
-    return of_trials | {one.id: group.test for group in played for one in group.rounds}
-
-
-def _round_groups(rounds: Iterable[Round], compared: Comparison | None) -> tuple[RoundGroup, ...]:
-    by_test: dict[str, list[Round]] = {}
-    for one in rounds:
+def _by_test(samples: Iterable[_Sample], compared: Comparison | None) -> dict[str, list[_Sample]]:
+    """Returns the trials or rounds of each test, of each turn where there are several."""
+    found: dict[str, list[_Sample]] = {}
+    for one in samples:
         turn = turn_name(one.configuration, one.run, compared)
-        by_test.setdefault(f"{turn}: {one.test}" if turn else one.test, []).append(one)
-    return tuple(RoundGroup(test, tuple(members)) for test, members in by_test.items())
+        found.setdefault(f"{turn}: {one.test}" if turn else one.test, []).append(one)
+    return found
 
 
 def _core_clock(trials: dict[str, Trial]) -> tuple[float, float] | None:

@@ -13,16 +13,15 @@ from nicbench.core.events import CeilingFound, ConfigurationSet, Note, TesterLat
 from nicbench.core.plan import DEFAULT_WISHES, Plan, ReportWishes
 from nicbench.core.reading import Capture
 from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.round import Round
 from nicbench.core.trial import Purpose, Trial
-from nicbench.report.bonds import FailedLink
 from nicbench.report.comparison import Comparison
 from nicbench.report.editors import Study
 from nicbench.report.imported import ImportedView, RevisionRow
 from nicbench.report.injected import InjectedRow
 from nicbench.report.overview import Overview
 from nicbench.report.section import Section
-from nicbench.report.sections.rounds import RoundGroup, Tool, Variable
-from nicbench.report.sections.trials import LedgerTable, TrialGroup
+from nicbench.report.sections.rounds import Tool, Variable
 from nicbench.report.statistics import StatisticsView
 from nicbench.report.system_table import SystemTable, TunedRow
 from nicbench.report.tails import PortsTable, TailTable
@@ -98,7 +97,8 @@ class Report:
     other_results: tuple[Result, ...]
     ceilings: tuple[CeilingFound, ...]
     own_latencies: tuple[TesterLatencyFound, ...]
-    groups: tuple[TrialGroup, ...]
+    groups: Mapping[str, Sequence[Trial]]
+    """The trials of each test, in the order in which they were made."""
     notes: tuple[Note, ...]
     plan: Plan | None
     inventory: Mapping[str, Any]
@@ -106,7 +106,8 @@ class Report:
     core_clock_hz: tuple[float, float] | None
     changed_files: tuple[str, ...] = ()
     measured_s: float | None = None
-    ledger: LedgerTable | None = None
+    ledger: tuple[Trial, ...] = ()
+    """The trials that lost frames and whose counters were read."""
     known_trials: Mapping[str, Trial] = field(default_factory=dict)
     """The trials of the run by their id, in the order in which they were made."""
     telling_trials: Mapping[str, Sequence[Trial]] = field(default_factory=dict)
@@ -117,8 +118,8 @@ class Report:
     captures: tuple[Capture, ...] = ()
     injected: tuple[InjectedRow, ...] = ()
     """For DUTs with known faults: what was injected, compared with what was measured."""
-    failed_links: tuple[FailedLink, ...] = ()
-    """For tests that take a link down: what each connection did."""
+    failed_links: tuple[Round, ...] = ()
+    """The rounds in which a test took a link down."""
     tails: tuple[TailTable, ...] = ()
     ports: tuple[PortsTable, ...] = ()
     comparison: Comparison | None = None
@@ -126,7 +127,7 @@ class Report:
     watched: tuple[WatchedMachine, ...] = ()
     system: SystemTable = field(default_factory=lambda: SystemTable((), ()))
     tuned: tuple[TunedRow, ...] = ()
-    rounds: tuple[RoundGroup, ...] = ()
+    rounds: Mapping[str, Sequence[Round]] = field(default_factory=dict)
     has_frame_samples: bool = False
     """Whether the run folder has the times of every frame."""
     tools: tuple[Tool, ...] = ()
@@ -165,14 +166,9 @@ class Report:
         return bool(self.tails or self.sections)
 
     @property
-    def trials(self) -> int:
-        """The number of trials of all tests."""
-        return sum(len(group.trials) for group in self.groups)
-
-    @property
     def counts(self) -> TrialCounts:
         """The numbers of trials by purpose and validity."""
-        trials = [trial for group in self.groups for trial in group.trials]
+        trials = list(self.known_trials.values())
         invalid = [trial for trial in trials if not trial.verdict.valid]
         results = [row.result for section in self.sections for row in section.rows]
         used = {name for result in (*results, *self.other_results) for name in result.trials}
@@ -189,16 +185,9 @@ class Report:
         """The transmissions of a session of clients; None for a run."""
         if self.configured is None:
             return None
-        return tuple(trial for group in self.groups for trial in group.trials)
-
-    @property
-    def has_unknown_counts(self) -> bool:
-        """Whether a tester left any count unmeasured."""
-        return any(
-            None in trial.reading.counts.model_dump().values() for group in self.groups for trial in group.trials
-        )
+        return tuple(self.known_trials.values())
 
     @property
     def gap_floor_ns(self) -> int | None:
         """The gap floor, above which pauses of the tester's loop were counted; one value for the whole run."""
-        return next((trial.reading.health.gap_floor_ns for group in self.groups for trial in group.trials), None)
+        return next((trial.reading.health.gap_floor_ns for trial in self.known_trials.values()), None)

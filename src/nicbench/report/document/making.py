@@ -301,6 +301,11 @@ def row(*cells: Cell, look: RowLook = "") -> Row:
     return Row(cells, look)
 
 
+def about_row(title: Part, columns: int) -> Row:
+    """Returns the row that stands above those of a group, over all columns, with what the group is about."""
+    return Row((Cell(inlines(title), columns, is_head=True, words=True),), "about", begins_group=True)
+
+
 def table(
     head: Iterable[Iterable[Cell]], body: Iterable[Row | Iterable[Cell]], look: TableLook = "", caption: Part = None
 ) -> Table:

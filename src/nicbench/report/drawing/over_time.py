@@ -13,7 +13,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from nicbench.report.bonds import FailedLink
+from nicbench.core.round import Round
+from nicbench.report.bonds import moved_intervals
 from nicbench.report.document.blocks import Figure
 from nicbench.report.document.making import inlines, superscript
 from nicbench.report.drawing.figures import Figures
@@ -207,7 +208,7 @@ def _iterate_steps(flow: Flow, most: int) -> Iterator[tuple[float, float]]:
     yield steps[-1].end_s, rate
 
 
-def failed_link_figure(failed: FailedLink, figures: Figures) -> Figure | None:
+def failed_link_figure(failed: Round, figures: Figures) -> Figure | None:
     """Returns the figure of a link that failed; None where no tool reported what it transferred over time."""
     caption = (
         "What each client moved, by its tool’s word, the mean of each of its intervals, from when it was started, "
@@ -216,20 +217,22 @@ def failed_link_figure(failed: FailedLink, figures: Figures) -> Figure | None:
     return figures.figure(failed_link_chart, failed, f"{failed.id}: what each client moved over time", caption)
 
 
-def failed_link_chart(failed: FailedLink, form: Format) -> Spec | None:
+def failed_link_chart(failed: Round, form: Format) -> Spec | None:
     """Returns a chart with steps: the mean of each interval that the tool reports."""
+    moved = list(moved_intervals(failed))
     points = [
         {"t": round(time_s, 3), "rate": one.bits_per_s / 1e6, "line": one.who}
-        for one, after in pairwise((*failed.moved, None))
+        for one, after in pairwise((*moved, None))
         if one is not None
         for time_s in ((one.begin_s,) if after is not None and after.who == one.who else (one.begin_s, one.end_s))
     ]
-    if not points:
+    if not points or failed.failure is None:
         return None
-    names = list(dict.fromkeys(one.who for one in failed.moved))
-    end_s = max(one.end_s for one in failed.moved)
-    top = max(one.bits_per_s for one in failed.moved) / 1e6 * 1.12 or 1.0
-    down = [{"from": failed.down_at_s, "to": min(failed.up_at_s or end_s, end_s), "what": "link down"}]
+    names = list(dict.fromkeys(one.who for one in moved))
+    end_s = max(one.end_s for one in moved)
+    top = max(one.bits_per_s for one in moved) / 1e6 * 1.12 or 1.0
+    until_s = min(failed.failure.up_at_s or end_s, end_s)
+    down = [{"from": failed.failure.down_at_s, "to": until_s, "what": "link down"}]
     over_time = {"title": "time since the clients began [s]", "scale": from_to(0, end_s)}
     x, axis = channel("from:Q", **over_time), {"grid": False}
     top_of_plot, foot = {"value": 0}, {"value": _FAILED_LINK_HEIGHT}

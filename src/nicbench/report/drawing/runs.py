@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from markupsafe import escape
@@ -26,9 +23,9 @@ from nicbench.report.drawing.kit import (
     told_apart,
 )
 from nicbench.report.drawing.svg import GRID, INK, SERIES, svg
-from nicbench.report.editors import OneWay, Study, plain_rate, rate_decimals, rate_text, share_text
+from nicbench.report.editors import OneWay, Study, plain_rate, rate_of
 from nicbench.report.statistics import OverRuns, TestStatistics
-from nicbench.stats.frames import RATE, FilmRun, TriedPoint, trusted_number
+from nicbench.stats.frames import TriedPoint
 
 FORM: Final = Format(width=292, height=150, font=11, columns=4)
 """Width and height fit a narrow phone screen; on a wide page several charts stand in a row."""
@@ -177,7 +174,7 @@ def dot_figures(study: Study, way: OneWay, numbered: Iterator[int]) -> tuple[Pan
     """Makes the charts of all numbers of instances on one scale, each with a caption that says in how many runs each
     configuration met the target; none where only sums of instances are known.
     """
-    rates = [rate for ran in way.ran for rate in map(_rate_of, ran.instances) if rate is not None]
+    rates = [rate for ran in way.ran for rate in map(rate_of, ran.instances) if rate is not None]
     top = _DOTS_HEADROOM * max((*rates, *(target.frames_per_s for target in way.targets)), default=0.0)
     if not way.has_instances or top <= 0.0:
         return ()
@@ -191,10 +188,6 @@ def dot_figures(study: Study, way: OneWay, numbered: Iterator[int]) -> tuple[Pan
             head = strong(f"{count} {'instance' if count == 1 else 'instances'}")
             found.append(Panel(drawing(shown), inlines(head), inlines(_met_text(study, tried))))
     return tuple(found)
-
-
-def _rate_of(result: Any) -> float | None:
-    return None if result is None else trusted_number(result, RATE)
 
 
 def _instances_chart(study: Study, way: OneWay, tried: dict[str, TriedPoint], top: float) -> Spec:
@@ -213,7 +206,7 @@ def _instances_chart(study: Study, way: OneWay, tried: dict[str, TriedPoint], to
             targets.append({**plot.span(number, len(way.runs)), "y": target.frames_per_s})
         for ran in tried[name].runs:
             place = number * plot.stride + 1 + way.runs.index(ran.run)
-            for which, rate in enumerate(map(_rate_of, ran.instances), start=1):
+            for which, rate in enumerate(map(rate_of, ran.instances), start=1):
                 if rate is not None:
                     dots = filled if target is None or target.is_met(rate) else hollow
                     who = f"{ran.run}, instance {which}"
@@ -344,64 +337,3 @@ def _frame_bytes(way: OneWay) -> float | None:
         if ran.bytes_per_s is not None and ran.figures.sum_frames_per_s
     ]
     return found[0] if found and max(found) - min(found) <= _ALIKE * max(found) else None
-
-
-@dataclass(frozen=True, slots=True)
-class SharingRow:
-    """Rates in frames/s of instances that shared one port of a bond in groups of ``together``, over all runs."""
-
-    configuration: str
-    together: int
-    instances: int
-    least: str
-    median: str
-    greatest: str
-    met: str
-
-
-def sharing_rows(way: OneWay) -> tuple[SharingRow, ...]:
-    """Returns rows from the runs in which the port of every instance is known; none without a bond."""
-    rows = []
-    for name in way.configurations:
-        by_together: dict[int, list[tuple[float, bool | None]]] = {}
-        for of, count in way.columns:
-            if of == name:
-                for together, rate, met in _count_shared(way.at[of, count]):
-                    by_together.setdefault(together, []).append((rate, met))
-        decimals = rate_decimals(rate for each in by_together.values() for rate, _ in each)
-        for together, each in sorted(by_together.items()):
-            rates = [rate for rate, _ in each]
-            judged = [one for _, one in each if one is not None]
-            rows.append(
-                SharingRow(
-                    configuration=name,
-                    together=together,
-                    instances=len(each),
-                    least=rate_text(min(rates), decimals),
-                    median=rate_text(statistics.median(rates), decimals),
-                    greatest=rate_text(max(rates), decimals),
-                    met=share_text(sum(judged) / len(judged) if judged else None),
-                )
-            )
-    return tuple(rows)
-
-
-def _count_shared(tried: TriedPoint) -> list[tuple[int, float, bool | None]]:
-    """Returns for each instance how many shared its port (itself included), its rate, and if it met the target."""
-    found = []
-    for ran in tried.runs:
-        ports = _ports(ran)
-        on_port = Counter(ports)
-        for port, one in zip(ports, ran.instances, strict=False):
-            rate = None if one is None else trusted_number(one, RATE)
-            if rate is not None:
-                found.append((on_port[port], rate, tried.target.is_met(rate) if tried.target else None))
-    return found
-
-
-def _ports(ran: FilmRun) -> list[tuple[str, str]]:
-    """Returns bond and port of every instance; empty where a port is only predicted or an instance has several."""
-    known = [one.values for one in ran.instances if one is not None]
-    ports = [(values.get("bond_end"), values.get("bond_port")) for values in known]
-    sure = [(str(end), port) for end, port in ports if isinstance(port, str) and len(port.split()) == 1]
-    return sure if len(sure) == len(ran.instances) else []

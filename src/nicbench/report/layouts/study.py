@@ -70,7 +70,7 @@ def _section(title: str, name: str, blocks: Iterator[Block], look: GroupLook = "
 
 
 def _results(report: Report, figures: Figures) -> Iterator[Block]:
-    if report.configured is not None and not report.trials:
+    if report.configured is not None and not report.groups:
         yield paragraph("Clients started no flow.")
     yield from all_results(report, figures)
     yield from ports(report.ports)
@@ -83,5 +83,5 @@ def _appendix(report: Report) -> Iterator[Block]:
     yield from trials.frame_by_frame(report.telling_trials, report.captures)
     yield from trials.hardware(report.known_trials.values())
     yield from trials.ledger(report.ledger)
-    yield from trials.every_trial(report.groups, has_unknown_counts=report.has_unknown_counts)
+    yield from trials.every_trial(report.groups)
     yield from rounds.rounds(report.rounds)

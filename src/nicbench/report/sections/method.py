@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.judging import OF_ROUNDS, REPEATS_OF_ROUNDS, REPEATS_OF_TRIALS
+from nicbench.core.trial import Trial
 from nicbench.core.units import format_digits, format_duration_s
 from nicbench.report import facts as facts_of_plan
 from nicbench.report.answer.sentences import reliability
@@ -34,7 +35,6 @@ from nicbench.report.document.making import (
 from nicbench.report.facts import label_of, of_configurations, threshold_why
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold, whole
-from nicbench.report.sections.trials import TrialGroup
 from nicbench.report.study import procedures
 from nicbench.report.wiring import EndpointRow, wirings
 
@@ -47,9 +47,8 @@ _BY: Mapping[str, str] = MappingProxyType(
 )
 
 
-def clocks(groups: Sequence[TrialGroup]) -> Iterator[Block]:
+def clocks(trials: Iterable[Trial]) -> Iterator[Block]:
     """Yields what is known of the clocks of both machines; nothing where the tester is on one."""
-    trials = [trial for group in groups for trial in group.trials]
     mapped = [(trial.id, trial.reading.clocks) for trial in trials if trial.reading.clocks is not None]
     if not mapped:
         return
@@ -142,7 +141,7 @@ def method(report: Report) -> Iterator[Block]:
             )
     yield heading(2, "Reliability")
     yield from trust_rounds(report) if report.rounds else trust_trials(report)
-    yield from clocks(report.groups)
+    yield from clocks(trial for trials in report.groups.values() for trial in trials)
     yield from thresholds(report)
     yield from tester_limits(report)
     if report.notes:
@@ -232,8 +231,8 @@ def trust_trials(report: Report) -> Iterator[Block]:
 
 def trust_rounds(report: Report) -> Iterator[Block]:
     """Yields a paragraph on how many rounds were played, how many went wrong, and what is checked in each."""
-    bad = sum(group.invalid_count for group in report.rounds)
-    total = sum(len(group.rounds) for group in report.rounds)
+    rounds = [one for members in report.rounds.values() for one in members]
+    bad, total = sum(not one.verdict.valid for one in rounds), len(rounds)
     took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"
     yield paragraph(
         f"{total} rounds were played{took}; in {bad} of them a tool failed or something disturbed a machine. Such a "

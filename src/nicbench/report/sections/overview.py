@@ -37,6 +37,7 @@ from nicbench.report.numbers import UNKNOWN, share, whole
 from nicbench.report.overview import BySize, Figure, PointRow, SizeColumn
 from nicbench.report.sections.editors import study_openings
 from nicbench.report.sections.opening import foreign
+from nicbench.report.sections.trials import count_lost, lost_places
 
 _MOST_ROWS: Final = 16
 """The most rows of the table; of more configurations than that, it has only the first frame size."""
@@ -229,20 +230,21 @@ def loss_line(report: Report, where: Part = None) -> Iterator[Block]:
     """Yields one line about the loss ledger: how many frames were lost, where, and how many no counter explains; then
     ``where`` the ledger is.
     """
-    ledger = report.ledger
-    if ledger is None or not ledger.lost:
+    lost, unexplained = count_lost(report.ledger)
+    if not lost:
         return
-    places = sorted((place for place in ledger.places if place.frames), key=lambda place: -place.frames)
-    told = [f"{_part(place.frames, ledger.lost)} at {place.name}" for place in places[:_MOST_PLACES]]
+    frames = {place: sum(loss.frames for loss in losses) for place, losses in lost_places(report.ledger).items()}
+    places = sorted(((place, count) for place, count in frames.items() if count), key=lambda item: -item[1])
+    told = [f"{_part(count, lost)} at {place}" for place, count in places[:_MOST_PLACES]]
     if len(places) > _MOST_PLACES:
         more = len(places) - _MOST_PLACES
         told.append(f"{more} more place{'' if more == 1 else 's'}")
     if told:
-        told.append(f"{_part(ledger.unexplained, ledger.lost) if ledger.unexplained else 'none'} unexplained")
-    trials = f"{len(ledger.rows)} trial{'' if len(ledger.rows) == 1 else 's'}"
+        told.append(f"{_part(unexplained, lost) if unexplained else 'none'} unexplained")
+    trials = f"{len(report.ledger)} trial{'' if len(report.ledger) == 1 else 's'}"
     yield paragraph(
         strong("Where frames were lost: "),
-        f"{whole(ledger.lost)} frames in {trials}: {', '.join(told) or 'no counter on the path accounts for them'}. ",
+        f"{whole(lost)} frames in {trials}: {', '.join(told) or 'no counter on the path accounts for them'}. ",
         where,
     )
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from nicbench.core.bond import HASHED_MODES, BondFlow, BondObservation, BondPort
 from nicbench.core.round import Figures, Flow, FrameFigures, FramesSpec, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
-from nicbench.report.bonds import BondRow, bond_row
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Listing, Row
 from nicbench.report.document.making import (
     NOTHING,
@@ -100,19 +100,6 @@ def _frame_size_words(figures: FrameFigures) -> str:
 
 _WAYS = {"forward": "to", "reverse": "from"}
 _DIRECTIONS = {"forward": "client sends", "reverse": "server sends", "both": "both ways"}
-
-
-@dataclass(frozen=True, slots=True)
-class RoundGroup:
-    """The rounds of one test, in the order in which they were made."""
-
-    test: str
-    rounds: tuple[Round, ...]
-
-    @property
-    def invalid_count(self) -> int:
-        """The number of rounds that were not valid."""
-        return sum(1 for one in self.rounds if not one.verdict.valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +282,7 @@ def _bytes(counts: Mapping[str, int], name: str) -> str:
     return whole(counts[name]) if name in counts else UNKNOWN
 
 
-def rounds(groups: Sequence[RoundGroup]) -> Iterator[Block]:
+def rounds(groups: Mapping[str, Sequence[Round]]) -> Iterator[Block]:
     """Yields every round of every test, folded."""
     if not groups:
         return
@@ -307,18 +294,17 @@ def rounds(groups: Sequence[RoundGroup]) -> Iterator[Block]:
         "Interfaces count whole frames, headers and acknowledgements included, from before the first tool was started "
         "until after the last had ended.",
     )
-    yield Group((heading(2, "Rounds", id="rounds"), told, *map(_group, groups)), "trials")
+    yield Group((heading(2, "Rounds", id="rounds"), told, *(_group(*each) for each in groups.items())), "trials")
 
 
-def _group(group: RoundGroup) -> Block:
+def _group(test: str, rounds: Sequence[Round]) -> Block:
     """Returns the rounds of a test: one table of those that need no comment, and one for each of the others."""
-    invalid = (
-        (", ", set_tone(f"{group.invalid_count} in which something was wrong", "warn")) if group.invalid_count else ()
-    )
-    summary = inlines(f"{group.test}: {len(group.rounds)} rounds", *invalid)
+    bad = sum(not one.verdict.valid for one in rounds)
+    invalid = (", ", set_tone(f"{bad} in which something was wrong", "warn")) if bad else ()
+    summary = inlines(f"{test}: {len(rounds)} rounds", *invalid)
     plain: list[Round] = []
     apart: list[Round] = []
-    for one in group.rounds:
+    for one in rounds:
         is_plain = one.verdict.valid and not (one.verdict.findings or one.bonds or failure_note(one))
         (plain if is_plain else apart).append(one)
     return FoldedBlocks(summary, (*_together(plain), *map(_round, apart)), is_detail=True)
@@ -351,7 +337,7 @@ def _parts(one: Round) -> Iterator[Block]:
     if failure := failure_note(one):
         yield paragraph(f"Link failure: {failure}.")
     for bond in one.bonds:
-        yield from _bond(bond_row(bond))
+        yield from _bond(bond)
     yield from (caption(f"CPUs of {_cpu(cpu)}.") for cpu in one.cpu)
     yield FoldedBlocks(inlines("Command lines and files"), tuple(_files(one)), "remarks")
 
@@ -408,33 +394,65 @@ def _counted(rounds: Sequence[Round], *, several: bool) -> Iterator[Block]:
     yield replace(table(above, body), title="what interfaces counted" if several else "")
 
 
-def _bond(bond: BondRow) -> Iterator[Block]:
-    yield table(
-        (
-            (
-                head(f"Bond {bond.title}", words=True, columns=2),
-                head("Whole round [bytes]", columns=2),
-                head("Sent until its midst [bytes]", columns=2),
-            ),
-            (
-                head("Port"),
-                *word_heads("State"),
-                *heads("sent", "received", "payload, predicted", "frames, counted"),
-            ),
-        ),
-        (
-            (
-                name(port.name),
-                words(port.state),
-                *map(cell, (port.sent, port.received, port.predicted, port.counted)),
-            )
-            for port in bond.ports
-        ),
+def _bond(seen: BondObservation) -> Iterator[Block]:
+    """Yields what the ports of a bond counted, bytes of frames over the whole round, and beside it what was predicted
+    (payload) and counted (frames) until the middle of the round; then the ports of its connections.
+    """
+    bond = seen.bond
+
+    def of_port(port: BondPort) -> tuple[Cell, ...]:
+        counted = seen.ports.get(port.name)
+        sent = [flow.connection.sent_bytes for flow in seen.flows if flow.port == port.name]
+        is_known = seen.flows and all(flow.port is not None for flow in seen.flows) and None not in sent
+        predicted = sum(count or 0 for count in sent) if is_known else None
+        of_round = (None, None, None) if counted is None else (counted.sent, counted.received, counted.sent_until_midst)
+        state = ["usable" if port.usable else "not used"]
+        if port.speed_bits_per_s is not None:
+            state.append(format_bits_per_s(port.speed_bits_per_s))
+        if port.aggregator is not None and port.aggregator != bond.aggregator:
+            state.append(f"in aggregator {port.aggregator}")
+        return (
+            name(port.name),
+            words(", ".join(state)),
+            *(cell(whole(number)) for number in (*of_round[:2], predicted, of_round[2])),
+        )
+
+    title = [f"{bond.name} of {seen.endpoint}", bond.mode]
+    if bond.policy and bond.mode in HASHED_MODES:
+        title.append(bond.policy)
+    if bond.aggregator is not None:
+        partner = f", partner {bond.partner_mac}" if bond.partner_mac else ""
+        title.append(f"active aggregator {bond.aggregator}{partner}")
+    if bond.active_port is not None:
+        title.append(f"active port {bond.active_port}")
+    over = (
+        head(f"Bond {', '.join(title)}", words=True, columns=2),
+        head("Whole round [bytes]", columns=2),
+        head("Sent until its midst [bytes]", columns=2),
     )
-    yield caption(bond.verdict)
-    if bond.connections:
-        summary = f"Connections in the midst of the round: {len(bond.connections)}"
-        yield FoldedBlocks(inlines(summary), tuple(map(caption, bond.connections)), "remarks")
+    columns = head("Port"), *word_heads("State"), *heads("sent", "received", "payload, predicted", "frames, counted")
+    yield table((over, columns), map(of_port, bond.ports))
+    if seen.confirmed:
+        more = f": {seen.why}" if seen.why else ""
+        yield caption(f"The counters of its ports support the prediction{more}.")
+    elif seen.confirmed is None and not any(flow.port for flow in seen.flows):
+        yield caption(f"No port could be predicted: {seen.why}.")
+    else:
+        yield caption(f"Predicted, not confirmed by the counters, because {seen.why}.")
+    if seen.flows:
+        summary = f"Connections in the midst of the round: {len(seen.flows)}"
+        yield FoldedBlocks(inlines(summary), tuple(caption(_connection(flow)) for flow in seen.flows), "remarks")
+
+
+def _connection(flow: BondFlow) -> str:
+    one = flow.connection
+    jobs = ", ".join(map(str, flow.jobs))
+    ends = ((one.source, one.source_port), (one.destination, one.destination_port))
+    source, destination = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in ends)
+    moved = ""
+    if one.sent_bytes is not None:
+        moved = f", {whole(one.sent_bytes)} bytes sent, {whole(one.received_bytes or 0)} received"
+    return f"job {jobs}, {one.transport.upper()} {source} to {destination}{moved}: {flow.port or flow.why}"
 
 
 def _files(one: Round) -> Iterator[Block]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from nicbench.core.frame_size import label_of
 from nicbench.core.judging import Reason
@@ -23,7 +22,7 @@ from nicbench.core.reading import (
     Measure,
 )
 from nicbench.core.result import Result, title_of_test
-from nicbench.core.trial import LossBeside, LossPlace, Purpose, Reading, Trial
+from nicbench.core.trial import LossPlace, Purpose, Reading, Trial
 from nicbench.report import facts
 from nicbench.report.document.blocks import Block, Cell, Drawing, FoldedBlocks, Group, Note
 from nicbench.report.document.making import (
@@ -54,45 +53,6 @@ _WIDTH, _HEIGHT = 132, 26
 _USUAL_N = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TrialGroup:
-    """The trials of one test, in the order in which they were made."""
-
-    test: str
-    trials: tuple[Trial, ...]
-
-    @property
-    def invalid_count(self) -> int:
-        """The number of trials that were not valid."""
-        return sum(1 for trial in self.trials if not trial.verdict.valid)
-
-
-@dataclass(frozen=True, slots=True)
-class Over100Ms:
-    """The received frames of a stream over time, as a small drawing: the points of a line, and where frames were
-    missing.
-    """
-
-    points: str
-    missing: tuple[float, ...]
-    interval_ns: int
-    lowest_frames_per_s: float
-    highest_frames_per_s: float
-
-
-def sparkline(over: Over100Ms) -> Drawing:
-    """Returns the frames over time as a line in the colours of the page."""
-    lowest, highest = (mpps(rate, 3) for rate in (over.lowest_frames_per_s, over.highest_frames_per_s))
-    label = f"received frames in each {over.interval_ns / 1e6:g} ms, {lowest} to {highest} Mpps"
-    missing = "".join(
-        f'<line x1="{at}" x2="{at}" y1="0" y2="{_HEIGHT}" stroke="var(--series-2, #d55e00)" stroke-width="1"/>'
-        for at in over.missing
-    )
-    line = f'<polyline points="{over.points}" fill="none" stroke="var(--series-1, #0072b2)" stroke-width="1.4"/>'
-    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
-    return Drawing(f'<svg class="spark" {size} role="img" aria-label="{label}">{missing}{line}</svg>', label)
-
-
 def n_reordered(trial: Trial) -> tuple[int, ...]:
     """Returns the frames of all streams that arrived behind n or more with greater sequence numbers, for n from 1 on;
     nothing where the column for three already says all.
@@ -111,106 +71,68 @@ def _pdv_ns(reading: Reading) -> float | None:
     return None if tail is None or reading.latency is None else float(tail - reading.latency.minimum_ns)
 
 
-def sum_over_time(parts: list[Intervals]) -> Over100Ms | None:
-    """Returns the sum of all streams over time. The last interval, which the end of the trial cuts short, is left out.
-    None for fewer than two others or where nothing was received in them.
+def received_over_time(parts: Sequence[Intervals]) -> tuple[Drawing, str] | None:
+    """Returns the received frames of all streams over time, as a line in the colours of the page with a mark where
+    frames were missing, and from which rate to which it goes. The last interval, which the end of the trial cuts short,
+    is left out. None for fewer than two others or where nothing was received in them.
     """
     width_ns = max((part.interval_ns for part in parts), default=0)
     same = [part for part in parts if part.interval_ns == width_ns]
-    length = max((len(part.received) for part in same), default=0)
-    received = [sum(part.received[at] for part in same if at < len(part.received)) for at in range(length)]
-    missing = [sum(part.missing[at] for part in same if at < len(part.missing)) for at in range(length)]
-    received, missing = received[:-1], missing[:-1]
+    length = max((len(part.received) for part in same), default=0) - 1
+    received, missing = (
+        [sum(each[at] for each in counts if at < len(each)) for at in range(length)]
+        for counts in ([part.received for part in same], [part.missing for part in same])
+    )
     if len(received) < 2 or max(received) == 0:
         return None
-    step = _WIDTH / (len(received) - 1)
-    top = max(received)
+    step, top = _WIDTH / (len(received) - 1), max(received)
     points = " ".join(
         f"{at * step:.1f},{_HEIGHT - 2 - (_HEIGHT - 4) * count / top:.1f}" for at, count in enumerate(received)
     )
-    per_s = 1e9 / width_ns
-    return Over100Ms(
-        points=points,
-        missing=tuple(round(at * step, 1) for at, count in enumerate(missing) if count > 0),
-        interval_ns=width_ns,
-        lowest_frames_per_s=min(received) * per_s,
-        highest_frames_per_s=top * per_s,
+    places = (round(at * step, 1) for at, count in enumerate(missing) if count > 0)
+    marks = "".join(
+        f'<line x1="{at}" x2="{at}" y1="0" y2="{_HEIGHT}" stroke="var(--series-2, #d55e00)" stroke-width="1"/>'
+        for at in places
     )
+    lowest, highest = (mpps(count * (1e9 / width_ns), 3) for count in (min(received), top))
+    label = f"received frames in each {width_ns / 1e6:g} ms, {lowest} to {highest} Mpps"
+    line = f'<polyline points="{points}" fill="none" stroke="var(--series-1, #0072b2)" stroke-width="1.4"/>'
+    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
+    svg = f'<svg class="spark" {size} role="img" aria-label="{label}">{marks}{line}</svg>'
+    return Drawing(svg, label), f"{lowest} to {highest}"
 
 
-_OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+_NOT_OF_THE_DUT = (Purpose.CEILING, Purpose.TESTER_LATENCY, Purpose.MEMBERSHIP)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A column: a place, the counters that cover it, and the frames lost there in all trials of the table."""
-
-    name: str
-    counters: tuple[str, ...]
-    frames: int
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerRow:
-    """A trial; ``cells`` has the frames lost at each place, None where none was lost."""
-
-    trial: Trial
-    cells: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerTable:
-    """All trials with loss whose path was read; ``faults`` says what is wrong with the counters of a trial."""
-
-    places: tuple[Place, ...]
-    rows: tuple[LedgerRow, ...]
-    beside: tuple[tuple[str, LossBeside], ...]
-    faults: tuple[tuple[str, str], ...]
-
-    @property
-    def lost(self) -> int:
-        """The frames lost in all trials."""
-        return sum(row.trial.reading.counts.lost for row in self.rows)
-
-    @property
-    def unexplained(self) -> int:
-        """The lost frames of all trials that no counter explains; a surplus in one trial does not make
-        up for another.
-        """
-        return sum(max(0, row.trial.reading.unexplained or 0) for row in self.rows)
-
-
-def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
-    """Returns the table of losses; None where nothing was lost, or no counters were read. In calibration, frames end in
-    a sink, which does not count as loss.
+def lossy_trials(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+    """Returns the trials that lost frames and whose counters were read. In calibration, frames end in a sink, which
+    does not count as loss.
     """
-    lossy = [
+    return tuple(
         trial
         for trial in trials
-        if trial.request.purpose not in (*_OF_THE_TESTER, Purpose.MEMBERSHIP)
+        if trial.request.purpose not in _NOT_OF_THE_DUT
         and trial.reading.unexplained is not None
         and (trial.reading.counts.lost > 0 or trial.reading.ledger_faults)
-    ]
-    if not lossy:
-        return None
-    by_place: dict[str, list[LossPlace]] = {}
-    for trial in lossy:
-        for place in _lost_places(trial):
-            by_place.setdefault(place_name(place), []).append(place)
-    # In a journal from before places had stages, the order is that in which places were met.
-    names = sorted(by_place, key=lambda name: by_place[name][0].stage)
-    return LedgerTable(
-        places=tuple(
-            Place(name, tuple(dict.fromkeys(row.counter for row in rows)), sum(row.frames for row in rows))
-            for name, rows in ((name, by_place[name]) for name in names)
-        ),
-        rows=tuple(LedgerRow(trial, tuple(_at(trial, name) for name in names)) for trial in lossy),
-        # Where everything is explained, these add nothing: a policer counts by itself what its driver counts too.
-        beside=tuple(
-            (trial.id, row) for trial in lossy if trial.reading.unexplained for row in trial.reading.ledger_beside
-        ),
-        faults=tuple((trial.id, fault) for trial in lossy for fault in trial.reading.ledger_faults),
     )
+
+
+def count_lost(trials: Iterable[Trial]) -> tuple[int, int]:
+    """Returns how many frames all trials lost, and how many of them no counter explains; a surplus in one trial does
+    not make up for another.
+    """
+    readings = [trial.reading for trial in trials]
+    return sum(each.counts.lost for each in readings), sum(max(0, each.unexplained or 0) for each in readings)
+
+
+def lost_places(trials: Iterable[Trial]) -> dict[str, list[LossPlace]]:
+    """Returns the places where frames were lost, from sender to receiver, with what was lost there."""
+    found: dict[str, list[LossPlace]] = {}
+    for trial in trials:
+        for place in _lost_places(trial):
+            found.setdefault(place_name(place), []).append(place)
+    return dict(sorted(found.items(), key=lambda item: item[1][0].stage))
 
 
 def place_name(row: LossPlace) -> str:
@@ -225,18 +147,6 @@ def _lost_places(trial: Trial) -> tuple[LossPlace, ...]:
     return tuple(row for row in trial.reading.ledger if not row.unsent)
 
 
-def _at(trial: Trial, name: str) -> int | None:
-    frames = [row.frames for row in _lost_places(trial) if place_name(row) == name]
-    return sum(frames) if frames else None
-
-
-def _makes_invalid(trial: Trial, event: HealthEvent) -> bool:
-    reasons = (Reason.HARDWARE, Reason.LINK_CHANGED)
-    return any(
-        finding.reason in reasons and finding.threshold == event.measure.value for finding in trial.verdict.findings
-    )
-
-
 PRINTED_TRIALS = 400
 """A table with more trials would fill over a dozen sheets and is printed only if the reader has unfolded it."""
 _MOST_FAULTS = 8
@@ -244,22 +154,24 @@ _MOST_COUNTERS = 6
 _MOST_BESIDE = 12
 
 
-def every_trial(groups: Sequence[TrialGroup], *, has_unknown_counts: bool) -> Iterator[Block]:
+def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     """Yields every trial of every test, folded."""
     if not groups:
         return
-    unknown = " Where a count is an en dash it is not measured by this tester." if has_unknown_counts else ""
+    counts = (trial.reading.counts for trials in groups.values() for trial in trials)
+    is_unknown = any(None in each.model_dump().values() for each in counts)
+    unknown = " Where a count is an en dash it is not measured by this tester." if is_unknown else ""
     told = caption(
         "Load is per port; of many ports that send to one, their sum. “Full” means as fast as the ports take frames. "
         "Unsent is the tester’s own shortfall, with back-pressure of a lossless port after the plus sign. The ceiling "
         "of the tester is measured into a sink: there no frame is meant to come back. A gap is time in which the "
         f"tester’s loop was held up.{unknown}"
     )
-    yield Group((heading(2, "Every trial"), told, *map(_trials, groups)), "trials")
+    yield Group((heading(2, "Every trial"), told, *(_trials(*each) for each in groups.items())), "trials")
 
 
-def _trials(group: TrialGroup) -> Block:
-    invalid = f", {group.invalid_count} invalid" if group.invalid_count else ""
+def _trials(test: str, trials: Sequence[Trial]) -> Block:
+    bad = sum(not trial.verdict.valid for trial in trials)
     columns = (
         head("Trial"),
         head("At", "s"),
@@ -274,11 +186,11 @@ def _trials(group: TrialGroup) -> Block:
         head("Core clock", "GHz"),
         *word_heads("Verdict"),
     )
-    body = (row(*_trial(trial), look="" if trial.verdict.valid else "invalid") for trial in group.trials)
+    body = (row(*_trial(trial), look="" if trial.verdict.valid else "invalid") for trial in trials)
     return FoldedBlocks(
-        inlines(f"{group.test}: {len(group.trials)} trials{invalid}"),
+        inlines(f"{test}: {len(trials)} trials{f', {bad} invalid' if bad else ''}"),
         (table((columns,), body),),
-        is_for_screens=len(group.trials) > PRINTED_TRIALS,
+        is_for_screens=len(trials) > PRINTED_TRIALS,
         is_detail=True,
     )
 
@@ -335,88 +247,86 @@ def _unsent(counts: Counts) -> str:
     return f"{whole(counts.unsent_tester)}{backpressure}"
 
 
-def ledger(shown: LedgerTable | None) -> Iterator[Block]:
+def ledger(lossy: Sequence[Trial]) -> Iterator[Block]:
     """Yields the loss ledger: a row for each trial, a column for each place of loss, in the order of the path."""
-    if shown is None:
+    if not lossy:
         return
-    summary = ""
-    if not shown.faults:
-        lost = whole(shown.lost)
-        summary = (
-            f" Of {lost} lost frames {whole(shown.unexplained)} are unexplained."
-            if shown.unexplained
-            else f" Every one of the {lost} lost frames is accounted for."
-        )
+    faults = [(trial.id, fault) for trial in lossy for fault in trial.reading.ledger_faults]
+    lost, unexplained = count_lost(lossy)
+    summary = f" Every one of the {whole(lost)} lost frames is accounted for."
+    if unexplained:
+        summary = f" Of {whole(lost)} lost frames {whole(unexplained)} are unexplained."
     told = caption(
         "Counters on every host of the path were read before and after each trial that measured the DUT. Listed are "
         "the trials that lost frames, and the places where some were lost, from sender to receiver; a place without a "
         "column lost none. A frame that several counters saw is counted once. Unexplained is what no counter accounts "
-        f"for.{summary}"
+        f"for.{'' if faults else summary}"
     )
+    places = {name: list(dict.fromkeys(loss.counter for loss in losses)) for name, losses in lost_places(lossy).items()}
     whole_ledger = FoldedBlocks(
-        inlines(f"Loss ledger: {len(shown.rows)} trial{'' if len(shown.rows) == 1 else 's'}"),
-        (_ledger_table(shown), *_ledger_notes(shown)),
-        is_for_screens=len(shown.rows) > PRINTED_TRIALS,
+        inlines(f"Loss ledger: {len(lossy)} trial{'' if len(lossy) == 1 else 's'}"),
+        (_ledger_table(lossy, places), *_ledger_notes(lossy, places)),
+        is_for_screens=len(lossy) > PRINTED_TRIALS,
         is_detail=True,
     )
     yield Group(
-        (heading(2, "Where frames were lost", id="ledger"), told, *_ledger_faults(shown), whole_ledger), "trials"
+        (heading(2, "Where frames were lost", id="ledger"), told, *_ledger_faults(faults), whole_ledger), "trials"
     )
 
 
-def _ledger_faults(shown: LedgerTable) -> Iterator[Block]:
-    if shown.faults:
-        trials = len({trial for trial, _ in shown.faults})
-        several = "s" if trials > 1 else ""
+def _ledger_faults(faults: Sequence[tuple[str, str]]) -> Iterator[Block]:
+    if faults:
+        trials = len({trial for trial, _ in faults})
         first = paragraph(
-            strong(f"The ledger is not reliable in {trials} trial{several}:"),
+            strong(f"The ledger is not reliable in {trials} trial{'s' if trials > 1 else ''}:"),
             " counters contradict each other or could not be read. The counts of the trials stand.",
         )
-        told = [paragraph(f"{trial}: {fault}.") for trial, fault in shown.faults[:_MOST_FAULTS]]
-        more = len(shown.faults) - _MOST_FAULTS
+        told = [paragraph(f"{trial}: {fault}.") for trial, fault in faults[:_MOST_FAULTS]]
+        more = len(faults) - _MOST_FAULTS
         yield Note((first, *told, *([paragraph(f"And {more} more.")] if more > 0 else [])))
 
 
-def _ledger_table(shown: LedgerTable) -> Block:
+def _ledger_table(lossy: Sequence[Trial], places: Mapping[str, Sequence[str]]) -> Block:
+    def of_trial(trial: Trial) -> Iterator[Cell]:
+        reading = trial.reading
+        yield name(trial.id)
+        yield cell(_size(trial))
+        yield cell(_load(trial, 3))
+        yield cell(_unsent(reading.counts), tone="quiet")
+        yield cell(whole(reading.counts.lost))
+        at: dict[str, int] = {}
+        for loss in _lost_places(trial):
+            at[place_name(loss)] = at.get(place_name(loss), 0) + loss.frames
+        yield from (cell(whole(at[place]) if place in at else set_tone("·", "quiet")) for place in places)
+        yield cell(whole(reading.unexplained), tone="warn" if reading.unexplained else "")
+
     span = "lost at, from sender to receiver →"
-    over = (*[NOTHING] * 5, *((head(span, columns=len(shown.places)),) if shown.places else ()), NOTHING)
-    places = (Cell(inlines(place.name), is_head=True, title=", ".join(place.counters)) for place in shown.places)
+    over = (*[NOTHING] * 5, *((head(span, columns=len(places)),) if places else ()), NOTHING)
     columns = (
         head("Trial"),
         head("Frame", "bytes"),
         head("Load", "Mpps"),
         *heads("Unsent", "Lost"),
-        *places,
+        *(Cell(inlines(place), is_head=True, title=", ".join(counters)) for place, counters in places.items()),
         head("Unexplained"),
     )
-    return table((over, columns), map(_ledger_row, shown.rows), "ledger")
+    return table((over, columns), map(of_trial, lossy), "ledger")
 
 
-def _ledger_row(one: LedgerRow) -> tuple[Cell, ...]:
-    reading = one.trial.reading
-    return (
-        name(one.trial.id),
-        cell(_size(one.trial)),
-        cell(_load(one.trial, 3)),
-        cell(_unsent(reading.counts), tone="quiet"),
-        cell(whole(reading.counts.lost)),
-        *(cell(set_tone("·", "quiet") if frames is None else whole(frames)) for frames in one.cells),
-        cell(whole(reading.unexplained), tone="warn" if reading.unexplained else ""),
+def _ledger_notes(lossy: Sequence[Trial], places: Mapping[str, Sequence[str]]) -> Iterator[Block]:
+    told = "".join(
+        f"{place}: {', '.join(counters[:_MOST_COUNTERS])}{_more(counters, _MOST_COUNTERS)}. "
+        for place, counters in places.items()
     )
-
-
-def _ledger_notes(shown: LedgerTable) -> Iterator[Block]:
-    places = "".join(
-        f"{place.name}: {', '.join(place.counters[:_MOST_COUNTERS])}{_more(place.counters, _MOST_COUNTERS)}. "
-        for place in shown.places
-    )
-    yield caption(f"{places}Unsent frames never left the tester and are not among the lost.")
-    if shown.beside:
+    yield caption(f"{told}Unsent frames never left the tester and are not among the lost.")
+    # Where everything is explained, these add nothing: a policer counts by itself what its driver counts too.
+    beside = [(trial.id, row) for trial in lossy if trial.reading.unexplained for row in trial.reading.ledger_beside]
+    if beside:
         told = "; ".join(
             f"{trial}, {loss.place}: {whole(loss.frames)} by {loss.counter} ({loss.why})"
-            for trial, loss in shown.beside[:_MOST_BESIDE]
+            for trial, loss in beside[:_MOST_BESIDE]
         )
-        more = len(shown.beside) - _MOST_BESIDE
+        more = len(beside) - _MOST_BESIDE
         rest = f"; and {more} more" if more > 0 else ""
         yield caption(f"Counters that also rose, and explain no loss by themselves: {told}{rest}.")
 
@@ -426,8 +336,8 @@ def _more(items: Sequence[object], most: int) -> str:
 
 
 def hardware(trials: Iterable[Trial]) -> Iterator[Block]:
-    """Yields what the hardware of the hosts reported about itself; nothing where it was not read, as in a simulated run
-    or in a journal of an older version.
+    """Yields what the hardware of the hosts reported about itself; nothing where it was not read, as in a simulated
+    run.
     """
     asked = [(trial, trial.reading.machine) for trial in trials if trial.reading.machine is not None]
     if asked:
@@ -470,7 +380,11 @@ def _event_row(rows: Sequence[tuple[Trial, HealthEvent]]) -> tuple[Cell, ...]:
     # A share belongs to one trial, so the worst one stands for all.
     by = f"{100 * max(amounts):.1f} %" if event.unit == "share" else f"{whole(sum(amounts))} {event.unit}"
     names = [trial.id for trial, _ in rows]
-    invalid = sum(_makes_invalid(trial, event) for trial, _ in rows)
+    reasons = (Reason.HARDWARE, Reason.LINK_CHANGED)
+    invalid = sum(
+        any(one.reason in reasons and one.threshold == event.measure.value for one in trial.verdict.findings)
+        for trial, _ in rows
+    )
     # Corrected blocks have no threshold, because they indicate no loss.
     is_harmless = event.measure is Measure.FEC_CORRECTED
     harmless = "of interest: corrected blocks lose nothing" if is_harmless else "a warning: below its threshold"
@@ -587,10 +501,6 @@ def detail_row(trial: Trial) -> Iterator[Cell]:
     flows = [stream.flows for stream in streams if stream.flows]
     lossy = f"{whole(sum(one.with_loss for one in flows))} of {whole(sum(one.flows for one in flows))}"
     yield cell(lossy if flows else UNKNOWN)
-    over = sum_over_time([stream.intervals for stream in streams if stream.intervals])
-    if over is None:
-        yield cell(UNKNOWN)
-    else:
-        between = f"{mpps(over.lowest_frames_per_s, 3)} to {mpps(over.highest_frames_per_s, 3)}"
-        yield cell(sparkline(over), BREAK, set_tone(between, "quiet"))
+    over = received_over_time([stream.intervals for stream in streams if stream.intervals])
+    yield cell(UNKNOWN) if over is None else cell(over[0], BREAK, set_tone(over[1], "quiet"))
     yield cell(trial.id, tone="quiet")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from nicbench.core.units import format_duration_s
-from nicbench.report.bonds import FailedLink
+from nicbench.core.bond import LinkFailureOutcome
+from nicbench.core.round import Job, Round
+from nicbench.core.units import format_digits, format_duration_s
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
 from nicbench.report.document.making import (
     NOTHING,
@@ -29,6 +31,8 @@ from nicbench.report.drawing.over_time import failed_link_figure, moved_figure, 
 from nicbench.report.numbers import UNKNOWN, seconds, significant
 from nicbench.report.watched import RECORDING, USERS, CpuUsers, MovedData, SocketLinks, WatchedMachine
 from nicbench.stats.cpu import Utilisation
+from nicbench.stats.links import when_words, who_words
+from nicbench.stats.rounds import what_of
 
 _MOST_IDLE = 12
 _CPU_USERS = {
@@ -262,7 +266,7 @@ def _moved_data(moved: MovedData, host: str, figures: Figures) -> Iterator[Block
         yield caption(told)
 
 
-def failed_link_parts(failed: tuple[FailedLink, ...], figures: Figures) -> Iterator[Block]:
+def failed_link_parts(failed: tuple[Round, ...], figures: Figures) -> Iterator[Block]:
     """Yields the links that failed on purpose, and what each connection did meanwhile."""
     if not failed:
         return
@@ -273,41 +277,49 @@ def failed_link_parts(failed: tuple[FailedLink, ...], figures: Figures) -> Itera
         "the bond’s choice, computed as its driver does."
     )
     for one in failed:
-        yield heading(3, f"{one.id}: {one.what}")
-        yield paragraph(f"{capitalise(one.when)}.")
+        assert one.failure is not None  # noqa: S101 - of the rounds with one
+        yield heading(3, f"{one.id}: {what_of(one)}")
+        yield paragraph(f"{capitalise(when_words(one.failure))}.")
         if figure := failed_link_figure(one, figures):
             yield figure
-        if one.rows:
-            yield _connections(one)
-            if one.step_s:
-                apart = significant(one.step_s)
+        if one.failure.flows:
+            yield _connections(one.failure, one.request.jobs)
+            if one.failure.step_s:
+                apart = significant(one.failure.step_s)
                 yield caption(f"Connections were looked at {apart} s apart at most: no silence is known finer.")
 
 
-def _connections(failed: FailedLink) -> Block:
-    return table(
-        (
-            heads(
-                "Client",
-                "Connections",
-                "Port\nbefore",
-                "Port while\nit was down",
-                "Silent when it\nwent down [s]",
-                "Silent when it\nwas back [s]",
-                "Went on",
-            ),
-        ),
-        (
-            (
-                name(one.who),
-                cell(str(one.connections)),
-                cell(one.port_before),
-                cell(one.port_down),
-                cell(strong(one.silent_down)),
-                cell(one.silent_back),
-                cell(UNKNOWN if one.went_on is None else "yes" if one.went_on else "no"),
-            )
-            for one in failed.rows
-        ),
-        "result",
+def _connections(failed: LinkFailureOutcome, jobs: tuple[Job, ...]) -> Block:
+    """Returns a row for each connection, or for several of one client that behaved alike; the ports are those of the
+    host that has the bond.
+    """
+
+    def silence(seconds: float | None) -> str:
+        """Returns a silence in seconds, no finer than the connections were observed."""
+        if seconds is None:
+            return UNKNOWN
+        if failed.step_s is not None and seconds <= failed.step_s:
+            return f"≤ {format_digits(failed.step_s, 2)}"
+        return format_digits(seconds, 2)
+
+    rows: Counter[tuple[str, str, str, str, str, str]] = Counter()
+    for flow in failed.flows:
+        silences = (flow.silent_down_s, flow.silent_back_s) if flow.went_on is not False else (None, None)
+        went_on = UNKNOWN if flow.went_on is None else "yes" if flow.went_on else "no"
+        down, back = map(silence, silences)
+        ports = flow.port_before or UNKNOWN, flow.port_down or UNKNOWN
+        rows[who_words(flow, jobs), *ports, down, back, went_on] += 1
+    titles = heads(
+        "Client",
+        "Connections",
+        "Port\nbefore",
+        "Port while\nit was down",
+        "Silent when it\nwent down [s]",
+        "Silent when it\nwas back [s]",
+        "Went on",
     )
+    body = (
+        (name(who), *map(cell, (str(count), before, during)), cell(strong(down)), cell(back), cell(went_on))
+        for (who, before, during, down, back, went_on), count in sorted(rows.items(), key=lambda item: item[0][:2])
+    )
+    return table((titles,), body, "result")
