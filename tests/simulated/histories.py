@@ -16,6 +16,7 @@ import random
 import re
 import selectors
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -293,10 +294,11 @@ def _latency(received: int, least_ns: int, queued_ns: int) -> Latency | None:
     if not received:
         return None
     steps = [least_ns + 1000 + round(queued_ns * part / 20) for part in range(21)]
-    histogram = HdrHistogram(1, 2**40, 3)
+    histogram, counted = HdrHistogram(1, 2**40, 3), Counter[int]()
     for number, value in enumerate(steps):
-        if frames := (received + 20 - number) // 21:
-            histogram.record_value(value, frames)
+        counted[value] += (received + 20 - number) // 21
+    for value, frames in counted.items():
+        histogram.record_value(value, frames)
     ordered = {f"{share:g}": steps[min(20, int(share / 100.0 * 21))] for share in (50.0, 90.0, 99.0, 99.9, 99.99)}
     return Latency(
         source="software",
@@ -557,7 +559,7 @@ def play(history: History, parent: Path) -> Ran:
         mock.patch.object(rigs, "make_tester", **({"return_value": stand} if stand else {"side_effect": make_tester})),
         mock.patch.object(stages_of_plan, "collect", nothing_told),
         mock.patch("nicbench.run.see_machines", nothing_told),
-        mock.patch("os.fsync"),
+        mock.patch("os.fsync", new=int),  # nothing falls on this machine while a history is played
     ):
         bench = load(folder.path / "bench.yaml")
         try:
@@ -568,7 +570,6 @@ def play(history: History, parent: Path) -> Ran:
         except NicbenchError as ended:
             error = ended
     folder.journal.close()
-    folder = RunFolder.open(folder.path)
     trials = tuple(event.trial for event in folder.journal.events() if isinstance(event, TrialFinished))
     summary = folder.summary()
     said = {}

@@ -236,3 +236,25 @@ def test_a_result_that_cannot_be_is_refused_with_its_line(
     journal.path.write_text(json.dumps(line) + "\n")
     with pytest.raises(HostError, match=r"journal\.ndjson:1: damaged line"):
         list(journal.events())
+
+
+def test_what_was_read_is_known_and_what_came_since_is_read(journal: Journal) -> None:
+    journal.append(Note(text="first"))
+    reader = Journal(journal.path)
+    assert texts(reader) == ["first"]
+    journal.append(Note(text="second"))
+    assert texts(reader) == texts(reader) == ["first", "second"]
+
+    with journal.path.open("ab") as stream:
+        stream.write(b'{"event":')
+    assert texts(reader)[:-1] == texts(reader)[:-1] == ["first", "second"]
+    assert "9 bytes" in texts(reader)[-1]
+
+    other = Journal(journal.path.with_name("other"))
+    other.append(Note(text="from elsewhere"))
+    other.path.replace(journal.path)
+    assert texts(reader) == ["from elsewhere"]
+    journal.path.write_bytes(journal.path.read_bytes() + b"{}\n" * 2)
+    with pytest.raises(HostError, match="damaged line") as error:
+        list(reader.events())
+    assert (error.value.place or "").endswith(":2")

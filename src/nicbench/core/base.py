@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -24,10 +24,27 @@ class Frozen(BaseModel):
 
         mypy checks names and types of fields at each call (``scripts/replace_plugin.py``).
         """
-        unknown = changes.keys() - type(self).model_fields.keys()
+        fields = type(self).__pydantic_fields__
+        unknown = changes.keys() - fields.keys()
         if unknown and self.model_config.get("extra") != "allow":
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
-        return self.model_copy(update=changes)
+        copy = self.model_copy(update=changes)
+        if len(vars(copy)) > len(fields):  # what the original has cached holds of the original
+            for name in vars(copy).keys() - fields.keys():
+                del vars(copy)[name]
+        return copy
+
+
+Part = TypeVar("Part", bound=Frozen | tuple[Any, ...])
+
+
+def change_parts(whole: Part, change: Callable[[str, Any], Any]) -> Part:
+    """Returns a model, or a tuple, with ``change(name, part)`` in place of each part; itself where no part changes."""
+    if isinstance(whole, tuple):
+        parts = tuple(change("", part) for part in whole)
+        return whole if all(map(operator.is_, parts, whole)) else parts  # type: ignore[return-value]
+    changes = {name: new for name, part in vars(whole).items() if (new := change(name, part)) is not part}
+    return whole.replace(**changes) if changes else whole
 
 
 def optional(default: Any) -> Any:

@@ -56,20 +56,26 @@ class Counts(Frozen):
     @property
     def loss_ratio(self) -> float:
         """The share of the offered frames that failed, 0..1; 0 where nothing was offered (RFC 1242 section 3.6)."""
-        return self.failed / self.offered if self.offered else 0.0
+        offered = self.offered
+        return self.failed / offered if offered else 0.0
 
     @classmethod
     def sum_of(cls, parts: Iterable[Counts]) -> Counts:
         """Sums counts field by field; a field is ``None`` where one part is unknown, and zero for an empty iterable."""
         rows = list(parts)
-        return cls(**{name: sum_of_known(getattr(row, name) for row in rows) for name in cls.model_fields})
+        if len(rows) == 1:
+            return rows[0]
+        return cls(**{name: sum_of_known([getattr(row, name) for row in rows]) for name in cls.__pydantic_fields__})
 
 
 def sum_of_known(parts: Iterable[int | None]) -> int | None:
     """Returns the sum of counts; None where one of them is unknown."""
-    rows = list(parts)
-    known = [part for part in rows if part is not None]
-    return sum(known) if len(known) == len(rows) else None
+    total = 0
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total
 
 
 class TransmitGaps(Frozen):

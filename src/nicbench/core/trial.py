@@ -14,7 +14,7 @@ from nicbench.core.frame_size import Mix, Size
 from nicbench.core.headers import Codepoint, Groups, Pausing
 from nicbench.core.judging import Sample
 from nicbench.core.machine import DutWork, PowerOver, QueueReading
-from nicbench.core.pattern import WayLoad, way_of_stream
+from nicbench.core.pattern import Way, WayLoad, way_of_stream
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -448,6 +448,8 @@ _MOST_OF: Final = {"_frames": MOST_FRAMES, "loss_percent": 100, "loss_ratio": 1}
 """The greatest value that each of these can have, by the end of its name."""
 _OF_PORTS: Final = ("corrupted_unattributed", "foreign", "misdirected", "stale")
 """Counts of ports, of which a stream has none."""
+_ARRIVED: Final = ("received", "duplicated", "corrupted", "corrupted_copies")
+"""Counts of a stream whose frames are among those that arrived at its port."""
 
 
 def contradiction_in(counts: Mapping[str, int | None], *, into_sink: bool = False, is_load: bool = True) -> str | None:
@@ -499,33 +501,34 @@ def require_identities(reading: Reading, *, into_sink: bool = False) -> None:
 def _contradictions(reading: Reading, into_sink: bool) -> Iterator[tuple[str, str]]:
     for streams, is_load in ((reading.streams, True), (reading.beside, False)):
         for stream in streams:
-            if (why := contradiction_in(dict(stream.counts), into_sink=into_sink, is_load=is_load)) is not None:
+            if (why := contradiction_in(vars(stream.counts), into_sink=into_sink, is_load=is_load)) is not None:
                 yield f"stream {stream.name}: ", why
-    if (why := contradiction_in(dict(reading.counts), into_sink=into_sink)) is not None:
+    if (why := contradiction_in(vars(reading.counts), into_sink=into_sink)) is not None:
         yield "", why
     if reading.streams:
         yield from _sums(reading)
+    of_ways = [(way_of_stream(each.name), each.counts) for each in (*reading.streams, *reading.beside)]
     for number, port in enumerate(reading.ports):
-        yield from _at_port(number, port, (*reading.streams, *reading.beside))
+        yield from _at_port(number, port, of_ways)
 
 
 def _sums(reading: Reading) -> Iterator[tuple[str, str]]:
-    total, of_streams = reading.counts, Counts.sum_of(stream.counts for stream in reading.streams)
-    for name in Counts.model_fields:
-        whole, parts = getattr(total, name), getattr(of_streams, name)
-        if name not in _OF_PORTS and None not in (whole, parts) and whole != parts:
+    of_streams = vars(Counts.sum_of(stream.counts for stream in reading.streams))
+    for name, whole in vars(reading.counts).items():
+        parts = of_streams[name]
+        if whole != parts and None not in (whole, parts) and name not in _OF_PORTS:
             yield "", f"{name} is {whole}, and {parts} of all streams together"
 
 
-def _at_port(number: int, port: PortReading, streams: Sequence[StreamReading]) -> Iterator[tuple[str, str]]:
+def _at_port(number: int, port: PortReading, of_ways: Sequence[tuple[Way | None, Counts]]) -> Iterator[tuple[str, str]]:
     own = {name: getattr(port, name) for name in ("arrived", *_OF_PORTS, "receive_overrun")}
     for name, count in own.items():
         if count is not None and not 0 <= count <= MOST_FRAMES:
             yield f"port {port.name}: ", f"{name} is {count}, which cannot be"
-    ways = {stream.name: way_of_stream(stream.name) for stream in streams}
-    here = [stream.counts for stream in streams if (way := ways[stream.name]) is not None and way[1] == number]
-    names = ("received", "duplicated", "corrupted", "corrupted_copies")
-    of_streams = (getattr(counts, name) for counts in here for name in names)
-    came = None if None in ways.values() else sum_of_known([*of_streams, *(own[name] for name in _OF_PORTS)])
-    if None not in (came, own["arrived"]) and came != own["arrived"]:
+    if own["arrived"] is None or any(way is None for way, _ in of_ways):
+        return
+    here = [vars(counts) for way, counts in of_ways if way is not None and way[1] == number]
+    of_streams = [counts[name] for counts in here for name in _ARRIVED]
+    came = sum_of_known([*of_streams, *(own[name] for name in _OF_PORTS)])
+    if came is not None and came != own["arrived"]:
         yield f"port {port.name}: ", f"{own['arrived']} frames arrived, and {came} are accounted for"

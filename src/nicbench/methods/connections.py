@@ -44,7 +44,7 @@ _CONNECTIONS_RATE: Final = Column(
     form="whole",
     is_main=True,
     better="higher",
-    adjective="fast",
+    comparative="faster",
 )
 
 
@@ -261,7 +261,7 @@ _TRANSACTIONS_RATE: Final = Column(
     form="whole",
     is_main=True,
     better="higher",
-    adjective="fast",
+    comparative="faster",
 )
 
 

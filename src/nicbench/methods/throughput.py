@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -98,6 +99,7 @@ def _name_of(key: str) -> str:
     return key.upper() if key[1:3] == "dr" else key
 
 
+@lru_cache(maxsize=64)
 def _columns_of(goal: Goal) -> tuple[Column, ...]:
     rate = Column(
         value=goal.value,
@@ -107,7 +109,7 @@ def _columns_of(goal: Goal) -> tuple[Column, ...]:
         aspect="rate",
         is_main=True,
         better="higher",
-        adjective="fast",
+        comparative="faster",
     )
     return (
         rate,
@@ -117,6 +119,7 @@ def _columns_of(goal: Goal) -> tuple[Column, ...]:
     )
 
 
+@lru_cache(maxsize=64)
 def _overview_of(goal: Goal) -> tuple[Column, ...]:
     return (
         Column(value=goal.value, head=goal.name, aspect="span", is_main=True),
@@ -125,7 +128,8 @@ def _overview_of(goal: Goal) -> tuple[Column, ...]:
     )
 
 
-def _in_bits(goals: Iterable[Goal]) -> FurtherTable:
+@lru_cache(maxsize=64)
+def _in_bits(goals: tuple[Goal, ...]) -> FurtherTable:
     layers = [
         Column(value=goal.value.replace(RATE, f"_{layer}_bits_per_s"), head=layer.upper(), group=goal.name)
         for goal in goals
@@ -142,6 +146,7 @@ def _in_bits(goals: Iterable[Goal]) -> FurtherTable:
     )
 
 
+@lru_cache(maxsize=64)
 def _zero_loss(goal: Goal) -> FurtherTable:
     size = Column(value="size", head="Frame size", unit="bytes", form="text")
     rate = Column(value=goal.value, head="Frame rate", aspect="exact", is_main=True)

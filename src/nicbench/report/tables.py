@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
+from nicbench.core.base import Frozen, change_parts
 from nicbench.core.frame_size import label_of
 from nicbench.core.judging import Reason
 from nicbench.core.registry import find
@@ -17,7 +17,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Value, 
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
-from nicbench.core.units import SCALES, suitable_form
+from nicbench.core.units import SCALES, Form, suitable_form
 from nicbench.methods.base import Method, tables_of
 from nicbench.report.cells import number_in, text_of, texts, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN
@@ -37,25 +37,17 @@ from nicbench.report.section import (
 )
 from nicbench.report.timing import Timing
 
-_HAS_NAMES: Final = re.compile(r'"(?:unit|title)":"(?:[^"\\]|\\.)*\{')
-"""A unit or a title with a name in it, in the JSON of a table."""
-
 
 def fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
     """Returns the table with the names in its units and its title replaced by the parameters that all results share."""
-    if not _HAS_NAMES.search(table.model_dump_json()):
-        return table
     known = defaultdict(lambda: UNKNOWN, {LOAD: load_words(parameters), **parameters})
-    named = ("unit", "title")
 
-    def fill(part: Any, key: str = "") -> Any:
-        if isinstance(part, dict):
-            return {name: fill(value, name) for name, value in part.items()}
-        if isinstance(part, tuple):
-            return tuple(map(fill, part))
-        return part.format_map(known) if key in named and part and "{" in part else part
+    def fill(name: str, part: Any) -> Any:
+        if isinstance(part, Frozen | tuple):
+            return change_parts(part, fill)
+        return part.format_map(known) if name in ("unit", "title") and part and "{" in part else part
 
-    return ResultTable.model_validate(fill(table.model_dump()))
+    return change_parts(table, fill)
 
 
 def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
@@ -82,26 +74,22 @@ def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
     for columns in (table.columns, *(one.columns for one in table.further)):
         greatest |= _from_neighbours(columns, {name for name, value in greatest.items() if value}, greatest)
 
-    def form_of(column: Mapping[str, Any], magnitude: float) -> Any:
+    def form_of(column: Column, magnitude: float) -> Form:
         """Returns a column's form; for imported results the unit that their source prints, if it has it."""
-        form = suitable_form(column["form"], magnitude)
-        return form if printed.get(column["value"]) != column["unit"] or form == "megabits" else column["form"]
+        form = suitable_form(column.form, magnitude)
+        return form if printed.get(column.value) != column.unit or form == "megabits" else column.form
 
-    def converted(part: Any, together: float | None = None) -> Any:
-        if isinstance(part, tuple):
-            return tuple(converted(one, together) for one in part)
-        if not isinstance(part, dict):
-            return part
-        if "y" in part and isinstance(part["y"], tuple):  # the lines of one plot share its axis
-            together = max((greatest.get(column["value"], 0.0) for column in part["y"]), default=0.0)
-        inner = {
-            name: converted(value, together if name == "y" and isinstance(value, tuple) else None)
-            for name, value in part.items()
-        }
-        form = form_of(inner, together or greatest.get(inner["value"], 0.0)) if "form" in inner else None
-        return inner if form is None or form not in SCALES else {**inner, "form": form, "unit": SCALES[form].unit}
+    def convert(name: str, part: Any, together: float | None = None) -> Any:
+        if isinstance(part, Column):
+            form = form_of(part, together or greatest.get(part.value, 0.0))
+            if form not in SCALES or (form, SCALES[form].unit) == (part.form, part.unit):
+                return part
+            return part.replace(form=form, unit=SCALES[form].unit)
+        if name == "y" and isinstance(part, tuple):  # the lines of one plot share its axis
+            together = max((greatest.get(column.value, 0.0) for column in part), default=0.0)
+        return change_parts(part, partial(convert, together=together)) if isinstance(part, Frozen | tuple) else part
 
-    return ResultTable.model_validate(converted(table.model_dump()))
+    return change_parts(table, convert)
 
 
 def _from_neighbours(columns: Sequence[Column], filled: Set[str], greatest: Mapping[str, float]) -> dict[str, float]:

@@ -16,9 +16,12 @@ A loss at any load (``find_floor``) and a queue are outcomes of their own.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
+from itertools import accumulate
 
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue
 from nicbench.search.base import CLOSE, Ended, Goal, Limits, Outcome, Sample
@@ -80,6 +83,8 @@ def is_sustained(sample: Sample, goal: Goal, limits: Limits) -> bool:
     """Returns whether the DUT forwarded the frames as fast as they came, but for those that the goal lets it lose, and
     a rest below the precision: in a longer trial it would lose what it holds back.
     """
+    if not sample.queued_s:
+        return True
     counts = sample.counts
     held = sample.queued_share * counts.offered
     allowed = max(goal.loss_ratio, SUSTAINED * limits.precision) * counts.offered - counts.failed
@@ -131,7 +136,7 @@ class Zones:
     told: tuple[tuple[Vote, float], ...]
     """Failed trials near the upper end with the rate that each forwarded; empty where losses begin below that rate."""
 
-    @property
+    @cached_property
     def lower(self) -> float | None:
         """The rate that every trial carried: ``every``, or less where a failed trial near it forwarded less.
 
@@ -147,7 +152,7 @@ class Zones:
                 load = max((one for one in there if one <= load * (1.0 - APART)), default=load)
         return min(load, *(rate for _, rate in self.told), math.inf)
 
-    @property
+    @cached_property
     def upper(self) -> float | None:
         """The rate that no trial carried: ``none``, or more where a failed trial forwarded more.
 
@@ -166,7 +171,7 @@ class Zones:
     def _decided(self, decision: Decision) -> list[float]:
         return [vote.load_frames_per_s for vote in self.votes if vote.decision is decision]
 
-    @property
+    @cached_property
     def disagree(self) -> bool:
         """Whether some trials carried what others did not."""
         told = min((rate for _, rate in self.told), default=math.inf)
@@ -342,17 +347,23 @@ def find_floor(samples: Sequence[Sample], goal: Goal) -> LossFloor | None:
     """
     even = (one for one in samples if one.may_fail and one.is_even and one.counts.offered)
     usable = sorted(even, key=lambda one: one.sent_frames_per_s)
+    loads = [one.sent_frames_per_s for one in usable]
+    failed = [one.counts.failed for one in usable]
+    # Of the lowest trials, as many as the index says: what they lost, were offered, and how many lost something.
+    lost_of, hit_of = (list(accumulate(each, initial=0)) for each in (failed, (count > 0 for count in failed)))
+    offered_of = list(accumulate((one.counts.offered for one in usable), initial=0))
     for count in range(len(usable), FLOOR_TRIALS - 1, -1):
-        trials = usable[:count]
-        lost, offered = (sum(getattr(one.counts, name) for one in trials) for name in ("failed", "offered"))
+        lost, offered = lost_of[count], offered_of[count]
         if lost < FLOOR_LOSSES or not offered:
             return None
         ratio = lost / offered
-        hit = sum(one.counts.failed > 0 for one in trials)
-        low = [one for one in trials if one.sent_frames_per_s * FLOOR_RANGE <= trials[-1].sent_frames_per_s]
-        if sum(one.counts.offered for one in low) * ratio < FLOOR_LOW or not any(one.counts.failed for one in low):
+        low = bisect_right(loads, loads[count - 1], hi=count, key=FLOOR_RANGE.__mul__)
+        if offered_of[low] * ratio < FLOOR_LOW or not hit_of[low]:
             continue
-        if not goal.loss_ratio < ratio <= HIGHEST_FLOOR or hit < FLOOR_TRIALS or not _share_one_ratio(trials, ratio):
+        trials = usable[:count]
+        if not goal.loss_ratio < ratio <= HIGHEST_FLOOR or hit_of[count] < FLOOR_TRIALS:
+            continue
+        if not _share_one_ratio(trials, ratio):
             continue
         lower, upper = _poisson_interval(lost)
         trial_s = min(one.duration_s for one in trials)

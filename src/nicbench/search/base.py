@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -56,12 +57,12 @@ class Sample(Frozen):
         """Whether nothing speaks against the trial."""
         return self.may_pass and self.may_fail and self.is_even
 
-    @property
+    @cached_property
     def sent_share(self) -> float:
         """The share of the load that the tester offered; frames that the DUT refused count as offered."""
         return self.counts.offered / self.counts.intended / self.overtime if self.counts.intended else 0.0
 
-    @property
+    @cached_property
     def sent_frames_per_s(self) -> float:
         """The load that was offered."""
         return self.load_frames_per_s * self.sent_share
@@ -71,7 +72,7 @@ class Sample(Frozen):
         """The share of the offered frames that were still in the DUT when the sending ended."""
         return (self.queued_s or 0.0) / self.duration_s
 
-    @property
+    @cached_property
     def forwarded_frames_per_s(self) -> float:
         """The rate at which frames came back while the DUT was busy with them."""
         kept = 1.0 - self.counts.loss_ratio

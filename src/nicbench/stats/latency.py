@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999", "99.9999")
+_SHARES: Final = {name: (Fraction(name) / 100).as_integer_ratio() for name in PERCENTILES}
 LOWEST_NS, HIGHEST_NS, DIGITS = 1, 2**40 - 2**36, 3
 """The range and precision with which the engine records: 1 ns to 1030 s with three digits."""
 
@@ -39,14 +40,13 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
 
 def _percentiles_of(decoded: Any, maximum_ns: int | None) -> dict[str, int]:
     count = decoded.get_total_count()
-    recorded = _recorded_slots(decoded)
-    up_to = list(accumulate(frames for _, frames in recorded))
+    slots, frames = _recorded_slots(decoded)
+    up_to = list(accumulate(frames))
     known = {}
-    for name in PERCENTILES:
-        share = Fraction(name) / 100
-        if count * (1 - share) >= 1:
+    for name, (share, whole) in _SHARES.items():
+        if count * (whole - share) >= whole:
             # Not by the package, which rounds the rank to the nearest frame instead of up.
-            value, _ = recorded[bisect_left(up_to, math.ceil(count * share))]
+            value = _value_of(decoded, slots[bisect_left(up_to, -(-count * share // whole))])
             known[name] = value if maximum_ns is None else min(value, maximum_ns)
     return known
 
@@ -74,7 +74,9 @@ def counts_above(histogram: str, maximum_ns: float, bounds_ns: Sequence[int]) ->
     The histogram keeps three digits: values less than 0.1 % above a bound may count as within it.
     """
     decoded = _decode(histogram)
-    recorded = [(decoded.get_lowest_equivalent_value(value_ns), count) for value_ns, count in _recorded_slots(decoded)]
+    recorded = [
+        (decoded.get_value_from_index(slot), frames) for slot, frames in zip(*_recorded_slots(decoded), strict=True)
+    ]
     return tuple(
         0 if maximum_ns <= bound_ns else sum(count for lowest_ns, count in recorded if lowest_ns > bound_ns)
         for bound_ns in bounds_ns
@@ -101,6 +103,8 @@ def merge(parts: Sequence[Latency]) -> Latency | None:
     """
     if not parts:
         return None
+    if len(parts) == 1:
+        return parts[0] if parts[0].percentiles_ns else add_percentiles(parts[0])
     sources = sorted({(part.source, part.received_by) for part in parts})
     if len(sources) > 1:
         both = ", ".join(f"{sent} and {received}" for sent, received in sources)
@@ -157,15 +161,18 @@ def _decode(histogram: str) -> Any:
     return decoded
 
 
-def _recorded_slots(decoded: Any) -> list[tuple[int, int]]:
-    """Returns the greatest value of each non-empty slot, rising, with its count; the package visits empty slots too."""
+def _recorded_slots(decoded: Any) -> tuple[list[int], list[int]]:
+    """Returns the slots that are not empty, rising, and their counts; the package visits empty slots too."""
     import numpy as np  # imported here, as most uses of methods need no histogram
 
     counts = np.ctypeslib.as_array(decoded.counts)
-    return [
-        (int(decoded.get_highest_equivalent_value(decoded.get_value_from_index(slot))), int(counts[slot]))
-        for slot in np.flatnonzero(counts).tolist()
-    ]
+    slots = np.flatnonzero(counts)
+    return slots.tolist(), counts[slots].tolist()
+
+
+def _value_of(decoded: Any, slot: int) -> int:
+    """Returns the greatest value of a slot."""
+    return int(decoded.get_highest_equivalent_value(decoded.get_value_from_index(slot)))
 
 
 def _merge_histograms(histograms: Sequence[str | None]) -> str | None:
@@ -197,7 +204,9 @@ def histogram_of(counted: Iterable[tuple[int, int]], highest_ns: int = HIGHEST_N
 
 def value_counts(histogram: str) -> tuple[tuple[int, int], ...]:
     """Returns the values of a histogram, in its own unit, with their counts; ValueError where it is not a histogram."""
-    return tuple(_recorded_slots(_decode(histogram)))
+    decoded = _decode(histogram)
+    slots, counts = _recorded_slots(decoded)
+    return tuple((_value_of(decoded, slot), count) for slot, count in zip(slots, counts, strict=True))
 
 
 def _text(histogram: Any) -> str:

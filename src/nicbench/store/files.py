@@ -396,9 +396,8 @@ def _words(steps: Steps) -> str:
     return f"{visible_name('.'.join(map(str, steps)))} " if steps else "it "
 
 
-def iterate_lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Reads lines with their newlines. HostError, with its number, at a line longer than nicbench writes."""
-    number = 0
+def iterate_lines(stream: BinaryIO, path: Path, number: int = 0) -> Iterator[bytes]:
+    """Reads lines with their newlines, after so many. HostError, with its number, at one that is too long."""
     while line := stream.readline(LONGEST_LINE_BYTES + 1):
         number += 1
         if len(line) > LONGEST_LINE_BYTES:

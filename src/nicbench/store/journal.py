@@ -7,6 +7,7 @@ import fcntl
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,6 +58,7 @@ class Journal:
         self._descriptor: int | None = None
         self._size_bytes = 0
         self._writes = 0
+        self._known = _Known()
 
     def append(self, event: Event) -> None:
         """Writes one line and flushes it to disk; starts of trials and rounds are skipped. HostError on a full disk."""
@@ -71,13 +73,35 @@ class Journal:
         return any(isinstance(event, RunFinished) and event.complete for event in deque(self.events(), maxlen=1))
 
     def events(self) -> Iterator[Event]:
-        """Reads every event in order; in place of a torn last line there is a note that says so."""
-        for number, line in enumerate(self._lines(), start=1):
-            text, torn = line
+        """Reads every event in order; in place of a torn last line there is a note that says so.
+
+        What was read of a file of moderate size is known from then on: it only grows.
+        """
+        stamp = self._stamp()
+        known = self._known if self._known.is_of(stamp) else _Known()
+        yield from known.events
+        if known.is_all_of(stamp):
+            return
+        size_bytes, found = known.size_bytes, list(known.events)
+        for number, (text, torn) in enumerate(self._lines(size_bytes, len(found)), start=len(found) + 1):
             if torn:
                 yield _torn_note(len(text))
-            else:
-                yield self._event(number, text)
+                break
+            event = self._event(number, text)
+            yield event
+            if stamp[-1] <= _MOST_KNOWN_BYTES:
+                found.append(event)
+                size_bytes += len(text) + 1
+        if found:
+            self._known = _Known(stamp, size_bytes, tuple(found))
+
+    def _stamp(self) -> tuple[int, ...]:
+        """Tells one state of the file from another: which file, when it was changed, and its size."""
+        try:
+            found = self.path.lstat()
+        except OSError:
+            return (0, 0, 0, 0)
+        return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
 
     def trials(self) -> dict[str, Trial]:
         """Reads the finished trials by their keys, in the order they were made."""
@@ -191,14 +215,18 @@ class Journal:
             raise storage_error(error, self.path) from error
         self._size_bytes += len(line)
 
-    def _lines(self) -> Iterator[tuple[bytes, bool]]:
-        """Reads lines without newline, each with whether it is torn: the last one, incomplete or not JSON."""
+    def _lines(self, offset: int = 0, number: int = 0) -> Iterator[tuple[bytes, bool]]:
+        """Reads lines without newline, each with whether it is torn: the last one, incomplete or not JSON.
+
+        It begins at ``offset``, before which there are so many lines.
+        """
         try:
             stream = files.open_file(self.path)
         except FileNotFoundError:
             return  # killed between making the folder and the first line: nothing was measured
         with stream:
-            lines = files.iterate_lines(stream, self.path)
+            stream.seek(offset)
+            lines = files.iterate_lines(stream, self.path, number)
             line = next(lines, b"")
             while line:
                 following = next(lines, b"")
@@ -231,6 +259,22 @@ class Journal:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The events of the first lines of a file, and how it was stamped when they were read."""
+
+    stamp: tuple[int, ...] = ()
+    size_bytes: int = 0
+    events: tuple[Event, ...] = ()
+
+    def is_of(self, stamp: tuple[int, ...]) -> bool:
+        return stamp == self.stamp or (stamp[:2] == self.stamp[:2] and stamp[-1] > self.size_bytes)
+
+    def is_all_of(self, stamp: tuple[int, ...]) -> bool:
+        return stamp == self.stamp and stamp[-1] == self.size_bytes
+
+
+_MOST_KNOWN_BYTES: Final = 16 * 2**20
 _SAMPLES: Final = (TrialFinished, RoundFinished)
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
