@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,21 @@ def test_all_runs_of_a_tag_are_the_other_side(make: Make, nicbench: Any) -> None
     assert document["against"] == [f"2026-01-0{day}" for day in range(1, 5)]
     assert document["outcome"] == "worse"
     assert "4 runs against 4: ratio of medians" in document["values"][0]["why"]
+
+
+def test_all_runs_of_a_tag_are_checked_and_ci_has_a_case_for_each_value(make: Make, nicbench: Any) -> None:
+    for day, rate in enumerate((100.0, 101.0, 99.0, 100.5, 90.0, 90.5, 89.5, 90.2), 1):
+        tag = "before" if day < 5 else "after"
+        add_tag(make(f"0{day}", result(64, rate), result(1518, 50.0), result(512, rate, "disturbed")).path, tag)
+    ended = nicbench("check", "after", "--against", "before", "--junit", "ci/check.xml")
+    assert ended.status == 6
+    assert "4 runs, 2026-01-05 to 2026-01-08 against 4 runs, 2026-01-01 to 2026-01-04" in ended.stdout
+    suites = ElementTree.parse("ci/check.xml").getroot()
+    assert (suites.get("tests"), suites.get("failures")) == ("3", "1")
+    (failure,) = suites.iter("failure")
+    assert "4 runs against 4: ratio of medians" in str(failure.get("message"))
+    assert len(list(suites.iter("skipped"))) == 1
+    assert nicbench("check", "before", "--against", "before").status == 2
 
 
 @pytest.mark.parametrize(

@@ -207,14 +207,54 @@ def test_a_run_whose_files_were_changed_is_compared_by_force_alone(make: Make, n
     assert "is not as the run left it: summary.json was changed" in ended.stdout
 
 
-def test_a_tag_stands_for_its_runs_and_a_name_may_be_given(make: Make, nicbench: Any) -> None:
-    for day in ("01", "02", "03"):
-        folder = make(day)
-        if day != "03":
-            add_tag(folder.path, "before")
+def tagged(make: Make, tag: str, *rates: float, first: int = 1, **different: Any) -> list[str]:
+    """The ids of runs with this tag, as fast as they are told."""
+    folders = [make(f"{day:02}", rate, **different) for day, rate in enumerate(rates, first)]
+    for folder in folders:
+        add_tag(folder.path, tag)
+    return [folder.run_id for folder in folders]
+
+
+def test_a_tag_is_all_its_runs_together_and_a_name_may_be_given(make: Make, nicbench: Any) -> None:
+    tagged(make, "before", 1e6, 1e6)
+    make("03")
     ended = nicbench("compare", "old=before", "new=latest", "--json")
     assert ended.status == 0
-    assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["old 1", "old 2", "new"]
+    assert [(one["name"], one["runs"]) for one in json.loads(ended.stdout)["entries"]] == [("old", 2), ("new", 1)]
+    alone = nicbench("compare", "before", "--json")
+    assert [one["runs"] for one in json.loads(alone.stdout)["entries"]] == [1, 1]
+
+
+def test_of_two_tags_a_difference_is_claimed_by_all_their_runs(make: Make, nicbench: Any) -> None:
+    before = tagged(make, "before", 1e6, 1.01e6, 0.99e6, 1e6, kernel="6.1")
+    tagged(make, "after", 0.94e6, 0.95e6, 0.93e6, 0.94e6, first=5, kernel="6.12")
+    ended = nicbench("compare", "before", "after")
+    assert "median of 4 runs" in ended.stdout
+    assert "“before” is 1.06 times as fast as “after” [" in ended.stdout
+    assert "inventory.kernel.release: 6.1 (before); 6.12 (after)" in ended.stdout
+    document = json.loads(nicbench("compare", "before", "after", "--json").stdout)
+    assert document["entries"][0]["of_tag"] == before
+    page = Path("comparison.html").read_text()
+    assert "4 runs, 2026-01-01 to 2026-01-04" in page
+
+
+def test_runs_of_a_tag_that_may_not_be_compared_are_refused(make: Make, nicbench: Any) -> None:
+    tagged(make, "before", 1e6, 1e6)
+    add_tag(make("03", duration=1.0).path, "before")
+    tagged(make, "after", 1e6, first=4)
+    ended = nicbench("compare", "before", "after")
+    assert ended.status == 2
+    assert "do not last equally long" in ended.stderr
+    assert "1 s (“2026-01-03”)" in ended.stderr
+    add_tag(Path("runs/2026-01-04"), "before")
+    assert "named twice" in nicbench("compare", "before", "after").stderr
+
+
+def test_where_runs_of_a_tag_differ_all_their_settings_are_told(make: Make, nicbench: Any) -> None:
+    add_tag(make("01", kernel="6.1").path, "before")
+    add_tag(make("02", kernel="6.2").path, "before")
+    make("03", kernel="6.12")
+    assert "6.1 / 6.2 (before); 6.12 (Run 03)" in nicbench("compare", "before", "latest").stdout
 
 
 def test_a_configuration_is_chosen_by_its_name_or_a_part_of_it(make: Make, nicbench: Any) -> None:

@@ -51,7 +51,7 @@ FIVE = (2.00, 2.01, 2.02, 2.03, 2.04)
 def test_a_difference_that_the_runs_show_is_claimed() -> None:
     found = one([rate(2 * value) for value in FIVE], [rate(value) for value in FIVE])
     assert (found.claim.basis, found.claim.higher, found.better) == (Basis.RUNS, "a", "a")
-    assert found.sentence == "with 64-byte frames, “a” is 2.00 times faster than “b” [1.97, 2.03]"
+    assert found.sentence == "with 64-byte frames, “a” is 2.00 times as fast as “b” [1.97, 2.03]"
     assert found.comparison.first.sample.median == pytest.approx(4.04)
     assert "median 4.040 Mpps of 5 runs of “a”" in found.arithmetic
     assert "Mann-Whitney U 25, p = 0.0079 (two-sided, exact)" in found.arithmetic
@@ -242,15 +242,15 @@ def test_every_method_says_which_way_its_main_columns_are_better() -> None:
 @pytest.mark.parametrize(
     ("method", "values", "parameters", "number", "quantity"),
     [
-        ("throughput", {"ndr_frames_per_s": Bounded(value=2.5e6)}, {}, 2.5, Quantity("NDR", "Mpps", True, "faster")),
+        ("throughput", {"ndr_frames_per_s": Bounded(value=2.5e6)}, {}, 2.5, Quantity("NDR", "Mpps", True, "fast")),
         ("latency", {"latency_p50_ns": 1500.0}, {}, 1.5, Quantity("median latency", "µs", False)),
-        ("frames", {"sum_frames_per_s": 24.0}, {"part": "runs"}, 24.0, Quantity("sum", "fps", True, "faster")),
+        ("frames", {"sum_frames_per_s": 24.0}, {"part": "runs"}, 24.0, Quantity("sum", "fps", True, "fast")),
         (
             "request-response",
             {"transactions_per_s": 9e3},
             {"part": "rates"},
             9e3,
-            Quantity("rate", "transactions/s", True, "faster"),
+            Quantity("rate", "transactions/s", True, "fast"),
         ),
         ("back-to-back", {"back_to_back_frames": 12}, {}, 12.0, Quantity("back-to-back value", "frames", True)),
         ("soak", {"loss_percent": 0.5}, {}, 0.5, Quantity("loss", "%", False)),

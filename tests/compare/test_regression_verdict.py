@@ -146,6 +146,6 @@ def ran(tmp_path: Path, *results: tuple[Bounded, ResultVerdict]) -> FinishedRun:
 def test_a_bound_stays_where_a_disturbed_result_is_left_out(tmp_path: Path) -> None:
     below = ran(tmp_path, (BELOW, ResultVerdict.VALID), (BELOW, ResultVerdict.DISTURBED))
     before = ran(tmp_path, (rate(100, 100, 101), ResultVerdict.VALID))
-    (row,) = check_regressions(below, [before], 0.05).rows
+    (row,) = check_regressions([below], [before], 0.05).rows
     assert (row.judgement.outcome, row.judgement.after_below) == (Outcome.WORSE, 50.0)
     assert "1 disturbed or incomplete result left out" in row.judgement.why

@@ -69,7 +69,7 @@ def test_a_finding_about_editors_never_contradicts_the_answer(draw: random.Rando
         (finding,) = compared_sentences(study, view)
         (way,) = study.ways
         medians = [way.at[name, count_of(way)].over.median_frames_per_s for name in NAMES]
-        better = re.search(r"“(\w+)” is [\d.,]+ times faster", finding)
+        better = re.search(r"“(\w+)” is [\d.,]+ times as fast", finding)
         if better:
             claimed += 1
             other = next(name for name in NAMES if name != better[1])

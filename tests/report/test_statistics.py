@@ -66,8 +66,8 @@ def printed(configuration: str, direction: str, instances: int) -> list[float]:
 def test_the_sentences_of_the_published_study(published: tuple[Result, ...], studied: StatisticsView) -> None:
     (study,) = studies(published, {})
     assert compared_sentences(study, studied) == (
-        "Reading, with 10 instances, “1x100” is 1.24 times faster than “4x25” [1.20, 1.43].",
-        "Writing, with 10 instances, “1x100” is 1.43 times faster than “4x25” [1.26, 1.44].",
+        "Reading, with 10 instances, “1x100” is 1.24 times as fast as “4x25” [1.20, 1.43].",
+        "Writing, with 10 instances, “1x100” is 1.43 times as fast as “4x25” [1.26, 1.44].",
     )
 
 

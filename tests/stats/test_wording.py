@@ -14,7 +14,7 @@ from nicbench.stats.sample import Series
 from nicbench.stats.wording import arithmetic, could_show, drift_sentence, drift_summary, sentence
 
 ASKED = IntervalSpec(seed=1)
-RATES = Quantity("sum of frame rates", "frames/s", higher_is_better=True, comparative="faster")
+RATES = Quantity("sum of frame rates", "frames/s", higher_is_better=True, adjective="fast")
 LATENCY = Quantity("median latency", "µs", higher_is_better=False)
 DROPPED = Quantity("dropped frames", "frames", higher_is_better=False)
 PORT = [235.0, 234.6, 235.2, 234.1, 233.8, 235.5, 234.9, 234.4]
@@ -26,7 +26,7 @@ def of(first: list[float], second: list[float]) -> Comparison:
 
 
 def test_a_difference_that_is_shown_is_said_with_its_interval_whichever_side_comes_first() -> None:
-    said = "with 10 instances, 1x100 is 1.24 times faster than 4x25 [1.23, 1.25]"
+    said = "with 10 instances, 1x100 is 1.24 times as fast as 4x25 [1.23, 1.25]"
     assert sentence(of(PORT, BOND), RATES, "with 10 instances") == said
     turned = compare(("4x25", BOND), ("1x100", PORT), ASKED)
     assert sentence(turned, RATES, "with 10 instances") == said
@@ -62,8 +62,8 @@ def test_without_a_word_for_better_the_sentence_says_which_is_higher_and_which_i
 
 
 def test_less_can_be_faster() -> None:
-    quick = Quantity("median latency", "µs", higher_is_better=False, comparative="faster")
-    assert sentence(of(BOND, PORT), quick) == "1x100 is 1.24 times faster than 4x25 [1.23, 1.25]"
+    quick = Quantity("median latency", "µs", higher_is_better=False, adjective="fast")
+    assert sentence(of(BOND, PORT), quick) == "1x100 is 1.24 times as fast as 4x25 [1.23, 1.25]"
 
 
 def test_counts_with_zeros_are_told_apart_by_their_difference() -> None:
@@ -126,13 +126,13 @@ def test_no_sentence_claims_what_is_not_shown(draw: random.Random) -> None:
     for _ in range(60):
         first, second = ([draw.gauss(100, 3) for _ in range(draw.randint(2, 9))] for _ in range(2))
         found = of(first, second)
-        claims = "faster" in sentence(found, RATES)
+        claims = "as fast" in sentence(found, RATES)
         assert claims is (found.claim.shown is ClaimOutcome.YES)
 
 
 def test_no_rounding_moves_an_end_onto_no_difference() -> None:
     close = of([1.0001, 1.0002, 1.0003, 1.0004, 1.00041, 1.00045], [1.0, 1.00001, 1.00002, 1.00003, 1.00005, 1.00006])
-    assert sentence(close, RATES) == "1x100 is 1.0003 times faster than 4x25 [1.0001, 1.0004]"
+    assert sentence(close, RATES) == "1x100 is 1.0003 times as fast as 4x25 [1.0001, 1.0004]"
     assert format_alike((1.24, 1.19, 1.31), 1.0) == ("1.24", "1.19", "1.31")
     assert format_alike((1.5, 1.001, 2.0), 1.0) == ("1.500", "1.001", "2.000")
     assert format_alike((1.0, 1.0, 1.0), 1.0) == ("1.00", "1.00", "1.00")

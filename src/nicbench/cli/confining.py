@@ -136,15 +136,26 @@ def _in_run(words: list[str], allows: Callable[[Path, Path], bool]) -> Callable[
 
 
 def _exported(words: list[str]) -> Callable[[Path], bool]:
-    """The file given by ``--out``, otherwise one that bears the name of a run, in this folder."""
+    """The file given by ``--out``, otherwise one that bears the name of a run or a tag, in this folder."""
     if (out := _option(words, "--out")) is not None:
-        whole = Path(out).absolute()
-        file = whole.parent.resolve() / whole.name
-        return lambda path: path == file or path in file.parents
-    here, names = Path.cwd().resolve(), [each.resolve().name for each in _named(words)]
+        return _only(out)
+    here, names = Path.cwd().resolve(), [*(each.resolve().name for each in _named(words)), *words]
     return lambda path: (
         path.parent == here and (bool(_RUN_ID.match(path.name)) or any(map(path.name.startswith, names)))
     )
+
+
+def _checked(words: list[str]) -> Callable[[Path], bool]:
+    """The file given by ``--junit``."""
+    junit = _option(words, "--junit")
+    return _nothing(words) if junit is None else _only(junit)
+
+
+def _only(file: str) -> Callable[[Path], bool]:
+    """One file, and the folders above it."""
+    whole = Path(file).absolute()
+    resolved = whole.parent.resolve() / whole.name
+    return lambda path: path == resolved or path in resolved.parents
 
 
 def _compared(words: list[str]) -> Callable[[Path], bool]:
@@ -169,7 +180,7 @@ def _imported(words: list[str]) -> Callable[[Path], bool]:
 
 
 _WRITES: Final[Mapping[str, Callable[[list[str]], Callable[[Path], bool]]]] = {
-    "check": _nothing,
+    "check": _checked,
     "compare": _compared,
     "diff": _nothing,
     "export": _exported,

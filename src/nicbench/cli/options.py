@@ -52,6 +52,15 @@ RunReference = Annotated[
         autocompletion=completion.runs,
     ),
 ]
+RunOrTag = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN|TAG",
+        help="A run's folder, its id under --runs, `latest`, or a tag for all its runs.",
+        show_default=False,
+        autocompletion=completion.runs_and_tags,
+    ),
+]
 RunsFolder = Annotated[
     Path, typer.Option("--runs", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
 ]
@@ -165,6 +174,25 @@ def tagged_runs(tag: str, runs_folder: Path, lake: Lake | None, most: int) -> li
 
         found = find_together(found, lake, Search(tags=(tag,)), most).runs
     return [run.path for run in found if tag in run.tags][-most:]
+
+
+def runs_called(reference: str, runs_folder: Path, lake: Lake | None = None, most: int = 100) -> list[Path]:
+    """Returns the folder of a run, or those of the newest runs with a tag, at most so many, oldest first.
+
+    UsageError if it is neither a run nor a tag.
+    """
+    from nicbench.store.listing import path_of
+
+    path = path_of(in_lake(reference, runs_folder, lake), runs_folder)
+    if path.exists() or "/" in reference:
+        return [path]
+    if found := tagged_runs(reference, runs_folder, lake, most):
+        return found
+    raise UsageError(
+        "is neither a run nor a tag of any run",
+        place=repr(reference),
+        next_step="`nicbench list` shows runs and tags; `nicbench tag RUN NAME` gives one",
+    )
 
 
 def describe_results(summary: Summary) -> str | None:

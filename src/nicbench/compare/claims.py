@@ -156,7 +156,7 @@ class PointComparison:
 
     @property
     def sentence(self) -> str:
-        """The claim without a full stop: "with 10 instances, “1x100” is 1.24 times faster [1.19, 1.31]"."""
+        """The claim without a full stop: "with 10 instances, “1x100” is 1.24 times as fast [1.19, 1.31]"."""
         said = self.claim_text
         return f"{self.point.circumstances}, {said}" if self.point.circumstances else said
 

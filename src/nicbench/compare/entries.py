@@ -71,6 +71,8 @@ class Entry:
     told: Mapping[str, Any] = field(default_factory=dict)
     is_named: bool = False
     """Whether the user chose the name."""
+    parts: tuple[Entry, ...] = ()
+    """The runs of a tag, oldest first, where the entry is all of them."""
 
     @property
     def minute(self) -> str | None:
@@ -208,6 +210,8 @@ def name_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _base_name(entry: Entry, entries: Sequence[Entry], setting: str | None) -> str:
+    if entry.parts:
+        return entry.name
     if entry.configuration != DEFAULT:
         return entry.configuration
     if entry.imported is not None and entry.imported.device:
@@ -290,14 +294,15 @@ Tagged = Callable[[str], Sequence[Path]]
 def entries_of(words: Sequence[str], output: Path, tagged: Tagged, *, damaged: bool = False) -> tuple[Entry, ...]:
     """Returns an entry for each configuration of everything that the words name.
 
-    A word is ``[NAME=]RUN[:CONFIGURATION]``, where RUN may be a tag or ``reference:DATA-SET``. Only names that the user
-    gives are final; ``name_entries`` chooses the others. UsageError where a word names nothing, or nothing that can be
-    compared; HostError where a folder is damaged, unless ``damaged`` allows it.
+    A word is ``[NAME=]RUN[:CONFIGURATION]``, where RUN may be a tag or ``reference:DATA-SET``. A tag is one entry, with
+    all runs that have it; alone it is an entry for each of them. Only names that the user gives are final;
+    ``name_entries`` chooses the others. UsageError where a word names nothing, or nothing that can be compared;
+    HostError where a folder is damaged, unless ``damaged`` allows it.
     """
     found: list[Entry] = []
     for word in words:
         name, wanted = _name_of(word)
-        some = list(_open_entries(wanted, output, tagged, damaged=damaged))
+        some = list(_open_entries(wanted, output, tagged, apart=len(words) == 1, damaged=damaged))
         if name is not None:
             alone = len(some) == 1
             some = [
@@ -328,7 +333,7 @@ def _name_of(word: str) -> tuple[str | None, str]:
     return clean(name.strip()), rest
 
 
-def _open_entries(word: str, output: Path, tagged: Tagged, *, damaged: bool) -> Iterator[Entry]:
+def _open_entries(word: str, output: Path, tagged: Tagged, *, apart: bool, damaged: bool) -> Iterator[Entry]:
     if word.startswith(REFERENCE):
         yield from _open_data_set(word.removeprefix(REFERENCE))
         return
@@ -337,12 +342,52 @@ def _open_entries(word: str, output: Path, tagged: Tagged, *, damaged: bool) -> 
             yield from open_folder(open_run(head, output, damaged=damaged), configuration, head)
             return
         if paths := tagged(head):
-            for path in paths:
-                yield from open_folder(open_run(str(path), output, damaged=damaged), configuration, head)
+            opened = [
+                entry
+                for path in paths
+                for entry in open_folder(open_run(str(path), output, damaged=damaged), configuration, head)
+            ]
+            yield from opened if apart or paths[0].name == head else _join_by_configuration(head, opened)
             return
     if "/" in word:
         open_run(word, output)  # raises an error that says what is wrong with the path
     raise UsageError("is neither a run nor a tag", place=repr(word), next_step="`nicbench list` shows runs and tags")
+
+
+def _join_by_configuration(tag: str, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yields an entry for each configuration of the runs with a tag; its results are those of all these runs."""
+    for configuration in dict.fromkeys(entry.configuration for entry in entries):
+        parts = tuple(entry for entry in entries if entry.configuration == configuration)
+        numbers: dict[tuple[str, int], int] = {}
+        results = tuple(
+            result.replace(run=numbers.setdefault((part.run_id, result.run_number or 1), len(numbers) + 1))
+            for part in parts
+            for result in part.results
+        )
+        one = parts[-1]
+        yield replace(
+            one,
+            name=tag if configuration == DEFAULT else f"{tag}: {configuration}",
+            run_id=one.run_id if len(parts) == 1 else f"{len(parts)} runs, {parts[0].run_id} to {one.run_id}",
+            results=results,
+            verdict=max((part.verdict for part in parts), key=list(ResultVerdict).index),
+            finished=all(part.finished for part in parts),
+            troubles=tuple(trouble for part in parts for trouble in part.troubles),
+            tags=(tag,),
+            told=_join_settings([part.told for part in parts]),
+            parts=tuple(replace(part, name=part.run_id) for part in parts),
+        )
+
+
+def _join_settings(values: Sequence[Any]) -> Any:
+    """Returns the settings of several runs as those of one: where they differ, all values ("16 / 1024")."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    if all(isinstance(value, Mapping) for value in values):
+        names = dict.fromkeys(name for value in values for name in value)
+        return {name: _join_settings([value.get(name, NOT_RECORDED) for value in values]) for name in names}
+    texts = (f"{value:.15g}" if isinstance(value, float) else str(value) for value in values)
+    return " / ".join(dict.fromkeys(texts))
 
 
 def _split_word(word: str) -> Iterator[tuple[str, str | None]]:
@@ -470,7 +515,7 @@ def _moment(text: str) -> str | None:
 
 def _refuse_twice(entries: Sequence[Entry]) -> None:
     seen: dict[tuple[str, str], None] = {}
-    for entry in entries:
+    for entry in (part for one in entries for part in one.parts or (one,)):
         key = (entry.run_id, entry.configuration)
         if key in seen:
             raise UsageError(

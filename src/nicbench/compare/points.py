@@ -169,7 +169,7 @@ def quantity_of(result: Result, name: str) -> Quantity:
         name=uncapitalise(column.head),
         unit=_insert_parameters(column.unit, result.parameters),
         higher_is_better=None if column.better is None else column.better == "higher",
-        comparative=column.comparative,
+        adjective=column.adjective,
     )
 
 

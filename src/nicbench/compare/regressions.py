@@ -384,9 +384,9 @@ class Check:
         return tuple(row for row in self.rows if row.judgement.outcome is outcome)
 
 
-def check_regressions(run: FinishedRun, against: Sequence[FinishedRun], tolerance_ratio: float) -> Check:
+def check_regressions(runs: Sequence[FinishedRun], against: Sequence[FinishedRun], tolerance_ratio: float) -> Check:
     """Judges the values that share test, configuration and parameters; each side may have several runs of them."""
-    now, before = group_by_point([run]), group_by_point(against)
+    now, before = group_by_point(runs), group_by_point(against)
     rows = [row for point, results in before.items() for row in _rows(point, results, now.get(point), tolerance_ratio)]
     order = list(Outcome)
     rows.sort(key=lambda row: order.index(row.judgement.outcome))

@@ -44,8 +44,8 @@ class Column(Frozen):
     """Whether the column is omitted where no result has the value."""
     better: Literal["higher", "lower"] | None = None
     """For a main value, which direction is better; None where neither is."""
-    comparative: str | None = None
-    """The comparative for a better value, where there is a word for it: "faster" (as in "1.24 times faster")."""
+    adjective: str | None = None
+    """What a better value is more of, where there is a word for it: "fast" (as in "1.24 times as fast")."""
 
     @model_validator(mode="before")
     @classmethod

@@ -497,14 +497,14 @@ def _misleads(values: Sequence[float], of_no_difference: float, decimals: int) -
 class Quantity:
     """What is compared. ``name`` is such as "sum of frame rates"; ``unit`` such as "frames/s", or "".
 
-    ``comparative`` describes the better one: "faster" (then "1.24 times faster"); without it the sentence only says
-    which is higher. ``higher_is_better`` is ``None`` where neither is better.
+    ``adjective`` describes the better one: "fast" (then "1.24 times as fast"); without it the sentence only says which
+    is higher. ``higher_is_better`` is ``None`` where neither is better.
     """
 
     name: str
     unit: str
     higher_is_better: bool | None = None
-    comparative: str | None = None
+    adjective: str | None = None
 
     def format_value(self, value: float | None) -> str:
         """Formats a value with the unit."""

@@ -210,15 +210,26 @@ _MACHINE: Final = ("inventory.json",)
 
 
 class ExportSource:
-    """A run to be exported; the run folder is read and never changed."""
+    """A run to be exported, or several of which one table is wanted; run folders are read and never changed."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, *more: RunFolder) -> None:
         self.folder = folder
+        self._folders = (folder, *more)
 
     @cached_property
+    def documents(self) -> tuple[ExportDocument, ...]:
+        """Every result in one shape, by run."""
+        return tuple(document_of(folder) for folder in self._folders)
+
+    @property
     def document(self) -> ExportDocument:
-        """Every result in one shape."""
-        return document_of(self.folder)
+        """That of the first run, which mostly is the only one."""
+        return self.documents[0]
+
+    @property
+    def changed_files(self) -> tuple[str, ...]:
+        """Sentences about files that changed after their run."""
+        return tuple(sentence for document in self.documents for sentence in document.run.changed_files)
 
     @cached_property
     def plan(self) -> Plan | None:
@@ -226,13 +237,13 @@ class ExportSource:
         return self.folder.plan()
 
     def table(self, name: str) -> Table:
-        """One of ``TABLES``."""
+        """One of ``TABLES``; results and values are those of all runs."""
+        if name == "results":
+            return wide_table(*self.documents)
+        if name == "values":
+            return long_table(*self.documents)
         from nicbench.export import arrow  # here: pyarrow takes long to load
 
-        if name == "results":
-            return wide_table(self.document)
-        if name == "values":
-            return long_table(self.document)
         found = arrow.trials(self.folder) if name == "trials" else arrow.rounds(self.folder)
         return arrow.as_table(name, found)
 

@@ -164,22 +164,26 @@ BESIDE: Final = (
 _WITH_UNIT: Final = frozenset({"value", "lower", "upper", "some", "half", *_OF_MEAN, *_STATISTICS})
 
 
-def long_table(document: ExportDocument) -> Table:
-    """A row for each value of each result."""
-    parameters = _parameters(document.results)
+def long_table(*documents: ExportDocument) -> Table:
+    """A row for each value of each result of these runs."""
+    results = [result for document in documents for result in document.results]
+    parameters = _parameters(results)
     rows = [
         (*_of_result(document, result), *_of_value(value), *(plain(result.parameters.get(name)) for name in parameters))
+        for document in documents
         for result in document.results
         for value in result.values
     ]
-    columns = (*OF_RESULT, *OF_VALUE, *_parameter_columns(parameters, document.results))
+    columns = (*OF_RESULT, *OF_VALUE, *_parameter_columns(parameters, results))
     return Table("values", _distinct(columns), tuple(rows))
 
 
-def wide_table(document: ExportDocument) -> Table:
-    """A row for each result, with a column for each value that any of them has."""
-    parameters = _parameters(document.results)
-    by_result = [{value.name: value for value in result.values} for result in document.results]
+def wide_table(*documents: ExportDocument) -> Table:
+    """A row for each result of these runs, with a column for each value that any of them has."""
+    of_run = [(document, result) for document in documents for result in document.results]
+    results = [result for _, result in of_run]
+    parameters = _parameters(results)
+    by_result = [{value.name: value for value in result.values} for result in results]
     places = _places(by_result)
     rows = [
         (
@@ -187,12 +191,12 @@ def wide_table(document: ExportDocument) -> Table:
             *(plain(result.parameters.get(name)) for name in parameters),
             *(_figure(values.get(place.value), place.figure) for place in places),
         )
-        for result, values in zip(document.results, by_result, strict=True)
+        for (document, result), values in zip(of_run, by_result, strict=True)
     ]
     columns = [
         place.column([_figure(values.get(place.value), place.figure) for values in by_result]) for place in places
     ]
-    fixed = (*OF_RESULT, *_parameter_columns(parameters, document.results))
+    fixed = (*OF_RESULT, *_parameter_columns(parameters, results))
     return Table("results", _distinct((*fixed, *columns)), tuple(rows))
 
 
@@ -256,7 +260,7 @@ def _parameters(results: Iterable[ExportedResult]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for result in results for name in result.parameters))
 
 
-def _parameter_columns(names: Iterable[str], results: tuple[ExportedResult, ...]) -> tuple[Column, ...]:
+def _parameter_columns(names: Iterable[str], results: Sequence[ExportedResult]) -> tuple[Column, ...]:
     return tuple(
         Column(
             f"parameter_{name}",

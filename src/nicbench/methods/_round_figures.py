@@ -26,7 +26,7 @@ PAYLOAD_RATE: Final = Column(
     form="gigabits",
     is_main=True,
     better="higher",
-    comparative="faster",
+    adjective="fast",
 )
 """The column of the payload rate of a workload's streams."""
 

@@ -304,7 +304,7 @@ def _capacity(lower: int, upper: int | None) -> Bounded:
 
 _RATE = Column(
     value="learning_rate_frames_per_s", head="Address learning rate", is_main=True, better="higher",
-    comparative="faster",
+    adjective="fast",
 )  # fmt: skip
 _ALL_AT_ONCE: Final = (
     "the frames that were learnt from left the tester at once, so that their rate is not known: write more `addresses`"

@@ -43,7 +43,7 @@ _RATE: Final = Column(
     form="megabits",
     is_main=True,
     better="higher",
-    comparative="faster",
+    adjective="fast",
 )
 
 TABLES: Final = (

@@ -44,7 +44,7 @@ _CONNECTIONS_RATE: Final = Column(
     form="whole",
     is_main=True,
     better="higher",
-    comparative="faster",
+    adjective="fast",
 )
 
 
@@ -261,7 +261,7 @@ _TRANSACTIONS_RATE: Final = Column(
     form="whole",
     is_main=True,
     better="higher",
-    comparative="faster",
+    adjective="fast",
 )
 
 

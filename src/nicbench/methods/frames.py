@@ -322,7 +322,7 @@ _DROPPED: Final = (
 
 def _rate(value: str, head: str, *, is_main: bool = False) -> Column:
     return Column(
-        value=value, head=head, unit=_UNIT, form="trimmed", is_main=is_main, better="higher", comparative="faster"
+        value=value, head=head, unit=_UNIT, form="trimmed", is_main=is_main, better="higher", adjective="fast"
     )
 
 

@@ -42,7 +42,7 @@ _MAXIMUM = Column(
     head="Maximum forwarding rate",
     is_main=True,
     better="higher",
-    comparative="faster",
+    adjective="fast",
 )
 _AT_MAXIMUM_LOAD = Column(value="rate_at_maximum_load_frames_per_s", head="Rate at the maximum offered load")
 _FORWARDS = "forwards up to {maximum_forwarding_rate_frames_per_s} of {size} frames"

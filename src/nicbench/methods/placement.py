@@ -433,7 +433,7 @@ class PlacementMethod(RoundMethod):
                     is_main=True,
                     is_optional=True,
                     better="higher",
-                    comparative="faster",
+                    adjective="fast",
                 ),
                 _change_of(_RATE),
                 Column(value=_REQUESTS, head="Requests/s", form="whole", is_optional=True, better="higher"),

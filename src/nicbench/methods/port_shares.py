@@ -37,7 +37,7 @@ _PORTS = Column(value="ports_at_once", head="Ports at once", form="whole")
 _INDEX = Column(
     value="jain_index", head="Jain's index", name="fairness of the ports (Jain)", is_main=True, better="higher"
 )
-_SUM = Column(value="sum_frames_per_s", head="Sum of the ports", is_main=True, better="higher", comparative="faster")
+_SUM = Column(value="sum_frames_per_s", head="Sum of the ports", is_main=True, better="higher", adjective="fast")
 _SHARE = Column(value="share_percent", head="Share", unit="%", form="trimmed")
 _PORTS_ASSUMED = 4
 

@@ -206,7 +206,7 @@ TABLES: Final = (
                 unit="transactions/s",
                 is_main=True,
                 better="higher",
-                comparative="faster",
+                adjective="fast",
             ),
             _latency("minimum", "Latency, least"),
             _latency("mean", "mean"),

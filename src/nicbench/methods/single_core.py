@@ -50,7 +50,7 @@ _RATE: Final = Column(
     form="mpps",
     is_main=True,
     better="higher",
-    comparative="faster",
+    adjective="fast",
 )
 _FORWARDS: Final = "forwards {frame_rate_frames_per_s} of {size} frames on one core"
 

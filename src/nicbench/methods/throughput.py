@@ -109,7 +109,7 @@ def _columns_of(goal: Goal) -> tuple[Column, ...]:
         aspect="rate",
         is_main=True,
         better="higher",
-        comparative="faster",
+        adjective="fast",
     )
     return (
         rate,

@@ -119,7 +119,7 @@ _RATE: Final = Column(
     form="megabits",
     is_main=True,
     better="higher",
-    comparative="faster",
+    adjective="fast",
 )
 
 TABLE: Final = ResultTable(

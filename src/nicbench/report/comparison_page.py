@@ -425,7 +425,8 @@ def compare(
     if per_port:
         entries, remarks = divide_by_ports(entries)
     found = match_points(entries)
-    against = find_objections([conditions_of(entry) for entry in found.entries])
+    within = [one for entry in found.entries for one in find_objections([conditions_of(part) for part in entry.parts])]
+    against = (*find_objections([conditions_of(entry) for entry in found.entries]), *(o for o in within if o.blocks))
     _refuse(found, against, force=force)
     known = compare_settings(found.entries)
     page = page_of(found, against, known, title=title or title_of(found.entries), remarks=remarks, command=command)

@@ -10,7 +10,7 @@ from nicbench.stats.sample import Sample
 
 
 def sentence(comparison: Comparison, quantity: Quantity, circumstances: str = "") -> str:
-    """States the result, such as "with 10 instances, 1x100 is 1.24 times faster than 4x25 [1.19, 1.31]".
+    """States the result, such as "with 10 instances, 1x100 is 1.24 times as fast as 4x25 [1.19, 1.31]".
 
     Where none can be claimed, it states what was seen, why, and how many runs a claim needs: "with 2 instances, the
     medians of 1x100 and 4x25 (48.2 and 47.9 fps) differ, but no difference can be claimed: the ratio's interval [0.97,
@@ -115,9 +115,9 @@ def _describe_difference(comparison: Comparison, quantity: Quantity) -> str:
         verdict = f", and {claim.lower} is the better" if better == claim.lower else ""
         return f"{claim.higher} is {far} above {claim.lower} in {quantity.name} [{least}, {most}]{verdict}"
     factor, least, most = format_alike(ends, 1.0)
-    if better is not None and quantity.comparative:
+    if better is not None and quantity.adjective:
         other = claim.lower if better == claim.higher else claim.higher
-        return f"{better} is {factor} times {quantity.comparative} than {other} [{least}, {most}]"
+        return f"{better} is {factor} times as {quantity.adjective} as {other} [{least}, {most}]"
     verdict = f", and {claim.lower} is the better" if better == claim.lower else ""
     return f"{claim.higher} has {factor} times the {quantity.name} of {claim.lower} [{least}, {most}]{verdict}"
 

@@ -1,11 +1,11 @@
-"""``nicbench check RUN --against RUN|TAG``: reports whether a run is worse than earlier ones, for people and CI."""
+"""``nicbench check RUN|TAG --against RUN|TAG``: reports whether runs are worse than earlier ones, for people and CI."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.cli import completion
-from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, in_lake, tagged_runs
+from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunOrTag, RunsFolder, runs_called
 from nicbench.cli.output import FORMAT, print_json, print_line, results, say
 from nicbench.compare.regressions import (
     MOST_RUNS,
@@ -28,9 +28,8 @@ from nicbench.compare.regressions import (
 from nicbench.compare.run_differences import NOT_RECORDED, Difference, find_differences, shorten_apart
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
 from nicbench.core.units import figures, round_up
-from nicbench.lake.place import Lake, find_lake
-from nicbench.store.folder import RunFolder
-from nicbench.store.listing import clean, open_run, path_of
+from nicbench.lake.place import find_lake
+from nicbench.store.listing import clean, open_run
 
 _MOST_DIFFERENCES: Final = 12
 _LONGEST_VALUE: Final = 60
@@ -66,24 +65,31 @@ _Tolerance = Annotated[
 _Force = Annotated[
     bool, typer.Option("--force", help="Compare runs that are not comparable anyway, and say why they are not.")
 ]
+_Junit = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write the outcome as JUnit XML, too: a case each value.")
+]
 
 
 def _check(
-    run: RunReference,
+    run: RunOrTag,
     against: _Against,
     tolerance: _Tolerance = 5.0,
     force: _Force = False,
     runs_folder: RunsFolder = DEFAULT_RUNS,
     lake: LakeOption = None,
+    junit: _Junit = None,
     json: Json = False,
 ) -> None:
     opened = find_lake(runs_folder, lake)
-    folder = open_run(in_lake(run, runs_folder, opened), runs_folder)
-    measured = require_finished(folder)
-    if isinstance(measured, str):
-        raise CannotTellError(measured, place=str(folder.path), next_step="`nicbench resume` finishes a run")
-    others = _others(in_lake(against, runs_folder, opened), runs_folder, folder, opened)
-    objections = {other.name: why for other in others if (why := find_objections(measured, other))}
+    measured = _open_complete(runs_called(run, runs_folder, opened, MOST_RUNS), run)
+    paths = {one.folder.path for one in measured}
+    named = runs_called(against, runs_folder, opened, MOST_RUNS + len(paths))
+    before = [path for path in named if path.resolve() not in paths][-MOST_RUNS:]
+    if not before:
+        raise UsageError("would be compared with itself", place=run, next_step="name another run")
+    others = _open_complete(before, against)
+    each = {other.name: [text for one in measured for text in find_objections(one, other)] for other in others}
+    objections = {name: why for name, why in each.items() if why}
     reasons = tuple(dict.fromkeys(reason for why in objections.values() for reason in why))
     if reasons and not force:
         first, own = next(iter(objections.items()))
@@ -91,12 +97,15 @@ def _check(
         others_too = f"; nor with {len(objections) - 1} more of the {len(others)} runs" if len(objections) > 1 else ""
         raise UsageError(
             f"is not comparable with {first}: {clean('; '.join(own[:3]))}{more}{others_too}",
-            place=measured.name,
+            place=measured[-1].name,
             next_step="name a run made in the same way, or add --force",
         )
     found = check_regressions(measured, others, tolerance / 100.0)
-    changed = () if measured.folder.is_imported else find_differences(others[-1].folder, folder).settings
+    newest = measured[-1].folder
+    changed = () if newest.is_imported else find_differences(others[-1].folder, newest).settings
     error = _error(found, measured, others)
+    if junit is not None:
+        _write_junit(junit, found, measured)
     if json:
         print_json(_document(found, measured, others, tolerance, reasons, changed, error))
         if error is not None:
@@ -108,59 +117,66 @@ def _check(
         raise error
 
 
-def _others(against: str, runs_folder: Path, folder: RunFolder, lake: Lake | None) -> list[FinishedRun]:
-    """Opens the runs to compare with, oldest first.
+def _open_complete(paths: Sequence[Path], named: str) -> list[FinishedRun]:
+    """Opens the finished runs, oldest first; of several, damaged and incomplete ones are left out, with a note.
 
-    UsageError if none is found, CannotTellError if all are incomplete.
+    CannotTellError if none is left; NicbenchError where the only one cannot be opened.
     """
-    if path_of(against, runs_folder).exists():
-        other = open_run(against, runs_folder)
-        found = [require_finished(other)] if other.path != folder.path else []
-    else:
-        tagged = tagged_runs(against, runs_folder, lake, MOST_RUNS + 1)
-        if not tagged:
-            raise UsageError(
-                "is neither a run nor a tag of any run",
-                place=repr(against),
-                next_step="`nicbench list` shows runs and tags; `nicbench tag RUN NAME` gives one",
-            )
-        found = [_open_complete(path) for path in tagged[-MOST_RUNS - 1 :] if path.resolve() != folder.path][
-            -MOST_RUNS:
-        ]
+    found: list[FinishedRun] = []
+    for path in paths:
+        try:
+            one = require_finished(open_run(str(path), path.parent))
+        except NicbenchError as error:
+            if len(paths) == 1:
+                raise
+            one = f"{path.name}: {error.message}"
+        if not isinstance(one, str):
+            found.append(one)
+        elif len(paths) > 1:
+            say(f"note: left out: {one}")
+        else:
+            raise CannotTellError(one, place=str(path), next_step="`nicbench resume` finishes a run")
     if not found:
-        raise UsageError("would be compared with itself", place=str(folder.path), next_step="name another run")
-    for reason in found:
-        if isinstance(reason, str):
-            say(f"note: left out: {reason}")
-    complete = [one for one in found if not isinstance(one, str)]
-    if not complete:
-        raise CannotTellError(
-            "there is no complete run to compare with", place=against, next_step="name a finished run"
-        )
-    return complete
+        raise CannotTellError("there is no complete run to compare", place=named, next_step="name a finished run")
+    return found
 
 
-def _open_complete(path: Path) -> FinishedRun | str:
-    """Opens a run as ``require_finished`` does; returns a sentence for a damaged run as well, which is one of many."""
-    try:
-        return require_finished(open_run(str(path), path.parent))
-    except NicbenchError as error:
-        return f"{path.name}: {error.message}"
+def _write_junit(path: Path, found: Check, runs: Sequence[FinishedRun]) -> None:
+    from nicbench.export.formats.reports import Case, junit_of  # imported here, as few checks write a file
+    from nicbench.store.files import make_folder, writing_atomically
+
+    outcomes: dict[Outcome, Literal["passed", "failure", "skipped"]] = {
+        Outcome.WORSE: "failure",
+        Outcome.UNKNOWN: "skipped",
+    }
+    cases = []
+    for row in found.rows:
+        what, value, before, after, change, _, why = _cells(row)
+        detail = f"{before} before, {after} now ({change})"
+        outcome = outcomes.get(row.judgement.outcome, "passed")
+        cases.append(Case(what, value, outcome, f"{row.judgement.outcome}: {why}", detail))
+    make_folder(path.parent)
+    with writing_atomically(path) as stream:
+        stream.write(junit_of("nicbench check", cases, {"run_id": ", ".join(run.name for run in runs)}))
 
 
-def _error(found: Check, run: FinishedRun, others: list[FinishedRun]) -> NicbenchError | None:
+def _names(runs: Sequence[FinishedRun]) -> str:
+    return runs[0].name if len(runs) == 1 else f"{len(runs)} runs, {runs[0].name} to {runs[-1].name}"
+
+
+def _error(found: Check, runs: Sequence[FinishedRun], others: Sequence[FinishedRun]) -> NicbenchError | None:
     worse, unknown, every = found.rows_with(Outcome.WORSE), found.rows_with(Outcome.UNKNOWN), len(found.rows)
     if worse:
         return ThresholdError(
             f"{len(worse)} of {every} values are worse than before",
-            place=run.name,
-            next_step=f"nicbench diff {others[-1].name} {run.name}",
+            place=_names(runs),
+            next_step=f"nicbench diff {others[-1].name} {runs[-1].name}",
         )
     if not every or unknown:
         what = f"{len(unknown)} of {every} values cannot be compared" if every else "the runs have no value in common"
         return CannotTellError(
             f"{what}, so a regression cannot be ruled out",
-            place=run.name,
+            place=_names(runs),
             next_step="repeat what was disturbed or left out",
         )
     return None
@@ -168,8 +184,8 @@ def _error(found: Check, run: FinishedRun, others: list[FinishedRun]) -> Nicbenc
 
 def _document(
     found: Check,
-    run: FinishedRun,
-    others: list[FinishedRun],
+    runs: Sequence[FinishedRun],
+    others: Sequence[FinishedRun],
     tolerance: float,
     reasons: tuple[str, ...],
     changed: tuple[Difference, ...],
@@ -177,7 +193,8 @@ def _document(
 ) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "run": run.name,
+        "run": runs[-1].name,
+        "runs": [run.name for run in runs],
         "against": [other.name for other in others],
         "tolerance_percent": tolerance,
         "outcome": Outcome.WORSE if found.rows_with(Outcome.WORSE) else Outcome.UNKNOWN if error else "not worse",
@@ -255,11 +272,14 @@ def _print_rows(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def _print(
-    found: Check, run: FinishedRun, others: list[FinishedRun], reasons: tuple[str, ...], changed: tuple[Difference, ...]
+    found: Check,
+    runs: Sequence[FinishedRun],
+    others: Sequence[FinishedRun],
+    reasons: tuple[str, ...],
+    changed: tuple[Difference, ...],
 ) -> None:
     console = results()
-    many = others[0].name if len(others) == 1 else f"{len(others)} runs, {others[0].name} to {others[-1].name}"
-    print_line(f"{run.name} against {many}", console)
+    print_line(f"{_names(runs)} against {_names(others)}", console)
     for reason in reasons:
         print_line(f"not comparable, forced: {clean(reason)}", console)
     counts = {outcome: len(found.rows_with(outcome)) for outcome in Outcome}

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from nicbench.cli import completion
-from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, LakeOption, RunsFolder, in_lake, kinds, tagged_runs
+from nicbench.cli.options import (
+    DEFAULT_RUNS,
+    Formats,
+    Json,
+    LakeOption,
+    RunsFolder,
+    in_lake,
+    kinds,
+    runs_called,
+    tagged_runs,
+)
 from nicbench.cli.output import FORMAT, print_json, print_line, results, say
 from nicbench.core.errors import UsageError
 from nicbench.report import Format
@@ -41,7 +51,7 @@ _Runs = Annotated[
     list[str],
     typer.Argument(
         metavar="[NAME=]RUN[:CONFIGURATION] ...",
-        help="Folder, id under --runs, `latest`, tag (all its runs) or `reference:NAME`. NAME= names it on the page.",
+        help="Folder, id under --runs, `latest`, tag (its runs together) or `reference:NAME`. NAME= names it.",
         show_default=False,
         autocompletion=completion.comparable,
     ),
@@ -177,6 +187,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "run": entry.run_id,
+        "of_tag": [part.run_id for part in entry.parts],
         "configuration": entry.configuration,
         "title": entry.title,
         "origin": entry.origin.value,
@@ -304,11 +315,14 @@ def _cell(cell: ValueCell) -> str:
 _One = Annotated[
     str,
     typer.Argument(
-        metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", autocompletion=completion.runs
+        metavar="RUN|TAG",
+        help="A run's folder, its id under --runs, `latest`, or a tag for its newest run.",
+        autocompletion=completion.runs_and_tags,
     ),
 ]
 _Other = Annotated[
-    str, typer.Argument(metavar="RUN", help="The run to compare it with.", autocompletion=completion.runs)
+    str,
+    typer.Argument(metavar="RUN|TAG", help="The run to compare it with.", autocompletion=completion.runs_and_tags),
 ]
 _All = Annotated[bool, typer.Option("--all", help="Show every difference, with its values in full.")]
 
@@ -319,7 +333,7 @@ def _diff(
     from nicbench.compare.run_differences import find_differences  # imported here, as in _compare
     from nicbench.store.listing import open_run
 
-    folders = [open_run(reference, runs_folder) for reference in (one, other)]
+    folders = [open_run(str(runs_called(reference, runs_folder)[-1]), runs_folder) for reference in (one, other)]
     if folders[0].path.resolve() == folders[1].path.resolve():
         raise UsageError(
             "both names refer to the same run",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from nicbench.cli import completion
-from nicbench.cli.options import DEFAULT_RUNS, RunReference, RunsFolder, choice
+from nicbench.cli.options import DEFAULT_RUNS, RunOrTag, RunsFolder, choice, runs_called
 from nicbench.cli.output import print_line, say, write_bytes
 from nicbench.core.errors import UsageError
 
@@ -47,7 +47,7 @@ TableName = Annotated[
 
 
 def _export(
-    run: RunReference,
+    run: RunOrTag,
     to: Kind,
     out: Target = None,
     table: TableName = "results",
@@ -67,14 +67,21 @@ def _export(
         raise UsageError(
             f"the format {to} holds all tables, so none can be chosen", place="--table", next_step="leave it out"
         )
-    folder = open_run(run, runs_folder)
-    source = ExportSource(folder)
-    for sentence in source.document.run.changed_files:
+    folders = [open_run(str(path), runs_folder) for path in runs_called(run, runs_folder)]
+    if len(folders) > 1 and not (form.one_table and table in ("results", "values")):
+        raise UsageError(
+            f"{len(folders)} runs have this tag, and {f'the format {to}' if not form.one_table else table} holds one",
+            place=repr(run),
+            next_step="name one run, or export the results or values of all by --to csv or --to parquet",
+        )
+    source = ExportSource(*folders)
+    for sentence in source.changed_files:
         say(f"warning: {sentence}")
     if out == _STDOUT:
         _to_stdout(form, source, table)
         return
-    named = folder.run_id if table == "results" else f"{folder.run_id}-{table}"
+    called = folders[0].run_id if len(folders) == 1 else run
+    named = called if table == "results" else f"{called}-{table}"
     path = Path(out) if out else Path(f"{named}{form.suffix}")
     _refuse(path)
     make_folder(path.parent)

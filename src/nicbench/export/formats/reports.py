@@ -102,7 +102,7 @@ _UNRELIABLE: Final = (ResultVerdict.DISTURBED.value, ResultVerdict.INCOMPLETE.va
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
     """A test case; ``why`` says why it did not pass."""
 
     suite: str
@@ -122,13 +122,20 @@ class JunitFormat(ExportFormat):
     def write(self, source: ExportSource, table: str, stream: BinaryIO) -> None:
         samples = _samples_by_id(source)
         cases = [*_results(source.document, samples), *_thresholds(source, samples)]
-        root = ElementTree.Element("testsuites", _attributes(cases, source.document.run.title))
-        for name in dict.fromkeys(case.suite for case in cases):
-            _suite(root, name, [case for case in cases if case.suite == name], source.document)
-        ElementTree.indent(root)
-        stream.write(b'<?xml version="1.0" encoding="utf-8"?>\n')
-        ElementTree.ElementTree(root).write(stream, encoding="utf-8", xml_declaration=False)
-        stream.write(b"\n")
+        run = source.document.run
+        told = {key: getattr(run, key) for key in ("run_id", "verdict", "nicbench_version", "source")}
+        stream.write(junit_of(run.title, cases, told, run.started))
+
+
+def junit_of(title: str, cases: list[Case], told: Mapping[str, str | None], started: str | None = None) -> bytes:
+    """Returns the cases as JUnit XML, a suite for each name; ``told`` are properties of each suite."""
+    root = ElementTree.Element("testsuites", _attributes(cases, title))
+    for name in dict.fromkeys(case.suite for case in cases):
+        _suite(root, name, [case for case in cases if case.suite == name], told, started)
+    ElementTree.indent(root)
+    head = b'<?xml version="1.0" encoding="utf-8"?>\n'
+    body: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=False)
+    return head + body + b"\n"
 
 
 def _samples_by_id(source: ExportSource) -> Mapping[str, Trial | Round]:
@@ -138,7 +145,7 @@ def _samples_by_id(source: ExportSource) -> Mapping[str, Trial | Round]:
     return {sample.id: sample for sample in samples}
 
 
-def _results(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Iterator[_Case]:
+def _results(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Iterator[Case]:
     for result in document.results:
         if not result.warm_up:
             time_s = sum(samples[name].measured_s for name in result.samples if name in samples)
@@ -147,11 +154,11 @@ def _results(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> 
             suite = f"{result.test} ({result.configuration})"
             if result.verdict in _UNRELIABLE:
                 said = (result.verdict, *((missed,) if missed else ()), *result.disturbances, *_reasons(result))
-                yield _Case(suite, result.result, "skipped", "; ".join(said), detail, time_s)
+                yield Case(suite, result.result, "skipped", "; ".join(said), detail, time_s)
             elif missed:
-                yield _Case(suite, result.result, "failure", missed, detail, time_s)
+                yield Case(suite, result.result, "failure", missed, detail, time_s)
             else:
-                yield _Case(suite, result.result, detail=detail, time_s=time_s)
+                yield Case(suite, result.result, detail=detail, time_s=time_s)
 
 
 def _describe_missed(result: ExportedResult) -> str | None:
@@ -183,17 +190,17 @@ def _figures(result: ExportedResult) -> Iterator[str]:
         yield f"{value.name} = {'unknown' if number is None else number}{bounds}"
 
 
-def _thresholds(source: ExportSource, samples: Mapping[str, Trial | Round]) -> Iterator[_Case]:
+def _thresholds(source: ExportSource, samples: Mapping[str, Trial | Round]) -> Iterator[Case]:
     plan = source.plan
     passed = _group_findings(source.document, samples) if plan and plan.thresholds else {}
     for row in plan.thresholds if plan else ():
         findings = passed.get(row.name)
         if not findings:
-            yield _Case(_THRESHOLDS, row.name, detail=_limit(row))
+            yield Case(_THRESHOLDS, row.name, detail=_limit(row))
         else:
             is_asked = row.default is not None and row.value != row.default
             why = f"{len(findings)} of the samples that results rest on: {findings[0].text}"
-            yield _Case(_THRESHOLDS, row.name, "failure" if is_asked else "skipped", why, _limit(row))
+            yield Case(_THRESHOLDS, row.name, "failure" if is_asked else "skipped", why, _limit(row))
 
 
 def _group_findings(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Mapping[str, list[Finding]]:
@@ -210,14 +217,15 @@ def _limit(row: ThresholdRow) -> str:
     return f"limit {row.value!r} {row.unit}: {row.why}"
 
 
-def _suite(root: ElementTree.Element, name: str, cases: list[_Case], document: ExportDocument) -> None:
+def _suite(
+    root: ElementTree.Element, name: str, cases: list[Case], told: Mapping[str, str | None], started: str | None
+) -> None:
     skipped = sum(case.outcome == "skipped" for case in cases)
     suite = ElementTree.SubElement(root, "testsuite", {**_attributes(cases, name), "skipped": str(skipped)})
-    if document.run.started:
-        suite.set("timestamp", replace_controls(document.run.started))
+    if started:
+        suite.set("timestamp", replace_controls(started))
     properties = ElementTree.SubElement(suite, "properties")
-    for key in ("run_id", "verdict", "nicbench_version", "source"):
-        value = getattr(document.run, key)
+    for key, value in told.items():
         if value:
             ElementTree.SubElement(properties, "property", {"name": key, "value": replace_controls(str(value))})
     for case in cases:
@@ -236,7 +244,7 @@ def _suite(root: ElementTree.Element, name: str, cases: list[_Case], document: E
             ElementTree.SubElement(element, "system-out").text = replace_controls(case.detail)
 
 
-def _attributes(cases: list[_Case], name: str) -> dict[str, str]:
+def _attributes(cases: list[Case], name: str) -> dict[str, str]:
     """Those that ``testsuites`` and ``testsuite`` share; the former has no attribute ``skipped``."""
     return {
         "name": replace_controls(name),

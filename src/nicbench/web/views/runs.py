@@ -103,7 +103,7 @@ class CompareView(View):
         return (Route("/compare", self._page),)
 
     async def _page(self, request: Request) -> Response:
-        runs = request.query_params.getlist("run")
+        runs = sorted(request.query_params.getlist("run"))  # an id begins with its time: the older is the baseline
         if len(runs) != 2:
             raise UsageError("two runs are compared", place="run", next_step="select two in the list of runs")
         try:
