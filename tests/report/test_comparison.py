@@ -348,7 +348,7 @@ RESULTS = [
 
 def test_a_rate_stands_in_the_field_of_its_combination() -> None:
     (found,) = heat_maps(RESULTS, {each.id: "throughput" for each in RESULTS}, plan(AXES))
-    assert [(cell.row, cell.column, cell.number) for cell in found.cells] == [
+    assert [(*place, number) for place, (number, _) in found.cells.items()] == [
         ("1", "1", 10.0),
         ("1", "4", None),
         ("2", "1", 19.0),

@@ -33,6 +33,7 @@ from nicbench.report.numbers import (
     uncertainty,
     whole,
 )
+from nicbench.report.wording import capitalise
 from nicbench.stats.intervals import share_interval
 
 GAP = "\u00a0"
@@ -112,7 +113,7 @@ def passing_clause(rate: Bounded, goal: Goal, what: str, write: Writer, unit: st
     least = "at least " if rate.at_least else ""
     passes = f"the line rate{what}, {number}," if rate.is_line_rate else f"{least}{number}{what}"
     meets = goal.clause if rate.queue is None else f"{goal.clause} and without a growing queue"
-    whole_clause = f"{meets[:1].upper()}{meets[1:]} it passes {passes}" if begins else f"passes {passes} {meets}"
+    whole_clause = f"{capitalise(meets)} it passes {passes}" if begins else f"passes {passes} {meets}"
     queue = _queue_clause(rate.queue, goal, write, unit)
     return f"{whole_clause}{_bounds_clause(rate, write, unit)} ({goal.name}){queue}"
 

@@ -27,16 +27,6 @@ from nicbench.stats.runs import AwaitedValue, list_awaited, percent, verdict_wor
 
 
 @dataclass(frozen=True, slots=True)
-class HeatCell:
-    """One combination: its value as a number and in words, in the unit of the column; None where it is not known."""
-
-    row: str
-    column: str
-    number: float | None
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class HeatMap:
     """One value of one point of a test over one axis or two. ``about`` says which point, and of what further axes."""
 
@@ -45,7 +35,9 @@ class HeatMap:
     about: str
     rows: str
     columns: str | None
-    cells: tuple[HeatCell, ...]
+    cells: Mapping[tuple[str, str], tuple[float | None, str | None]]
+    """For each combination its value, as a number and in words, in the unit of the column; None where it is not known.
+    """
 
     @property
     def is_of_rate(self) -> bool:
@@ -70,9 +62,7 @@ def heat_maps(results: Sequence[Result], tests: Mapping[str, str], plan: Plan | 
         what = json.dumps(result.parameters, sort_keys=True, default=str)
         by_name = points.setdefault((tests.get(result.id, ""), result.method, what), {})
         by_name[result.configuration] = result
-    return tuple(
-        found for (test, _, _), by_name in points.items() for found in _maps_of(test, by_name, axes) if _tells(found)
-    )
+    return tuple(found for (test, _, _), by_name in points.items() for found in _maps_of(test, by_name, axes))
 
 
 def _in_one_unit(column: Column, results: Iterable[Result]) -> Column:
@@ -82,10 +72,6 @@ def _in_one_unit(column: Column, results: Iterable[Result]) -> Column:
     )
     form = suitable_form(column.form, most)
     return column if form == column.form else column.replace(form=form, unit=SCALES[form].unit)
-
-
-def _tells(found: HeatMap) -> bool:
-    return sum(cell.number is not None for cell in found.cells) > 1
 
 
 def _maps_of(test: str, by_name: Mapping[str, Result], axes: Mapping[str, Sequence[str]]) -> Iterator[HeatMap]:
@@ -103,21 +89,16 @@ def _maps_of(test: str, by_name: Mapping[str, Result], axes: Mapping[str, Sequen
         written = dict(zip(by_name, texts(shown, list(by_name.values())), strict=True))
         for fixed in combinations({axis: axes[axis] for axis in further if axis is not None}):
             also = [f"{axis} {value}" for axis, value in fixed.items()]
-            cells = []
+            cells = {}
             for chosen in combinations({axis: axes[axis] for axis in (rows, columns) if axis is not None}):
                 key = combination_name({axis: {**chosen, **fixed}[axis] for axis in axes})
-                result = by_name.get(key)
-                number = None if result is None else number_in(result, name)
-                cells.append(
-                    HeatCell(
-                        row=chosen[str(rows)],
-                        column=chosen[columns] if columns is not None else "",
-                        number=None if number is None else number * factor_of(shown.form),
-                        text=written.get(key),
-                    )
-                )
+                number = number_in(by_name[key], name) if key in by_name else None
+                place = chosen[str(rows)], chosen[columns] if columns is not None else ""
+                cells[place] = None if number is None else number * factor_of(shown.form), written.get(key)
+            if sum(number is not None for number, _ in cells.values()) < 2:
+                continue
             about = ", ".join(text for text in (circumstances, *also) if text)
-            yield HeatMap(test, shown, about, str(rows), columns, tuple(cells))
+            yield HeatMap(test, shown, about, str(rows), columns, cells)
 
 
 _SAME_LOAD_RATIO: Final = 0.02

@@ -5,15 +5,16 @@ opens as a report does, with answer, chart and one table; the rest is folded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nicbench.compare.entries import Settings, compare_settings, entries_of, name_entries
+from nicbench.compare.entries import Entry, compare_settings, entries_of, name_entries
 from nicbench.compare.matching import MatchedEntries, divide_by_ports, match_points
 from nicbench.compare.objections import Objection, conditions_of, find_objections
 from nicbench.core.errors import UsageError
 from nicbench.core.result import Result
+from nicbench.core.turn import DEFAULT
 from nicbench.report.answer.of_comparison import title_of
 from nicbench.report.document.blocks import Block, Cell, Document, FoldedBlocks, Group, Note, Row, Text, Verdict
 from nicbench.report.document.finishing import fold
@@ -21,9 +22,9 @@ from nicbench.report.document.making import (
     BREAK,
     NOTHING,
     Part,
+    about_row,
     badge,
     breakable_code,
-    capitalise,
     caption,
     cell,
     code,
@@ -47,15 +48,17 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.entries import Page, PublishedSource, SettingRow, page_of
-from nicbench.report.entry_values import Change, ChangeCell, ChangeTable, ValueCell
+from nicbench.report.entries import HEADS, Page, SettingRow, facts_of, page_of
+from nicbench.report.entry_values import ChangeCell, ChangeTable, ValueCell, ValueTable
+from nicbench.report.imported import errata_rows
 from nicbench.report.layouts import make_document
-from nicbench.report.numbers import UNKNOWN
+from nicbench.report.numbers import UNKNOWN, heat_of
 from nicbench.report.sections import closing, comparing
 from nicbench.report.sections.closing import errata_table
 from nicbench.report.sections.comparing import rates_by_configuration
 from nicbench.report.sections.editors import studies
 from nicbench.report.sections.statistics import statistics
+from nicbench.report.wording import capitalise, first_few, grouped
 
 _MOST_ENTRIES = 12
 _MOST_COLUMNS = 4
@@ -78,21 +81,29 @@ def objections(page: Page) -> Iterator[Block]:
 
 def entries(page: Page) -> Iterator[Block]:
     """Yields the table of the entries that are compared."""
-    number = len(page.entries)
+    number, facts = len(page.entries), [facts_of(entry) for entry in page.entries]
+    differing = [label for label in HEADS if len({told[label] for told in facts}) > 1]
+    alike = {label: text for label, text in facts[0].items() if label not in differing and text != UNKNOWN}
     yield heading(1, "What is compared", id="compared")
-    if page.alike:
+    if alike:
         all_of_them = "Both" if number == 2 else f"All {number}"
-        yield paragraph(f"{all_of_them}: {'; '.join(f'{label.lower()} {text}' for label, text in page.alike)}.")
+        yield paragraph(f"{all_of_them}: {'; '.join(f'{label.lower()} {text}' for label, text in alike.items())}.")
     shown = table(
-        ((head("#"), *word_heads("Name here", *page.columns, "Run")),),
+        ((head("#"), *word_heads("Name here", *differing, "Run")),),
         (
             (
-                cell(str(each.number), tone="quiet"),
-                name(each.name, words=True),
-                *(words(_told_part(label, each.told[label])) for label in page.columns),
-                words(each.run, tone="quiet"),
+                cell(str(place), tone="quiet"),
+                name(entry.name, words=True),
+                *(
+                    words(set_tone(told[label], tone_of(told[label]) if label == "Verdict" else ""))
+                    for label in differing
+                ),
+                words(
+                    entry.run_id if entry.configuration == DEFAULT else f"{entry.run_id}: {entry.configuration}",
+                    tone="quiet",
+                ),
             )
-            for each in page.entries
+            for place, (entry, told) in enumerate(zip(page.entries, facts, strict=True), 1)
         ),
         "result",
     )
@@ -108,23 +119,22 @@ def _told_part(label: str, text: str) -> Part:
 
 def settings(page: Page) -> Iterator[Block]:
     """Yields the settings in which the entries differ, the most important first."""
-    known = page.known
+    known, main, more = page.known, page.settings, page.more_settings
     yield heading(1, "Differences in setup", id="making")
-    if page.settings:
+    if main:
         yield caption(
             "Bench file, machines, settings and versions, as each run recorded them; what changes results most comes "
             "first."
         )
-        yield _settings_table(page.settings, known.of)
+        yield _settings_table(main, known.of)
     elif len(known.of) > 1:
         who = ", ".join(known.of) if page.few else "Those that nicbench measured"
         yield paragraph(f"{who} were made in the same way, on the same settings, as far as is recorded.")
     else:
         yield paragraph("Fewer than two of them record how they were made: the differences are not known.")
-    if page.more_settings:
-        less = ", less likely to matter" if page.settings else ""
-        summary = inlines(f"{len(page.more_settings)} more that differ{less}")
-        yield FoldedBlocks(summary, (_settings_table(page.more_settings, known.of),), is_for_screens=True)
+    if more:
+        summary = inlines(f"{len(more)} more that differ{', less likely to matter' if main else ''}")
+        yield FoldedBlocks(summary, (_settings_table(more, known.of),), is_for_screens=True)
     if known.apart:
         paths = caption(join_inlines(", ", map(breakable_code, known.apart)))
         summary = inlines(f"Values that differ and are no settings: {len(known.apart)}")
@@ -156,15 +166,12 @@ def _groups(row: SettingRow, entries: int) -> Cell:
     if len(row.groups) == entries and len(row.groups) > _MOST_GROUPS:
         some = "".join(f"{text}, " for text, _ in row.groups[:5])
         return words(f"another value in each: {some}…")
-    told: list[Part] = [inlines(strong(text), f": {_and_list(who)}") for text, who in row.groups[:_MOST_GROUPS]]
+    told: list[Part] = [
+        inlines(strong(text), f": {', '.join(who) if len(who) <= _MOST_NAMES else first_few(who, 3)}")
+        for text, who in row.groups[:_MOST_GROUPS]
+    ]
     more = len(row.groups) - _MOST_GROUPS
     return words(lines([*told, *([f"and {more} more values"] if more > 0 else [])]))
-
-
-def _and_list(who: Sequence[str]) -> str:
-    if len(who) > _MOST_NAMES:
-        return f"{', '.join(who[:3])} and {len(who) - 3} more"
-    return ", ".join(who)
 
 
 def main_values(page: Page) -> Iterator[Block]:
@@ -180,13 +187,16 @@ def main_values(page: Page) -> Iterator[Block]:
         yield heading(3, f"{each.test}: {each.heading}")
         yield table(
             ((*word_heads("Entry"), *map(head, each.points)),),
-            ((name(entry, words=True), *map(_value, cells)) for entry, cells in each.rows.items()),
+            (
+                (name(entry, words=True), *(_value(one, each, place) for place, one in enumerate(cells)))
+                for entry, cells in each.rows.items()
+            ),
             "heat",
         )
 
 
-def _value(one: ValueCell) -> Cell:
-    heat = None if one.heat is None else round(100 * one.heat)
+def _value(one: ValueCell, shown: ValueTable, place: int) -> Cell:
+    heat = heat_of(one.number, [cells[place].number for cells in shown.rows.values()])
     return Cell(inlines(one.text, mark(one.result) if one.result else None), heat=heat)
 
 
@@ -204,11 +214,7 @@ def lonely(page: Page) -> Iterator[Block]:
         (
             (
                 name(row.words, words=True),
-                words(
-                    f"{', '.join(row.names[:8])} and {len(row.names) - 8} more"
-                    if len(row.names) > 8
-                    else ", ".join(row.names)
-                ),
+                words(first_few(row.names, 8)),
             )
             for row in page.lonely
         ),
@@ -217,30 +223,39 @@ def lonely(page: Page) -> Iterator[Block]:
 
 def published_sources(page: Page) -> Iterator[Block]:
     """Yields the sources of the published figures."""
-    if page.published:
+    published = published_entries(page)
+    if published:
         yield heading(1, "Where the published figures are from", id="published")
-    for one in page.published:
-        yield from _published_source(one, is_only=len(page.published) == 1)
+    for members in published:
+        yield from _published_source(members, is_only=len(published) == 1)
 
 
-def _published_source(one: PublishedSource, *, is_only: bool) -> Iterator[Block]:
+def published_entries(page: Page) -> list[list[Entry]]:
+    """Returns the entries whose figures were published, those of one source together."""
+    return list(grouped((entry.run_id, entry) for entry in page.entries if entry.imported is not None).values())
+
+
+def _published_source(members: Sequence[Entry], *, is_only: bool) -> Iterator[Block]:
+    first = members[0]
     shows: tuple[Part, ...] = (
-        ("; ", code(f"nicbench reference show {one.data_set}"), " shows them as they are printed")
-        if one.data_set
+        ("; ", code(f"nicbench reference show {first.data_set}"), " shows them as they are printed")
+        if first.data_set
         else ()
     )
-    yield heading(2, ", ".join(one.names))
-    yield paragraph(strong("Not measured by nicbench."), f" The numbers are those of {one.source}", *shows, ".")
-    yield from map(paragraph, one.notes)
+    source = first.imported.named if first.imported else ""
+    errata = errata_rows([result for entry in members for result in entry.results])
+    yield heading(2, ", ".join(entry.name for entry in members))
+    yield paragraph(strong("Not measured by nicbench."), f" The numbers are those of {source}", *shows, ".")
+    yield from map(paragraph, first.notes)
     yield caption(
         "What the source does not tell, nicbench cannot: intervals, the times of trials, how often a point was "
         "measured, and the settings of a machine beyond those it names."
     )
-    if one.errata:
+    if errata:
         yield FoldedBlocks(
-            inlines(f"Errata of the source: {len(one.errata)}, marked † above"),
-            (errata_table(one.errata),),
-            is_open=is_only and len(one.errata) <= _FEW_ERRATA,
+            inlines(f"Errata of the source: {len(errata)}, marked † above"),
+            (errata_table(errata),),
+            is_open=is_only and len(errata) <= _FEW_ERRATA,
             id="errata",
         )
 
@@ -310,32 +325,27 @@ def _table(shown: ChangeTable) -> Block:
     """Returns the table with a row for each point: the value of each entry with its interval beneath it, and the change
     from the first entry with its verdict beneath it.
     """
-    names: list[Cell] = [head(shown.names[0])]
-    for each in shown.names[1:]:
-        names += [head(each), head("Change")]
+    first, *others = shown.names
+    titles = head(first), *(each for other in others for each in (head(other), head("Change")))
 
     def rows() -> Iterator[Row]:
         for part in shown.parts:
-            yield row(Cell(inlines(strong(part.heading)), len(names) + 1, is_head=True, words=True), look="about")
-            for point in part.rows:
-                cells = [each for number, one in enumerate(point.cells) for each in _cells(one, is_first=number == 0)]
-                yield row(name(point.point), *cells)
+            yield replace(about_row(strong(part.heading), len(titles) + 1), begins_group=False)
+            for point, cells in part.rows:
+                yield row(name(point), *(each for one in cells for each in _cells(one, is_first=one is cells[0])))
 
-    return table(((NOTHING, *names),), rows(), "result")
+    return table(((NOTHING, *titles),), rows(), "result")
 
 
 def _cells(one: ChangeCell, *, is_first: bool) -> Iterator[Cell]:
+    """Yields a value, and a change with its verdict beneath it, so that the table fits a phone."""
     within = (BREAK, small(one.within)) if one.within else ()
     yield cell(strong(one.text), mark(one.result) if one.result else None, *within)
-    if not is_first:
-        change = one.change
-        yield _change_cell(change) if change is not None else cell(UNKNOWN)
-
-
-def _change_cell(change: Change) -> Cell:
-    """Returns a change with its verdict beneath it, so that the table fits a phone."""
-    verdict = strong(change.verdict) if change.is_shown else small(change.verdict)
-    return cell(change.text, BREAK, verdict, tone="" if change.is_shown else "quiet")
+    if change := one.change:
+        verdict = strong(change.verdict) if change.is_shown else small(change.verdict)
+        yield cell(change.text, BREAK, verdict, tone="" if change.is_shown else "quiet")
+    elif not is_first:
+        yield cell(UNKNOWN)
 
 
 def findings(page: Page) -> Iterator[Block]:
@@ -352,7 +362,7 @@ _MOST_BARS = 7
 def document(page: Page) -> Document:
     """Returns the page of a comparison as a document."""
     eyebrow = (strong("nicbench"), f" · comparison of {len(page.entries)} results")
-    published = ", and from published figures" if page.published else ""
+    published = ", and from published figures" if published_entries(page) else ""
     footer = (
         f"Made by nicbench {page.report.nicbench_version} from the run folders that it names{published}, alone. They "
         "were not changed."
@@ -396,16 +406,6 @@ def _results(page: Page, figures: Figures) -> Iterator[Block]:
     yield from statistics(report, figures)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A comparison, and what it was made of."""
-
-    found: MatchedEntries
-    against: Sequence[Objection]
-    known: Settings
-    page: Page
-
-
 def compare(
     references: Sequence[str],
     runs_folder: Path,
@@ -415,7 +415,7 @@ def compare(
     title: str | None = None,
     force: bool = False,
     per_port: bool = False,
-) -> Comparison:
+) -> Page:
     """Compares what ``references`` name, as `nicbench compare` takes them; ``command`` is printed on the page.
 
     UsageError, with every reason, where they may not be compared; where nothing is in common also with ``force``.
@@ -429,8 +429,7 @@ def compare(
     against = (*find_objections([conditions_of(entry) for entry in found.entries]), *(o for o in within if o.blocks))
     _refuse(found, against, force=force)
     known = compare_settings(found.entries)
-    page = page_of(found, against, known, title=title or title_of(found.entries), remarks=remarks, command=command)
-    return Comparison(found, against, known, page)
+    return page_of(found, against, known, title=title or title_of(found.entries), remarks=remarks, command=command)
 
 
 def _measured_by(results: Sequence[Result]) -> str:

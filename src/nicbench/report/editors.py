@@ -20,6 +20,7 @@ from nicbench.core.units import and_list, format_fixed
 from nicbench.methods.base import Method, tables_of
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics import StatisticsView
+from nicbench.report.wording import capitalise, grouped
 from nicbench.stats.frames import (
     INSTANCES,
     RATE,
@@ -141,12 +142,13 @@ def studies(results: Iterable[Result], tests: Mapping[str, str], order: Sequence
 
     ``tests`` maps a result's id to the name of its test; ``order`` is the order of the configurations.
     """
-    grouped: dict[str, list[Result]] = {}
-    for result in results:
-        part = result.parameters.get("part")
-        if part in (RUNS, INSTANCES, SUMMARY) and is_summed_up(result.method, RUNS if part == SUMMARY else part):
-            grouped.setdefault(name_of_test(result, tests), []).append(result)
-    found = (_study(test, members, order) for test, members in grouped.items())
+    groups = grouped(
+        (name_of_test(result, tests), result)
+        for result in results
+        if (part := result.parameters.get("part")) in (RUNS, INSTANCES, SUMMARY)
+        and is_summed_up(result.method, RUNS if part == SUMMARY else part)
+    )
+    found = (_study(test, members, order) for test, members in groups.items())
     return tuple(study for study in found if study.ways)
 
 
@@ -260,7 +262,7 @@ def compared_sentences(study: Study, statistics: StatisticsView) -> tuple[str, .
     found = []
     for way in study.ways:
         for one in _at(study, way, statistics, count_of(way)):
-            found.append(f"{one.sentence[:1].upper()}{one.sentence[1:]}.")
+            found.append(f"{capitalise(one.sentence)}.")
     return tuple(found)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nicbench.compare.claims import PointComparison
 from nicbench.compare.points import point_of
@@ -19,23 +19,20 @@ from nicbench.report.cells import number_in, texts, value_of
 from nicbench.report.comparison import Comparison
 from nicbench.report.editors import is_summed_up
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.rates import RatesTable, change_of, pair_of
+from nicbench.report.rates import change_of, pair_of
 from nicbench.report.statistics import StatisticsView
 from nicbench.report.tables import scale_units
+from nicbench.report.wording import grouped
 
 _VIEWS: Final = frozenset({"size", "run", "part"})
 """Parameters that do not distinguish the points of one table."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueCell:
-    """One entry's value at one point. ``heat`` says where it lies between the lowest (0) and the highest (1) value of
-    its column; None where there is nothing to compare it with.
-    """
+class ValueCell(NamedTuple):
+    """One entry's value at one point."""
 
     text: str
     number: float | None
-    heat: float | None
     result: Result | None
     value: Value = None
 
@@ -69,15 +66,15 @@ def value_tables(summary: Summary) -> tuple[ValueTable, ...]:
     """Returns a table for every main value that at least two entries have; instances of film frames have
     other tables.
     """
-    grouped: dict[tuple[str, str, str], list[Result]] = {}
-    for result in summary.beside_each_other:
-        part = result.parameters.get("part")
-        if not is_summed_up(result.method, part) and part != "summary":
-            grouped.setdefault((name_of_test(result, {}), result.method, str(part)), []).append(result)
+    groups = grouped(
+        ((name_of_test(result, {}), result.method, str(part)), result)
+        for result in summary.beside_each_other
+        if not is_summed_up(result.method, part := result.parameters.get("part")) and part != "summary"
+    )
     names = summary.configurations
     tables = [
         table
-        for (test, method, _), results in grouped.items()
+        for (test, method, _), results in groups.items()
         for column in _columns(method, results)
         if (table := _table(test, method, column, results, names)) is not None
     ]
@@ -115,9 +112,7 @@ def _table(
     at: dict[tuple[str, str], Result] = {}
     for result, label in zip(numbers, labels, strict=True):
         at.setdefault((result.configuration, label), result)
-    counts: dict[str, int] = {}
-    for _, label in at:
-        counts[label] = counts.get(label, 0) + 1
+    counts = Counter(label for _, label in at)
     points = _in_order([label for label in dict.fromkeys(labels) if counts[label] > 1], at)
     if not points:
         return None
@@ -126,27 +121,25 @@ def _table(
         (name, label): ValueCell(
             _text(result, column, shown[id(result)]),
             number_in(result, column.value),
-            None,
             result,
             value_of(result, column.value),
         )
         for (name, label), result in at.items()
     }
-    none = ValueCell(UNKNOWN, None, None, None)
-    rows = {name: [cells.get((name, label), none) for label in points] for name in names}
+    none = ValueCell(UNKNOWN, None, None)
     first = next(at[name, points[0]] for name in names if (name, points[0]) in at)
     return ValueTable(
         test=test,
         method=method,
         value=column.value,
         head=column.head,
-        unit=_unit(column, first),
+        unit=column.unit and column.unit.format_map(defaultdict(lambda: UNKNOWN, first.parameters)),
         scope=first.scope,
         corner="Frame [bytes]" if all(point.isdigit() for point in points) else "",
         points=tuple(points),
         is_searched=column.aspect == "rate",
         parameters=tuple(next(at[name, label] for name in names if (name, label) in at).parameters for label in points),
-        rows=_with_heat(rows),
+        rows={name: tuple(cells.get((name, label), none) for label in points) for name in names},
     )
 
 
@@ -164,18 +157,6 @@ def _text(result: Result, column: Column, text: str) -> str:
         bound = result.replace(values={column.value: value.upper}, imported=None)
         return f"< {texts(column, [bound])[0]}"
     return text
-
-
-def _unit(column: Column, result: Result) -> str | None:
-    """Returns the unit of a column, with the names in it replaced by the parameters of the result."""
-    if column.unit is None or "{" not in column.unit:
-        return column.unit
-    return column.unit.format_map({**_Unknown(), **result.parameters})
-
-
-class _Unknown(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return UNKNOWN
 
 
 def _labels(results: Sequence[Result]) -> list[str]:
@@ -217,33 +198,11 @@ def _in_order(labels: Sequence[str], at: Mapping[tuple[str, str], Result]) -> li
     return sorted(labels, key=lambda label: sizes[label])
 
 
-def _with_heat(rows: Mapping[str, Sequence[ValueCell]]) -> dict[str, tuple[ValueCell, ...]]:
-    columns = list(zip(*rows.values(), strict=True))
-    ranges = [_range(cell.number for cell in column) for column in columns]
-    return {
-        name: tuple(
-            ValueCell(cell.text, cell.number, _heat(cell.number, ends), cell.result, cell.value)
-            for cell, ends in zip(cells, ranges, strict=True)
-        )
-        for name, cells in rows.items()
-    }
-
-
-def _range(numbers: Iterable[float | None]) -> tuple[float, float] | None:
-    known = [number for number in numbers if number is not None]
-    return (min(known), max(known)) if len(known) > 1 and min(known) < max(known) else None
-
-
-def _heat(number: float | None, ends: tuple[float, float] | None) -> float | None:
-    return None if number is None or ends is None else (number - ends[0]) / (ends[1] - ends[0])
-
-
 _MOST_ROWS: Final = 16
 """The most rows on a first screen; the first value is shown at all its points, however many these are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """How far an entry lies from the first at one point: the change with its interval, and the verdict in words."""
 
     text: str
@@ -251,8 +210,7 @@ class Change:
     is_shown: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeCell:
+class ChangeCell(NamedTuple):
     """The value of one entry at one point; the first entry has no ``change``, nor has one where either value is
     missing.
     """
@@ -263,25 +221,16 @@ class ChangeCell:
     change: Change | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRow:
-    """One point, with a cell for each entry."""
-
-    point: str
-    cells: tuple[ChangeCell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChangePart:
-    """One main value with its unit, at all its points."""
+class ChangePart(NamedTuple):
+    """One main value with its unit: each point at which it is known, with a cell for each entry."""
 
     heading: str
-    rows: tuple[ChangeRow, ...]
+    rows: Sequence[tuple[str, Sequence[ChangeCell]]]
 
     @property
-    def is_compared(self) -> bool:
-        """Whether any change has words; a value that its method does not compare has not."""
-        return any(cell.change is not None for row in self.rows for cell in row.cells)
+    def changes(self) -> list[Change]:
+        """The changes that have words; a value that its method does not compare has none."""
+        return [cell.change for _, cells in self.rows for cell in cells if cell.change is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +244,7 @@ class ChangeTable:
     @property
     def changes(self) -> tuple[Change, ...]:
         """All changes in the table."""
-        cells = (cell for part in self.parts for row in part.rows for cell in row.cells)
-        return tuple(cell.change for cell in cells if cell.change is not None)
+        return tuple(change for part in self.parts for change in part.changes)
 
     @property
     def sentence(self) -> str:
@@ -325,7 +273,7 @@ def change_table(compared: Comparison, tables: Sequence[ValueTable], statistics:
     parts: list[ChangePart] = []
     for part in every:
         room = _MOST_ROWS - sum(len(each.rows) for each in parts)
-        if not parts or (part.is_compared and len(part.rows) <= room):
+        if not parts or (part.changes and len(part.rows) <= room):
             parts.append(part)
     left_out = tuple(part.heading for part in every if part not in parts)
     return ChangeTable(compared.names, tuple(parts), left_out) if parts else None
@@ -335,35 +283,31 @@ def _of_searches(compared: Comparison) -> Iterator[ChangePart]:
     for table in compared.rates:
         of_test = f"{table.test}: " if len(compared.rates) > 1 else ""
         for goal in table.goals:
-            rows = tuple(
-                ChangeRow(
-                    _unbroken(f"{row.size} B" if row.size.isdigit() else row.size),
-                    tuple(
-                        ChangeCell(
-                            cell.text,
-                            "" if cell.within == UNKNOWN else cell.within,
-                            _doubtful(cell.results),
-                            _change(cell.configuration, table, row.told[goal.value]),
-                        )
-                        for cell in row.cells[goal.value]
-                    ),
-                )
-                for row in table.rows
-            )
+            rows = []
+            for row in table.rows:
+                told = row.told[goal.value]
+                cells = [
+                    ChangeCell(
+                        cell.text,
+                        "" if cell.within == UNKNOWN else cell.within,
+                        next(
+                            (each for each in cell.results if each.verdict.value != "valid"), (*cell.results, None)[0]
+                        ),
+                        _of_pair(cell.configuration, table.names[0], told),
+                    )
+                    for cell in row.cells[goal.value]
+                ]
+                rows.append((_point(row.size), cells))
             yield ChangePart(f"{of_test}{goal.name} [{table.unit(goal)}], {goal.clause}", rows)
 
 
-def _unbroken(point: str) -> str:
-    """Returns the name of a point with its numbers kept together with their units."""
-    return re.sub(r"(?<=\d) (?=\S)", "\u00a0", point)
-
-
-def _doubtful(results: Sequence[Result]) -> Result | None:
+def _most_doubtful(results: Sequence[Result]) -> Result | None:
     return next((each for each in results if each.verdict.value != "valid"), results[0] if results else None)
 
 
-def _change(name: str, table: RatesTable, told: Sequence[PointComparison]) -> Change | None:
-    return None if name == table.names[0] else _of_pair(name, table.names[0], told)
+def _point(point: str) -> str:
+    """Returns the name of a point with its numbers kept together with their units."""
+    return re.sub(r"(?<=\d) (?=\S)", "\u00a0", f"{point} B" if point.isdigit() else point)
 
 
 def _of_values(tables: Sequence[ValueTable], statistics: StatisticsView) -> Iterator[ChangePart]:
@@ -377,14 +321,13 @@ def _of_values(tables: Sequence[ValueTable], statistics: StatisticsView) -> Iter
             for name, of_name in table.rows.items():
                 shown = of_name[place]
                 told = () if shown.result is None else statistics.of(point_of(shown.result), table.value)
-                change = None if name == first else _of_pair(name, first, told)
-                cells.append(ChangeCell(shown.text, "", shown.result, change))
-            rows.append(ChangeRow(_unbroken(f"{point} B" if point.isdigit() else point), tuple(cells)))
-        yield ChangePart(f"{table.test}: {table.heading}", tuple(rows))
+                cells.append(ChangeCell(shown.text, "", shown.result, _of_pair(name, first, told)))
+            rows.append((_point(point), cells))
+        yield ChangePart(f"{table.test}: {table.heading}", rows)
 
 
 def _of_pair(name: str, first: str, told: Sequence[PointComparison]) -> Change | None:
-    one = pair_of(name, first, told)
+    one = None if name == first else pair_of(name, first, told)
     if one is None:
         return None
     basis, better = one.claim.basis, one.better

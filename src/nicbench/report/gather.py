@@ -48,6 +48,7 @@ from nicbench.report.tables import has_tables, sections
 from nicbench.report.tails import ports_tables, tail_tables
 from nicbench.report.watched import list_cpu_users, watched_machines
 from nicbench.report.wiring import endpoint_rows
+from nicbench.report.wording import grouped
 from nicbench.store import RunFolder
 from nicbench.store.folder import FRAMES
 
@@ -329,11 +330,8 @@ _Sample = TypeVar("_Sample", Trial, Round)
 
 def _by_test(samples: Iterable[_Sample], compared: Comparison | None) -> dict[str, list[_Sample]]:
     """Returns the trials or rounds of each test, of each turn where there are several."""
-    found: dict[str, list[_Sample]] = {}
-    for one in samples:
-        turn = turn_name(one.configuration, one.run, compared)
-        found.setdefault(f"{turn}: {one.test}" if turn else one.test, []).append(one)
-    return found
+    turns = ((turn_name(one.configuration, one.run, compared), one) for one in samples)
+    return grouped((f"{turn}: {one.test}" if turn else one.test, one) for turn, one in turns)
 
 
 def _core_clock(trials: dict[str, Trial]) -> tuple[float, float] | None:

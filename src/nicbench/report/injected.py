@@ -25,6 +25,7 @@ from nicbench.core.trial import Latency, Trial
 from nicbench.core.units import format_duration_s, format_ratio
 from nicbench.methods.base import Method
 from nicbench.report.numbers import UNKNOWN
+from nicbench.report.wording import first_few
 from nicbench.stats.intervals import share_interval
 from nicbench.stats.latency import value_counts
 
@@ -118,13 +119,12 @@ def injected_sentence(rows: Sequence[InjectedRow]) -> str | None:
     not_so = [row for row in judged if not row.agrees]
     if not not_so:
         return f"What the DUT injected was measured as it was injected, and nothing else: all {len(judged)} rows agree."
-    named = "; ".join(f"{row.fault} of “{row.configuration}”" for row in not_so[:_MOST_NAMED])
-    more = f" and {len(not_so) - _MOST_NAMED} more" if len(not_so) > _MOST_NAMED else ""
+    named = first_few([f"{row.fault} of “{row.configuration}”" for row in not_so], _MOST_NAMED, "; ")
     doubtful = any(not row.result.verdict.is_reliable for row in not_so)
     disturbed = ", in trials that were disturbed" if doubtful else ""
     return (
         f"Of {len(judged)} rows of what the DUT injected {len(judged) - len(not_so)} were measured as injected; "
-        f"these were not{disturbed}: {named}{more}."
+        f"these were not{disturbed}: {named}."
     )
 
 

@@ -84,26 +84,26 @@ class Report:
 
     run_id: str
     title: str
-    description: str | None
-    started: str | None
     nicbench_version: str | None
     verdict: ResultVerdict
-    verdict_text: str
     headline: str
     details: tuple[str, ...]
-    statements: tuple[str, ...]
-    labels: tuple[str, ...]
-    sections: tuple[Section, ...]
-    other_results: tuple[Result, ...]
-    ceilings: tuple[CeilingFound, ...]
-    own_latencies: tuple[TesterLatencyFound, ...]
-    groups: Mapping[str, Sequence[Trial]]
-    """The trials of each test, in the order in which they were made."""
-    notes: tuple[Note, ...]
     plan: Plan | None
-    inventory: Mapping[str, Any]
-    bench_text: str
-    core_clock_hz: tuple[float, float] | None
+    description: str | None = None
+    started: str | None = None
+    verdict_text: str = ""
+    statements: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    other_results: tuple[Result, ...] = ()
+    ceilings: tuple[CeilingFound, ...] = ()
+    own_latencies: tuple[TesterLatencyFound, ...] = ()
+    groups: Mapping[str, Sequence[Trial]] = field(default_factory=dict)
+    """The trials of each test, in the order in which they were made."""
+    notes: tuple[Note, ...] = ()
+    inventory: Mapping[str, Any] = field(default_factory=dict)
+    bench_text: str = ""
+    core_clock_hz: tuple[float, float] | None = None
     changed_files: tuple[str, ...] = ()
     measured_s: float | None = None
     ledger: tuple[Trial, ...] = ()

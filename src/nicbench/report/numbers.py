@@ -72,10 +72,6 @@ def _in_multiples_of(unit: float) -> Callable[[float | None], str]:
     return lambda value: UNKNOWN if value is None else significant(value / unit)
 
 
-gigabits = _in_multiples_of(1e9)
-"""Writes a rate in bits per second in Gb/s."""
-megabits = _in_multiples_of(1e6)
-"""Writes a rate in bits per second in Mb/s."""
 megabytes = _in_multiples_of(1e6)
 """Writes a rate in bytes per second in MB/s (10^6 bytes/s)."""
 mebibytes = _in_multiples_of(2**20)
@@ -191,6 +187,14 @@ def threshold(value: float, unit: str) -> str:
 def whole(count: float | None) -> str:
     """Writes a count with its thousands set apart."""
     return UNKNOWN if count is None else f"{count:,.0f}".replace(",", THIN_SPACE)
+
+
+def heat_of(number: float | None, among: Iterable[float | None]) -> int | None:
+    """Returns where a number lies between the lowest (0) and the highest (100) of those that are known."""
+    known = [each for each in among if each is not None]
+    if number is None or min(known) == max(known):
+        return None
+    return round(100.0 * (number - min(known)) / (max(known) - min(known)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from nicbench.report.cells import number_in, text_of, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.section import Row, Section, name_of_row, place_columns
 from nicbench.report.tables import configuration_of, side_by_side
+from nicbench.report.wording import grouped
 
 _MOST_ROWS_OF_TEST: Final = 6
 """The most rows of a test that are listed each; of more, the table has the least and the greatest value."""
@@ -145,10 +146,8 @@ def _title_of(members: Sequence[Section], results: Sequence[Result | None]) -> s
 
 def _by_method(sections: Iterable[Section]) -> list[list[Section]]:
     """Those of one method, which are of several tests or loads, share their columns; searched rates come first."""
-    found: dict[str, list[Section]] = {}
-    for section in sorted(sections, key=lambda section: section.table.rates is None):
-        found.setdefault(section.rows[0].result.method, []).append(section)
-    return list(found.values())
+    ordered = sorted(sections, key=lambda section: section.table.rates is None)
+    return list(grouped((section.rows[0].result.method, section) for section in ordered).values())
 
 
 def _by_frame_size(kinds: Sequence[Sequence[Section]]) -> list[SizePoint]:

@@ -13,10 +13,11 @@ from nicbench.core.result import Bounded, Result, Spread, counted_number, number
 from nicbench.core.table import Column, Goal
 from nicbench.core.units import format_digits
 from nicbench.report.cells import factor_of, interval_cell, number_cell, rate_cell, why_nothing_passes, writer
-from nicbench.report.numbers import THIN_SPACE, UNKNOWN, percent, round_up, significant
+from nicbench.report.numbers import THIN_SPACE, UNKNOWN, heat_of, percent, round_up, significant
 from nicbench.report.section import Section
 from nicbench.report.statistics import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
+from nicbench.report.wording import grouped
 from nicbench.stats.sample import Span, span_of
 
 MOST_COLUMNS = 4
@@ -77,11 +78,7 @@ class RatesRow:
         size.
         """
         rates = [cell.rate_frames_per_s for cell in self.cells[goal]]
-        known = [rate for rate in rates if rate is not None]
-        rate = rates[place]
-        if rate is None or min(known) == max(known):
-            return None
-        return round(100.0 * (rate - min(known)) / (max(known) - min(known)))
+        return heat_of(rates[place], rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +139,8 @@ def rates_tables(
 def _table(section: Section, names: Sequence[str], statistics: StatisticsView) -> RatesTable:
     goals = section.table.rates.goals if section.table.rates else ()
     columns = {column.value: column for column in section.table.columns if column.aspect == "rate"}
-    sizes: dict[str, list[Result]] = {}
-    for row in section.rows:
-        sizes.setdefault(row.cells[0], []).append(row.result)
     rows = []
-    for size, results in sizes.items():
+    for size, results in grouped((row.cells[0], row.result) for row in section.rows).items():
         told = {goal.value: _claims_of(results, section.test, goal, statistics) for goal in goals}
         cells = {goal.value: _cells(results, goal, names, columns[goal.value], told[goal.value]) for goal in goals}
         rows.append(RatesRow(size, cells, told))

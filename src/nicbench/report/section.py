@@ -18,6 +18,7 @@ from nicbench.core.units import Form, format_digits
 from nicbench.report.cells import factor_of, known_within, number_in, text_of, texts, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.timing import Timing
+from nicbench.report.wording import count_of, grouped
 
 Among = Callable[[Column], Sequence[Result]]
 """The results whose values decide how many decimals a column has."""
@@ -83,10 +84,9 @@ def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = Non
     if grid.each is not None and len({_path(result, grid.across) for result in results}) == 1:
         # Many tables with one column each are better shown as one table with a column for each.
         grid = grid.replace(across=(*grid.across, grid.each), each=None)
-    groups: dict[str | None, list[Result]] = {}
-    for result in results:
-        title = with_unit(grid.each, text_of(grid.each, result)) if grid.each else None
-        groups.setdefault(title, []).append(result)
+    groups = grouped(
+        (with_unit(grid.each, text_of(grid.each, result)) if grid.each else None, result) for result in results
+    )
     return tuple(_table(title, members, grid, decisive) for title, members in groups.items())
 
 
@@ -393,7 +393,7 @@ def caveat(rows: Iterable[Row]) -> str:
     if disturbed.contradicted_by:
         return ". Not reliable: a later trial contradicts it"
     runs = disturbed.disturbed_runs
-    of_runs = f" of {runs} run{'' if runs == 1 else 's'}" if runs else ""
+    of_runs = f" of {count_of(runs, 'run')}" if runs else ""
     return f". Not reliable: the {disturbed.measured_by or 'trial'}s{of_runs} were disturbed"
 
 

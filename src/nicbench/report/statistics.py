@@ -14,6 +14,7 @@ from nicbench.core.result import Result, RunStatistics, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method
 from nicbench.report.numbers import UNKNOWN
+from nicbench.report.wording import capitalise, grouped
 from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.drift import Drift, Drifts, find_drifts
 from nicbench.stats.runs import describe_runs
@@ -44,7 +45,7 @@ class OverRuns:
     def point(self) -> str:
         """The text of the first column: the circumstances of the point, or else the test's name."""
         text = self.of.point.circumstances or self.of.point.test
-        return f"{text[:1].upper()}{text[1:]}"
+        return capitalise(text)
 
     @property
     def counted(self) -> str:
@@ -134,7 +135,7 @@ class Drifting:
         text = drift_summary(self.found)
         if self.what != "run":
             text = text.replace("over the run", "within a run").replace("too few runs", f"too few {self.what}s")
-        return f"{text[:1].upper()}{text[1:]}."
+        return f"{capitalise(text)}."
 
     @property
     def rows(self) -> tuple[Drift, ...]:
@@ -161,10 +162,7 @@ def drift_over_runs(points: Iterable[PointValues], configurations: Sequence[str]
 def drift_within_runs(results: Iterable[Result]) -> Drifting | None:
     """Tests for drift within a run, for methods that measure in intervals; None where none did."""
     methods = find("nicbench.methods", Method)
-    by_method: dict[str, list[Result]] = {}
-    for result in results:
-        if not result.warm_up:
-            by_method.setdefault(result.method, []).append(result)
+    by_method = grouped((result.method, result) for result in results if not result.warm_up)
     series = [
         _thin_out(one)
         for method, members in by_method.items()

@@ -21,6 +21,7 @@ from nicbench.report.facts import Shapes, label_of, method_shapes, plain
 from nicbench.report.model import Report
 from nicbench.report.rates import RatesTable
 from nicbench.report.section import Section
+from nicbench.report.wording import lower_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def questions(
     tests = [(test.method, test.options) for test in plan.tests] if plan else [(kind, {}) for kind in methods]
     asked = dict.fromkeys(kinds[kind].question_of(options) for kind, options in tests if kind in kinds)
     subject = "the DUT" if len(compared) > 1 and plan and not plan.compared else subject_of(plan)
-    subject = f"{subject[:1].lower()}{subject[1:]}" if subject.startswith(_OPENINGS) else subject
+    subject = lower_first(subject) if subject.startswith(_OPENINGS) else subject
     made = [question.format(subject=subject) for question in asked if question]
     if len(compared) > 1:
         names = and_list([f"“{name}”" for name in compared])

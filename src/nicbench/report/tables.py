@@ -36,6 +36,7 @@ from nicbench.report.section import (
     place_columns,
 )
 from nicbench.report.timing import Timing
+from nicbench.report.wording import grouped
 
 
 def fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
@@ -129,9 +130,7 @@ def notes_beside(
     """Returns the notes on several configurations; ``name`` gives the name of a row. Where runs differ in what they
     say, each run has its own note.
     """
-    rows: dict[RowNote, list[str]] = {}
-    for note, result in _notes_in(over, table):
-        rows.setdefault(note, []).append(name(result))
+    rows = grouped((note, name(result)) for note, result in _notes_in(over, table))
     notes = [
         note if len(named) == len(over) else RowNote(note.about, f"{note.text} ({'; '.join(named)})")
         for note, named in rows.items()
@@ -207,15 +206,15 @@ def sections(
     results = tuple(results)
     used = dict.fromkeys(result.method for result in results)
     tables = {(kind, table.part): table for kind in used if kind in methods for table in tables_of(methods[kind])}
-    grouped: dict[_Group, list[Result]] = {}
-    for result in results:
-        table = tables.get((result.method, result.parameters.get("part")))
-        if table is not None:
-            grouped.setdefault(_group_of(result, table, tests), []).append(result)
+    groups = grouped(
+        (_group_of(result, table, tests), result)
+        for result in results
+        if (table := tables.get((result.method, result.parameters.get("part")))) is not None
+    )
     found: list[Section] = []
     said: set[tuple[str, str | None, str, str]] = set()
     fitted: list[tuple[_Group, list[Result], ResultTable]] = []
-    for group, unordered in sorted(grouped.items(), key=_place_in(methods, grouped)):
+    for group, unordered in sorted(groups.items(), key=_place_in(methods, groups)):
         method = methods[group.method]
         members = [_with_table_values(method, result, known.trials) for result in unordered]
         table = _fit(tables[group.table], method, members, added, _options_of(group.test, known))

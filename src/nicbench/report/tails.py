@@ -16,44 +16,34 @@ from nicbench.core.table import Column
 from nicbench.report.cells import number_in, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, percent, trim
 from nicbench.report.section import load_words
-
-
-@dataclass(frozen=True, slots=True)
-class PortsRow:
-    """One result by ports, with its name in the table."""
-
-    name: str
-    figures: PortFigures
-    result: Result
+from nicbench.report.wording import count_of, grouped
 
 
 @dataclass(frozen=True, slots=True)
 class PortsTable:
     """One test. ``scope`` says what its rates elsewhere are the rates of; ``pattern`` is the traffic pattern in the
-    words of the RFC.
+    words of the RFC. ``rows`` have the name of a point and its figures.
     """
 
     test: str
     scope: str
     pattern: str | None
-    rows: tuple[PortsRow, ...]
+    rows: Sequence[tuple[str, PortFigures]]
 
 
 def ports_tables(results: Iterable[Result], tests: Mapping[str, str], plan: Plan | None) -> tuple[PortsTable, ...]:
     """Returns a table for each test; ``tests`` maps the id of a result to the name of its test. A result of a single
     direction has no row, and results of one trial, such as its captures, have one together.
     """
-    of_trials: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        if result.by_port is not None:
-            of_trials.setdefault((title_of_test(result, tests), result.by_port.trial), []).append(result)
-    grouped: dict[tuple[str, str], list[PortsRow]] = {}
+    of_trials = grouped(
+        ((title_of_test(result, tests), result.by_port.trial), result) for result in results if result.by_port
+    )
+    rows = []
     for (test, _), (first, *others) in of_trials.items():
-        if first.by_port is not None:
-            scope = " or ".join(dict.fromkeys((first.scope, *(other.scope for other in others))))
-            grouped.setdefault((test, scope), []).append(PortsRow(_name_by_ports(first), first.by_port, first))
+        scope = " or ".join(dict.fromkeys((first.scope, *(other.scope for other in others))))
+        rows += [((test, scope), (_name_by_ports(first), first.by_port))] if first.by_port else []
     pattern = _pattern(plan)
-    return tuple(PortsTable(test, scope, pattern, tuple(rows)) for (test, scope), rows in grouped.items())
+    return tuple(PortsTable(test, scope, pattern, members) for (test, scope), members in grouped(rows).items())
 
 
 def _name_by_ports(result: Result) -> str:
@@ -107,12 +97,12 @@ def tail_tables(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Ta
     """Returns a table for each test and load; ``tests`` maps the id of a result to the name of its test. Results
     without bins have no row.
     """
-    grouped: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        if _bounds_ns([result]):
-            test = name_of_test(result, tests)
-            grouped.setdefault((test, load_words(result.parameters)), []).append(result)
-    return tuple(_table(test, load, members) for (test, load), members in grouped.items())
+    shown = grouped(
+        ((name_of_test(result, tests), load_words(result.parameters)), result)
+        for result in results
+        if _bounds_ns([result])
+    )
+    return tuple(_table(test, load, members) for (test, load), members in shown.items())
 
 
 def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
@@ -187,8 +177,7 @@ def _name(result: Result, several_configurations: bool) -> str:
     if "message_bytes" in result.parameters:
         streams = result.parameters.get("streams", 1)
         what = "queue pair" if result.parameters.get("transport") == "rdma" else "stream"
-        several = "" if streams == 1 else "s"
-        size = f"{result.parameters['message_bytes']} bytes, {streams} {what}{several} a sender"
+        size = f"{result.parameters['message_bytes']} bytes, {count_of(streams, what)} a sender"
     elif result.parameters.get("mix"):
         size = text_of(_MIX, result)
     else:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from nicbench.core.machine import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.core.round import CpuUser, MachineCpu, Round
+from nicbench.report.wording import grouped
 from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, greatest, utilisation
 from nicbench.store import monitor_samples
 
@@ -229,11 +230,12 @@ class CpuUsers:
 
 def list_cpu_users(rounds: Iterable[Round]) -> tuple[CpuUsers, ...]:
     """Returns a row for each machine whose programs were distinguished in any round; warm-ups do not count."""
-    seen: dict[str, list[tuple[float, MachineCpu]]] = {}
-    for one in rounds:
-        for cpu in one.cpu:
-            if cpu.own is not None and not one.warm_up:
-                seen.setdefault(cpu.machine, []).append((max(one.measured_s, 1e-9), cpu))
+    seen = grouped(
+        (cpu.machine, (max(one.measured_s, 1e-9), cpu))
+        for one in rounds
+        for cpu in one.cpu
+        if cpu.own is not None and not one.warm_up
+    )
     return tuple(_machine(machine, parts) for machine, parts in seen.items())
 
 

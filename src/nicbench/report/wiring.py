@@ -16,6 +16,7 @@ from nicbench.core.round import EndpointFacts
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.answer.sentences import dut_name, is_of_session
 from nicbench.report.numbers import UNKNOWN
+from nicbench.report.wording import capitalise, count_of, first_few, grouped
 
 ENDPOINTS = "endpoints"
 """The name under which the facts of a plan have the endpoints."""
@@ -126,10 +127,11 @@ Bonds = Mapping[str, Mapping[str, Bond]]
 
 def wirings(plan: Plan | None, bonds: Bonds | None = None) -> tuple[tuple[str, Wiring], ...]:
     """Returns each different testbed with its configurations' names; the name is "" where all have the same testbed."""
-    found: dict[Wiring, list[str]] = {}
-    for each in plan.each if plan else ():
-        if made := wiring(each, (bonds or {}).get(each.configuration)):
-            found.setdefault(made, []).append(each.configuration)
+    found = grouped(
+        (made, each.configuration)
+        for each in (plan.each if plan else ())
+        if (made := wiring(each, (bonds or {}).get(each.configuration)))
+    )
     return tuple(("" if len(found) == 1 else ", ".join(names), made) for made, names in found.items())
 
 
@@ -192,9 +194,9 @@ def _of_endpoints(plan: Plan, bonds: Mapping[str, Bond]) -> Wiring | None:
     servers = list(dict.fromkeys(str(end.port) for end in clients))
     per_port = {name: sum(1 for end in clients if end.port == name) for name in servers}
     same = len(set(per_port.values())) == 1
-    each = f"{_counted(next(iter(per_port.values())), 'client')} at each" if same else f"{len(clients)} clients"
+    each = f"{count_of(next(iter(per_port.values())), 'client')} at each" if same else f"{len(clients)} clients"
     switched = ", through a switch" if (plan.lab or {}).get("kind") == "clients" and max(per_port.values()) > 1 else ""
-    words = f"{_capital(dut_name(plan) or 'a server')} with {_counted(len(servers), 'port')}, {each}{switched}."
+    words = f"{capitalise(dut_name(plan) or 'a server')} with {count_of(len(servers), 'port')}, {each}{switched}."
     going = {Direction.RIGHT: "to the server", Direction.LEFT: "from the server", Direction.BOTH: "both ways"}
     words += f" Traffic goes {going[direction]}." if direction in going else ""
     return Wiring(tuple(links), words, _around(plan))
@@ -244,15 +246,12 @@ def _frame_words(plan: Plan, names: Sequence[str]) -> str:
     ]
     there = (plan.tester.get("second_machine") or {}).get("ports", ())
     second = f", {' and '.join(there)} on a second machine" if there else ""
-    ports = f"{_counted(len(names), 'port')} ({', '.join(names)}{second})"
+    ports = f"{count_of(len(names), 'port')} ({', '.join(names)}{second})"
     said = f"Tester with {ports}, DUT: {dut_name(plan) or 'not named'}."
     if not loaded:
         return f"{said} Clients say which ways frames go." if is_of_session(plan) else said
-    ways = ", ".join(
-        f"{here} to {there}" if here != there else f"{here} back to itself" for here, there in loaded[:_MOST_WAYS]
-    )
-    more = f" and {len(loaded) - _MOST_WAYS} more ways" if len(loaded) > _MOST_WAYS else ""
-    return f"{said} Measured traffic: {ways}{more}."
+    ways = [f"{here} to {there}" if here != there else f"{here} back to itself" for here, there in loaded]
+    return f"{said} Measured traffic: {first_few(ways, _MOST_WAYS, more=' and {} more ways')}."
 
 
 def _asked_direction(plan: Plan) -> Direction:
@@ -291,7 +290,7 @@ def _shares(plan: Plan) -> tuple[str, ...]:
     share, count = plan.dut_disclosure.get("share"), plan.dut_disclosure.get("shares")
     if not isinstance(share, Mapping) or not count:
         return ()
-    return (f"{_counted(int(count), 'share')} by {share.get('kind')}",)
+    return (f"{count_of(int(count), 'share')} by {share.get('kind')}",)
 
 
 def _space(plan: Plan, host: str) -> str | None:
@@ -326,11 +325,3 @@ def _machine_of_lab(plan: Plan) -> str:
 
 def _told(*texts: Any) -> tuple[str, ...]:
     return tuple(str(text) for text in texts if text)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from nicbench.compare.entries import Entry, Setting, Settings
-    from nicbench.compare.matching import MatchedEntries
-    from nicbench.compare.objections import Objection
     from nicbench.compare.run_differences import Difference, Differences
     from nicbench.core.result import Value
     from nicbench.lake.place import Lake
@@ -89,7 +87,7 @@ def _compare(
     from nicbench.report.formats import write
 
     stem, wanted = _place(out, formats)
-    made = compare(
+    page = compare(
         runs,
         runs_folder,
         partial(_find_tagged, runs_folder, find_lake(runs_folder, lake)),
@@ -98,10 +96,9 @@ def _compare(
         force=force,
         per_port=per_port,
     )
-    found, page = made.found, made.page
-    paths = write(page_document(page), wanted, stem, f"comparison of {len(found.entries)} results")
+    paths = write(page_document(page), wanted, stem, f"comparison of {len(page.entries)} results")
     if json:
-        print_json(document(found, made.against, made.known, page, [str(path) for path in paths.values()]))
+        print_json(document(page, [str(path) for path in paths.values()]))
     else:
         print_comparison(results(), page)
     say(f"\ncomparison: {', '.join(str(path) for path in paths.values())}")
@@ -147,10 +144,9 @@ def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ..
 # A comparison for programs: entries, what speaks against comparing them, what differs, every main value.
 
 
-def document(
-    found: MatchedEntries, against: Sequence[Objection], known: Settings, page: Page, pages: Sequence[str]
-) -> dict[str, Any]:
+def document(page: Page, pages: Sequence[str]) -> dict[str, Any]:
     """Numbers are those of the results, in the units that their names carry."""
+    found, known = page.found, page.known
     return {
         "format": FORMAT,
         "page": pages[0],

@@ -24,6 +24,7 @@ from nicbench.report.numbers import significant, speak_number
 from nicbench.report.rates import Bound, RateCell, RatesRow, RatesTable, pair_of
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
+from nicbench.report.wording import capitalise, count_of
 from nicbench.stats.sample import Span
 
 _SPOKEN_OUT: Final = 2
@@ -157,7 +158,7 @@ def words_of_medians(counted: Mapping[str, int], runs: int) -> str:
     """
     counts = set(counted.values())
     if len(counts) > 1:
-        of_each = [f"{count} run{'s' if count > 1 else ''} of {quote_name(name)}" for name, count in counted.items()]
+        of_each = [f"{count_of(count, 'run')} of {quote_name(name)}" for name, count in counted.items()]
         return f"medians: {and_list(of_each)}"
     count = counts.pop() if counts else 0
     if count < 2:
@@ -230,7 +231,7 @@ def _compare_two(one: PointComparison) -> str:
     first, second = one.comparison.first.name, one.comparison.second.name
     if claim.spans is None or claim.basis not in (Basis.INTERVALS, Basis.INTERVALS_OVERLAP):
         said = one.claim_text
-        return f"{said[:1].upper()}{said[1:]}."
+        return f"{capitalise(said)}."
     if claim.higher is None:
         return f"{quote_name(first)} and {quote_name(second)} show no difference: their intervals overlap."
     factor = factor_words(*(claim.spans if claim.higher == first else claim.spans[::-1]))
@@ -406,7 +407,7 @@ def _extremes(table: ValueTable, column: int) -> str:
     low, high = (f"{text}{unit} (“{name}”)" for _, name, text in (least, most))
     point = table.points[column]
     at = f"{point} bytes" if point.isdigit() else point
-    return f"{head[:1].upper()}{head[1:]} at {at}: from {low} to {high}."
+    return f"{capitalise(head)} at {at}: from {low} to {high}."
 
 
 def _compare_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from nicbench.report.editors import (
 )
 from nicbench.report.numbers import megabytes, share
 from nicbench.report.section import Section
+from nicbench.report.wording import capitalise, count_of, grouped
 from nicbench.stats.frames import HeldInstances, SustainedInstances, Target
 
 
@@ -107,7 +108,7 @@ def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
         rate = "" if alike else _describe_rate(target, found)
         clauses.append(f"{subject} sustained {_numbers(study, way, name, found, rate)}")
     text = f"{doing}{'; '.join(clauses)}."
-    return f"{text[:1].upper()}{text[1:]}"
+    return capitalise(text)
 
 
 def _describe_rate(target: Target, found: SustainedInstances) -> str:
@@ -191,7 +192,7 @@ def _describe_without_targets(study: Study, way: OneWay, names: list[str]) -> st
             clauses.append(f"nothing is known of {subject}")
             continue
         most, count = max(medians)
-        instances = "1 instance" if count == 1 else f"{count} instances"
+        instances = count_of(count, "instance")
         moved = f"{plain_rate(most)}{GAP}frames/s{_megabytes(way, name, count)}"
         clauses.append(f"{subject} moved up to {moved}, with {instances} (median run)")
     return f"{doing}{'; '.join(clauses)}."
@@ -238,10 +239,11 @@ def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -
 
 def known_devices(summary: Summary) -> dict[str, str]:
     """Returns the configurations whose device has a known rate, each with a sentence on whether it was found."""
-    checks: dict[str, list[str]] = {}
-    for result in summary.counted:
-        if isinstance(check := result.values.get("self_check"), str):
-            checks.setdefault(result.configuration, []).append(check)
+    checks = grouped(
+        (result.configuration, check)
+        for result in summary.counted
+        if isinstance(check := result.values.get("self_check"), str)
+    )
     return {name: f"“{name}” is a device of known rate: {'; '.join(said)}." for name, said in checks.items()}
 
 

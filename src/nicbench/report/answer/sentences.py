@@ -26,6 +26,7 @@ from nicbench.report.cells import (
 )
 from nicbench.report.numbers import UNKNOWN, basis_words, whole
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
+from nicbench.report.wording import capitalise, count_of
 
 _KINDS = {
     "kernel-forward": "kernel IP forwarding",
@@ -225,11 +226,6 @@ def _caveat(row: Row) -> str:
     return f"{said.removeprefix('.')}." if said else ""
 
 
-def capitalise(text: str) -> str:
-    """Returns the text with its first letter in upper case."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 def largest_sentence(section: Section) -> str | None:
     """Returns the sentence about the largest frames; None where no rate of theirs is known."""
     row = section.rows[-1]
@@ -352,7 +348,7 @@ def brief(results: Sequence[Result]) -> str | None:
     losses = [float(value) for value in values if isinstance(value, float | int)]
     most = max(losses, default=None)
     lost = "" if most is None else ", nothing lost" if most == 0 else f", at most {format_ratio(most / 100)} lost"
-    return f"{number} transmission{'' if number == 1 else 's'}{lost}"
+    return f"{count_of(number, 'transmission')}{lost}"
 
 
 def reliability(transmissions: Sequence[Trial]) -> str:

@@ -130,11 +130,6 @@ def breakable_code(text: str) -> Text:
     return replace(breakable(text), code=True)
 
 
-def capitalise(text: str) -> str:
-    """Returns the text with its first letter in upper case and the others unchanged."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 def median_and_runs(text: str, *, is_main: bool = False) -> Inlines:
     """Returns the value of several runs as the median with the range of the runs beneath it; any other
     text unchanged.

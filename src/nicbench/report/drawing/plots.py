@@ -35,9 +35,10 @@ from nicbench.report.drawing.kit import (
     told_apart,
 )
 from nicbench.report.drawing.svg import INK, SERIES
-from nicbench.report.section import Further, Row, Section
+from nicbench.report.section import Further, Section
 from nicbench.report.tables import CONFIGURATION
 from nicbench.report.tails import TailTable
+from nicbench.report.wording import grouped
 
 _MOST: Final = MappingProxyType({True: 96, False: 48})
 """The most bars that a reader can distinguish, in a wide chart (True) and in a narrow one (False)."""
@@ -181,12 +182,13 @@ _WEAKEST, _STRONGEST = 0.08, 0.6
 
 def heat_chart(shown: HeatMap, form: Format) -> Spec | None:
     """Returns the heat map; None where fewer than two values are known."""
-    known = [cell for cell in shown.cells if cell.number is not None]
-    if len(known) < 2:
-        return None
     points: list[dict[str, Any]] = [
-        {"row": cell.row, "column": cell.column, "y": cell.number, "text": cell.text} for cell in known
+        {"row": row, "column": column, "y": number, "text": text}
+        for (row, column), (number, text) in shown.cells.items()
+        if number is not None
     ]
+    if len(points) < 2:
+        return None
     rows: list[str]
     columns: list[str]
     rows, columns = (list(dict.fromkeys(point[name] for point in points)) for name in ("row", "column"))
@@ -215,9 +217,7 @@ def split_plots(plot: Plot, section: Section) -> tuple[tuple[Section, str], ...]
 
 def split_parts(section: Section, each: Column) -> tuple[tuple[Section, str], ...]:
     """Returns a section for each value of a column, with that value in words where there are several."""
-    parts: dict[str, list[Row]] = {}
-    for row in section.rows:
-        parts.setdefault(with_unit(each, text_of(each, row.result)), []).append(row)
+    parts = grouped((with_unit(each, text_of(each, row.result)), row) for row in section.rows)
     return tuple((replace(section, rows=tuple(rows)), name if len(parts) > 1 else "") for name, rows in parts.items())
 
 

@@ -25,6 +25,7 @@ from nicbench.report.drawing.kit import (
 from nicbench.report.drawing.svg import GRID, INK, SERIES, svg
 from nicbench.report.editors import OneWay, Study, plain_rate, rate_of
 from nicbench.report.statistics import OverRuns, TestStatistics
+from nicbench.report.wording import count_of, grouped
 from nicbench.stats.frames import TriedPoint
 
 FORM: Final = Format(width=292, height=150, font=11, columns=4)
@@ -99,12 +100,9 @@ def runs_figures(test: TestStatistics, numbered: Iterator[int]) -> tuple[Panel, 
 
     If there are too many charts, only those with the most outliers or the greatest variation are made.
     """
-    grouped: dict[tuple[str, str], list[OverRuns]] = {}
-    for row in test.rows:
-        if row.found.n >= _FEWEST_RUNS:
-            grouped.setdefault((row.of.point.given, row.of.value.name), []).append(row)
+    groups = grouped(((row.of.point.given, row.of.value.name), row) for row in test.rows if row.found.n >= _FEWEST_RUNS)
     found = []
-    for rows in _select_shown(list(grouped.values())):
+    for rows in _select_shown(list(groups.values())):
         head, name = rows[0].point, rows[0].of.value.quantity.name
         heading = f"{head}: {name}" if test.values else head
         label = str(escape(f"{heading}: {name} of every run"))
@@ -185,7 +183,7 @@ def dot_figures(study: Study, way: OneWay, numbered: Iterator[int]) -> tuple[Pan
         if any(ran.instances for each in tried.values() for ran in each.runs):
             label = str(escape(f"{doing}rate of every instance of every run, {count} at once"))
             shown = svg(_instances_chart(study, way, tried, top), next(numbered), label)
-            head = strong(f"{count} {'instance' if count == 1 else 'instances'}")
+            head = strong(count_of(count, "instance"))
             found.append(Panel(drawing(shown), inlines(head), inlines(_met_text(study, tried))))
     return tuple(found)
 

@@ -19,6 +19,7 @@ from nicbench.report.document.blocks import Cell, FoldedBlocks, Table
 from nicbench.report.document.making import BREAK, NOTHING, cell, head, inlines, small, table
 from nicbench.report.document.making import name as name_cell
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, whole
+from nicbench.report.wording import grouped
 
 _POINTS: Final = {True: 240, False: 120}
 """The most points that are laid upon all lines of a chart, wide (True) and narrow (False). More points are thinned out,
@@ -314,10 +315,7 @@ def read(specification: Mapping[str, Any]) -> tuple[DataSet, ...]:
     dictionaries, not copies.
     """
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = specification.get("datasets", {})
-    shown: dict[str, list[dict[str, Any]]] = {}
-    for name, unit in units_of(specification):
-        if says(unit):
-            shown.setdefault(name, []).append(unit)
+    shown = grouped((name, unit) for name, unit in units_of(specification) if says(unit))
     found = (_read(name, units, tables.get(name, ())) for name, units in shown.items())
     return tuple(one for one in found if one is not None)
 

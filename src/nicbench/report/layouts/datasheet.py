@@ -57,6 +57,7 @@ from nicbench.report.system_table import tell
 from nicbench.report.tables import scale_units
 from nicbench.report.tails import TailTable
 from nicbench.report.wiring import wirings
+from nicbench.report.wording import grouped, lower_first
 
 _BITS: Final = frozenset({"megabits", "gigabits"})
 """The forms of bit rates: the further tables that there is room for have them."""
@@ -135,7 +136,7 @@ def _further(section: Section) -> Iterator[Block]:
             continue
         places = [at for at, column in enumerate(further.table.columns) if at == 0 or not column.is_minor]
         columns = [further.table.columns[at] for at in places]
-        yield heading(2, f"{section.table.title}: {further.table.title[:1].lower()}{further.table.title[1:]}")
+        yield heading(2, f"{section.table.title}: {lower_first(further.table.title)}")
         yield caption(further.table.caption)
         yield result_table(columns, (([row.cells[at] for at in places], row.result) for row in further.rows))
 
@@ -306,10 +307,13 @@ def _of_machines(
     """Returns the machines, a row for each known subject, and the unknown subjects; machines that are alike share a
     column.
     """
-    columns: dict[tuple[str | None, ...], list[str]] = {}
-    for host, known in inventory.items():
-        told = tuple(_told(tell, known if isinstance(known, Mapping) else {}) for tell in subjects.values())
-        columns.setdefault(told, []).append(host_name(host))
+    columns = grouped(
+        (
+            tuple(_told(tell, known if isinstance(known, Mapping) else {}) for tell in subjects.values()),
+            host_name(host),
+        )
+        for host, known in inventory.items()
+    )
     rows, unknown = [], []
     for number, label in enumerate(subjects):
         texts = tuple(column[number] for column in columns)

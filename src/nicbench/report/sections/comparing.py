@@ -147,13 +147,12 @@ def over_axes(compared: Comparison, figures: Figures) -> Iterator[Block]:
 
 
 def _axes_table(shown: HeatMap) -> Block:
-    rows, columns = (list(dict.fromkeys(getattr(each, side) for each in shown.cells)) for side in ("row", "column"))
-    at = {(each.row, each.column): each.text for each in shown.cells}
+    rows, columns = (list(dict.fromkeys(side)) for side in zip(*shown.cells, strict=True))
     unit = f" [{shown.shown.unit}]" if shown.shown.unit else ""
     heads = [f"{shown.columns} {column}" if shown.columns else f"{shown.shown.head}{unit}" for column in columns]
     return table(
         ((head(shown.rows), *word_heads(*heads)),),
-        ((name(row), *(cell(at[row, column] or UNKNOWN) for column in columns)) for row in rows),
+        ((name(row), *(cell(shown.cells[row, column][1] or UNKNOWN) for column in columns)) for row in rows),
         "result",
     )
 

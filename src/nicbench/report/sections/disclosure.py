@@ -11,7 +11,6 @@ from nicbench.report.document.making import (
     NOTHING,
     badge,
     breakable,
-    capitalise,
     caption,
     cell,
     file_link,
@@ -44,6 +43,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, whole
 from nicbench.report.sections.method import facts
 from nicbench.report.system_table import TunedRow
+from nicbench.report.wording import capitalise
 
 _SHOWN_CONFIGURATIONS = 10
 

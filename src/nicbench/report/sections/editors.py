@@ -56,6 +56,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, mebibytes, megabytes, share, whole
 from nicbench.report.sections.opening import foreign
 from nicbench.report.study import place_of_study
+from nicbench.report.wording import count_of, grouped, lower_first
 from nicbench.stats.frames import RATE, SUM, FilmRun, TriedPoint
 
 MOST_COLUMNS: Final = 26
@@ -177,7 +178,7 @@ def _way(study: Study, way: OneWay, report: Report, figures: Figures, of_test: s
     """Yields the tables of one direction: reading, writing, or the only one there is."""
 
     def doing(text: str) -> str:
-        return f"{way.doing}: {text[:1].lower()}{text[1:]}" if way.doing else text
+        return f"{way.doing}: {lower_first(text)}" if way.doing else text
 
     yield heading(2, f"{doing('Sum')} of all instances, run by run{of_test}")
     yield caption(foreign(report), *_about_sums(study, way))
@@ -371,8 +372,8 @@ def _instances(study: Study, way: OneWay) -> Block:
     ]
     for of, tried in known:
         before = f"{way.doing}, " if way.doing else ""
-        several = "" if tried.instances == 1 else "s"
-        parts.append(heading(4, f"{before}{tried.instances} instance{several}{f', {of}' if study.compares else ''}"))
+        instances = count_of(tried.instances, "instance")
+        parts.append(heading(4, f"{before}{instances}{f', {of}' if study.compares else ''}"))
         parts.append(instance_table(tried))
         parts += remarks(_limits(tried), "", "things to say of these runs")
     many = sum(tried.instances for _, tried in known) > _PRINTED_INSTANCES
@@ -426,13 +427,13 @@ def instance_table(tried: TriedPoint) -> Table:
 def _limits(tried: TriedPoint) -> list[str]:
     """Returns what limited the runs and who shared a bond's port, each sentence once with the numbers of its runs."""
     runs = [ran for ran in tried.runs if ran.instances]
-    by_words: dict[str, list[int]] = {}
-    for ran in runs:
-        for value in ("limit", "bond"):
-            said = ran.whole.values.get(value) if ran.whole else None
-            if isinstance(said, str) and said:
-                by_words.setdefault(said, []).append(ran.run)
-    return [f"{_of_runs(of, len(runs))}: {said}" for said, of in by_words.items()]
+    told = grouped(
+        (said, ran.run)
+        for ran in runs
+        for value in ("limit", "bond")
+        if isinstance(said := ran.whole.values.get(value) if ran.whole else None, str) and said
+    )
+    return [f"{_of_runs(of, len(runs))}: {said}" for said, of in told.items()]
 
 
 def _of_runs(numbers: Sequence[int], all_runs: int) -> str:
@@ -458,11 +459,12 @@ def sharing_table(study: Study, way: OneWay) -> Table | None:
     """
     rows = []
     for configuration in way.configurations:
-        by_together: dict[int, list[tuple[float, bool | None]]] = {}
-        for of, count in way.columns:
-            if of == configuration:
-                for together, rate, met in _count_shared(way.at[of, count]):
-                    by_together.setdefault(together, []).append((rate, met))
+        by_together = grouped(
+            (together, (rate, met))
+            for of, count in way.columns
+            if of == configuration
+            for together, rate, met in _count_shared(way.at[of, count])
+        )
         decimals = rate_decimals(rate for each in by_together.values() for rate, _ in each)
         for together, each in sorted(by_together.items()):
             rates = [rate for rate, _ in each]

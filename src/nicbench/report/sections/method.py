@@ -37,6 +37,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold, whole
 from nicbench.report.study import procedures
 from nicbench.report.wiring import EndpointRow, wirings
+from nicbench.report.wording import lower_first
 
 _BY: Mapping[str, str] = MappingProxyType(
     {
@@ -135,7 +136,7 @@ def method(report: Report) -> Iterator[Block]:
         yield heading(2, procedure.title)
         yield paragraph(procedure.text)
         if procedure.parameters:
-            title = f"{procedure.title[:1].lower()}{procedure.title[1:]}"
+            title = lower_first(procedure.title)
             yield FoldedBlocks(
                 inlines(f"Parameters of {title}"), (facts(procedure.parameters, shapes=procedure.shapes),)
             )

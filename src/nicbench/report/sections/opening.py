@@ -9,6 +9,7 @@ from nicbench.report.document.blocks import Block, Group, Inlines, Listing, Note
 from nicbench.report.document.making import Part, badge, heading, inlines, link, paragraph, strong, tone_of
 from nicbench.report.model import Report
 from nicbench.report.study import questions
+from nicbench.report.wording import count_of
 
 
 def header(report: Report) -> Iterator[Block]:
@@ -69,7 +70,7 @@ def answer(report: Report) -> Iterator[Block]:
 
 def _deviations(report: Report) -> tuple[Part, ...]:
     number = len(report.plan.deviations) if report.plan else 0
-    words = f"{number} deviation{'' if number == 1 else 's'} from the standards"
+    words = f"{count_of(number, 'deviation')} from the standards"
     return (link(words, "#deviations"), ".") if number else ()
 
 

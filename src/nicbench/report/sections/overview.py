@@ -14,7 +14,6 @@ from nicbench.report.document.making import (
     BREAK,
     NOTHING,
     Part,
-    capitalise,
     caption,
     cell,
     file_link,
@@ -38,6 +37,7 @@ from nicbench.report.overview import BySize, Figure, PointRow, SizeColumn
 from nicbench.report.sections.editors import study_openings
 from nicbench.report.sections.opening import foreign
 from nicbench.report.sections.trials import count_lost, lost_places
+from nicbench.report.wording import capitalise, count_of
 
 _MOST_ROWS: Final = 16
 """The most rows of the table; of more configurations than that, it has only the first frame size."""
@@ -238,10 +238,10 @@ def loss_line(report: Report, where: Part = None) -> Iterator[Block]:
     told = [f"{_part(count, lost)} at {place}" for place, count in places[:_MOST_PLACES]]
     if len(places) > _MOST_PLACES:
         more = len(places) - _MOST_PLACES
-        told.append(f"{more} more place{'' if more == 1 else 's'}")
+        told.append(count_of(more, "more place"))
     if told:
         told.append(f"{_part(unexplained, lost) if unexplained else 'none'} unexplained")
-    trials = f"{len(report.ledger)} trial{'' if len(report.ledger) == 1 else 's'}"
+    trials = count_of(len(report.ledger), "trial")
     yield paragraph(
         strong("Where frames were lost: "),
         f"{whole(lost)} frames in {trials}: {', '.join(told) or 'no counter on the path accounts for them'}. ",

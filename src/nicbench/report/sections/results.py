@@ -16,7 +16,6 @@ from nicbench.report.document.blocks import Row as BodyRow
 from nicbench.report.document.making import (
     BREAK,
     NOTHING,
-    capitalise,
     caption,
     cell,
     head,
@@ -54,6 +53,7 @@ from nicbench.report.sections.opening import foreign, table_name
 from nicbench.report.study import place_of_section
 from nicbench.report.tails import PortsTable, TailTable
 from nicbench.report.timing import ClockRow, Timing
+from nicbench.report.wording import capitalise
 
 
 def runs(report: Report, figures: Figures) -> Iterator[Block]:
@@ -317,9 +317,8 @@ def ports(tables: Sequence[PortsTable]) -> Iterator[Block]:
             "Rates here are those of the way or the port itself, and in the row of all ways their sum; elsewhere they "
             f"are {shown.scope}. Loss of a result is that of all ways together."
         )
-        for number, point in enumerate(shown.rows):
-            found = point.figures
-            summary = f"{point.name}: {len(found.ways)} ways, {len(found.ports)} ports, trial {found.trial}"
+        for number, (point, found) in enumerate(shown.rows):
+            summary = f"{point}: {len(found.ways)} ways, {len(found.ports)} ports, trial {found.trial}"
             yield FoldedBlocks(inlines(summary), (_ways(found), _ports(found)), is_open=number == 0)
 
 

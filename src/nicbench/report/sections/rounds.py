@@ -35,6 +35,7 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.numbers import UNKNOWN, megabytes, microseconds, milliseconds, significant, whole
+from nicbench.report.wording import grouped
 from nicbench.stats.latency import percentiles_ns
 from nicbench.stats.links import failure_note
 from nicbench.stats.rounds import pairs_of, what_of
@@ -152,11 +153,12 @@ def variables_of(rounds: Iterable[Round]) -> tuple[Variable, ...]:
 
 def failures_of(rounds: Iterable[Round]) -> tuple[str, ...]:
     """Returns what went wrong with tools, each cause once with the number of times, for the first page."""
-    found: dict[str, list[str]] = {}
-    for one in rounds:
-        for job, outcome in pairs_of(one):
-            if outcome.failure is not None:
-                found.setdefault(outcome.failure, []).append(f"{_ends(job)} in {one.id}")
+    found = grouped(
+        (outcome.failure, f"{_ends(job)} in {one.id}")
+        for one in rounds
+        for job, outcome in pairs_of(one)
+        if outcome.failure is not None
+    )
     return tuple(
         f"{text} ({places[0] if len(places) == 1 else f'{len(places)} times, first {places[0]}'})"
         for text, places in found.items()

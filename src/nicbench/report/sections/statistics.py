@@ -12,7 +12,6 @@ from nicbench.core.units import figures, format_alike, format_digits
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks
 from nicbench.report.document.making import (
     BREAK,
-    capitalise,
     caption,
     cell,
     head,
@@ -33,6 +32,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, whole
 from nicbench.report.sections.opening import foreign
 from nicbench.report.statistics import OverRuns, StatisticsView, TestStatistics
+from nicbench.report.wording import capitalise, count_of
 
 _MOST_DECIMALS: Final = 6
 
@@ -84,7 +84,7 @@ def comparison_cells(one: PointComparison) -> ComparisonCells:
     told = format_alike(known, found.kind.of_no_difference) if known else ()
     place = one.point.circumstances or one.point.test
     return ComparisonCells(
-        place=f"{place[:1].upper()}{place[1:]}",
+        place=capitalise(place),
         sides=f"{found.first.name} {'/' if found.kind.is_ratio else '−'} {found.second.name}",
         effect=f"{told[0]}{unit}" if told else UNKNOWN,
         interval=f"[{told[1]}, {told[2]}]" if len(told) == 3 else UNKNOWN,
@@ -164,13 +164,12 @@ def _over_runs(test: TestStatistics, found: StatisticsView, report: Report, figu
         yield FoldedBlocks(inlines(f"Median, spread and outliers: {len(test.rows)} rows"), (medians,))
     else:
         yield medians
-    several = "s" if len(test.rows) > 1 else ""
     about = caption(
         "The sample standard deviation has n − 1 in its divisor (the runs are a sample), that of the population "
         "n (the runs are the whole population). The coefficient of variation is the former over the mean."
     )
     notes = (caption(f"{capitalise(note)}.") for note in test.notes)
-    summary = f"Mean, standard deviations, lowest and highest: {len(test.rows)} row{several}"
+    summary = f"Mean, standard deviations, lowest and highest: {count_of(len(test.rows), 'row')}"
     yield FoldedBlocks(inlines(summary), (about, _means(test), *notes))
 
 

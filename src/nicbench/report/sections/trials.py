@@ -47,6 +47,7 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, percent, significant, whole
+from nicbench.report.wording import count_of, first_few, grouped
 from nicbench.stats.ports import find_telling_trial
 
 _WIDTH, _HEIGHT = 132, 26
@@ -128,10 +129,7 @@ def count_lost(trials: Iterable[Trial]) -> tuple[int, int]:
 
 def lost_places(trials: Iterable[Trial]) -> dict[str, list[LossPlace]]:
     """Returns the places where frames were lost, from sender to receiver, with what was lost there."""
-    found: dict[str, list[LossPlace]] = {}
-    for trial in trials:
-        for place in _lost_places(trial):
-            found.setdefault(place_name(place), []).append(place)
+    found = grouped((place_name(place), place) for trial in trials for place in _lost_places(trial))
     return dict(sorted(found.items(), key=lambda item: item[1][0].stage))
 
 
@@ -264,7 +262,7 @@ def ledger(lossy: Sequence[Trial]) -> Iterator[Block]:
     )
     places = {name: list(dict.fromkeys(loss.counter for loss in losses)) for name, losses in lost_places(lossy).items()}
     whole_ledger = FoldedBlocks(
-        inlines(f"Loss ledger: {len(lossy)} trial{'' if len(lossy) == 1 else 's'}"),
+        inlines(f"Loss ledger: {count_of(len(lossy), 'trial')}"),
         (_ledger_table(lossy, places), *_ledger_notes(lossy, places)),
         is_for_screens=len(lossy) > PRINTED_TRIALS,
         is_detail=True,
@@ -278,7 +276,7 @@ def _ledger_faults(faults: Sequence[tuple[str, str]]) -> Iterator[Block]:
     if faults:
         trials = len({trial for trial, _ in faults})
         first = paragraph(
-            strong(f"The ledger is not reliable in {trials} trial{'s' if trials > 1 else ''}:"),
+            strong(f"The ledger is not reliable in {count_of(trials, 'trial')}:"),
             " counters contradict each other or could not be read. The counts of the trials stand.",
         )
         told = [paragraph(f"{trial}: {fault}.") for trial, fault in faults[:_MOST_FAULTS]]
@@ -314,25 +312,14 @@ def _ledger_table(lossy: Sequence[Trial], places: Mapping[str, Sequence[str]]) -
 
 
 def _ledger_notes(lossy: Sequence[Trial], places: Mapping[str, Sequence[str]]) -> Iterator[Block]:
-    told = "".join(
-        f"{place}: {', '.join(counters[:_MOST_COUNTERS])}{_more(counters, _MOST_COUNTERS)}. "
-        for place, counters in places.items()
-    )
+    told = "".join(f"{place}: {first_few(counters, _MOST_COUNTERS)}. " for place, counters in places.items())
     yield caption(f"{told}Unsent frames never left the tester and are not among the lost.")
     # Where everything is explained, these add nothing: a policer counts by itself what its driver counts too.
     beside = [(trial.id, row) for trial in lossy if trial.reading.unexplained for row in trial.reading.ledger_beside]
     if beside:
-        told = "; ".join(
-            f"{trial}, {loss.place}: {whole(loss.frames)} by {loss.counter} ({loss.why})"
-            for trial, loss in beside[:_MOST_BESIDE]
-        )
-        more = len(beside) - _MOST_BESIDE
-        rest = f"; and {more} more" if more > 0 else ""
-        yield caption(f"Counters that also rose, and explain no loss by themselves: {told}{rest}.")
-
-
-def _more(items: Sequence[object], most: int) -> str:
-    return f" and {len(items) - most} more" if len(items) > most else ""
+        said = [f"{trial}, {loss.place}: {whole(loss.frames)} by {loss.counter} ({loss.why})" for trial, loss in beside]
+        told = first_few(said, _MOST_BESIDE, "; ", "; and {} more")
+        yield caption(f"Counters that also rose, and explain no loss by themselves: {told}.")
 
 
 def hardware(trials: Iterable[Trial]) -> Iterator[Block]:
@@ -345,13 +332,10 @@ def hardware(trials: Iterable[Trial]) -> Iterator[Block]:
 
 
 def _hardware(asked: Sequence[tuple[Trial, MachineHealth]]) -> Iterator[Block]:
-    events: dict[tuple[str, str, str], list[tuple[Trial, HealthEvent]]] = {}
-    levels: dict[tuple[str, str, str], list[HealthLevel]] = {}
-    for trial, machine in asked:
-        for event in machine.events:
-            events.setdefault((event.host, event.where, event.what), []).append((trial, event))
-        for level in machine.levels:
-            levels.setdefault((level.host, level.where, level.unit), []).append(level)
+    events = grouped(
+        ((event.host, event.where, event.what), (trial, event)) for trial, machine in asked for event in machine.events
+    )
+    levels = grouped(((level.host, level.where, level.unit), level) for _, machine in asked for level in machine.levels)
     times = [machine.reading_ms for _, machine in asked if machine.reading_ms is not None]
     took = f" Both readings took {sum(times) / len(times):.0f} ms a trial, off the transmission." if times else ""
     calm = "" if events else f" No counter rose in {whole(len(asked))} trials."
@@ -414,12 +398,13 @@ def telling_trials(
     """Returns the trial behind each result by test; ``tests`` maps the id of a result to the name of its test. Results
     whose engine reported no details are left out.
     """
-    grouped: dict[str, list[Trial]] = {}
-    for result in results:
-        trial = find_telling_trial([trials[name] for name in result.trials if name in trials])
-        if trial is not None and any(stream.flows for stream in trial.reading.streams):
-            grouped.setdefault(title_of_test(result, tests), []).append(trial)
-    return grouped
+    behind = (
+        (title_of_test(result, tests), find_telling_trial([trials[name] for name in result.trials if name in trials]))
+        for result in results
+    )
+    return grouped(
+        (test, trial) for test, trial in behind if trial and any(stream.flows for stream in trial.reading.streams)
+    )
 
 
 def frame_by_frame(tables: Mapping[str, Sequence[Trial]], captures: Sequence[Capture]) -> Iterator[Block]:
@@ -473,7 +458,7 @@ def _detail(test: str, trials: Sequence[Trial]) -> Block:
         for trial in trials
         if (counts := n_reordered(trial))
     )
-    summary = f"{test}: {len(trials)} {'trial' if len(trials) == 1 else 'trials'}"
+    summary = f"{test}: {count_of(len(trials), 'trial')}"
     return FoldedBlocks(inlines(summary), (table((columns,), map(detail_row, trials)), *notes), is_detail=True)
 
 

@@ -12,7 +12,6 @@ from nicbench.core.units import format_digits, format_duration_s
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
 from nicbench.report.document.making import (
     NOTHING,
-    capitalise,
     caption,
     cell,
     head,
@@ -30,6 +29,7 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.over_time import failed_link_figure, moved_figure, watched_figure
 from nicbench.report.numbers import UNKNOWN, seconds, significant
 from nicbench.report.watched import RECORDING, USERS, CpuUsers, MovedData, SocketLinks, WatchedMachine
+from nicbench.report.wording import capitalise, count_of, first_few
 from nicbench.stats.cpu import Utilisation
 from nicbench.stats.links import when_words, who_words
 from nicbench.stats.rounds import what_of
@@ -256,12 +256,10 @@ def _moved_data(moved: MovedData, host: str, figures: Figures) -> Iterator[Block
         )
     told = ""
     if moved.others:
-        plural, verb = ("s", "are") if moved.others > 1 else ("", "is")
-        told = f"{moved.others} more {moved.kind.of}{plural} moved less, and {verb} in monitor.parquet. "
+        more, verb = count_of(moved.others, f"more {moved.kind.of}"), "is" if moved.others == 1 else "are"
+        told = f"{more} moved less, and {verb} in monitor.parquet. "
     if moved.idle:
-        more = len(moved.idle) - _MOST_IDLE
-        rest = f" and {more} more" if more > 0 else ""
-        told += f"Nothing went through {', '.join(moved.idle[:_MOST_IDLE])}{rest}."
+        told += f"Nothing went through {first_few(moved.idle, _MOST_IDLE)}."
     if told:
         yield caption(told)
 

@@ -124,8 +124,8 @@ def _compare(folders: Sequence[Path]) -> str:
     from nicbench.report.html import write_html
 
     command = shlex.join(["nicbench", "compare", *(str(folder) for folder in folders)])
-    made = compare([str(folder) for folder in folders], folders[0].parent, lambda _: [], command=command)
-    return write_html(document(made.page))
+    page = compare([str(folder) for folder in folders], folders[0].parent, lambda _: [], command=command)
+    return write_html(document(page))
 
 
 class BadgeView(View):

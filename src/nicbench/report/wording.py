@@ -1,0 +1,38 @@
+"""Small words of sentences and lists: capital letters, plurals, the first few of many, and what belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def capitalise(text: str) -> str:
+    """Returns the text with its first letter in upper case and the others unchanged."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def lower_first(text: str) -> str:
+    """Returns the text with its first letter in lower case and the others unchanged."""
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Returns a number with its noun, in the plural where it is not one: "1 trial", "3 trials"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def first_few(items: Sequence[str], most: int, separator: str = ", ", more: str = " and {} more") -> str:
+    """Returns the first items, and how many more there are."""
+    rest = len(items) - most
+    return f"{separator.join(items[:most])}{more.format(rest) if rest > 0 else ''}"
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Returns the values of each key, in their order."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
