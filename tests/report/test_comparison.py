@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -398,8 +397,8 @@ def test_a_rate_without_an_upper_bound_has_no_cost() -> None:
 
 @pytest.mark.parametrize("verdict", ResultVerdict)
 def test_a_cost_of_a_result_that_is_not_valid_is_marked(verdict: ResultVerdict) -> None:
-    bare = replace(cell("bare", 1e6, 0.8e6, 1.25e6), results=(result_of(ResultVerdict.VALID),))
-    layer = replace(cell("nat", 0.5e6, 0.4e6, 0.625e6), results=(result_of(verdict),))
+    bare = cell("bare", 1e6, 0.8e6, 1.25e6)._replace(results=(result_of(ResultVerdict.VALID),))
+    layer = cell("nat", 0.5e6, 0.4e6, 0.625e6)._replace(results=(result_of(verdict),))
     for first, second in ((bare, layer), (layer, bare)):
         (cost,) = _of_rates("64", (first, second))
         assert ("*" in repr(_cell(cost, (cost,)))) is (verdict is not ResultVerdict.VALID)

@@ -6,7 +6,6 @@ import io
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -269,7 +268,7 @@ def test_of_a_port_that_is_only_predicted_nothing_is_concluded() -> None:
 
 
 def test_every_instance_of_every_run_is_a_dot_and_those_that_missed_are_hollow(both: Study) -> None:
-    way = replace(both.ways[0], configurations=NAMES)
+    way = both.ways[0]._replace(configurations=NAMES)
     figures = dot_figures(both, way, identifiers())
     drawings = [figure.drawing.svg for figure in figures]
     assert [plain(figure.head) for figure in figures] == [f"{count} instances" for count in (2, 3, 4, 6)]

@@ -81,7 +81,7 @@ def test_each_phase_has_the_figures_of_each_cpu_with_its_role(tmp_path: Path) ->
 
 def test_of_many_cpus_those_that_do_not_measure_are_told_together(tmp_path: Path) -> None:
     view = view_of(tmp_path, cpus=64)
-    assert [series.name for series in view.series] == ["CPU 0, tester", "CPU 1, DUT", "the other 62 CPUs"]
+    assert list(view.series) == ["CPU 0, tester", "CPU 1, DUT", "the other 62 CPUs"]
     assert view.phases[0].rows[2].busy.mean == 1.0
 
 
@@ -89,7 +89,7 @@ def test_sessions_of_a_resumed_run_follow_one_another(tmp_path: Path) -> None:
     written(tmp_path)
     written(tmp_path, began_ns=900 * S)
     (view,) = watched_machines(tmp_path, PLAN, PHASES)
-    assert [round(one.end_s) for one in view.series[0].slices] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [round(one.end_s) for one in next(iter(view.series.values()))] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "interrupted"])
@@ -133,7 +133,7 @@ def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path: Path, view: Report) 
     assert fragment(figure).count("<svg ") == 2 * len(machine.series)
     assert "calibration" in figure.panels[0].drawing.svg
     for form in (WIDE, NARROW):
-        assert cpu_chart(machine.series[0], form, view=machine, is_first=True, is_last=True) is not None
+        assert cpu_chart(next(iter(machine.series)), form, view=machine, is_first=True, is_last=True) is not None
 
 
 def test_a_run_without_monitors_has_no_such_section(tmp_path: Path) -> None:

@@ -40,17 +40,20 @@ GAP = "\u00a0"
 """A no-break space, which keeps a number and its unit on one line."""
 
 
-def rate_cell(rate: Bounded, write: Writer) -> str:
+def rate_cell(rate: Value, write: Writer) -> str:
     """Returns a rate as a cell has it: "200.4", "41 to 58" where trials disagreed, "≥ 41", "line rate, 14.88"; "< 0.2"
-    where no load passed every time, and "none" where nothing is known.
+    where no load passed every time, and "none" where nothing is known. Of several runs it is the median.
     """
-    if rate.passes_nothing:
+    if isinstance(rate, Bounded | Spread) and rate.passes_nothing:
         return PASSES_NOTHING
+    if isinstance(rate, Spread) and rate.is_line_rate:
+        return f"line rate, {write(rate.median)}"
+    if not isinstance(rate, Bounded):
+        return _number_text(rate, write)
     if rate.value is None:
         return "none" if rate.upper is None else f"< {write.up(rate.upper)}"
-    if rate.is_line_rate:
-        return f"line rate, {number_cell(rate, write)}"
-    return f"{'≥ ' if rate.at_least else ''}{number_cell(rate, write)}"
+    before = "line rate, " if rate.is_line_rate else "≥ " if rate.at_least else ""
+    return f"{before}{number_cell(rate, write)}"
 
 
 def why_nothing_passes(rate: Bounded) -> str:
@@ -74,19 +77,15 @@ def value_cell(rate: Bounded, write: Writer) -> str:
 def interval_cell(rate: Bounded, write: Writer) -> str:
     """Returns further knowledge of a rate: its interval, or within its zone the loads that some and half passed."""
     if rate.is_zone:
-        return _inside(rate, write)
+        known = [f"half at {write(rate.half)}"] if rate.half is not None else []
+        known += [f"some to {write.down(rate.some)}"] if rate.some is not None else []
+        return ", ".join(known) or UNKNOWN
     found = interval(rate, write)
     if rate.loss_floor is not None:
         return f"{found}; {_ratio(rate.loss_floor, rate.loss_floor.ratio)} lost"
     if rate.queue is not None:
         return f"{found}; {write.down(rate.queue.burst_frames_per_s)} for {format_duration_s(rate.queue.trial_s)}"
     return found
-
-
-def _inside(rate: Bounded, write: Writer) -> str:
-    known = [f"half at {write(rate.half)}"] if rate.half is not None else []
-    known += [f"some to {write.down(rate.some)}"] if rate.some is not None else []
-    return ", ".join(known) or UNKNOWN
 
 
 def failing_clause(rate: Bounded, goal: Goal, what: str, write: Writer, unit: str) -> str:
@@ -259,8 +258,12 @@ def texts(
     values = [value_of(result, column.value) for result in results]
     every = [*values, *(value_of(result, column.value) for result in among)]
     write = writer(column, [value for value in every if not _is_enclosed(value)])
-    cell = (_ASPECTS if with_range else _WITHOUT_RANGE)[column.aspect]
-    written = [cell(value, writer(column, [value]) if _is_enclosed(value) else write) for value in values]
+    written = [
+        cell_text(
+            value, column.aspect, writer(column, [value]) if _is_enclosed(value) else write, with_range=with_range
+        )
+        for value in values
+    ]
     return [
         text if column.aspect in ("interval", "limit") else printed_digits(result, column) or text
         for text, result in zip(written, results, strict=True)
@@ -289,8 +292,27 @@ def _magnitude(value: Value) -> float | str | None:
     return value.magnitude if isinstance(value, Spread) else value
 
 
-def _value_text(value: Value, write: Writer) -> str:
-    return f"{_number_text(value, write)}{_range(value, write)}"
+def cell_text(value: Value, aspect: Aspect, write: Writer, *, with_range: bool = True) -> str:
+    """Returns one aspect of a value; a value of several runs is followed by the range of these."""
+    if aspect == "limit":
+        if isinstance(value, Bounded) and value.loss_floor is not None:
+            return "loss at any load"
+        limit = value.limited_by if isinstance(value, Bounded | Spread) else None
+        return UNKNOWN if limit is None else limit.words
+    if aspect == "interval":
+        return interval_cell(value, write) if isinstance(value, Bounded) and not value.passes_nothing else UNKNOWN
+    if aspect == "span" and (text := _span_text(value, write)):
+        return text
+    if aspect == "exact" and isinstance(value, Bounded) and value.limited_by is LimitedBy.LINE_RATE:
+        value = value.value  # no "at least": more than the line rate is impossible
+    is_rate = aspect in ("rate", "span")
+    text = rate_cell(value, write) if is_rate else _number_text(value, write)
+    if not isinstance(value, Spread) or not (with_range or aspect == "span") or (is_rate and value.is_line_rate):
+        return text
+    least, most = write(value.minimum), write(value.maximum)
+    told = [f"{least} to {most}"] if least != most else []
+    told += [f"{value.n} of {value.runs} runs"] if value.n < value.runs else []
+    return f"{text} ({', '.join(told)})" if told else text
 
 
 def _number_text(value: Value, write: Writer) -> str:
@@ -304,88 +326,17 @@ def _number_text(value: Value, write: Writer) -> str:
     return f"≥ {write.down(plain)}" if at_least else write(plain)
 
 
-def _exact_text(value: Value, write: Writer) -> str:
-    """Returns a value without its "at least" where the line rate limits it, because more than the line rate is
-    impossible.
-    """
-    return _value_text(_exact(value), write)
-
-
-def _exact(value: Value) -> Value:
-    return value.value if isinstance(value, Bounded) and value.limited_by is LimitedBy.LINE_RATE else value
-
-
-def _rate_text(value: Value, write: Writer) -> str:
-    """Returns a rate as a search found it; the notes below the table explain a missing one."""
-    is_line_rate = isinstance(value, Spread) and value.is_line_rate
-    return f"{_median_text(value, write)}{'' if is_line_rate else _range(value, write)}"
-
-
-def _median_text(value: Value, write: Writer) -> str:
-    """Returns a rate without the range of its runs."""
-    if isinstance(value, Bounded):
-        return rate_cell(value, write)
-    if isinstance(value, Spread) and value.is_line_rate:
-        return f"line rate, {write(value.median)}"
-    if isinstance(value, Spread) and value.passes_nothing:
-        return PASSES_NOTHING
-    return _number_text(value, write)
-
-
-def _span_text(value: Value, write: Writer) -> str:
-    """Returns a rate between its bounds, as the terminal has it: "0.39 .. 0.40"; "41 to 58" where trials disagreed."""
+def _span_text(value: Value, write: Writer) -> str | None:
+    """Returns a rate between its bounds, as the terminal has it: "0.39 .. 0.40"; None where it is not bounded so."""
     if isinstance(value, Spread):
         of = f" ({value.n} of {value.runs} runs)" if value.n < value.runs else ""
-        differ = value.minimum != value.maximum
-        median = (_number_text if differ else _median_text)(value, write)
-        return f"{write(value.minimum)} .. {median} .. {write(value.maximum)}{of}" if differ else f"{median}{of}"
+        if value.minimum == value.maximum:
+            return f"{rate_cell(value, write)}{of}"
+        return f"{write(value.minimum)} .. {_number_text(value, write)} .. {write(value.maximum)}{of}"
     if not isinstance(value, Bounded) or value.lower is None or value.upper is None or value.is_zone:
-        return _rate_text(value, write)
+        return None
     middle = () if value.value in (None, value.lower) else (write(value.value or 0.0),)
     return " .. ".join(dict.fromkeys((write.down(value.lower), *middle, write.up(value.upper))))
-
-
-def _interval_text(value: Value, write: Writer) -> str:
-    return interval_cell(value, write) if isinstance(value, Bounded) and not value.passes_nothing else UNKNOWN
-
-
-def _limit_text(value: Value, write: Writer) -> str:
-    if isinstance(value, Bounded) and value.loss_floor is not None:
-        return "loss at any load"
-    limit = value.limited_by if isinstance(value, Bounded | Spread) else None
-    return UNKNOWN if limit is None else limit.words
-
-
-_ASPECTS: Final[Mapping[Aspect, Callable[[Value, Writer], str]]] = MappingProxyType(
-    {
-        "value": _value_text,
-        "exact": _exact_text,
-        "rate": _rate_text,
-        "span": _span_text,
-        "interval": _interval_text,
-        "limit": _limit_text,
-    }
-)
-_WITHOUT_RANGE: Final[Mapping[Aspect, Callable[[Value, Writer], str]]] = MappingProxyType(
-    {
-        **_ASPECTS,
-        "value": _number_text,
-        "exact": lambda value, write: _number_text(_exact(value), write),
-        "rate": _median_text,
-    }
-)
-
-
-def _range(value: Value, write: Writer) -> str:
-    """Returns, for the value of several runs, " (lowest to highest)" where they differ, and how many
-    runs have a value.
-    """
-    if not isinstance(value, Spread):
-        return ""
-    least, most = write(value.minimum), write(value.maximum)
-    told = [f"{least} to {most}"] if least != most else []
-    told += [f"{value.n} of {value.runs} runs"] if value.n < value.runs else []
-    return f" ({', '.join(told)})" if told else ""
 
 
 def printed_digits(result: Result, column: Column) -> str | None:

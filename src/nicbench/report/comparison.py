@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.core.plan import Difference, Plan
 from nicbench.core.registry import find
@@ -26,8 +26,7 @@ from nicbench.report.tails import TailTable, tail_tables
 from nicbench.stats.runs import AwaitedValue, list_awaited, percent, verdict_words
 
 
-@dataclass(frozen=True, slots=True)
-class HeatMap:
+class HeatMap(NamedTuple):
     """One value of one point of a test over one axis or two. ``about`` says which point, and of what further axes."""
 
     test: str
@@ -107,8 +106,7 @@ _LOAD: Final = "load_frames_per_s"
 _NS: Final = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """What one configuration adds to the first, in ns a frame, from ``lower`` to ``upper``.
 
     ``doubtful`` is the first of the results behind it that is not valid.
@@ -122,8 +120,7 @@ class Cost:
     doubtful: Result | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LayerCosts:
+class LayerCosts(NamedTuple):
     """The costs of all but the first configuration, in their order: of time per frame by ``goal``, and of latency."""
 
     first: str
@@ -203,7 +200,7 @@ def _latencies(results: Iterable[Result]) -> list[float]:
     return [value for result in results if (value := number_in(result, _LATENCY)) is not None]
 
 
-COLUMNS: Final = (
+GROWTH_COLUMNS: Final = (
     Column(value="place", head="Result", form="text"),
     Column(value="name", head="Value", form="text"),
     Column(value="n", head="n"),
@@ -213,8 +210,7 @@ COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(NamedTuple):
     """Sentences that say how many runs there were and why no more, and a row for each value whose mean was awaited;
     ``reached`` is False where the runs ended before the means were known.
     """
@@ -222,8 +218,6 @@ class Growth:
     sentences: tuple[str, ...]
     reached: bool
     rows: tuple[tuple[tuple[str, ...], Result], ...]
-
-    columns = COLUMNS
 
 
 def growth(summary: Summary) -> Growth | None:

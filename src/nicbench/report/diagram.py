@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from markupsafe import escape
 
@@ -24,8 +25,7 @@ _MOST_LINES = 3
 _LEAST_LINK = 56.0
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A line of text: left end or middle at ``x``, base line at ``y``; ``whole`` is the full text if shortened."""
 
     x: float
@@ -44,8 +44,7 @@ class Text:
         return Box(self.x - wide / 2 if self.centred else self.x, self.y - self.size, wide, self.size * 1.25)
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """A rectangle."""
 
     x: float
@@ -78,8 +77,7 @@ class Box:
         return self.x < other.right and other.x < self.right and self.y < other.bottom and other.y < self.bottom
 
 
-@dataclass(frozen=True, slots=True)
-class Cable:
+class Cable(NamedTuple):
     """A horizontal link from ``x1`` to ``x2`` at height ``y``."""
 
     x1: float
@@ -101,8 +99,7 @@ class Scene:
     texts: list[Text] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(NamedTuple):
     """Lines of text one below the other, each with its size, look, and full text where it was shortened."""
 
     lines: tuple[tuple[str, float, bool, bool, str | None], ...]
@@ -117,8 +114,7 @@ class _Block:
             scene.texts.append(Text(x, y - size * 0.3, words, size, bold=bold, muted=muted, whole=whole))
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(NamedTuple):
     """The left edges of both columns of machines, the width of a machine, and the width of a port inside it."""
 
     left: float

@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from nicbench.compare.claims import PointComparison
 from nicbench.core.registry import find
@@ -42,8 +41,7 @@ _ORDER: Final = ("read", "write")
 _DOING: Final = {"read": "Reading", "write": "Writing"}
 
 
-@dataclass(frozen=True, slots=True)
-class OneWay:
+class OneWay(NamedTuple):
     """One direction of a study: everything that was tried, by configuration and number of instances.
 
     Without a ``direction``, the source does not state it; ``configurations`` are in the order of the bench file.
@@ -108,8 +106,7 @@ class OneWay:
         return any(ran.instances for ran in self.ran)
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+class Study(NamedTuple):
     """The study made by one test; ``configurations`` are in the order of the bench file, else of the results."""
 
     test: str
@@ -197,8 +194,7 @@ _OVER_NETWORK: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryRow:
+class DirectoryRow(NamedTuple):
     """The directory of an instance; ``file_system`` is the type and source that the client's kernel reports."""
 
     configuration: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from nicbench.compare.claims import PointComparison
@@ -37,8 +36,7 @@ class ValueCell(NamedTuple):
     value: Value = None
 
 
-@dataclass(frozen=True, slots=True)
-class ValueTable:
+class ValueTable(NamedTuple):
     """One value of one test; ``points`` are the headings of its columns, ``rows`` maps the name of an entry to its
     cells.
     """
@@ -233,8 +231,7 @@ class ChangePart(NamedTuple):
         return [cell.change for _, cells in self.rows for cell in cells if cell.change is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeTable:
+class ChangeTable(NamedTuple):
     """The values shown first, and the headings of those that had no room."""
 
     names: tuple[str, ...]

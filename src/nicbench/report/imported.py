@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from nicbench.core.events import Event, RunFinished, RunStarted
 from nicbench.core.plan import ReportWishes
@@ -25,8 +25,7 @@ def label_of_time(wall_time: str) -> str:
     return f"{moment.astimezone(UTC) if moment.tzinfo else moment:%Y-%m-%d %H:%M}{' UTC' if moment.tzinfo else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionRow:
+class RevisionRow(NamedTuple):
     """One line of the revision history; ``when`` is empty where the journal has no time."""
 
     when: str
@@ -53,8 +52,7 @@ def _row(event: Event, *, imported: bool) -> RevisionRow | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ErratumRow:
+class ErratumRow(NamedTuple):
     """One printed value that cannot be right; ``point`` names the result, ``name`` the column of the value."""
 
     point: str
@@ -65,8 +63,7 @@ class ErratumRow:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedView:
+class ImportedView(NamedTuple):
     """The note on imported results; ``computed`` are the columns that nicbench added to those of the source."""
 
     source: ImportOrigin

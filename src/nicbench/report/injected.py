@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nicbench.core.frame_size import label_of
 from nicbench.core.plan import Plan
@@ -63,8 +62,7 @@ _QUARTILES: Final = {"uniform": 1.0, "normal": 1.349}
 """The interquartile range of each distribution, in jitters."""
 
 
-@dataclass(frozen=True, slots=True)
-class InjectedRow:
+class InjectedRow(NamedTuple):
     """One fault: what was injected, what is expected of it, and what was measured. ``agrees`` stays None where that
     cannot be judged.
     """
@@ -79,8 +77,7 @@ class InjectedRow:
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
-class _MeasuredFault:
+class _MeasuredFault(NamedTuple):
     """A result of the method, with the options of its DUT and the latency of its trial."""
 
     result: Result

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 from nicbench.report.document.blocks import (
@@ -40,8 +40,7 @@ _BACKTICKS = re.compile(r"`+")
 _DROPPED = re.compile(r"[^\w\- ]")
 
 
-@dataclass(frozen=True, slots=True)
-class MarkdownText:
+class MarkdownText(NamedTuple):
     """The text, and the pictures that it refers to, by their file names."""
 
     text: str

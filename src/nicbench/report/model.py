@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from nicbench.core.bond import Bond
 from nicbench.core.events import CeilingFound, ConfigurationSet, Note, TesterLatencyFound
@@ -32,8 +32,7 @@ CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
 """The purposes of trials that measure the tester itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrialCounts:
+class TrialCounts(NamedTuple):
     """The numbers of trials of a run by purpose and validity. ``invalid_used`` are the invalid trials that results rest
     on, for want of valid ones.
     """
@@ -45,8 +44,7 @@ class TrialCounts:
     invalid_used: int
 
 
-@dataclass(frozen=True, slots=True)
-class TesterLimits:
+class TesterLimits(NamedTuple):
     """The limits of the tester itself at a frame size; None where one could not be measured."""
 
     ceiling: CeilingFound | None

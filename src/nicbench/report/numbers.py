@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
+from typing import NamedTuple
 
 from nicbench.core import units as numerals
 from nicbench.core.result import Bounded
@@ -197,8 +197,7 @@ def heat_of(number: float | None, among: Iterable[float | None]) -> int | None:
     return round(100.0 * (number - min(known)) / (max(known) - min(known)))
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(NamedTuple):
     """Writes the numbers of a column, which are times ``factor`` of its unit. Called, it rounds to the nearest."""
 
     nearest: Callable[[float], str]

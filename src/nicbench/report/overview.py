@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.table import Column
@@ -25,8 +24,7 @@ _MOST_ROWS: Final = 12
 """The most rows of all tests that are listed each."""
 
 
-@dataclass(frozen=True, slots=True)
-class SizePoint:
+class SizePoint(NamedTuple):
     """A row: the frame size of a configuration, and the result of each kind of table there, by its order."""
 
     size: str
@@ -40,8 +38,7 @@ class SizePoint:
         return max((result.verdict for result in self.of.values()), key=order.index)
 
 
-@dataclass(frozen=True, slots=True)
-class SizeColumn:
+class SizeColumn(NamedTuple):
     """A column, the title of the table that it comes from, and a result for each row; None where a test has none."""
 
     column: Column
@@ -54,8 +51,7 @@ class SizeColumn:
         return [result for result in self.results if result is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class BySize:
+class BySize(NamedTuple):
     """The columns of all tests joined by frame size; of several loads the highest."""
 
     points: tuple[SizePoint, ...]
@@ -77,8 +73,7 @@ class BySize:
         return " or ".join(bases)
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(NamedTuple):
     """A main value in words: its name, the number with its unit, and the range of the runs, in brackets, or ""."""
 
     name: str
@@ -86,8 +81,7 @@ class Figure:
     range: str
 
 
-@dataclass(frozen=True, slots=True)
-class PointRow:
+class PointRow(NamedTuple):
     """A row for a point of a test without frame sizes, or for all of them: what was measured there, in words."""
 
     test: str
@@ -96,8 +90,7 @@ class PointRow:
     results: tuple[Result, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(NamedTuple):
     """What a report opens with; either part may be missing."""
 
     by_size: BySize | None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from nicbench.compare.claims import Basis, PointComparison
 from nicbench.compare.points import point_of
@@ -32,8 +33,7 @@ class Bound(Enum):
     LINE_RATE = "the line rate, "
 
 
-@dataclass(frozen=True, slots=True)
-class RateCell:
+class RateCell(NamedTuple):
     """One rate of one configuration. ``within`` is its interval or, for several runs, the lowest and the
     highest rate; ``below_frames_per_s`` is an upper bound where no more is known; ``measured`` counts runs with a rate.
     ``number`` is the rate without a word of its ``bound``; ``passes_nothing`` is the reason where no load passed.
@@ -54,8 +54,7 @@ class RateCell:
     passes_nothing: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RatesRow:
+class RatesRow(NamedTuple):
     """One frame size; ``cells`` has, for each goal, a cell for each configuration in order."""
 
     size: str

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, takewhile
 from string import Formatter
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Value
@@ -45,16 +46,14 @@ _DIGITS_APART: Final = 9
 """The digits of loads that differ by less than is printed as a rule."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
+class Crossing(NamedTuple):
     """One cell, with its result."""
 
     text: str
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
-class GridTable:
+class GridTable(NamedTuple):
     """A table of results in a grid.
 
     ``heads`` has one tuple for each level of headings, outermost first, each as long as a row has cells. ``title`` says
@@ -90,8 +89,7 @@ def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = Non
     return tuple(_table(title, members, grid, decisive) for title, members in groups.items())
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """What one row has in common: its value, and which of the results with this value in one column it holds."""
 
     value: Value
@@ -168,8 +166,7 @@ def one_above_the_other(tables: Sequence[GridTable]) -> tuple[tuple[GridTable, .
 _GAP = "\u00a0"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One result; ``cells`` are in the order of the columns, and ``doubt`` says why the result may not be relied on."""
 
     cells: tuple[str, ...]
@@ -177,8 +174,7 @@ class Row:
     doubt: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowNote:
+class RowNote(NamedTuple):
     """A sentence below a table; ``about`` names what it explains, "" where the text says so itself."""
 
     about: str
@@ -188,16 +184,14 @@ class RowNote:
         return f"{self.about}: {self.text}" if self.about else self.text
 
 
-@dataclass(frozen=True, slots=True)
-class RunKnowledge:
+class RunKnowledge(NamedTuple):
     """What a run knows beyond its results: its plan, and its trials by their id."""
 
     plan: Plan | None = None
-    trials: Mapping[str, Trial] = field(default_factory=dict)
+    trials: Mapping[str, Trial] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Further:
+class Further(NamedTuple):
     """The rows of a section in the columns of a further table."""
 
     table: FurtherTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.compare.claims import Basis, Comparisons, PointComparison, compare_sides
 from nicbench.compare.points import Point, PointValues, Side, match_sides, scale_units, seed_of
@@ -24,8 +24,7 @@ from nicbench.stats.wording import drift_sentence, drift_summary
 FEWEST_RUNS: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class OverRuns:
+class OverRuns(NamedTuple):
     """The statistics of one main value at one point in one configuration; numbers are in ``unit``.
 
     ``runs`` pairs the number of each run with its value, None where the run has none.
@@ -122,8 +121,7 @@ _MOST_MOMENTS: Final = 200
 """Maximum length of a series; in a longer one, consecutive intervals are replaced by their median."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drifting:
+class Drifting(NamedTuple):
     """One family of drift tests, over runs or over the intervals of a run; ``what`` is "run" or "interval"."""
 
     what: str
@@ -192,8 +190,7 @@ def _thin_out(series: Series) -> Series:
     return Series(f"{series.name} (medians of {step} intervals each)", medians)
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsView:
+class StatisticsView(NamedTuple):
     """All statistics of a page; a single configuration has no ``comparisons``; all intervals use ``seed``."""
 
     seed: int

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nicbench.core.plan import Plan, PlannedTest, ReportWishes
 from nicbench.core.registry import find
@@ -24,8 +23,7 @@ from nicbench.report.section import Section
 from nicbench.report.wording import lower_first
 
 
-@dataclass(frozen=True, slots=True)
-class Procedure:
+class Procedure(NamedTuple):
     """The procedure of one test; ``parameters`` are its options with all defaults filled in."""
 
     title: str
@@ -186,8 +184,7 @@ _MOST = 12
 """Maximum number of findings in the list, so that it has only key ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A table of the page: its id and its heading."""
 
     id: str
@@ -197,8 +194,7 @@ class Place:
 _DIFFERENCES: Final = Place("differences", "Differences between configurations")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One key finding; ``place`` is the table that it comes from, None where it comes from several."""
 
     text: str

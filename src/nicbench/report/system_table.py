@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nicbench.core.described import DescribedPlugin, Facts, Subject
 from nicbench.core.registry import find
@@ -41,8 +40,7 @@ def tell(label: str, facts: Facts) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class SystemRow:
+class SystemRow(NamedTuple):
     """One subject: a text for each machine, None where it does not say; ``declared`` marks what somebody typed."""
 
     label: str
@@ -50,8 +48,7 @@ class SystemRow:
     declared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SystemTable:
+class SystemTable(NamedTuple):
     """The table: a column for each machine; ``unknown`` has each subject about which no machine says anything, with the
     reason.
     """
@@ -134,8 +131,7 @@ _OUTCOMES: Final = {
 _UNDONE: Final = "put back"
 
 
-@dataclass(frozen=True, slots=True)
-class TunedRow:
+class TunedRow(NamedTuple):
     """One value of a setting at one place, as texts; a dash where it is not known."""
 
     place: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nicbench.core.base import Frozen, change_parts
 from nicbench.core.frame_size import label_of
@@ -172,8 +172,7 @@ _CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """What the results of one section share; ``apart`` has the values of the parameters in its table's ``apart_by``."""
 
     method: str

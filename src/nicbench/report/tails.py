@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from nicbench.core.frame_size import label_of, size_words
 from nicbench.core.pattern import Pattern
@@ -19,8 +19,7 @@ from nicbench.report.section import load_words
 from nicbench.report.wording import count_of, grouped
 
 
-@dataclass(frozen=True, slots=True)
-class PortsTable:
+class PortsTable(NamedTuple):
     """One test. ``scope`` says what its rates elsewhere are the rates of; ``pattern`` is the traffic pattern in the
     words of the RFC. ``rows`` have the name of a point and its figures.
     """
@@ -65,8 +64,7 @@ _SIZE = Column(value="frame_bytes", head="Frame", unit="bytes", form="text")
 _MIX = Column(value="mix", head="Frame", form="text")
 
 
-@dataclass(frozen=True, slots=True)
-class TailRow:
+class TailRow(NamedTuple):
     """One frame size of one configuration; cells are in the order of the table's ``bins`` and ``bounds``."""
 
     name: str
@@ -78,8 +76,7 @@ class TailRow:
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
-class TailTable:
+class TailTable(NamedTuple):
     """One latency test at one load; ``bins`` and ``bounds`` are headings, in microseconds. ``what`` says what is
     counted, and ``most`` is the highest possible count.
     """

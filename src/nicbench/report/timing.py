@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,7 @@ _RECEIVED: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClockRow:
+class ClockRow(NamedTuple):
     """The clock of one port during the trial of one frame size."""
 
     size: str
@@ -96,8 +95,7 @@ def warnings(size: str, trial: Trial) -> tuple[str, ...]:
 _POINTS_PER_DECADE = 40  # of the share of frames: more than a screen can show
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(NamedTuple):
     """The timed trials of a table, each with the label of its frame size."""
 
     trials: tuple[tuple[str, Trial], ...]

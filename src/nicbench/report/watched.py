@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,8 +23,7 @@ _MOST: Final = 6
 """The most interfaces, and the most drives, that are drawn and described: those that transferred most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of transfer. ``of`` is the word for what it goes through; ``ways`` maps the metric of each direction to
     the word for that direction.
     """
@@ -41,8 +40,7 @@ KINDS: Final = (
 MOVED: Final = tuple(metric for kind in KINDS for metric in kind.ways)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """Bytes within one interval, whose begin and end are seconds since the recording began."""
 
     begin_s: float
@@ -55,8 +53,7 @@ class Step:
         return self.moved_bytes / (self.end_s - self.begin_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(NamedTuple):
     """One direction through one interface or drive; rates are bytes/s."""
 
     name: str
@@ -78,8 +75,7 @@ class Flow:
         return sum(each.moved_bytes for each in self.steps)
 
 
-@dataclass(frozen=True, slots=True)
-class MovedData:
+class MovedData(NamedTuple):
     """All transfers of one kind on one machine. ``others`` is the number of interfaces or drives that are left out,
     ``idle`` has the names of those that transferred nothing.
     """
@@ -94,53 +90,43 @@ def moved_data(columns: Mapping[str, Sequence[object]], host: str) -> tuple[Move
     """Returns what one machine transferred, of each kind that was recorded; ``columns`` are those of
     monitor.parquet.
     """
-    steps: dict[tuple[str, str], list[Step]] = {}
     names = ("host", "metric", "of", "at_s", "interval_ns", "value")
-    for row_host, metric, of, at_s, interval_ns, value in zip(*(columns[name] for name in names), strict=True):
-        if row_host != host or value is None or int(str(interval_ns)) <= 0:
-            continue
-        end_s = float(str(at_s))
-        step = Step(end_s - int(str(interval_ns)) / 1e9, end_s, int(str(value)))
-        steps.setdefault((str(metric), str(of)), []).append(step)
+    steps = grouped(
+        ((str(metric), str(of)), Step(float(str(at_s)) - int(str(width_ns)) / 1e9, float(str(at_s)), int(str(value))))
+        for of_host, metric, of, at_s, width_ns, value in zip(*(columns[name] for name in names), strict=True)
+        if of_host == host and value is not None and int(str(width_ns)) > 0
+    )
     return tuple(_of_kind(kind, steps) for kind in KINDS if any(metric in kind.ways for metric, _ in steps))
 
 
-def _of_kind(kind: Kind, steps: Mapping[tuple[str, str], list[Step]]) -> MovedData:
-    amounts: dict[str, int] = {}
+def _of_kind(kind: Kind, steps: Mapping[tuple[str, str], Sequence[Step]]) -> MovedData:
+    amounts: Counter[str] = Counter()
     for (metric, of), each in steps.items():
         if metric in kind.ways:
-            amounts[of] = amounts.get(of, 0) + sum(step.moved_bytes for step in each)
+            amounts[of] += sum(step.moved_bytes for step in each)
     busy = sorted((of for of, amount in amounts.items() if amount), key=lambda of: (-amounts[of], of))
-    told = busy[:_MOST]
-    return MovedData(
-        kind,
-        tuple(_flows(kind, told, steps)),
-        others=len(busy) - len(told),
-        idle=tuple(sorted(of for of, amount in amounts.items() if not amount)),
+    flows = (
+        Flow(f"{of}, {way}", tuple(steps[metric, of]))
+        for of in busy[:_MOST]
+        for metric, way in kind.ways.items()
+        if (metric, of) in steps
     )
-
-
-def _flows(kind: Kind, told: Sequence[str], steps: Mapping[tuple[str, str], list[Step]]) -> Iterator[Flow]:
-    for of in told:
-        for metric, way in kind.ways.items():
-            if (metric, of) in steps:
-                yield Flow(f"{of}, {way}", tuple(steps[metric, of]))
+    idle = sorted(of for of, amount in amounts.items() if not amount)
+    return MovedData(kind, tuple(flows), max(0, len(busy) - _MOST), tuple(idle))
 
 
 _SENT, _USED, _POSSIBLE = "link_transmit_bytes", "link_used_flits", "link_possible_flits"
 LINKS: Final = (_SENT, _USED, _POSSIBLE)
 
 
-@dataclass(frozen=True, slots=True)
-class MeanAndGreatest:
+class MeanAndGreatest(NamedTuple):
     """The mean over a phase, and the greatest value of one sample."""
 
     mean: float
     greatest: float
 
 
-@dataclass(frozen=True, slots=True)
-class SocketLinks:
+class SocketLinks(NamedTuple):
     """All links of one socket during one phase, in the direction away from it.
 
     ``sent_bytes_per_s`` is data alone. ``used`` is the share, 0 to 1, of the flits that the links could have carried,
@@ -161,40 +147,32 @@ def socket_links(
     ``columns`` are those of monitor.parquet. ``phase_of`` returns the phase to which the id of a trial belongs, None
     being the time between trials.
     """
-    samples: dict[tuple[str, str], dict[tuple[object, object], _Sample]] = {}
+    samples: dict[tuple[str, str], dict[tuple[object, object], dict[str, float]]] = {}
     names = ("host", "session", "at_s", "interval_ns", "trial", "of", "metric", "value")
     for of_host, session, at_s, interval_ns, trial, of, metric, value in zip(
         *(columns[name] for name in names), strict=True
     ):
-        if of_host != host or value is None:
-            continue
-        phase = phase_of(None if trial is None else str(trial))
-        at = samples.setdefault((phase, str(of)), {})
-        sample = at.setdefault((session, at_s), _Sample(int(str(interval_ns)) / 1e9, {}))
-        sample.counts[str(metric)] = float(str(value))
-    rows = (_socket_row(phase, socket, list(at.values())) for (phase, socket), at in samples.items())
-    between = phase_of(None)
-    return tuple(sorted((row for row in rows if row is not None), key=lambda row: row.phase == between))
+        if of_host == host and value is not None:
+            place = phase_of(None if trial is None else str(trial)), str(of)
+            sample = samples.setdefault(place, {}).setdefault((session, at_s), {_DURATION: int(str(interval_ns)) / 1e9})
+            sample[str(metric)] = float(str(value))
+    rows = [
+        SocketLinks(phase, socket, sent, _ratio(at.values(), _USED, _POSSIBLE))
+        for (phase, socket), at in samples.items()
+        if (sent := _ratio(at.values(), _SENT, _DURATION))
+    ]
+    return tuple(sorted(rows, key=lambda row: row.phase == phase_of(None)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    duration_s: float
-    counts: dict[str, float]
+_DURATION: Final = "duration_s"
 
 
-def _socket_row(phase: str, socket: str, samples: Sequence[_Sample]) -> SocketLinks | None:
-    sent = _ratio((each.counts.get(_SENT), each.duration_s) for each in samples)
-    used = _ratio((each.counts.get(_USED), each.counts.get(_POSSIBLE)) for each in samples)
-    return SocketLinks(phase, socket, sent, used) if sent else None
-
-
-def _ratio(samples: Iterable[tuple[float | None, float | None]]) -> MeanAndGreatest | None:
-    known = [(part, whole) for part, whole in samples if part is not None and whole]
+def _ratio(samples: Iterable[Mapping[str, float]], part: str, whole: str) -> MeanAndGreatest | None:
+    known = [(each[part], each[whole]) for each in samples if part in each and each.get(whole)]
     if not known:
         return None
-    mean = sum(part for part, _ in known) / sum(whole for _, whole in known)
-    return MeanAndGreatest(mean, max(part / whole for part, whole in known))
+    mean = sum(one for one, _ in known) / sum(of for _, of in known)
+    return MeanAndGreatest(mean, max(one / of for one, of in known))
 
 
 USERS: Final[Mapping[CpuUser, str]] = MappingProxyType(
@@ -202,8 +180,7 @@ USERS: Final[Mapping[CpuUser, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramRow:
+class ProgramRow(NamedTuple):
     """A program of a machine: its mean share over all rounds and its greatest in one; 0..1 of all CPUs."""
 
     name: str
@@ -212,20 +189,16 @@ class ProgramRow:
     greatest: float
 
 
-@dataclass(frozen=True, slots=True)
-class CpuUsers:
+class CpuUsers(NamedTuple):
     """One machine: means over all rounds, weighted by their time, as shares 0..1 of all CPUs; None is unknown."""
 
     machine: str
-    rounds: int
-    own: float | None
-    kernel: float | None
-    nicbench: float | None
-    strangers: float | None
-    idle: float | None
-    steal: float | None
-    pressure: float | None
+    shares: Mapping[str, float | None]
+    """By what used them (``SHARES``); ``pressure`` is the share of the time in which tasks waited."""
     programs: tuple[ProgramRow, ...]
+
+
+SHARES: Final = ("own", "kernel", "nicbench", "strangers", "idle", "steal", "pressure")
 
 
 def list_cpu_users(rounds: Iterable[Round]) -> tuple[CpuUsers, ...]:
@@ -239,31 +212,20 @@ def list_cpu_users(rounds: Iterable[Round]) -> tuple[CpuUsers, ...]:
     return tuple(_machine(machine, parts) for machine, parts in seen.items())
 
 
-def _machine(machine: str, parts: list[tuple[float, MachineCpu]]) -> CpuUsers:
-    def mean_of(name: str) -> float | None:
-        known = [(weight, value) for weight, cpu in parts if (value := getattr(cpu, name)) is not None]
+def _machine(machine: str, parts: Sequence[tuple[float, MachineCpu]]) -> CpuUsers:
+    def mean_of(share: str) -> float | None:
+        known = [(weight, value) for weight, cpu in parts if (value := getattr(cpu, share)) is not None]
         return sum(weight * value for weight, value in known) / sum(weight for weight, _ in known) if known else None
 
-    return CpuUsers(
-        machine=machine,
-        rounds=len(parts),
-        programs=_programs(parts),
-        **{name: mean_of(name) for name in ("own", "kernel", "nicbench", "strangers", "idle", "steal", "pressure")},
-    )
-
-
-def _programs(parts: list[tuple[float, MachineCpu]]) -> tuple[ProgramRow, ...]:
-    """The greatest by their mean; a round in which a program is not among the ten greatest counts as none."""
+    # A round in which a program is not among the ten greatest counts as none.
+    seen = grouped(((row.user, row.name), (weight, row.share)) for weight, cpu in parts for row in cpu.processes)
     whole = sum(weight for weight, _ in parts)
-    sums: dict[tuple[CpuUser, str], float] = {}
-    highest: dict[tuple[CpuUser, str], float] = {}
-    for weight, cpu in parts:
-        for row in cpu.processes:
-            key = row.user, row.name
-            sums[key] = sums.get(key, 0.0) + weight * row.share
-            highest[key] = max(highest.get(key, 0.0), row.share)
-    rows = [ProgramRow(name, user, total / whole, highest[user, name]) for (user, name), total in sums.items()]
-    return greatest(rows, lambda row: row.mean)
+    programs = [
+        ProgramRow(name, user, sum(weight * share for weight, share in each) / whole, max(share for _, share in each))
+        for (user, name), each in seen.items()
+    ]
+    shares = {share: mean_of(share) for share in SHARES}
+    return CpuUsers(machine, shares, greatest(programs, lambda row: row.mean))
 
 
 METRICS = {f"cpu_{state}_ns": state for state in (*BUSY, "idle", "iowait", "steal")}
@@ -276,8 +238,7 @@ _MOST_ALONE = 4
 """The most CPUs that are shown one by one; of more, those that measure are shown, and the others together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """One sample of one CPU, or of several together, from ``begin_s`` to ``end_s`` of the run."""
 
     begin_s: float
@@ -286,8 +247,7 @@ class Slice:
     spent: CpuStates
 
 
-@dataclass(frozen=True, slots=True)
-class CpuRow:
+class CpuRow(NamedTuple):
     """One CPU, or several together, over one phase."""
 
     name: str
@@ -297,8 +257,7 @@ class CpuRow:
     """None where the recording does not have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseTable:
+class PhaseTable(NamedTuple):
     """One phase: the trials of a test, those of the calibration, or the time between trials."""
 
     name: str
@@ -306,8 +265,7 @@ class PhaseTable:
     rows: tuple[CpuRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Consecutive trials of one phase, in the time of the run."""
 
     name: str
@@ -315,22 +273,14 @@ class Span:
     end_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class CpuSeries:
-    """The samples that are drawn for one CPU, or for several together."""
-
-    name: str
-    slices: tuple[Slice, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedMachine:
+class WatchedMachine(NamedTuple):
     """One machine, and what its monitor recorded."""
 
     host: str
     plan: MonitorPlan | None
     cost: MonitorCost | None
-    series: tuple[CpuSeries, ...]
+    series: Mapping[str, Sequence[Slice]]
+    """The samples that are drawn, by the name of a CPU, or of several together."""
     spans: tuple[Span, ...]
     phases: tuple[PhaseTable, ...]
     samples: int
@@ -364,12 +314,20 @@ def watched_machines(
     def phase_of(trial: str | None) -> str:
         return _in_words(_phase(trial, phases), what)
 
-    machines = []
-    for host in dict.fromkeys([*by_host, *recorded]):
-        view = _view(host, by_host.get(host, {}), plans.get(host), monitored.costs.get(host), plan, phases, what)
-        view = replace(view, links=socket_links(links, host, phase_of))
-        machines.append(replace(view, what=RECORDING, moved=moved_data(moved, host)) if host in recorded else view)
-    return tuple(machines)
+    return tuple(
+        _view(
+            host,
+            by_host.get(host, {}),
+            plans.get(host),
+            monitored.costs.get(host),
+            plan,
+            phases,
+            RECORDING if host in recorded else what,
+            moved_data(moved, host) if host in recorded else (),
+            socket_links(links, host, phase_of),
+        )
+        for host in dict.fromkeys([*by_host, *recorded])
+    )
 
 
 Cpus = dict[str, list[Slice]]
@@ -409,22 +367,16 @@ def _view(
     plan: Plan | None,
     phases: Mapping[str, str],
     what: str,
+    moved: tuple[MovedData, ...],
+    links: tuple[SocketLinks, ...],
 ) -> WatchedMachine:
     named = _name_cpus(cpus, plan)
     first = next(iter(named.values()), [])
-    order = dict.fromkeys(_phase(each.trial, phases) for each in first)
-    inside = [name for name in order if name != BETWEEN]
-    tables = [_table(phase, named, phases) for phase in (*inside, *([BETWEEN] if BETWEEN in order else []))]
-    what = what if monitor is None or monitor.recorder is None else RECORDING
+    order = list(dict.fromkeys(_phase(each.trial, phases) for each in first))
+    order.sort(key=lambda phase: phase == BETWEEN)
+    tables = tuple(_table(phase, _in_words(phase, what), named, phases) for phase in order)
     return WatchedMachine(
-        host=host,
-        plan=monitor,
-        cost=cost,
-        series=tuple(CpuSeries(name, tuple(slices)) for name, slices in named.items()),
-        spans=_spans(first, phases),
-        phases=tuple(replace(table, name=_in_words(table.name, what)) for table in tables),
-        what=what,
-        samples=len(first),
+        host, monitor, cost, named, _spans(first, phases), tables, len(first), what, moved=moved, links=links
     )
 
 
@@ -469,19 +421,16 @@ def _phase(trial: str | None, phases: Mapping[str, str]) -> str:
     return BETWEEN if trial is None else phases.get(trial, _UNFINISHED)
 
 
-def _table(phase: str, named: Mapping[str, list[Slice]], phases: Mapping[str, str]) -> PhaseTable:
+def _table(phase: str, title: str, named: Mapping[str, list[Slice]], phases: Mapping[str, str]) -> PhaseTable:
     rows, duration_s = [], 0.0
     for name, slices in named.items():
         own = [each for each in slices if _phase(each.trial, phases) == phase]
         duration_s = max(duration_s, sum(each.end_s - each.begin_s for each in own))
-        row = _row(name, own)
-        if row is not None:
-            rows.append(row)
-    return PhaseTable(phase, duration_s, tuple(rows))
+        rows += [row] if (row := _row(name, own)) else []
+    return PhaseTable(title, duration_s, tuple(rows))
 
 
-def _row(name: str, slices: Iterable[Slice]) -> CpuRow | None:
-    slices = tuple(slices)
+def _row(name: str, slices: Sequence[Slice]) -> CpuRow | None:
     spent = [each.spent for each in slices]
     long = [each.spent for each in slices if each.end_s - each.begin_s >= _SHORTEST_NS / 1e9] or spent
     told = {state for each in spent for state in each.by_state}

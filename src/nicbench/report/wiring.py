@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from nicbench.core.bond import Bond
 from nicbench.core.pattern import Pattern, Way, ways_of
@@ -22,8 +22,7 @@ ENDPOINTS = "endpoints"
 """The name under which the facts of a plan have the endpoints."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointRow:
+class EndpointRow(NamedTuple):
     """One port. ``is_server`` is True for a port of the host that is measured; ``leads_to`` is, for the port of a
     client, the port of the server that it connects to.
     """
@@ -78,16 +77,14 @@ class Direction(StrEnum):
     """No traffic, or its direction is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class PortPart:
+class PortPart(NamedTuple):
     """A port; ``lines`` are printed below its name: driver, interface, address, speed, ports of a bond."""
 
     name: str
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MachinePart:
+class MachinePart(NamedTuple):
     """A machine or a network namespace; ``lines`` are printed below its title."""
 
     title: str
@@ -106,8 +103,7 @@ class LinkPart:
     direction: Direction = Direction.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Wiring:
+class Wiring(NamedTuple):
     """The links of a testbed; ``around`` names the machine or program that holds all, ``words`` describe them."""
 
     links: tuple[LinkPart, ...]

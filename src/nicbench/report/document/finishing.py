@@ -9,9 +9,9 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import unescape
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.core.redaction import make_visible
 from nicbench.report.document.blocks import (
@@ -88,8 +88,7 @@ _SEVERAL = re.compile(r"(?!1\b)\d+ ")
 _SVG_TAG = re.compile(r"<svg\b[^>]*>")
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
+class Pages(NamedTuple):
     """A document for pages. ``front`` stands before the table of contents; the contents of groups and verdicts stand
     among the other blocks.
     """

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nicbench.core.result import Bounded, Result, number_of
 from nicbench.core.table import Goal
@@ -112,8 +111,7 @@ _NEAR = 2.0  # times the highest rate: a reference further away would squeeze th
 _HEADROOM = 1.06
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(NamedTuple):
     """The rows of the chart, with rates in ``unit``. ``below`` are the rates of which only an upper bound is known,
     ``cut`` those whose interval goes on above the axis, ``bounds`` the references that are drawn.
     """

@@ -20,7 +20,7 @@ from nicbench.report.document.making import inlines, superscript
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.kit import DASHES, Format, Spec, channel, finish_chart, from_to, legend, marks, told_apart
 from nicbench.report.drawing.svg import INK, MUTED, SERIES
-from nicbench.report.watched import RECORDING, CpuSeries, Flow, MovedData, Slice, WatchedMachine
+from nicbench.report.watched import RECORDING, Flow, MovedData, Slice, WatchedMachine
 from nicbench.stats.cpu import add_times
 
 STATES: dict[str, tuple[str, ...]] = {
@@ -42,11 +42,11 @@ def watched_figure(view: WatchedMachine, figures: Figures) -> Figure | None:
     title of the x axis.
     """
     panels = []
-    for number, series in enumerate(view.series):
+    for number, cpu in enumerate(view.series):
         is_last = number == len(view.series) - 1
         draw = partial(cpu_chart, view=view, is_first=number == 0, is_last=is_last)
-        label = f"{view.host}, {series.name}: time by state over the run"
-        panel = figures.draw_panel(draw, series, label, "monitor.parquet", series.name)
+        label = f"{view.host}, {cpu}: time by state over the run"
+        panel = figures.draw_panel(draw, cpu, label, "monitor.parquet", cpu)
         if panel is not None:
             panels.append(panel)
     if not panels:
@@ -59,9 +59,9 @@ def watched_figure(view: WatchedMachine, figures: Figures) -> Figure | None:
     return Figure(tuple(panels), inlines(below))
 
 
-def cpu_chart(series: CpuSeries, form: Format, *, view: WatchedMachine, is_first: bool, is_last: bool) -> Spec | None:
+def cpu_chart(cpu: str, form: Format, *, view: WatchedMachine, is_first: bool, is_last: bool) -> Spec | None:
     """Returns the chart of one CPU; None where nothing was sampled."""
-    steps = merge_steps(series.slices, _STEPS[form.is_wide])
+    steps = merge_steps(view.series[cpu], _STEPS[form.is_wide])
     if not steps:
         return None
     begin_s, end_s = steps[0].begin_s, steps[-1].end_s
@@ -78,7 +78,7 @@ def cpu_chart(series: CpuSeries, form: Format, *, view: WatchedMachine, is_first
         "scale": from_to(begin_s, end_s),
         "axis": {"grid": False, "labels": is_last, "ticks": is_last},
     }
-    short = series.name if form.is_wide else series.name.partition(",")[0]
+    short = cpu if form.is_wide else cpu.partition(",")[0]
     axis = {"values": [0, 50, 100], "titleFontSize": form.font}
     names = list(told)
     shown = legend(names, form, columns=max(2, form.columns // 2), labelLimit=0, offset=26) if is_first else None
@@ -93,7 +93,7 @@ def cpu_chart(series: CpuSeries, form: Format, *, view: WatchedMachine, is_first
         order="order:Q",
         tooltip=[
             channel("t:Q", title="time since the run began [s]"),
-            channel("share:Q", title=f"{series.name} [%]"),
+            channel("share:Q", title=f"{cpu} [%]"),
         ],
     )
     # States are stacked in the order of the legend.
@@ -134,7 +134,7 @@ def _phases(view: WatchedMachine, form: Format, end_s: float) -> dict[str, list[
     first: dict[str, float] = {}
     for span in view.spans:
         first.setdefault(span.name, span.begin_s)
-    letter_s = 0.5 * (form.font - 1) / form.width * (end_s - view.series[0].slices[0].begin_s)
+    letter_s = 0.5 * (form.font - 1) / form.width * (end_s - next(iter(view.series.values()))[0].begin_s)
     sides: dict[str, list[dict[str, Any]]] = {}
     free_s = 0.0
     for name, from_s in first.items():

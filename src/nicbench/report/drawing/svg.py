@@ -9,8 +9,8 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeVar
 
 import vl_convert
 from markupsafe import escape
@@ -31,8 +31,7 @@ _SAYS, _OF = "says", "of"
 _PART: Final = "|"
 
 
-@dataclass(frozen=True, slots=True)
-class SpokenMarks:
+class SpokenMarks(NamedTuple):
     """What the marks of one chart say; ``heads`` and ``rows`` have an entry for each data set, in parts separated by
     "|".
 
@@ -127,8 +126,7 @@ def _tell(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(NamedTuple):
     """All values of a stack at one key; ``row`` is the point at its top."""
 
     key: str
@@ -267,8 +265,7 @@ Kind = TypeVar("Kind")
 _SILENT: Final = frozenset({"text", "rect", "image", "geoshape"})
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The title of a column: "frame rate [Mpps]" is a name and a unit; what follows a comma in the unit explains it."""
 
     name: str
@@ -287,8 +284,7 @@ class Head:
         return f"{self.name}: #{f' {self.unit}' if self.unit else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class SpokenRow:
+class SpokenRow(NamedTuple):
     """A row in words: its series, its key, its value, the range in which the value is known to lie, and a note."""
 
     series: str
@@ -298,8 +294,7 @@ class SpokenRow:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DataSet:
+class DataSet(NamedTuple):
     """One data set of a chart and the layers that show it."""
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nicbench.core.described import Facts
 from nicbench.core.plan import Plan
@@ -208,8 +208,7 @@ Tell = Callable[[Facts], str | None]
 _COMPILERS = ("gcc", "clang", "rustc")
 
 
-@dataclass(frozen=True, slots=True)
-class CardRow:
+class CardRow(NamedTuple):
     """One fact: one text for each machine, or one text for the whole test, or lines of code."""
 
     label: str
@@ -218,8 +217,7 @@ class CardRow:
     code: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(NamedTuple):
     """A table of facts; ``unknown`` are the labels of facts that were looked for and not found."""
 
     machines: tuple[str, ...]

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from nicbench.core.errors import NicbenchError
 from nicbench.report.document.blocks import Cell, Drawing, Inlines, Row, Table, Text, plain
@@ -40,8 +41,7 @@ _FEW = 5
 """In a table with fewer columns, long cells do not make the type smaller."""
 
 
-@dataclass(frozen=True, slots=True)
-class FittedTable:
+class FittedTable(NamedTuple):
     """How a table, or a part of one, is laid out on paper: column widths and type size in points."""
 
     table: Table

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from nicbench.core.table import Goal
-from nicbench.report.comparison import Comparison, Cost, HeatMap, LayerCosts
+from nicbench.report.comparison import GROWTH_COLUMNS, Comparison, Cost, HeatMap, LayerCosts
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Panel
 from nicbench.report.document.making import (
     BREAK,
@@ -176,7 +176,7 @@ def _growth(compared: Comparison) -> Iterator[Block]:
             "Mean over the runs and half its confidence interval, by Student’s t; the width is the full width, as "
             "netperf has it. It shows how well runs repeat, not whether all share the same error."
         )
-        shown = result_table(growth.columns, growth.rows)
+        shown = result_table(GROWTH_COLUMNS, growth.rows)
         summary = inlines("How closely the mean of each main value is known")
         yield FoldedBlocks(summary, (about, shown), is_open=not growth.reached)
 

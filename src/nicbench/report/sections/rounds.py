@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from nicbench.core.bond import HASHED_MODES, BondFlow, BondObservation, BondPort
 from nicbench.core.round import Figures, Flow, FrameFigures, FramesSpec, Job, JobOutcome, JobSpec, MachineCpu, Round
@@ -103,8 +103,7 @@ _WAYS = {"forward": "to", "reverse": "from"}
 _DIRECTIONS = {"forward": "client sends", "reverse": "server sends", "both": "both ways"}
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """How a tool was used in a run, for the disclosure."""
 
     name: str
@@ -113,8 +112,7 @@ class Tool:
     """The command line of its first client."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """A value of an environment variable of the tools; ``where`` has tools and hosts, "" where all have it."""
 
     name: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.compare.claims import Basis, PointComparison
 from nicbench.core.units import figures, format_alike, format_digits
@@ -62,8 +61,7 @@ def _fixed_text(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonCells:
+class ComparisonCells(NamedTuple):
     """The cells of one comparison; ``effect`` is a ratio, or a difference with its unit."""
 
     place: str

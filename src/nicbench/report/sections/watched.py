@@ -65,7 +65,7 @@ def cpu_user_parts(machines: tuple[CpuUsers, ...]) -> Iterator[Block]:
     yield heading(2, "Who used the CPUs", id="cpu-users")
     yield table(
         ((head("Machine", words=True), *heads(*(f"{title}\n[%]" for title in _CPU_USERS.values()))),),
-        ((name(one.machine, words=True), *(_share(getattr(one, field)) for field in _CPU_USERS)) for one in machines),
+        ((name(one.machine, words=True), *(_share(one.shares[field]) for field in _CPU_USERS)) for one in machines),
         "result",
     )
     yield caption(
