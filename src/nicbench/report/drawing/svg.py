@@ -417,8 +417,8 @@ def _span(row: Mapping[str, Any], bounds: tuple[str, str] | None) -> str:
     return f"{_text(lower)} to {_text(upper)}"
 
 
-_MOST_ROWS: Final = 140
-_LEAST_OF_A_SERIES: Final = 12
+_MOST_ROWS: Final = 40
+_LEAST_OF_A_SERIES: Final = 6
 _ABREAST: Final = 8
 """The most series that stand side by side; nobody reads a table with more."""
 _SHARED: Final = 0.6

@@ -44,6 +44,7 @@ from nicbench.report.numbers import UNKNOWN, whole
 from nicbench.report.sections.method import facts
 from nicbench.report.system_table import TunedRow
 from nicbench.report.wording import capitalise
+from nicbench.store.listing import INVENTORY
 
 _SHOWN_CONFIGURATIONS = 10
 
@@ -134,22 +135,15 @@ def machines(report: Report) -> Iterator[Block]:
             ),
             "system",
         )
+        several = "s" if len(system.machines) > 1 else ""
         if system.unknown:
-            several = "s" if len(system.machines) > 1 else ""
             labels = ", ".join(label for label, _ in system.unknown)
             told = listing(f"{label}: {reason}" for label, reason in system.unknown)
             yield FoldedBlocks(
                 inlines(f"Not reported by the machine{several}: {labels}"), (told,), "remarks", is_detail=True
             )
-        known = known_rows(rows)
-        whole = table(
-            ((NOTHING, *map(head, hosts)),),
-            ((name(breakable(label)), *_cells(texts)) for label, texts in known),
-            "facts",
-        )
-        of = "machines" if len(hosts) > 1 else "machine"
-        summary = f"All facts about the {of}: {len(known)}"
-        yield FoldedBlocks(inlines(summary), (whole,), is_for_screens=True)
+        number = len(known_rows(rows))
+        yield caption(inlines(f"All {number} facts about the machine{several} are in ", file_link(INVENTORY), "."))
     else:
         told_rows = ((name(breakable(label)), *map(cell, texts)) for label, texts in rows)
         yield table(((NOTHING, *map(head, hosts)),), (*told_rows, *clock), "facts")

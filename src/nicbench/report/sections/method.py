@@ -37,7 +37,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold, whole
 from nicbench.report.study import procedures
 from nicbench.report.wiring import EndpointRow, wirings
-from nicbench.report.wording import lower_first
+from nicbench.report.wording import count_of, lower_first
 
 _BY: Mapping[str, str] = MappingProxyType(
     {
@@ -265,9 +265,16 @@ def trust_rounds(report: Report) -> Iterator[Block]:
 
 
 def thresholds(report: Report) -> Iterator[Block]:
-    """Yields the table of thresholds beyond which a trial or a round is invalid."""
-    rows = report.plan.thresholds if report.plan else ()
-    if rows:
+    """Yields the thresholds beyond which a trial or a round is invalid: those that this run passed, or its bench file
+    sets, as a table, and how many others there are.
+    """
+    every = report.plan.thresholds if report.plan else ()
+    rounds = (one for members in report.rounds.values() for one in members)
+    judged = (*report.known_trials.values(), *rounds)
+    passed = {finding.threshold for one in judged for finding in one.verdict.findings}
+    asked = [row for row in every if not report.rounds or row.name in OF_ROUNDS]
+    rows = [row for row in asked if row.name in passed or row.value != row.default]
+    if asked:
         shown = table(
             (word_heads("Threshold", "Limit", "Why"),),
             (
@@ -277,11 +284,12 @@ def thresholds(report: Report) -> Iterator[Block]:
                     words(threshold_why(row.why, report.gap_floor_ns)),
                 )
                 for row in rows
-                if not report.rounds or row.name in OF_ROUNDS
             ),
             caption=f"A {'round' if report.rounds else 'trial'} is invalid when a threshold is passed.",
         )
-        yield FoldedBlocks(inlines(f"Thresholds: {len(shown.body)}"), (shown,), is_detail=True)
+        rest = len(asked) - len(rows)
+        others = caption(f"{count_of(rest, 'other threshold')}: at the default, and not passed in any trial.")
+        yield FoldedBlocks(inlines("Thresholds"), (shown, others) if rows else (others,), is_detail=True)
 
 
 def tester_limits(report: Report) -> Iterator[Block]:
@@ -316,8 +324,13 @@ def tester_limits(report: Report) -> Iterator[Block]:
 
 def deviations(report: Report) -> Iterator[Block]:
     """Yields the list of points in which the run does less than a standard asks for."""
-    for number, (whose, plan) in enumerate(of_configurations(report.plan, "deviations") if report.plan else ()):
-        if plan.deviations:
-            title = f"Deviations from the standards{f' ({whose})' if whose else ''}"
-            yield heading(2, title, id=None if number else "deviations")
-            yield listing(plan.deviations)
+    each = of_configurations(report.plan, "deviations") if report.plan else ()
+    first = each[0][1].deviations if each else ()
+    common = [text for text in first if all(text in plan.deviations for _, plan in each)]
+    if any(plan.deviations for _, plan in each):
+        yield heading(2, "Deviations from the standards", id="deviations")
+        yield listing(common)
+    for whose, plan in each:
+        if own := [text for text in plan.deviations if text not in common]:
+            yield caption(f"Of {whose} alone:")
+            yield listing(own)

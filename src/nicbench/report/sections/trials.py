@@ -24,7 +24,7 @@ from nicbench.core.reading import (
 from nicbench.core.result import Result, title_of_test
 from nicbench.core.trial import LossPlace, Purpose, Reading, Trial
 from nicbench.report import facts
-from nicbench.report.document.blocks import Block, Cell, Drawing, FoldedBlocks, Group, Note
+from nicbench.report.document.blocks import Block, Cell, Drawing, FoldedBlocks, Group, Note, plain
 from nicbench.report.document.making import (
     BREAK,
     NOTHING,
@@ -160,34 +160,43 @@ def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     is_unknown = any(None in each.model_dump().values() for each in counts)
     unknown = " Where a count is an en dash it is not measured by this tester." if is_unknown else ""
     told = caption(
-        "Load is per port; of many ports that send to one, their sum. “Full” means as fast as the ports take frames. "
-        "Unsent is the tester’s own shortfall, with back-pressure of a lossless port after the plus sign. The ceiling "
-        "of the tester is measured into a sink: there no frame is meant to come back. A gap is time in which the "
-        f"tester’s loop was held up.{unknown}"
+        "Load is per port; of many ports that send to one, their sum. Unsent is the tester’s own shortfall, with "
+        "back-pressure of a lossless port after the plus sign. The tester’s ceiling is measured into a sink. A gap is "
+        "time in which the tester’s loop was held up. Unsent, late, duplicated, reordered, corrupted and foreign "
+        f"frames have a column where there are any.{unknown}"
     )
     yield Group((heading(2, "Every trial"), told, *(_trials(*each) for each in groups.items())), "trials")
 
 
+_COLUMNS = (
+    head("Trial"),
+    Cell(inlines("Purpose"), is_head=True, words=True, look="short"),
+    head("Frame", "bytes"),
+    head("Load", "Mpps"),
+    head("Time", "s"),
+    *heads("Sent", "Unsent", "Received", "Lost"),
+    head("Loss", "%"),
+    *heads("Late", "Dupli-\ncated", "Re-\nordered", "Cor-\nrupted", "Foreign", "Longest\ngap [ms]"),
+    *word_heads("Verdict"),
+)
+_LEFT_OUT_IF_ZERO = frozenset({6, *range(10, 15)})
+"""The columns of counts that are 0 in most trials."""
+
+
 def _trials(test: str, trials: Sequence[Trial]) -> Block:
     bad = sum(not trial.verdict.valid for trial in trials)
-    columns = (
-        head("Trial"),
-        head("At", "s"),
-        Cell(inlines("Purpose"), is_head=True, words=True, look="short"),
-        head("Frame", "bytes"),
-        head("Load", "Mpps"),
-        head("Time", "s"),
-        *heads("Intended", "Sent", "Unsent", "Received", "Lost"),
-        head("Loss", "%"),
-        *heads("Late", "Dupli-\ncated", "Re-\nordered", "Cor-\nrupted", "Foreign", "Longest\ngap [ms]"),
-        head("All gaps", "ms"),
-        head("Core clock", "GHz"),
-        *word_heads("Verdict"),
+    rows = [(trial, tuple(_trial(trial))) for trial in trials]
+    shown = [
+        place
+        for place in range(len(_COLUMNS))
+        if place not in _LEFT_OUT_IF_ZERO or any(plain(cells[place].inlines) != "0" for _, cells in rows)
+    ]
+    body = (
+        row(*(cells[place] for place in shown), look="" if trial.verdict.valid else "invalid") for trial, cells in rows
     )
-    body = (row(*_trial(trial), look="" if trial.verdict.valid else "invalid") for trial in trials)
     return FoldedBlocks(
         inlines(f"{test}: {len(trials)} trials{f', {bad} invalid' if bad else ''}"),
-        (table((columns,), body),),
+        (table((tuple(_COLUMNS[place] for place in shown),), body),),
         is_for_screens=len(trials) > PRINTED_TRIALS,
         is_detail=True,
     )
@@ -197,12 +206,10 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     counts, health = trial.reading.counts, trial.reading.health
     repeat = f" (repeat {trial.repeat})" if trial.repeat else ""
     yield name(trial.id)
-    yield cell(UNKNOWN if trial.at_s is None else f"{trial.at_s:.1f}")
     yield Cell(inlines(f"{facts.label_of(trial.request.purpose.value)}{repeat}"), words=True, look="short")
     yield cell(_size(trial))
     yield cell(_load(trial, 4))
     yield cell(f"{trial.request.duration_s:g}")
-    yield cell(whole(counts.intended))
     yield cell(whole(counts.sent))
     yield cell(_unsent(counts))
     is_counted = trial.reading.is_counted
@@ -219,9 +226,6 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     stale = f" + {whole(counts.stale)} of earlier trials" if counts.stale else ""
     yield cell(f"{whole(counts.foreign)}{misdirected}{stale}")
     yield cell(milliseconds(health.longest_gap_ns))
-    yield cell(milliseconds(health.total_gap_ns))
-    clocks = health.core_clock_hz
-    yield cell(f"{clocks[0] / 1e9:.2f}, {clocks[1] / 1e9:.2f}" if clocks else UNKNOWN)
     told = "; ".join(f"{facts.label_of(each.reason.value)}: {each.text}" for each in trial.verdict.findings)
     said = f"adjusted for: {told}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else told
     yield words(said)
