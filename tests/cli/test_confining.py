@@ -88,6 +88,8 @@ def of_roots_own(tmp_path: Path, nicbench: Any, run_is: Any, finished_run: Any) 
         ["tag", "RUN", "nightly"],
         ["web", "runs"],
         ["import", "bench.yaml"],
+        ["gather", "runs"],
+        ["gather", "runs", "--into", "elsewhere"],
     ],
     ids=" ".join,
 )
@@ -129,6 +131,32 @@ def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(of_roo
         ended = nicbench_itself(*words, cwd=tmp_path)
         assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
         assert (made.stat().st_uid, made.stat().st_size > 0) == (0, True), words
+
+
+@with_landlock
+@pytest.mark.parametrize("into", ["", "there/lake", "file://{here}/a%20lake"])
+def test_a_lake_of_what_only_root_may_read_is_roots_and_is_gathered_again(
+    into: str, of_roots_own: Path, tmp_path: Path
+) -> None:
+    words = ["gather", "runs", *(["--into", into.format(here=tmp_path)] if into else [])]
+    lake = tmp_path / {"": "runs/lake", "there/lake": "there/lake"}.get(into, "a lake")
+    assert nicbench_itself(*words, cwd=tmp_path).stdout.startswith("1 runs added")
+    left = lake / ".lake.json.123.tmp"
+    left.touch()
+    again = nicbench_itself(*words, cwd=tmp_path)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.startswith("0 runs added, 0 updated, 1 known")
+    assert not left.exists()
+    assert {path.stat().st_uid for path in lake.rglob("*")} == {0}
+    assert nicbench_itself("list", "--lake", str(lake), cwd=tmp_path).returncode == 0
+
+
+@with_landlock
+@pytest.mark.parametrize("words", [["gather", "missing"], ["gather", "RUN"]], ids=" ".join)
+def test_a_lake_that_is_not_made_leaves_no_folder(words: list[str], of_roots_own: Path, tmp_path: Path) -> None:
+    ended = nicbench_itself(*(word.replace("RUN", str(of_roots_own)) for word in words), cwd=tmp_path)
+    assert ended.returncode == 2
+    assert not list(tmp_path.rglob("lake"))
 
 
 def test_without_landlock_a_program_that_only_root_may_read_is_refused_with_what_to_do(

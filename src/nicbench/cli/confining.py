@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from nicbench.store.files import BENCH, IMPORT, JOURNAL, TAGS, make_folder
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _RUNS: Final = Path("runs")
 _RUN_ID: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z-[a-z0-9-]+")
 _REMOTE: Final = "://"
+_FILE: Final = "file://"
 
 
 def confine(given: list[str]) -> int | None:
@@ -55,13 +57,14 @@ def fence_of(given: list[str]) -> Fence | None:
     asked_for = writes(words)  # first: an import makes the folder of runs, which is then read
     named = _named(words)
     indexes = {folder.resolve() / INDEX for folder in named}
+    remote = any(_REMOTE in word and _FILE not in word for word in words)
     return Fence(
-        reads=tuple(named),
+        reads=(*named, Path.home() / ".aws") if remote else tuple(named),
         may_write=lambda path: path in indexes or asked_for(path),
-        limits=Limits(cpu_s=None) if command == "web" else Limits(),
+        limits=Limits(cpu_s=None) if command in ("gather", "web") else Limits(),
         errands=_errands(named) if command == "web" else {},
         listens=command == "web",
-        connects=any(_REMOTE in word for word in words),
+        connects=remote,
         gives_way="--beside" in words,
     )
 
@@ -75,6 +78,7 @@ def _is_report(folder: Path, path: Path) -> bool:
 def _named(words: list[str]) -> list[Path]:
     """Returns the files and folders that words name: as they are, after ``NAME=``, before ``:CONFIGURATION``."""
     runs = _runs_folder(words)
+    words = [unquote(word.removeprefix(_FILE)) if _FILE in word else word for word in words]
     parts = [part for word in words for part in (word, *word.split("="), word.rpartition(":")[0]) if part]
     parts += [part.rpartition(":")[0] for part in parts if ":" in part]
     named = [path for part in dict.fromkeys(parts) for path in (Path(part), runs / part) if _is_there(path)]
@@ -129,10 +133,14 @@ def _in_run(words: list[str], allows: Callable[[Path, Path], bool]) -> Callable[
     named = [path.resolve() for path in _named(words)]
 
     def is_allowed(path: Path) -> bool:
-        folders = [each for each in path.parents if any((each / name).is_file() for name in (BENCH, IMPORT, JOURNAL))]
+        folders = filter(_is_run, path.parents)
         return any(allows(folder, path) for folder in folders if any(folder.is_relative_to(each) for each in named))
 
     return is_allowed
+
+
+def _is_run(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (BENCH, IMPORT, JOURNAL))
 
 
 def _exported(words: list[str]) -> Callable[[Path], bool]:
@@ -179,11 +187,31 @@ def _imported(words: list[str]) -> Callable[[Path], bool]:
     return lambda path: path == folder or (path.parent == folder and bool(_RUN_ID.fullmatch(path.name)))
 
 
+def _gathered(words: list[str]) -> Callable[[Path], bool]:
+    """A lake: the folder given by ``--into``, otherwise ``lake`` in the folder of runs."""
+    into = _option(words, "--into")
+    runs = [Path(word) for word in words if not word.startswith("-") and word != into] or [_RUNS]
+    if into is not None and _REMOTE in into and not into.startswith(_FILE):
+        return lambda _: False
+    if not all(map(Path.is_dir, runs)) or (into is None and (len(runs) > 1 or _is_run(runs[0]))):
+        return lambda _: False  # it will say what is wrong with that
+    lake = (runs[0] / "lake" if into is None else Path(unquote(into.removeprefix(_FILE)))).absolute()
+    make_folder(lake)  # here, as in ``_imported``
+
+    def is_allowed(path: Path) -> bool:
+        from nicbench.lake.place import is_of_lake  # imported here: the work has begun
+
+        return is_of_lake(lake.resolve(), path)
+
+    return is_allowed
+
+
 _WRITES: Final[Mapping[str, Callable[[list[str]], Callable[[Path], bool]]]] = {
     "check": _checked,
     "compare": _compared,
     "diff": _nothing,
     "export": _exported,
+    "gather": _gathered,
     "import": _imported,
     "list": _nothing,
     "report": _reports,

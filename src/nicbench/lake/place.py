@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from nicbench.core.errors import BusyError, HostError, UsageError
-from nicbench.store.files import storage_error, sync_folder, write_atomically, writing_atomically
+from nicbench.store.files import hands, storage_error, sync_folder, write_atomically, writing_atomically
 from nicbench.store.listing import time_of_name
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ SIGNATURE: Final = b"nicbench.lake"
 """Key of the metadata of our Parquet files; its value is the format."""
 _LOCK: Final = ".lock"
 _TEMPORARY: Final = re.compile(rf"\.({re.escape(FILE)}|{re.escape(MARK)})\.\d+\.tmp")
+_OWN: Final = re.compile(
+    rf"\.|{re.escape(MARK)}|{re.escape(_LOCK)}"
+    rf"|({'|'.join(TABLES)})(/year=\d{{1,4}}(/month=\d{{1,2}}(/{re.escape(FILE)})?)?)?"
+)
 _YEAR, _MONTH = re.compile(r"year=(\d{1,4})"), re.compile(r"month=(\d{1,2})")
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+://")
 _MIND_NAMES: Final = "name another folder for the lake"
@@ -60,6 +64,14 @@ class Month(NamedTuple):
     def path(self, table: str) -> str:
         """The file of this month, below the lake."""
         return f"{table}/year={self.year}/month={self.month}/{FILE}"
+
+
+def is_of_lake(lake: Path, path: Path) -> bool:
+    """Whether a path is that of a folder of rows, or of a file, which gathering into this lake may make."""
+    if not path.is_relative_to(lake):
+        return False
+    name = path.relative_to(lake)
+    return bool(_OWN.fullmatch(str(name.parent if _TEMPORARY.fullmatch(path.name) else name)))
 
 
 @dataclass
@@ -225,7 +237,7 @@ class Lake:
             return
         path = self.local / _LOCK
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            descriptor = hands().open_to_append(path)
         except OSError as error:
             raise storage_error(error, path) from error
         try:
@@ -245,17 +257,17 @@ class Lake:
         assert self.local is not None  # noqa: S101 - of a folder alone
         for name in os.listdir(self.local):
             if _TEMPORARY.fullmatch(name):
-                (self.local / name).unlink(missing_ok=True)
+                hands().remove(self.local / name)
         for table in TABLES:
             for path in (self.local / table).glob("year=*/month=*/.*.tmp"):
                 if _TEMPORARY.fullmatch(path.name):
-                    path.unlink(missing_ok=True)
+                    hands().remove(path)
 
     def _make_folders(self, path: Path) -> None:
         try:
             for each in (path.parent.parent, path.parent, path):
                 if not each.is_dir():
-                    each.mkdir()
+                    hands().make_folder(each)
                     sync_folder(each.parent)
         except OSError as error:
             raise storage_error(error, path) from error
@@ -287,7 +299,7 @@ class Lake:
                 raise HostError(f"cannot be written: {error}", place=self.address) from error
             return
         try:
-            self.local.mkdir(parents=True, exist_ok=True)
+            hands().make_folder(self.local)
         except OSError as error:
             raise storage_error(error, self.local) from error
         write_atomically(self.local / MARK, content)
