@@ -60,10 +60,14 @@ class Served:
 
     def events(self, folder: Path | None = None) -> list[dict[str, Any]]:
         """The events of a run folder's journal, by default of the newest; empty before the first session."""
-        if not self.runs.exists():
+        if not any(self.runs.glob("*/")):
             return []
         journal = (folder or self.run_folder()) / "journal.ndjson"
         return [json.loads(line) for line in journal.read_text().splitlines()]
+
+    def front(self) -> int:
+        """The process that hears its clients, which it starts first."""
+        return next(_descendants(self.process.pid))
 
     def engine(self) -> int:
         """The process of its engine that sends frames."""

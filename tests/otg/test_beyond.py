@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -22,8 +23,9 @@ from nicbench.bench_file.load import load
 from nicbench.core.errors import BusyError
 from nicbench.core.events import StageStarted, Waiting
 from nicbench.otg import sessions
-from nicbench.otg.api import Api, Beyond
+from nicbench.otg.api import Api, handlers_of
 from nicbench.otg.grpc_front import BeyondService
+from nicbench.otg.line import Calls, answer_calls
 from nicbench.otg.model import OtgError
 from nicbench.otg.session import Session
 from nicbench.otg.sessions import Sessions
@@ -79,13 +81,21 @@ async def test_without_a_session_grpc_tells_otgs_error(tmp_path: Path) -> None:
     bench = tmp_path / "bench.yaml"
     bench.write_text(BENCH.format(lab=SIMULATED))
     sessions = Sessions(load(bench, serves=True), tmp_path, str, idle_s=1.0)
-    service, call = BeyondService(Beyond(sessions, Api(sessions).turn)), Call()
+    ours, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_unix_connection(sock=ours)
+    its_reader, its_writer = await asyncio.open_unix_connection(sock=theirs)
+    calls = Calls(its_reader, its_writer)
+    hearing = asyncio.gather(answer_calls(reader, writer, handlers_of(sessions), str), calls.hear())
+    service, call = BeyondService(calls), Call()
     assert (await service.GetSession(None, call)).state == "empty"
     with pytest.raises(OtgError):
         [part async for part in service.GetReport(None, call)]
     status, told = call.told
     assert status is grpc.StatusCode.INVALID_ARGUMENT
     assert told["errors"] == ["there was no session yet: set a configuration first"]
+    writer.close()
+    await hearing
+    its_writer.close()
 
 
 def test_grpc_tells_what_http_tells_of_a_transmission(server: Served) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from nicbench.otg.api import MOST_PER_S, Pace
 from nicbench.otg.http_front import MOST_BODIES
 from nicbench.otg.model import OtgError, parse_message
+from nicbench.store import landlock
 
 from .served import (
     Served,
@@ -204,6 +206,28 @@ print([port.location for port in api.get_config().ports])
 """
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+def test_what_hears_clients_has_no_rights_of_root_and_its_death_ends_the_server(tmp_path: Path) -> None:
+    with serving(tmp_path, ends=4) as served:
+        api = served.api()
+        api.set_config(configured(api, captured=False))
+        status = dict(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{served.front()}/status").read_text().splitlines()
+            if "\t" in line
+        )
+        assert "0" not in status["Uid"].split()
+        assert status["NoNewPrivs"] == "1"
+        of_reading_and_listening = 1 << landlock.CAP_DAC_READ_SEARCH | 1 << landlock.CAP_NET_BIND_SERVICE
+        assert not int(status["CapEff"], 16) & ~of_reading_and_listening
+        assert not int(status["CapBnd"], 16) & ~of_reading_and_listening
+        os.kill(served.front(), signal.SIGKILL)
+        assert served.process.wait(60) == 4
+    said = (tmp_path / "stderr").read_text()
+    assert "its process was killed by SIGKILL" in said
+    assert "report: " in said
+
+
 @pytest.fixture
 def namespace() -> Iterator[str]:
     name = f"nbserve{os.getpid()}"
@@ -218,7 +242,7 @@ def namespace() -> Iterator[str]:
 def test_another_address_asks_for_the_password_that_stock_snappi_takes_from_netrc(
     tmp_path: Path, namespace: str
 ) -> None:
-    from nicbench.otg.serving import make_certificate
+    from nicbench.otg.fronts import make_certificate
 
     certificate, key = make_certificate(tmp_path)
     password = tmp_path / "password"

@@ -6,6 +6,7 @@ A message has been checked against the model before; whether the new configurati
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -13,10 +14,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from nicbench import __version__
+from nicbench.core.errors import EngineError, NicbenchError, UsageError
 from nicbench.core.trial import Trial
 from nicbench.otg.configuration import LARGEST_CAPTURE_BYTES, MOST_FLOWS, check_locations
 from nicbench.otg.headers import ENCODERS
-from nicbench.otg.model import MOST_VALUES, MOST_VALUES_OF_FLOW, NOT_IMPLEMENTED, OtgError, Problems, check_message
+from nicbench.otg.model import (
+    INVALID,
+    MOST_VALUES,
+    MOST_VALUES_OF_FLOW,
+    NOT_IMPLEMENTED,
+    OtgError,
+    Problems,
+    check_message,
+)
 from nicbench.otg.session import Session
 from nicbench.otg.sessions import Sessions
 from nicbench.report import build
@@ -245,11 +255,11 @@ class Beyond:
         await self._turn()
         return await self._session().tally(flows=())
 
-    async def transmissions(self) -> list[dict[str, Any]]:
+    async def transmissions(self) -> dict[str, Any]:
         """Returns verdict, counts, ledger and health of each transmission that has ended."""
         await self._turn()
         trials = await asyncio.to_thread(self._folder().journal.trials)
-        return [_describe(trial) for trial in trials.values()]
+        return {"transmissions": [_describe(trial) for trial in trials.values()]}
 
     async def capabilities(self) -> dict[str, Any]:
         """Returns headers and limits."""
@@ -279,6 +289,47 @@ class Beyond:
         if self._sessions.folder is None:
             raise OtgError(["there was no session yet: set a configuration first"])
         return self._sessions.folder
+
+
+def handlers_of(sessions: Sessions) -> dict[str, Callable[[Message], Awaitable[Any]]]:
+    """Returns what handles each request, by its name."""
+    api = Api(sessions)
+    beyond = Beyond(sessions, api.turn)
+    told: tuple[Callable[[], Awaitable[Any]], ...] = (
+        *(api.get_config, api.get_version),
+        *(beyond.session, beyond.flows, beyond.ports, beyond.transmissions, beyond.capabilities, beyond.report),
+    )
+    asked: tuple[Callable[[Message], Awaitable[Any]], ...] = (
+        *(api.set_config, api.update_config, api.append_config, api.delete_config),
+        *(api.set_control_state, api.set_control_action, api.get_metrics, api.get_states, api.get_capture),
+    )
+
+    def without_message(tell: Callable[[], Awaitable[Any]]) -> Callable[[Message], Awaitable[Any]]:
+        return lambda _: tell()
+
+    async def refuse(message: Message) -> Any:
+        await api.refuse(str(message["what"]))
+
+    return {
+        **{each.__name__: without_message(each) for each in told},
+        **{each.__name__: each for each in (*asked, refuse)},
+    }
+
+
+_OF_THE_CLIENT: Final = frozenset({"bad_request", "frame_size", "unsupported"})
+"""Kinds of the engine's errors by which it refuses what a client asked for."""
+
+
+def error_message(error: Exception) -> dict[str, Any]:
+    """Returns an error as OTG's message; an unexpected one is also written to the server's log."""
+    if isinstance(error, OtgError):
+        return {"code": error.code, "kind": error.kind, "errors": error.errors}
+    if isinstance(error, UsageError) or (isinstance(error, EngineError) and error.kind in _OF_THE_CLIENT):
+        return {"code": INVALID, "kind": "validation", "errors": [str(error)]}
+    if not isinstance(error, NicbenchError | OSError):
+        sys.stderr.write(f"nicbench serve: {type(error).__name__}: {error}\n")
+    words = str(error) if isinstance(error, NicbenchError) else f"{type(error).__name__}: {error}"
+    return {"code": 500, "kind": "internal", "errors": [words]}
 
 
 def _describe(trial: Trial) -> dict[str, Any]:

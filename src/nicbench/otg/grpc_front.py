@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import grpc
 from google.protobuf import json_format
+from pydantic_core import from_json
 from snappi import otg_pb2 as messages
 from snappi import otg_pb2_grpc as service
 
 from nicbench.core.errors import NotReadyError
-from nicbench.otg.api import MOST_AT_ONCE, Api, Beyond
-from nicbench.otg.http_front import error_message
+from nicbench.otg.api import MOST_AT_ONCE, error_message
+from nicbench.otg.line import Calls
 from nicbench.otg.model import MOST_PARTS, OtgError
 from nicbench.otg.v1 import nicbench_pb2 as beyond_messages
 from nicbench.otg.v1 import nicbench_pb2_grpc as beyond_service
@@ -36,31 +38,34 @@ Answer = TypeVar("Answer")
 class BeyondService(beyond_service.NicbenchServicer):  # type: ignore[misc]
     """The remote procedures."""
 
-    def __init__(self, beyond: Beyond) -> None:
-        self._beyond = beyond
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def _told(self, name: str, context: Any) -> Any:
+        return from_json(await _answer(self._calls.ask(name), context))
 
     async def GetSession(self, request: Any, context: Any) -> Any:
-        return _message(await _answer(self._beyond.session(), context), beyond_messages.Session())
+        return _message(await self._told("session", context), beyond_messages.Session())
 
     async def GetFlows(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        told = await _answer(self._beyond.flows(), context)
+        told = await self._told("flows", context)
         for flow in told["flows"]:
             yield _message(flow, beyond_messages.Flow())
 
     async def GetPorts(self, request: Any, context: Any) -> Any:
-        told = await _answer(self._beyond.ports(), context)
-        return _message(told, beyond_messages.Ports())
+        return _message(await self._told("ports", context), beyond_messages.Ports())
 
     async def GetTransmissions(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        for transmission in await _answer(self._beyond.transmissions(), context):
+        told = await self._told("transmissions", context)
+        for transmission in told["transmissions"]:
             yield _message(transmission, beyond_messages.Transmission())
 
     async def GetCapabilities(self, request: Any, context: Any) -> Any:
-        return _message(await _answer(self._beyond.capabilities(), context), beyond_messages.Capabilities())
+        return _message(await self._told("capabilities", context), beyond_messages.Capabilities())
 
     async def GetReport(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        path = await _answer(self._beyond.report(), context)
-        html = await asyncio.to_thread(path.read_bytes)
+        path = Path(await self._told("report", context))
+        html = await _answer(asyncio.to_thread(path.read_bytes), context)
         for at in range(0, len(html), _PIECE_BYTES):
             yield beyond_messages.ReportPart(html=html[at : at + _PIECE_BYTES])
 
@@ -90,15 +95,14 @@ _OPTIONS: Final = [
     ("grpc.max_connection_age_grace_ms", 1000 * _CONNECTION_S),
     ("grpc.so_reuseport", 0),
 ]
-Handle = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
-async def serve_grpc(api: Api, ports: tuple[int, ...]) -> tuple[grpc.aio.Server, int]:
+async def serve_grpc(calls: Calls, ports: tuple[int, ...]) -> tuple[grpc.aio.Server, int]:
     """Starts the server at the first of these ports that is free, and returns it with the port. NotReadyError."""
     # No limit of calls: one without a message would count, and keep others out.
     server = grpc.aio.server(options=_OPTIONS)
-    service.add_OpenapiServicer_to_server(_Service(api), server)
-    beyond_service.add_NicbenchServicer_to_server(BeyondService(Beyond(api.sessions, api.turn)), server)
+    service.add_OpenapiServicer_to_server(_Service(calls), server)
+    beyond_service.add_NicbenchServicer_to_server(BeyondService(calls), server)
     for port in ports:
         try:
             socket.create_server((ADDRESS, port)).close()  # grpc writes lines of its own where it cannot listen
@@ -135,55 +139,46 @@ def _plain(message: Any) -> dict[str, Any]:
 class _Service(service.OpenapiServicer):  # type: ignore[misc]
     """The remote procedures; their names are those of the model."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
         self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def SetConfig(self, request: Any, context: Any) -> Any:
         return messages.SetConfigResponse(
-            warning=await self._do(context, self._api.set_config, request.config, messages.Warning)
+            warning=await self._do(context, "set_config", request.config, messages.Warning)
         )
 
     async def GetConfig(self, request: Any, context: Any) -> Any:
-        async def get(_: Mapping[str, Any]) -> dict[str, Any]:
-            return await self._api.get_config()
-
-        return messages.GetConfigResponse(config=await self._do(context, get, None, messages.Config))
+        return messages.GetConfigResponse(config=await self._do(context, "get_config", None, messages.Config))
 
     async def UpdateConfig(self, request: Any, context: Any) -> Any:
         update = request.config_update
-        return messages.UpdateConfigResponse(
-            warning=await self._do(context, self._api.update_config, update, messages.Warning)
-        )
+        return messages.UpdateConfigResponse(warning=await self._do(context, "update_config", update, messages.Warning))
 
     async def AppendConfig(self, request: Any, context: Any) -> Any:
         append = request.config_append
-        return messages.AppendConfigResponse(
-            warning=await self._do(context, self._api.append_config, append, messages.Warning)
-        )
+        return messages.AppendConfigResponse(warning=await self._do(context, "append_config", append, messages.Warning))
 
     async def DeleteConfig(self, request: Any, context: Any) -> Any:
         delete = request.config_delete
-        return messages.DeleteConfigResponse(
-            warning=await self._do(context, self._api.delete_config, delete, messages.Warning)
-        )
+        return messages.DeleteConfigResponse(warning=await self._do(context, "delete_config", delete, messages.Warning))
 
     async def SetControlState(self, request: Any, context: Any) -> Any:
         return messages.SetControlStateResponse(
-            warning=await self._do(context, self._api.set_control_state, request.control_state, messages.Warning)
+            warning=await self._do(context, "set_control_state", request.control_state, messages.Warning)
         )
 
     async def SetControlAction(self, request: Any, context: Any) -> Any:
         return messages.SetControlActionResponse(
             control_action_response=await self._do(
-                context, self._api.set_control_action, request.control_action, messages.ControlActionResponse
+                context, "set_control_action", request.control_action, messages.ControlActionResponse
             )
         )
 
     async def GetMetrics(self, request: Any, context: Any) -> Any:
         """The message is made of the plain data at once: by way of JSON's rules it takes thirty times as long."""
         try:
-            told = await self._api.get_metrics(_plain(request.metrics_request))
+            told = from_json(await self._calls.ask("get_metrics", _plain(request.metrics_request)))
             return messages.GetMetricsResponse(metrics_response=messages.MetricsResponse(**told))
         except Exception as error:
             await abort(context, error)
@@ -191,14 +186,12 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
 
     async def GetStates(self, request: Any, context: Any) -> Any:
         return messages.GetStatesResponse(
-            states_response=await self._do(
-                context, self._api.get_states, request.states_request, messages.StatesResponse
-            )
+            states_response=await self._do(context, "get_states", request.states_request, messages.StatesResponse)
         )
 
     async def GetCapture(self, request: Any, context: Any) -> Any:
         try:
-            path = await self._api.get_capture(_plain(request.capture_request))
+            path = Path(from_json(await self._calls.ask("get_capture", _plain(request.capture_request))))
             content = await asyncio.to_thread(path.read_bytes)
         except Exception as error:
             await abort(context, error)
@@ -206,10 +199,7 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
         return messages.GetCaptureResponse(response_bytes=content)
 
     async def GetVersion(self, request: Any, context: Any) -> Any:
-        async def get(_: Mapping[str, Any]) -> dict[str, Any]:
-            return dict(await self._api.get_version())
-
-        return messages.GetVersionResponse(version=await self._do(context, get, None, messages.Version))
+        return messages.GetVersionResponse(version=await self._do(context, "get_version", None, messages.Version))
 
     async def streamSetConfig(self, requests: Any, context: Any) -> Any:
         await self._refuse(context, "streamSetConfig")
@@ -232,15 +222,13 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
     async def streamGetCapture(self, request: Any, context: Any) -> Any:
         await self._refuse(context, "streamGetCapture")
 
-    async def _do(self, context: Any, handle: Handle, request: Any, answer: Any) -> Any:
+    async def _do(self, context: Any, name: str, request: Any, answer: Any) -> Any:
         """Handles a request as plain data, away from the event loop where that takes long."""
         try:
             async with self._at_once:
                 plain = {} if request is None else await asyncio.to_thread(_plain, request)
             # A client whose deadline passes, or who is gone, cancels this call: what it asked for is done all the same.
-            handling = asyncio.ensure_future(handle(plain))
-            handling.add_done_callback(lambda done: done.cancelled() or done.exception())
-            told = await asyncio.shield(handling)
+            told = from_json(await self._calls.ask(name, plain))
             return await asyncio.to_thread(json_format.ParseDict, told, answer(), ignore_unknown_fields=True)
         except Exception as error:
             await abort(context, error)
@@ -248,7 +236,7 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
 
     async def _refuse(self, context: Any, name: str) -> None:
         try:
-            await self._api.refuse(name)
+            await self._calls.ask("refuse", {"what": name})
         except Exception as error:
             await abort(context, error)
             raise

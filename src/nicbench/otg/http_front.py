@@ -1,16 +1,15 @@
-"""``/nicbench/v1``: what nicbench knows of a session beyond OTG, as JSON."""
+"""HTTP: the requests of OTG, and ``/nicbench/v1``, what nicbench knows of a session beyond it, as JSON."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic_core import to_json
+from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -18,96 +17,73 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nicbench.core.errors import EngineError, NicbenchError, UsageError
+from nicbench.core.errors import NicbenchError
 from nicbench.otg import v1
-from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api, Beyond
-from nicbench.otg.model import INVALID, OtgError, parse_message
+from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, error_message
+from nicbench.otg.line import Calls
+from nicbench.otg.model import OtgError, parse_message
 from nicbench.web.security import Door
 
 _PREFIX: Final = "/nicbench/v1"
 _PROTO: Final = Path(v1.__file__).with_name("nicbench.proto")
 
 
-def beyond_routes(beyond: Beyond) -> list[Route]:
-    """Returns the paths and what answers them."""
-
-    async def session(request: Request) -> Response:
-        return JSONResponse(await beyond.session())
-
-    async def flows(request: Request) -> Response:
-        return JSONResponse(await beyond.flows())
-
-    async def transmissions(request: Request) -> Response:
-        return JSONResponse({"transmissions": await beyond.transmissions()})
-
-    async def capabilities(request: Request) -> Response:
-        return JSONResponse(await beyond.capabilities())
-
-    async def report(request: Request) -> Response:
-        return FileResponse(await beyond.report(), media_type="text/html")
-
-    async def proto(request: Request) -> Response:
-        return FileResponse(_PROTO, media_type="text/plain")
-
-    answers = (session, flows, transmissions, capabilities, report)
-    described = [Route(f"{_PREFIX}/{answer.__name__}", answer) for answer in answers]
-    return [*described, Route(f"{_PREFIX}/nicbench.proto", proto)]
+_TOLD: Final = ("session", "flows", "transmissions", "capabilities")
 
 
-_OF_THE_CLIENT: Final = frozenset({"bad_request", "frame_size", "unsupported"})
-"""Kinds of the engine's errors by which it refuses what a client asked for."""
 BODY_WITHIN_S: Final = 30.0
 """A whole body comes within this time."""
 MOST_BODIES: Final = 32
 """The number of bodies received at once; a further one ends the one that has taken longest."""
 ANSWER_WITHIN_S: Final = 120.0
 """A client takes a whole answer within this time."""
+_JSON: Final = "application/json"
 _PCAP: Final = "application/octet-stream"
 
 
-def make_app(api: Api, door: Door) -> ASGIApp:
+def make_app(calls: Calls, door: Door) -> ASGIApp:
     """Makes the application that answers clients; ``door`` says whom it admits."""
 
-    def posted(handle: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]) -> Callable[[Request], Any]:
+    def got(name: str) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
-            return _Json(await handle(await _message(request)))
+            return Response(await calls.ask(name), media_type=_JSON)
 
         return answer
 
-    async def get_config(request: Request) -> Response:
-        return _Json(await api.get_config())
+    def posted(name: str) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            return Response(await calls.ask(name, await _message(request)), media_type=_JSON)
 
-    async def get_version(request: Request) -> Response:
-        return _Json(await api.get_version())
+        return answer
 
     async def get_capture(request: Request) -> Response:
-        return FileResponse(await api.get_capture(await _message(request)), media_type=_PCAP)
+        return FileResponse(from_json(await calls.ask("get_capture", await _message(request))), media_type=_PCAP)
+
+    async def report(request: Request) -> Response:
+        return FileResponse(from_json(await calls.ask("report")), media_type="text/html")
+
+    async def proto(request: Request) -> Response:
+        return FileResponse(_PROTO, media_type="text/plain")
 
     routes = [
-        Route("/config", posted(api.set_config), methods=["POST"]),
-        Route("/config", get_config, methods=["GET"]),
-        Route("/config", posted(api.update_config), methods=["PATCH"]),
-        Route("/config/append", posted(api.append_config), methods=["PATCH"]),
-        Route("/config/delete", posted(api.delete_config), methods=["PATCH"]),
-        Route("/control/state", posted(api.set_control_state), methods=["POST"]),
-        Route("/control/action", posted(api.set_control_action), methods=["POST"]),
-        Route("/monitor/metrics", posted(api.get_metrics), methods=["POST"]),
-        Route("/monitor/states", posted(api.get_states), methods=["POST"]),
+        Route("/config", posted("set_config"), methods=["POST"]),
+        Route("/config", got("get_config"), methods=["GET"]),
+        Route("/config", posted("update_config"), methods=["PATCH"]),
+        Route("/config/append", posted("append_config"), methods=["PATCH"]),
+        Route("/config/delete", posted("delete_config"), methods=["PATCH"]),
+        Route("/control/state", posted("set_control_state"), methods=["POST"]),
+        Route("/control/action", posted("set_control_action"), methods=["POST"]),
+        Route("/monitor/metrics", posted("get_metrics"), methods=["POST"]),
+        Route("/monitor/states", posted("get_states"), methods=["POST"]),
         Route("/monitor/capture", get_capture, methods=["POST"]),
-        Route("/capabilities/version", get_version, methods=["GET"]),
-        *beyond_routes(Beyond(api.sessions, api.turn)),
+        Route("/capabilities/version", got("get_version"), methods=["GET"]),
+        *(Route(f"{_PREFIX}/{name}", got(name)) for name in _TOLD),
+        Route(f"{_PREFIX}/report", report),
+        Route(f"{_PREFIX}/nicbench.proto", proto),
     ]
     handlers: dict[Any, Any] = {NicbenchError: _explain, OSError: _explain, Exception: _explain}
     app = Starlette(routes=routes, exception_handlers={**handlers, 404: _unknown, 405: _unknown})
     return _Entrance(app, door)
-
-
-class _Json(JSONResponse):
-    """Metrics of thousands of flows are megabytes, and clients ask for them all the time."""
-
-    def render(self, content: Any) -> bytes:
-        """Writes the content as JSON."""
-        return to_json(content)
 
 
 class _Entrance:
@@ -138,7 +114,8 @@ class _Entrance:
             body = await self._body(receive)
         except OtgError as error:
             message = error_message(error)
-            await _Json(message, int(message["code"]), headers={"connection": "close"})(scope, receive, send)
+            refusal = JSONResponse(message, int(message["code"]), headers={"connection": "close"})
+            await refusal(scope, receive, send)
             return
         if body is not None:
             await self._answer(scope, body, receive, send)
@@ -195,23 +172,11 @@ async def _message(request: Request) -> Mapping[str, Any]:
     return await asyncio.to_thread(parse_message, await request.body())
 
 
-def error_message(error: Exception) -> dict[str, Any]:
-    """Returns an error as OTG's message; an unexpected one is also written to the server's log."""
-    if isinstance(error, OtgError):
-        return {"code": error.code, "kind": error.kind, "errors": error.errors}
-    if isinstance(error, UsageError) or (isinstance(error, EngineError) and error.kind in _OF_THE_CLIENT):
-        return {"code": INVALID, "kind": "validation", "errors": [str(error)]}
-    if not isinstance(error, NicbenchError | OSError):
-        sys.stderr.write(f"nicbench serve: {type(error).__name__}: {error}\n")
-    words = str(error) if isinstance(error, NicbenchError) else f"{type(error).__name__}: {error}"
-    return {"code": 500, "kind": "internal", "errors": [words]}
-
-
 async def _explain(request: Request, error: Exception) -> Response:
     message = error_message(error)
-    return _Json(message, int(message["code"]))
+    return JSONResponse(message, int(message["code"]))
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
     errors = [f"{request.method} {request.url.path[:200]}: is not known"]
-    return _Json({"code": 404, "kind": "validation", "errors": errors}, 404)
+    return JSONResponse({"code": 404, "kind": "validation", "errors": errors}, 404)

@@ -1,116 +1,92 @@
-"""A certificate for localhost, which the server makes as it starts if it is given none, and removes as it ends."""
+"""The process that has the rights: it makes sessions, and has clients heard by one that has none (``fronts.py``)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
-import ipaddress
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+import os
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-import uvicorn
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from nicbench.bench_file.models import BenchFile
-from nicbench.otg.api import Api
-from nicbench.otg.grpc_front import ADDRESS, serve_grpc
-from nicbench.otg.http_front import make_app
+from nicbench.core.errors import HostError
+from nicbench.otg.api import handlers_of
+from nicbench.otg.line import answer_calls
 from nicbench.otg.sessions import Sessions
-from nicbench.web.security import Door
-from nicbench.web.serving import Place, listen, server_config
-
-_DAYS: Final = 365
-
-
-def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """Writes a self-signed certificate for localhost and its key into a folder, and returns their paths."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    addresses = [x509.IPAddress(ipaddress.ip_address(address)) for address in ("127.0.0.1", "::1")]
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=_DAYS))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost"), *addresses]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].touch(mode=0o600)
-    paths[1].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return paths
-
+from nicbench.store.confined import Clerk, Ended, Fence, Limits, start_confined
+from nicbench.store.files import make_folder
+from nicbench.web.serving import Place
 
 HTTPS_PORT: Final = 8443
-HTTP_PORT: Final = 8442
-GRPC_PORT: Final = 40051
-WHAT: Final = "clients send frames"
+_WHAT: Final = "clients send frames"
+_LIMITS: Final = Limits(cpu_s=None, open_files=8192)
+_ENDS_WITHIN_S: Final = 10.0
+_STDERR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The addresses of the server. A port of None is the default one, or any if that is taken; HTTP and gRPC are local.
-
-    ``idle_s``: how long a session lasts without a request.
-    """
+    """Where it listens: a port of None is the default one, or any if that is taken; HTTP and gRPC are local."""
 
     https: Place
     http_port: int | None = None
     grpc_port: int | None = None
-    idle_s: float = 3600.0
 
 
-async def serve(bench: BenchFile, runs: Path, serving: Serving, tell: Callable[[str], None]) -> None:
-    """Serves until it is cancelled; ``tell`` is given the addresses, and a line for each session and report."""
-    password = serving.https.check(WHAT, HTTPS_PORT)
-    sessions = Sessions(bench, runs, tell, idle_s=serving.idle_s)
-    api = Api(sessions)
-    with tempfile.TemporaryDirectory(prefix="nicbench-serve-") as folder:
-        https = serving.https
-        if https.tls_cert is None:
-            certificate, key = make_certificate(Path(folder))
-            https = replace(https, tls_cert=certificate, tls_key=key)
-        http = Place(ADDRESS, serving.http_port)
-        async with _http(api, https, HTTPS_PORT, password) as secure, _http(api, http, HTTP_PORT, None) as plain:
-            ports = (GRPC_PORT, 0) if serving.grpc_port is None else (serving.grpc_port,)
-            grpc_server, grpc_port = await serve_grpc(api, ports)
-            try:
-                tell(f"{secure}  {plain}  grpc://{ADDRESS}:{grpc_port}\nCtrl-C ends it")
-                await asyncio.Event().wait()
-            finally:
-                await grpc_server.stop(grace=None)
-                await sessions.end()
+@dataclass(frozen=True, slots=True)
+class Fronts:
+    """The process that hears clients: its clerk, and the line on which it asks."""
+
+    clerk: Clerk
+    line: socket.socket
 
 
-class _Server(uvicorn.Server):
-    """Leaves signals to the command, which ends the session before the server."""
+def start_fronts(serving: Serving, runs: Path) -> Fronts:
+    """Starts the process, which reads the folder of runs, for reports and captures, and the certificate."""
+    password = serving.https.check(_WHAT, HTTPS_PORT)
+    make_folder(runs)
+    ours, theirs = socket.socketpair()
+    given = (runs, serving.https.tls_cert, serving.https.tls_key)
+    fence = Fence(reads=tuple(path.resolve() for path in given if path is not None), limits=_LIMITS, listens=True)
+    clerk = start_confined(partial(_hear_clients, serving, password, theirs), fence, {theirs.fileno(), _STDERR})
+    theirs.close()
+    return Fronts(clerk, ours)
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+
+def _hear_clients(serving: Serving, password: str | None, line: socket.socket) -> None:
+    from nicbench.otg.fronts import serve_fronts  # imported here, in the process without rights
+
+    serve_fronts(serving, password, line)
 
 
-@asynccontextmanager
-async def _http(api: Api, place: Place, default_port: int, password: str | None) -> AsyncIterator[str]:
-    """Serves HTTP at a place, and gives its address."""
-    listening = listen(place, default_port)
-    port = listening.getsockname()[1]
-    door = Door.of(place.known_as, port, tls=place.tls_cert is not None, password=password)
-    server = _Server(server_config(make_app(api, door), place))
-    task = asyncio.ensure_future(server.serve(sockets=[listening]))
+async def serve(bench: BenchFile, runs: Path, fronts: Fronts, idle_s: float, tell: Callable[[str], None]) -> None:
+    """Serves until it is cancelled; ``tell`` is given the addresses, and a line for each session and report.
+
+    ``idle_s``: how long a session lasts without a request.
+    """
+    ended = asyncio.ensure_future(asyncio.to_thread(fronts.clerk.serve))
     try:
-        yield f"{door.scheme}://{place.shown}:{port}"
+        sessions = Sessions(bench, runs, tell, idle_s=idle_s)
+        reader, writer = await asyncio.open_unix_connection(sock=fronts.line)
+        try:
+            await answer_calls(reader, writer, handlers_of(sessions), lambda at: tell(f"{at}\nCtrl-C ends it"))
+        finally:
+            writer.close()
+            await sessions.end()
+        raise (await ended).error or HostError("the process that hears clients has ended", next_step="start it again")
     finally:
-        server.should_exit = True
-        await asyncio.gather(task, return_exceptions=True)
-        listening.close()
+        await _end(fronts, ended)
+
+
+async def _end(fronts: Fronts, ended: asyncio.Future[Ended]) -> None:
+    fronts.line.close()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(ended), _ENDS_WITHIN_S)
+    if not ended.done():
+        os.kill(fronts.clerk.pid, signal.SIGKILL)
+        await ended

@@ -20,7 +20,7 @@ import socket
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -98,14 +98,17 @@ def run_confined(work: Callable[[], Any], fence: Fence, *, in_own_process: bool 
 
     Without ``in_own_process`` the work runs in this process, with its rights; its errors are reported in the same way.
     """
-    if not in_own_process:
-        return _attempt(work)
+    return start_confined(work, fence).serve() if in_own_process else _attempt(work)
+
+
+def start_confined(work: Callable[[], Any], fence: Fence, keeps: Collection[int] = ()) -> Clerk:
+    """Starts ``work``, which keeps these open files of this process, and returns its clerk, who is to serve it."""
     clerk, line = _fork(fence)
     if clerk is not None:
-        return clerk.serve()
+        return clerk
     status = 1
     try:
-        _let_go_of_files(line)
+        _let_go_of_files({line.fileno(), *keeps})
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # the parent hears them, and ends this process
             signal.signal(number, signal.SIG_IGN)
         _enter(fence, line)
@@ -203,11 +206,11 @@ class _ClerksHands(files.Hands):
         return {**answer, "descriptor": given}
 
 
-def _let_go_of_files(line: socket.socket) -> None:
-    """Puts /dev/null in the place of every open file: objects of the parent may still close theirs."""
+def _let_go_of_files(kept: Collection[int]) -> None:
+    """Puts /dev/null in the place of every open file but these: objects of the parent may still close theirs."""
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _MOST_OPEN_FILES)):
-        if descriptor not in (line.fileno(), nowhere) and _is_open(descriptor):
+        if descriptor not in kept and descriptor != nowhere and _is_open(descriptor):
             os.dup2(nowhere, descriptor)
 
 

@@ -74,7 +74,11 @@ def _serve(
 
     bench_file = load(bench, serves=True)
     try:
-        from nicbench.otg.serving import Serving, serve  # imported here, as its packages are an optional extra
+        from nicbench.otg.serving import (  # imported here, as its packages are an optional extra
+            Serving,
+            serve,
+            start_fronts,
+        )
     except ModuleNotFoundError as error:
         raise NotReadyError(
             f"the package {error.name} is not installed",
@@ -86,8 +90,9 @@ def _serve(
     if has_tests(bench_file):
         say(f"note: the tests of {bench} are not run: clients say what is sent")
     place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
+    fronts = start_fronts(Serving(place, http_port, grpc_port), runs_folder)
     try:
-        run_to_the_end(serve(bench_file, runs_folder, Serving(place, http_port, grpc_port, idle), say))
+        run_to_the_end(serve(bench_file, runs_folder, fronts, idle, say))
     except InterruptedRunError:
         return  # a signal is how it ends
 
