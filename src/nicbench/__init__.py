@@ -23,7 +23,7 @@ _TYPES = {"Bounded": "nicbench.core.result", "Result": "nicbench.core.result", "
 def load(run: str | PathLike[str], *, runs: str | PathLike[str] = "runs") -> LoadedRun:
     """A run for Python: typed results, and tables that pandas and others read (``nicbench.export.loading.LoadedRun``).
 
-    ``run`` is a run's folder, its id under ``runs``, or ``latest``. UsageError where there is none.
+    ``run`` is a run's folder, its id under ``runs``, or ``latest``. UsageError if it does not exist.
     """
     from nicbench.export.loading import load as load_run  # here: importing nicbench loads nothing else
 

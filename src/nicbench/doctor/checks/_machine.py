@@ -17,7 +17,7 @@ from nicbench.testbed.cores import make_core_map
 
 
 async def values(host: Host, *patterns: str) -> dict[str, str]:
-    """Returns path and value of each file that can be read, which may be none."""
+    """Returns path and value of each file that can be read, of possibly no file at all."""
     try:
         return await values_of(host, patterns)
     except UnknownFactError:

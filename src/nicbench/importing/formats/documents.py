@@ -70,7 +70,7 @@ def without_unasked(sheet: Sheet, name: str, options: ImportOptions) -> Sheet:
 
 
 def _tests(text: str) -> list[tuple[str, int]]:
-    """Returns the document of each test, with the lines before it; the whole text where it is no JSON.
+    """Returns the document of each test, with the lines before it; the whole text if it is not JSON.
 
     A document that is there twice is one (esnet/iperf 1688).
     """

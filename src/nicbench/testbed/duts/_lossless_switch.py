@@ -72,7 +72,7 @@ class Queue:
         self.counts = {"full": 0, "watchdog": 0, "storms": 0}
 
     def take(self, frame: bytes, now: int) -> None:
-        """Queues a frame, or drops it where there is no room."""
+        """Queues a frame, or drops it if the queue is full."""
         settings, size = self.settings, len(frame) + FCS_BYTES
         watchdog = settings["watchdog"] or {}
         room = settings["xoff"] + settings["head_room"] if self.is_lossless else settings["buffer"]
