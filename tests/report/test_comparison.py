@@ -21,7 +21,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import RateCell, change_of
 from nicbench.report.sections.comparing import _cell
-from nicbench.report.sections.statistics import comparison_cells
+from nicbench.report.sections.statistics import verdict_of
 from nicbench.report.statistics import statistics_view
 from nicbench.stats.runs import summarise_over_runs
 from nicbench.stats.sample import Span
@@ -98,7 +98,7 @@ def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs: int, dist
         row = found.rates[0].rows[0]
         (told,) = row.told["ndr_frames_per_s"]
         answer = of_comparison.headline(found).replace("\u00a0", " ")
-        return answer, row.cells["ndr_frames_per_s"][1].against_first, comparison_cells(told).verdict
+        return answer, row.cells["ndr_frames_per_s"][1].against_first, verdict_of(told)
 
     answer, against, difference = made(ResultVerdict.DISTURBED)
     assert f"no difference can be claimed: results of “{disturbed}” were disturbed." in answer

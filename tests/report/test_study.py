@@ -15,7 +15,8 @@ from nicbench import report
 from nicbench.core.plan import Layout, Plan, ReportWishes
 from nicbench.core.result import ResultVerdict
 from nicbench.report import facts, html
-from nicbench.report.document.making import heading
+from nicbench.report.document.blocks import plain
+from nicbench.report.document.making import heading, inlines
 from nicbench.report.gather import gather
 from nicbench.report.layouts.datasheet import settings, setup
 from nicbench.report.model import Report
@@ -194,27 +195,27 @@ def test_all_loads_of_the_latency_are_one_table(sheet: str) -> None:
 
 def test_what_is_not_known_is_left_out_and_counted(view: Report) -> None:
     card = setup(view)
-    labels = [row.label for row in card.rows]
+    labels = [label for label, _ in card.rows]
 
     assert "BIOS" not in labels
     assert "BIOS" in card.unknown
-    assert all(text not in (None, "", "unknown") for row in card.rows for text in row.texts[:1])
+    assert all(text not in (None, "", "unknown") for _, texts in card.rows for text in texts[:1])
 
 
 def test_the_setup_names_dpdk_tester_dut_and_what_is_cabled(view: Report) -> None:
-    rows = {row.label: row.text for row in setup(view).rows}
+    rows = dict(setup(view).rows)
 
-    assert rows["DPDK"] == "tester 22.11.4"
-    assert rows["Device under test (DUT)"] == "kernel IP forwarding"
-    assert "One machine, joined by veth pairs" in rows["Test configuration"]
+    assert rows["DPDK"] == ("tester 22.11.4",)
+    assert rows["Device under test (DUT)"] == ("kernel IP forwarding",)
+    assert "One machine, joined by veth pairs" in str(rows["Test configuration"])
 
 
 def test_the_settings_have_command_lines_and_the_options_of_the_test(view: Report) -> None:
-    rows = {row.label: row for row in settings(view).rows}
+    rows = {label: plain(inlines(*texts)) for label, texts in settings(view).rows}
 
-    assert rows["Command line of the DUT"].code[1] == "sysctl -w net.ipv4.ip_forward=1"
-    assert "--no-pci --no-huge" in rows["EAL arguments of the tester"].code[0]
-    assert "Method: latency" in rows["Test “latency”"].text
+    assert rows["Command line of the DUT"].split("; ")[1] == "sysctl -w net.ipv4.ip_forward=1"
+    assert "--no-pci --no-huge" in rows["EAL arguments of the tester"]
+    assert "Method: latency" in rows["Test “latency”"]
 
 
 def test_facts_of_another_form_than_ours_are_not_known(synthetic_run: Callable[..., Any]) -> None:

@@ -50,7 +50,7 @@ from nicbench.report.document.making import (
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.entries import HEADS, Page, SettingRow, facts_of, page_of
 from nicbench.report.entry_values import ChangeCell, ChangeTable, ValueCell, ValueTable
-from nicbench.report.imported import errata_rows
+from nicbench.report.imported import errata_of
 from nicbench.report.layouts import make_document
 from nicbench.report.numbers import UNKNOWN, heat_of
 from nicbench.report.sections import closing, comparing
@@ -243,7 +243,7 @@ def _published_source(members: Sequence[Entry], *, is_only: bool) -> Iterator[Bl
         else ()
     )
     source = first.imported.named if first.imported else ""
-    errata = errata_rows([result for entry in members for result in entry.results])
+    errata = errata_of([result for entry in members for result in entry.results])
     yield heading(2, ", ".join(entry.name for entry in members))
     yield paragraph(strong("Not measured by nicbench."), f" The numbers are those of {source}", *shows, ".")
     yield from map(paragraph, first.notes)

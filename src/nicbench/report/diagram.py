@@ -37,12 +37,6 @@ class Text(NamedTuple):
     centred: bool = False
     whole: str | None = None
 
-    @property
-    def box(self) -> Box:
-        """The largest rectangle that the text may cover."""
-        wide = width(self.words, self.size, bold=self.bold)
-        return Box(self.x - wide / 2 if self.centred else self.x, self.y - self.size, wide, self.size * 1.25)
-
 
 class Box(NamedTuple):
     """A rectangle."""
@@ -61,20 +55,6 @@ class Box(NamedTuple):
     def bottom(self) -> float:
         """The y coordinate of the bottom edge."""
         return self.y + self.height
-
-    def holds(self, other: Box) -> bool:
-        """Whether the other box lies entirely inside this one."""
-        slack = 0.01
-        return (
-            self.x <= other.x + slack
-            and self.y <= other.y + slack
-            and other.right <= self.right + slack
-            and other.bottom <= self.bottom + slack
-        )
-
-    def meets(self, other: Box) -> bool:
-        """Whether the two boxes overlap."""
-        return self.x < other.right and other.x < self.right and self.y < other.bottom and other.y < self.bottom
 
 
 class Cable(NamedTuple):

@@ -47,7 +47,7 @@ from nicbench.report.system_table import system_table, tuned_rows
 from nicbench.report.tables import has_tables, sections
 from nicbench.report.tails import ports_tables, tail_tables
 from nicbench.report.watched import list_cpu_users, watched_machines
-from nicbench.report.wiring import endpoint_rows
+from nicbench.report.wiring import endpoints_of
 from nicbench.report.wording import grouped
 from nicbench.store import RunFolder
 from nicbench.store.folder import FRAMES
@@ -140,7 +140,7 @@ def gather(folder: RunFolder) -> Report:
         has_frame_samples=(folder.path / FRAMES).is_dir(),
         tools=tools_of(rounds),
         variables=variables_of(rounds),
-        endpoints=endpoint_rows(plan),
+        endpoints=endpoints_of(plan),
         studies=of_editors,
         overview=overview(summary, tests),
         configured=tuple(event for event in events if isinstance(event, ConfigurationSet)) if is_session else None,

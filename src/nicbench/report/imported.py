@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from nicbench.core.events import Event, RunFinished, RunStarted
 from nicbench.core.plan import ReportWishes
 from nicbench.core.registry import find
-from nicbench.core.result import ImportOrigin, Result, Summary
+from nicbench.core.result import Erratum, ImportOrigin, Result, Summary
 from nicbench.methods.base import Method
 from nicbench.report.numbers import trim, whole
 
@@ -25,49 +25,33 @@ def label_of_time(wall_time: str) -> str:
     return f"{moment.astimezone(UTC) if moment.tzinfo else moment:%Y-%m-%d %H:%M}{' UTC' if moment.tzinfo else ''}"
 
 
-class RevisionRow(NamedTuple):
-    """One line of the revision history; ``when`` is empty where the journal has no time."""
-
-    when: str
-    what: str
-
-
-def revision_rows(events: Iterable[Event], wishes: ReportWishes, *, imported: bool) -> tuple[RevisionRow, ...]:
-    """Returns the revisions from the journal in their order, followed by those of the author."""
+def revision_rows(events: Iterable[Event], wishes: ReportWishes, *, imported: bool) -> tuple[tuple[str, str], ...]:
+    """Returns the revisions from the journal in their order, followed by those of the author: when ("" where the
+    journal has no time), and what.
+    """
     rows = [row for event in events if (row := _row(event, imported=imported))]
     rows += [
-        RevisionRow(f"{each.date:%Y-%m-%d}", f"Revision {each.number}: {each.text}" if each.number else each.text)
+        (f"{each.date:%Y-%m-%d}", f"Revision {each.number}: {each.text}" if each.number else each.text)
         for each in wishes.revisions
     ]
     return tuple(rows)
 
 
-def _row(event: Event, *, imported: bool) -> RevisionRow | None:
+def _row(event: Event, *, imported: bool) -> tuple[str, str] | None:
     if isinstance(event, RunStarted):
         verb = "Imported" if imported else "Resumed" if event.resumed else "Started"
-        return RevisionRow(label_of_time(event.wall_time), f"{verb} by nicbench {event.nicbench_version}")
+        return (label_of_time(event.wall_time), f"{verb} by nicbench {event.nicbench_version}")
     if isinstance(event, RunFinished) and not imported:
         end = "Finished" if event.complete else "Ended before everything was measured"
-        return RevisionRow(label_of_time(event.wall_time) if event.wall_time else "", f"{end}: {event.verdict.value}")
+        return (label_of_time(event.wall_time) if event.wall_time else "", f"{end}: {event.verdict.value}")
     return None
-
-
-class ErratumRow(NamedTuple):
-    """One printed value that cannot be right; ``point`` names the result, ``name`` the column of the value."""
-
-    point: str
-    name: str
-    place: str
-    printed: str
-    computed: str
-    reason: str
 
 
 class ImportedView(NamedTuple):
     """The note on imported results; ``computed`` are the columns that nicbench added to those of the source."""
 
     source: ImportOrigin
-    errata: tuple[ErratumRow, ...]
+    errata: tuple[tuple[Result, Erratum], ...]
     computed: tuple[str, ...]
 
     @property
@@ -119,7 +103,7 @@ def imported_view(summary: Summary) -> ImportedView | None:
     )
     return ImportedView(
         source=summary.imported,
-        errata=errata_rows(summary.results),
+        errata=errata_of(summary.results),
         computed=tuple(dict.fromkeys(computed)),
     )
 
@@ -143,22 +127,10 @@ def errata_words(result: Result) -> tuple[str, ...]:
     return tuple(
         f"{value_name(result.method, erratum.value)} is printed as {erratum.printed}"
         f"{f', computed {erratum.computed}' if erratum.computed else ''}: {erratum.reason}"
-        for erratum in (result.imported.errata if result.imported else ())
+        for _, erratum in errata_of([result])
     )
 
 
-def errata_rows(results: Sequence[Result]) -> tuple[ErratumRow, ...]:
-    """Returns a row for every value of these results that cannot be right."""
-    return tuple(
-        ErratumRow(
-            point=result.id.partition("/")[2] or result.id,
-            name=value_name(result.method, erratum.value),
-            place=erratum.place,
-            printed=erratum.printed,
-            computed=erratum.computed or "\u2013",
-            reason=erratum.reason,
-        )
-        for result in results
-        if result.imported
-        for erratum in result.imported.errata
-    )
+def errata_of(results: Iterable[Result]) -> tuple[tuple[Result, Erratum], ...]:
+    """Returns every value of these results that cannot be right."""
+    return tuple((result, erratum) for result in results if result.imported for erratum in result.imported.errata)

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from nicbench.core.bond import Bond
 from nicbench.core.events import CeilingFound, ConfigurationSet, Note, TesterLatencyFound
 from nicbench.core.plan import DEFAULT_WISHES, Plan, ReportWishes
 from nicbench.core.reading import Capture
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.round import Round
+from nicbench.core.round import EndpointFacts, Round
 from nicbench.core.trial import Purpose, Trial
 from nicbench.report.comparison import Comparison
 from nicbench.report.editors import Study
-from nicbench.report.imported import ImportedView, RevisionRow
+from nicbench.report.imported import ImportedView
 from nicbench.report.injected import InjectedRow
 from nicbench.report.overview import Overview
 from nicbench.report.section import Section
@@ -26,49 +26,9 @@ from nicbench.report.statistics import StatisticsView
 from nicbench.report.system_table import SystemTable, TunedRow
 from nicbench.report.tails import PortsTable, TailTable
 from nicbench.report.watched import CpuUsers, WatchedMachine
-from nicbench.report.wiring import EndpointRow
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
 """The purposes of trials that measure the tester itself."""
-
-
-class TrialCounts(NamedTuple):
-    """The numbers of trials of a run by purpose and validity. ``invalid_used`` are the invalid trials that results rest
-    on, for want of valid ones.
-    """
-
-    measuring: int
-    calibrating: int
-    invalid_measuring: int
-    invalid_calibrating: int
-    invalid_used: int
-
-
-class TesterLimits(NamedTuple):
-    """The limits of the tester itself at a frame size; None where one could not be measured."""
-
-    ceiling: CeilingFound | None
-    latency: TesterLatencyFound | None
-
-    @property
-    def size(self) -> str:
-        """The frame size: the number of bytes, or the name of a mix."""
-        known = self.ceiling or self.latency
-        return "" if known is None else known.mix or f"{known.frame_bytes:g}"
-
-    @property
-    def turn(self) -> str:
-        """The configuration and the run that the limits belong to, where configurations or runs took turns."""
-        known = self.ceiling or self.latency
-        return "" if known is None else f"{known.configuration}, run {known.run}"
-
-    @property
-    def words(self) -> str:
-        """How the limits are known."""
-        if self.ceiling is None or self.ceiling.calibrated:
-            return "measured without a DUT, before the first test"
-        measured = "; the latency was measured without a DUT" if self.latency else ""
-        return f"learnt from a shortfall: {self.ceiling.text}{measured}"
 
 
 def place_of(found: CeilingFound | TesterLatencyFound) -> tuple[float, str, str, int]:
@@ -112,7 +72,7 @@ class Report:
     """For each test, the trials that show frame by frame what its results rest on."""
     bonds: Mapping[str, Mapping[str, Bond]] = field(default_factory=dict)
     """For each configuration, its bonds by endpoint, as they were in the first round with one."""
-    revisions: tuple[RevisionRow, ...] = ()
+    revisions: tuple[tuple[str, str], ...] = ()
     captures: tuple[Capture, ...] = ()
     injected: tuple[InjectedRow, ...] = ()
     """For DUTs with known faults: what was injected, compared with what was measured."""
@@ -130,7 +90,7 @@ class Report:
     """Whether the run folder has the times of every frame."""
     tools: tuple[Tool, ...] = ()
     variables: tuple[Variable, ...] = ()
-    endpoints: tuple[EndpointRow, ...] = ()
+    endpoints: tuple[EndpointFacts, ...] = ()
     studies: tuple[Study, ...] = ()
     statistics: StatisticsView | None = None
     cpu_users: tuple[CpuUsers, ...] = ()
@@ -152,31 +112,9 @@ class Report:
         return self.wishes.title or self.title
 
     @property
-    def tester_limits(self) -> tuple[TesterLimits, ...]:
-        """A row for each frame size at which something is known about the tester itself, smallest size first."""
-        ceilings = {place_of(found): found for found in self.ceilings}
-        latencies = {place_of(found): found for found in self.own_latencies}
-        return tuple(TesterLimits(ceilings.get(size), latencies.get(size)) for size in sorted({*ceilings, *latencies}))
-
-    @property
     def runs_by_themselves(self) -> bool:
         """Whether single runs are shown; the tables of a study of editors already have every run."""
         return bool(self.tails or self.sections)
-
-    @property
-    def counts(self) -> TrialCounts:
-        """The numbers of trials by purpose and validity."""
-        trials = list(self.known_trials.values())
-        invalid = [trial for trial in trials if not trial.verdict.valid]
-        results = [row.result for section in self.sections for row in section.rows]
-        used = {name for result in (*results, *self.other_results) for name in result.trials}
-        return TrialCounts(
-            measuring=sum(1 for trial in trials if trial.request.purpose not in CALIBRATION),
-            calibrating=sum(1 for trial in trials if trial.request.purpose in CALIBRATION),
-            invalid_measuring=sum(1 for trial in invalid if trial.request.purpose not in CALIBRATION),
-            invalid_calibrating=sum(1 for trial in invalid if trial.request.purpose in CALIBRATION),
-            invalid_used=sum(1 for trial in invalid if trial.id in used and trial.request.purpose not in CALIBRATION),
-        )
 
     @property
     def transmissions(self) -> tuple[Trial, ...] | None:

@@ -10,63 +10,30 @@ from nicbench.core.registry import find
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import and_list
 from nicbench.methods.base import Method
-from nicbench.report import facts
 from nicbench.report.answer import of_comparison, of_run
 from nicbench.report.answer.of_run import in_order
 from nicbench.report.answer.sentences import answers_of, subject_in, subject_of
 from nicbench.report.document.finishing import anchor
 from nicbench.report.editors import Study, compared_sentences
-from nicbench.report.facts import Shapes, label_of, method_shapes, plain
+from nicbench.report.facts import label_of, plain
 from nicbench.report.model import Report
 from nicbench.report.rates import RatesTable
 from nicbench.report.section import Section
 from nicbench.report.wording import lower_first
 
 
-class Procedure(NamedTuple):
-    """The procedure of one test; ``parameters`` are its options with all defaults filled in."""
-
-    title: str
-    text: str
-    parameters: Mapping[str, Any]
-    shapes: Shapes
-    """What the method declares of its options."""
-
-
-def procedures(report: Report) -> tuple[Procedure, ...]:
-    """Returns a procedure for each test of the plan, once for each set of options that configurations give it."""
-    return tuple(_procedures(report))
-
-
-def _procedures(report: Report) -> Iterator[Procedure]:
-    if report.plan is None:
-        return
-    for names, plan in facts.of_configurations(report.plan, "tests"):
-        for test in plan.tests:
-            options = facts.in_bits(test.options) if report.endpoints else test.options
-            whose = f" ({names})" if names else ""
-            title = f"Test “{test.name}”{whose}"
-            parameters = {"method": test.method, **facts.asked_options(options)}
-            yield Procedure(title, text_of(test), parameters, method_shapes(test.method))
-
-
-def text_of(test: PlannedTest) -> str:
-    """Returns the procedure from the plan; plans from before 2026-11 lack it, so the method's own text is used."""
+def procedure_of(test: PlannedTest) -> str:
+    """Returns the procedure of a test, from the plan or else from its method."""
     if test.procedure:
         return test.procedure
     known = find("nicbench.methods", Method).get(test.method)
     return known.procedure(test.options) if known else test.description or label_of(test.method)
 
 
-_SIMULATED = "simulated"
-
-
-def prerequisites(plan: Plan | None) -> tuple[str, ...]:
-    """Returns a sentence for each thing that the machines need before the first command."""
-    return tuple(_prerequisites(plan)) if plan else ()
-
-
-def _prerequisites(plan: Plan) -> Iterator[str]:
+def prerequisites(plan: Plan | None) -> Iterator[str]:
+    """Yields a sentence for each thing that the machines need before the first command."""
+    if plan is None:
+        return
     if plan.simulated:
         yield "Only nicbench: no frame leaves the program, and root is not needed."
         return
@@ -85,12 +52,10 @@ def _prerequisites(plan: Plan) -> Iterator[str]:
         yield f"The ports cabled as they are here: {', '.join(map(str, plan.facts['links']))}."
 
 
-def adaptations(plan: Plan | None, report: Report) -> tuple[str, ...]:
-    """Returns a sentence for each part of the bench file that is specific to these machines."""
-    return tuple(_adaptations(plan, report)) if plan else ()
-
-
-def _adaptations(plan: Plan, report: Report) -> Iterator[str]:
+def adaptations(plan: Plan | None, report: Report) -> Iterator[str]:
+    """Yields a sentence for each part of the bench file that is specific to these machines."""
+    if plan is None:
+        return
     if plan.simulated:
         yield "Nothing: the same seed gives the same numbers on every machine."
         return
@@ -113,12 +78,8 @@ def _adaptations(plan: Plan, report: Report) -> Iterator[str]:
         yield "The declarations in the bench file: no program checks them."
 
 
-def spread(report: Report) -> tuple[str, ...]:
-    """Returns sentences on how far the results of a repeat may differ without anything being wrong."""
-    return tuple(_spread(report))
-
-
-def _spread(report: Report) -> Iterator[str]:
+def spread(report: Report) -> Iterator[str]:
+    """Yields sentences on how far the results of a repeat may differ without anything being wrong."""
     plan = report.plan
     if plan is not None and plan.simulated:
         yield "None: every number is the same."

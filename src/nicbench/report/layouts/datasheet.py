@@ -19,6 +19,7 @@ from nicbench.report.document.blocks import Block, Cell, Figure, Group, Panel, T
 from nicbench.report.document.blocks import Row as BodyRow
 from nicbench.report.document.making import (
     NOTHING,
+    Part,
     caption,
     cell,
     code,
@@ -208,13 +209,8 @@ Tell = Callable[[Facts], str | None]
 _COMPILERS = ("gcc", "clang", "rustc")
 
 
-class CardRow(NamedTuple):
-    """One fact: one text for each machine, or one text for the whole test, or lines of code."""
-
-    label: str
-    texts: tuple[str | None, ...] = ()
-    text: str = ""
-    code: tuple[str, ...] = ()
+CardRow = tuple[str, tuple[Part, ...]]
+"""A label, and a text for each machine, or one for the whole test."""
 
 
 class Card(NamedTuple):
@@ -284,7 +280,7 @@ def setup(report: Report) -> Card:
     machines, rows, unknown = _of_machines(report.inventory, _SETUP)
     told = [row for plan in _plans(report) for row in _plan_setup(*plan)]
     in_kernel = all(plan.tester.get("options", {}).get("driver") == facts.XDP for _, plan in _plans(report))
-    if report.plan and not in_kernel and not any(row.label.startswith("DPDK") for row in told):
+    if report.plan and not in_kernel and not any(label.startswith("DPDK") for label, _ in told):
         unknown.append("DPDK")
     return Card(machines, (*rows, *told, *_declared(report), *_hypervisors(report)), tuple(unknown))
 
@@ -312,11 +308,12 @@ def _of_machines(
         )
         for host, known in inventory.items()
     )
-    rows, unknown = [], []
+    rows: list[CardRow] = []
+    unknown = []
     for number, label in enumerate(subjects):
         texts = tuple(column[number] for column in columns)
         if any(texts):
-            rows.append(CardRow(label, texts=texts))
+            rows.append((label, texts))
         elif label not in _MAY_NOT_APPLY:
             unknown.append(label)
     return tuple(" and ".join(names) for names in columns.values()), rows, unknown
@@ -346,7 +343,7 @@ def _plan_setup(whose: str, plan: Plan) -> Iterator[CardRow]:
     }
     dpdk = {name: str(text).removeprefix("DPDK ") for name, text in versions.items() if text}
     if dpdk:
-        yield CardRow(f"DPDK{whose}", text=", ".join(f"{name} {text}" for name, text in dpdk.items()))
+        yield (f"DPDK{whose}", (", ".join(f"{name} {text}" for name, text in dpdk.items()),))
     tester = " ".join(str(part) for part in (known.get("engine"), known.get("version")) if part)
     drivers = dict.fromkeys(str(port["driver"]) for port in plan.tester.get("ports") or () if port.get("driver"))
     if tester or drivers:
@@ -354,18 +351,18 @@ def _plan_setup(whose: str, plan: Plan) -> Iterator[CardRow]:
         how = "frames made and judged in the kernel (xdp), " if in_kernel else ""
         driven = f", {how}ports driven by {', '.join(drivers)}" if drivers else ""
         text = f"{tester or 'tester'}{driven}"
-        yield CardRow(f"Tester{whose}", text=text)
+        yield (f"Tester{whose}", (text,))
     if name := dut_name(plan):
         version = plan.dut_disclosure.get("version")
-        yield CardRow(f"Device under test (DUT){whose}", text=f"{name}{f', {version}' if version else ''}")
+        yield (f"Device under test (DUT){whose}", (f"{name}{f', {version}' if version else ''}",))
     for _, made in wirings(plan.replace(others=())):
-        yield CardRow(f"Test configuration{whose}", text=f"{f'{made.around}. ' if made.around else ''}{made.words}")
+        yield (f"Test configuration{whose}", (f"{f'{made.around}. ' if made.around else ''}{made.words}",))
 
 
 def _declared(report: Report) -> Iterator[CardRow]:
     for declared, pairs in report.system.declared_things:
         text = "; ".join(f"{label}: {said}" if label else said for label, said in pairs)
-        yield CardRow(f"{declared} (declared)", text=text)
+        yield (f"{declared} (declared)", (text,))
 
 
 def _hypervisors(report: Report) -> Iterator[CardRow]:
@@ -373,45 +370,43 @@ def _hypervisors(report: Report) -> Iterator[CardRow]:
         for each in told.tables:
             named = [": ".join(row) for row in each.rows] if not each.heads else []
             listed = [", ".join(filter(None, row)) for row in each.rows] if each.heads else []
-            yield CardRow(f"Hypervisor of {whose} ({told.kind}): {each.title}", text="; ".join((*named, *listed)))
+            yield (f"Hypervisor of {whose} ({told.kind}): {each.title}", ("; ".join((*named, *listed)),))
 
 
 def _plan_settings(whose: str, plan: Plan) -> Iterator[CardRow]:
     disclosed = plan.dut_disclosure
     options = {name: value for name, value in plan.dut.items() if name not in ("kind", "name")}
     if text := _listed(_mapping(disclosed.get("settings_in_effect"))) or _listed(options, dut_shapes(plan)):
-        yield CardRow(f"Settings of the DUT{whose}", text=text)
+        yield (f"Settings of the DUT{whose}", (text,))
     if text := _listed(_mapping(disclosed.get("settings"))):
-        yield CardRow(f"Kernel settings of the DUT{whose}", text=text)
-    if code := tuple(_code(disclosed.get("command")) + _code(disclosed.get("commands"), each=True)):
-        yield CardRow(f"Command line of the DUT{whose}", code=code)
+        yield (f"Kernel settings of the DUT{whose}", (text,))
+    if commands := _code(disclosed.get("command")) + _code(disclosed.get("commands"), each=True):
+        yield (f"Command line of the DUT{whose}", (_lines(commands),))
     if mapped := disclosed.get("port_queue_core_map"):
-        yield CardRow(f"Port, queue and core{whose}", text="; ".join(map(str, mapped)))
+        yield (f"Port, queue and core{whose}", ("; ".join(map(str, mapped)),))
     if text := _listed(_mapping(plan.tester.get("options")), tester_shapes(plan)):
-        yield CardRow(f"Settings of the tester{whose}", text=text)
+        yield (f"Settings of the tester{whose}", (text,))
     if arguments := _code(plan.tester.get("eal_arguments")):
-        yield CardRow(f"EAL arguments of the tester{whose}", code=tuple(arguments))
+        yield (f"EAL arguments of the tester{whose}", (_lines(arguments),))
     if text := _listed(plan.traffic, traffic_shapes()):
-        yield CardRow(f"Traffic{whose}", text=text)
+        yield (f"Traffic{whose}", (text,))
 
 
 def _test_settings(whose: str, plan: Plan, *, in_bits: bool) -> Iterator[CardRow]:
     for planned in plan.tests:
         options = facts.in_bits(planned.options) if in_bits else planned.options
         text = _listed({"method": planned.method, **options}, method_shapes(planned.method))
-        yield CardRow(f"Test “{planned.name}”{whose}", text=text)
+        yield (f"Test “{planned.name}”{whose}", (text,))
     if plan.command:
-        yield CardRow(f"Command{whose}", code=(" ".join(facts.command(plan)),))
+        yield (f"Command{whose}", (_lines([" ".join(facts.command(plan))]),))
 
 
 def _tuned(report: Report) -> Iterator[CardRow]:
     """Yields the row "Other optimisations": what was changed for the test."""
     changed = [row for row in report.tuned if row.changed]
     if changed:
-        yield CardRow(
-            "Other optimisations",
-            text="; ".join(f"{row.setting} of {row.place}: {row.during} (before: {row.before})" for row in changed),
-        )
+        texts = (f"{row.setting} of {row.place}: {row.during} (before: {row.before})" for row in changed)
+        yield "Other optimisations", ("; ".join(texts),)
 
 
 def _listed(values: Mapping[str, Any], shapes: Shapes = MappingProxyType({})) -> str:
@@ -428,6 +423,10 @@ def _asked(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _lines(commands: Sequence[str]) -> Part:
+    return join_inlines("; ", map(code, commands))
 
 
 def _code(value: object, *, each: bool = False) -> list[str]:
@@ -494,17 +493,15 @@ def _card(card: Card) -> Iterator[Block]:
     """Yields a table of facts with a row for each fact and a column for each machine."""
     width = max(len(card.machines), 1)
     above = ((NOTHING, *map(head, card.machines)),) if card.machines else ()
-    yield table(above, ((name(row.label), *_texts(row, width)) for row in card.rows), "system")
+    yield table(above, ((name(label), *_texts(texts, width)) for label, texts in card.rows), "system")
     if card.unknown:
         yield caption(f"Not known: {', '.join(card.unknown)} ({len(card.unknown)}).")
 
 
-def _texts(row: CardRow, width: int) -> tuple[Cell, ...]:
-    if row.texts and len(set(row.texts)) > 1:
-        return tuple(cell(text or UNKNOWN) for text in row.texts)
-    if row.texts:
-        return (cell(row.texts[0], columns=width),)
-    return (cell(join_inlines("; ", map(code, row.code)) if row.code else row.text, columns=width),)
+def _texts(texts: Sequence[Part], width: int) -> tuple[Cell, ...]:
+    if len(set(texts)) > 1:
+        return tuple(cell(text or UNKNOWN) for text in texts)
+    return (cell(texts[0], columns=width),)
 
 
 def _small_print(report: Report) -> Iterator[Block]:
@@ -512,5 +509,5 @@ def _small_print(report: Report) -> Iterator[Block]:
     if report.plan and report.plan.deviations:
         yield heading(2, "Deviations from the standards", id="deviations")
         yield caption(f"{'; '.join(report.plan.deviations)}.")
-    history = "; ".join(f"{row.when or 'not known'}: {row.what}" for row in report.revisions)
+    history = "; ".join(f"{when or 'not known'}: {what}" for when, what in report.revisions)
     yield caption(strong("Revision history:"), f" {history}.")

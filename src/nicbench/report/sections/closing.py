@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nicbench import __version__
+from nicbench.core.result import Erratum, Result
 from nicbench.report.document.blocks import Block, Code, Definitions, FoldedBlocks
 from nicbench.report.document.making import (
     Part,
@@ -27,8 +28,9 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.facts import command
-from nicbench.report.imported import ErratumRow
+from nicbench.report.imported import value_name
 from nicbench.report.model import Report
+from nicbench.report.numbers import UNKNOWN
 from nicbench.report.study import adaptations, prerequisites, spread
 
 _OF_STATISTICS: Final = {
@@ -110,14 +112,14 @@ OF_FRAMES: Final[Mapping[str, str]] = {
 def repeat(report: Report) -> Iterator[Block]:
     """Yields everything that another person needs to repeat the run."""
     yield heading(2, "Prerequisites")
-    yield listing(prerequisites(report.plan) or (inlines("What ", code("nicbench doctor"), " names."),))
+    yield listing(tuple(prerequisites(report.plan)) or (inlines("What ", code("nicbench doctor"), " names."),))
     yield heading(2, "Commands")
     yield listing(_steps(report), ordered=True)
     if report.variables:
         yield heading(2, "Environment of the tools")
         yield FoldedBlocks(inlines(f"All variables: {len(report.variables)}"), (_variables(report),), is_detail=True)
     yield heading(2, "What to adapt")
-    yield listing(adaptations(report.plan, report) or ("Not known: the plan was not written.",))
+    yield listing(tuple(adaptations(report.plan, report)) or ("Not known: the plan was not written.",))
     if report.configured is None:
         yield heading(2, "Expected spread")
         yield listing(spread(report))
@@ -214,29 +216,26 @@ def errata(report: Report) -> Iterator[Block]:
         yield errata_table(report.imported.errata)
 
 
-def errata_table(rows: Sequence[ErratumRow]) -> Block:
+def errata_table(rows: Sequence[tuple[Result, Erratum]]) -> Block:
     """Returns the errata table, a row for each wrong cell of the source."""
-    return table(
-        (
-            (
-                *word_heads("Result", "Column"),
-                *heads("Printed", "Computed"),
-                *word_heads("Reason"),
-                head("Line and column"),
-            ),
-        ),
-        (
-            (
-                name(row.point, words=True),
-                words(row.name),
-                cell(row.printed),
-                cell(row.computed),
-                words(row.reason),
-                cell(row.place, tone="quiet"),
-            )
-            for row in rows
-        ),
+    titles = (
+        *word_heads("Result", "Column"),
+        *heads("Printed", "Computed"),
+        *word_heads("Reason"),
+        head("Line and column"),
     )
+    body = (
+        (
+            name(result.id.partition("/")[2] or result.id, words=True),
+            words(value_name(result.method, erratum.value)),
+            cell(erratum.printed),
+            cell(erratum.computed or UNKNOWN),
+            words(erratum.reason),
+            cell(erratum.place, tone="quiet"),
+        )
+        for result, erratum in rows
+    )
+    return table((titles,), body)
 
 
 def revisions(report: Report) -> Iterator[Block]:
@@ -244,7 +243,7 @@ def revisions(report: Report) -> Iterator[Block]:
     yield table(
         (word_heads("When", "What"),),
         (
-            *((name(row.when or "not known"), words(row.what)) for row in report.revisions),
+            *((name(when or "not known"), words(what)) for when, what in report.revisions),
             (name("this page"), words(f"Made by nicbench {__version__}")),
         ),
         "result",

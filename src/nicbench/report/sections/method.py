@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.judging import OF_ROUNDS, REPEATS_OF_ROUNDS, REPEATS_OF_TRIALS
+from nicbench.core.plan import Plan
+from nicbench.core.round import EndpointFacts
 from nicbench.core.trial import Trial
-from nicbench.core.units import format_digits, format_duration_s
+from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.report import facts as facts_of_plan
 from nicbench.report.answer.sentences import reliability
 from nicbench.report.diagram import pictures
@@ -32,11 +34,11 @@ from nicbench.report.document.making import (
     word_heads,
     words,
 )
-from nicbench.report.facts import label_of, of_configurations, threshold_why
-from nicbench.report.model import Report
+from nicbench.report.facts import label_of, method_shapes, of_configurations, threshold_why
+from nicbench.report.model import CALIBRATION, Report, place_of
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold, whole
-from nicbench.report.study import procedures
-from nicbench.report.wiring import EndpointRow, wirings
+from nicbench.report.study import procedure_of
+from nicbench.report.wiring import wirings
 from nicbench.report.wording import count_of, lower_first
 
 _BY: Mapping[str, str] = MappingProxyType(
@@ -131,15 +133,17 @@ def method(report: Report) -> Iterator[Block]:
     else:
         yield paragraph("The run ended before its plan was written.")
     if report.endpoints:
-        yield from endpoints(report.endpoints)
-    for procedure in procedures(report):
-        yield heading(2, procedure.title)
-        yield paragraph(procedure.text)
-        if procedure.parameters:
-            title = lower_first(procedure.title)
-            yield FoldedBlocks(
-                inlines(f"Parameters of {title}"), (facts(procedure.parameters, shapes=procedure.shapes),)
+        yield from endpoints(report.endpoints, report.plan)
+    for names, plan in of_configurations(report.plan, "tests") if report.plan else ():
+        for test in plan.tests:
+            options = facts_of_plan.in_bits(test.options) if report.endpoints else test.options
+            title = f"Test “{test.name}”{f' ({names})' if names else ''}"
+            parameters = facts(
+                {"method": test.method, **facts_of_plan.asked_options(options)}, shapes=method_shapes(test.method)
             )
+            yield heading(2, title)
+            yield paragraph(procedure_of(test))
+            yield FoldedBlocks(inlines(f"Parameters of {lower_first(title)}"), (parameters,))
     yield heading(2, "Reliability")
     yield from trust_rounds(report) if report.rounds else trust_trials(report)
     yield from clocks(trial for trials in report.groups.values() for trial in trials)
@@ -173,41 +177,39 @@ def _fact(fact: facts_of_plan.Fact) -> Fact:
     )
 
 
-_ENDPOINT_COLUMNS = {
-    "host": "Host",
-    "machine": "Machine",
-    "namespace": "Namespace",
-    "device": "Interface",
-    "address": "Address",
-    "link": "Link",
-    "card": "Card",
-    "numa_node": "NUMA\nnode",
+_ENDPOINT_COLUMNS: Mapping[str, Callable[[EndpointFacts], object]] = {
+    "Host": lambda end: end.host,
+    "Machine": lambda end: end.machine,
+    "Namespace": lambda end: None,
+    "Interface": lambda end: end.device,
+    "Address": lambda end: end.address,
+    "Link": lambda end: None if end.link_bits_per_s is None else format_bits_per_s(end.link_bits_per_s),
+    "Card": lambda end: end.card,
+    "NUMA\nnode": lambda end: end.numa_node,
 }
 
 
-def endpoints(rows: tuple[EndpointRow, ...]) -> Iterator[Block]:
+def endpoints(ends: Sequence[EndpointFacts], plan: Plan | None) -> Iterator[Block]:
     """Yields the table that shows which client leads to which port of the measured host."""
-    several = len({row.machine for row in rows}) > 1
-    shown = [
-        column
-        for column in _ENDPOINT_COLUMNS
-        if any(getattr(row, column) != UNKNOWN for row in rows) and (column != "machine" or several)
-    ]
+    spaces: Mapping[str, str] = (plan.facts.get("namespaces") or {}) if plan else {}
+    columns: dict[str, list[str]] = {}
+    for title, told in _ENDPOINT_COLUMNS.items():
+        found = [spaces.get(end.host) if title == "Namespace" else told(end) for end in ends]
+        texts = [UNKNOWN if each is None or each == "" else str(each) for each in found]
+        if set(texts) != {UNKNOWN} and (title != "Machine" or len(set(texts)) > 1):
+            columns[title] = texts
     yield caption("Each port of the measured host, and below it the clients that lead to it.")
-    yield table(
-        ((head("Port"), *(head(_ENDPOINT_COLUMNS[column], words=True) for column in shown)),),
-        (
-            Row(
-                (
-                    name(*(() if row.is_server else (set_tone("└", "quiet"), " ")), row.name),
-                    *(words(getattr(row, column)) for column in shown),
-                ),
-                "server" if row.is_server else "",
-            )
-            for row in rows
-        ),
-        "testbed",
+    body = (
+        Row(
+            (
+                name(*((set_tone("└", "quiet"), " ") if end.port else ()), end.name),
+                *(words(texts[at]) for texts in columns.values()),
+            ),
+            "" if end.port else "server",
+        )
+        for at, end in enumerate(ends)
     )
+    yield table(((head("Port"), *word_heads(*columns)),), body, "testbed")
 
 
 def trust_trials(report: Report) -> Iterator[Block]:
@@ -215,17 +217,23 @@ def trust_trials(report: Report) -> Iterator[Block]:
     if report.transmissions is not None:
         yield paragraph(reliability(report.transmissions))
         return
-    counts, policy = report.counts, REPEATS_OF_TRIALS
-    calibrated = f" and {counts.calibrating} calibrated the tester" if counts.calibrating else ""
+    trials, policy = list(report.known_trials.values()), REPEATS_OF_TRIALS
+    measuring = [trial for trial in trials if trial.request.purpose not in CALIBRATION]
+    calibrating = [trial for trial in trials if trial.request.purpose in CALIBRATION]
+    invalid, of_tester = ([trial for trial in some if not trial.verdict.valid] for some in (measuring, calibrating))
+    results = (*(row.result for section in report.sections for row in section.rows), *report.other_results)
+    behind = {trial for result in results for trial in result.trials}
+    used = sum(trial.id in behind for trial in invalid)
+    calibrated = f" and {len(calibrating)} calibrated the tester" if calibrating else ""
     took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"
-    of_calibrating = f" and {counts.invalid_calibrating} of the calibrating" if counts.calibrating else ""
+    of_calibrating = f" and {len(of_tester)} of the calibrating" if calibrating else ""
     yield paragraph(
-        f"{counts.measuring} trials measured the DUT{calibrated}{took}. {counts.invalid_measuring} of the measuring"
+        f"{len(measuring)} trials measured the DUT{calibrated}{took}. {len(invalid)} of the measuring"
         f"{of_calibrating} trials were invalid because of the tester or of other load. An invalid trial is repeated "
         f"at most {policy.maximum_repeats} times, and repeats take at most {share(policy.budget_share)} of a test’s "
         f"time, or {policy.least_s:g} s; after that the least disturbed one is used, and results that depend on it are "
         "marked. "
-        f"{counts.invalid_used} invalid {'trial was' if counts.invalid_used == 1 else 'trials were'} used in this way. "
+        f"{used} invalid {'trial was' if used == 1 else 'trials were'} used in this way. "
         "The number of frames lost never makes a trial invalid."
     )
 
@@ -294,32 +302,37 @@ def thresholds(report: Report) -> Iterator[Block]:
 
 def tester_limits(report: Report) -> Iterator[Block]:
     """Yields the table of what the tester itself achieves without the DUT: its ceiling and its latency."""
-    if not report.tester_limits:
+    ceilings = {place_of(found): found for found in report.ceilings}
+    latencies = {place_of(found): found for found in report.own_latencies}
+    places = sorted({*ceilings, *latencies})
+    if not places:
         return
     turns = report.comparison is not None
-    yield heading(3, "The tester’s own limits")
-    decimals = mpps_decimals(row.ceiling.ceiling_frames_per_s for row in report.tester_limits if row.ceiling)
-    yield table(
-        (
-            (
-                *(word_heads("Run") if turns else ()),
-                head("Frame", "bytes"),
-                head("Ceiling", "Mpps"),
-                head("Latency,\nmedian [µs]"),
-                *word_heads("How it is known"),
-            ),
-        ),
-        (
-            (
-                *((words(row.turn),) if turns else ()),
-                name(row.size),
-                cell(mpps(row.ceiling.ceiling_frames_per_s if row.ceiling else None, decimals)),
-                cell(microseconds(row.latency.latency_p50_ns if row.latency else None)),
-                words(row.words),
-            )
-            for row in report.tester_limits
-        ),
+    decimals = mpps_decimals(found.ceiling_frames_per_s for found in report.ceilings)
+
+    def limits(place: tuple[float, str, str, int]) -> Iterator[Cell]:
+        ceiling, latency = ceilings.get(place), latencies.get(place)
+        frame_bytes, mix, configuration, run = place
+        if turns:
+            yield words(f"{configuration}, run {run}")
+        yield name(mix or f"{frame_bytes:g}")
+        yield cell(mpps(ceiling.ceiling_frames_per_s if ceiling else None, decimals))
+        yield cell(microseconds(latency.latency_p50_ns if latency else None))
+        if ceiling is None or ceiling.calibrated:
+            yield words("measured without a DUT, before the first test")
+        else:
+            measured = "; the latency was measured without a DUT" if latency else ""
+            yield words(f"learnt from a shortfall: {ceiling.text}{measured}")
+
+    titles = (
+        *(word_heads("Run") if turns else ()),
+        head("Frame", "bytes"),
+        head("Ceiling", "Mpps"),
+        head("Latency,\nmedian [µs]"),
+        *word_heads("How it is known"),
     )
+    yield heading(3, "The tester’s own limits")
+    yield table((titles,), map(limits, places))
 
 
 def deviations(report: Report) -> Iterator[Block]:

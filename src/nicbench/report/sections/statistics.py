@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from nicbench.compare.claims import Basis, PointComparison
 from nicbench.core.units import figures, format_alike, format_digits
@@ -61,39 +61,8 @@ def _fixed_text(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
 
 
-class ComparisonCells(NamedTuple):
-    """The cells of one comparison; ``effect`` is a ratio, or a difference with its unit."""
-
-    place: str
-    sides: str
-    effect: str
-    interval: str
-    p: str
-    corrected: str
-    delta: str
-    verdict: str
-
-
-def comparison_cells(one: PointComparison) -> ComparisonCells:
-    """Returns the cells of a comparison; a dash stands for what cannot be determined."""
-    found, effect = one.comparison, one.comparison.effect
-    unit = "" if found.kind.is_ratio else f" {one.value.quantity.unit}".rstrip()
-    known = [end for end in (effect.estimate, effect.lower, effect.upper) if end is not None]
-    told = format_alike(known, found.kind.of_no_difference) if known else ()
-    place = one.point.circumstances or one.point.test
-    return ComparisonCells(
-        place=capitalise(place),
-        sides=f"{found.first.name} {'/' if found.kind.is_ratio else '−'} {found.second.name}",
-        effect=f"{told[0]}{unit}" if told else UNKNOWN,
-        interval=f"[{told[1]}, {told[2]}]" if len(told) == 3 else UNKNOWN,
-        p=UNKNOWN if one.p_corrected is None or found.test is None else _p(found.test.p),
-        corrected=UNKNOWN if one.p_corrected is None else _p(one.p_corrected),
-        delta=UNKNOWN if found.dominance is None or one.p_corrected is None else f"{found.dominance.delta:+.2f}",
-        verdict=_verdict(one),
-    )
-
-
-def _verdict(one: PointComparison) -> str:
+def verdict_of(one: PointComparison) -> str:
+    """Returns the verdict on a comparison: who is better, or why no difference is claimed."""
     claim = one.claim
     if not claim.basis.is_shown:
         return claim.basis.cell
@@ -115,9 +84,6 @@ def unit_head(test: TestStatistics) -> str:
 def unit_beside(test: TestStatistics, row: OverRuns) -> str:
     """Returns the unit to be printed after a number, if rows have different units; else ""."""
     return f" {row.unit}" if row.unit and not unit_head(test) else ""
-
-
-__all__ = ["ComparisonCells", "comparison_cells", "plain", "unit_beside", "unit_head"]
 
 
 _MOST_ROWS = 16
@@ -259,14 +225,21 @@ def _differences(found: StatisticsView, report: Report) -> Iterator[Block]:
 
 def _comparisons(all_of_them: Sequence[PointComparison], *, has_values: bool) -> Block:
     def of_one(one: PointComparison) -> Iterator[Cell]:
-        told = comparison_cells(one)
-        yield name(told.place)
-        yield words(told.sides)
+        found, effect, quantity = one.comparison, one.comparison.effect, one.value.quantity
+        unit = "" if found.kind.is_ratio else f" {quantity.unit}".rstrip()
+        known = [end for end in (effect.estimate, effect.lower, effect.upper) if end is not None]
+        told = format_alike(known, found.kind.of_no_difference) if known else ()
+        yield name(capitalise(one.point.circumstances or one.point.test))
+        yield words(f"{found.first.name} {'/' if found.kind.is_ratio else '−'} {found.second.name}")
         if has_values:
-            yield words(one.value.quantity.name)
-        yield cell(strong(told.effect))
-        yield from (cell(text) for text in (told.interval, told.p, told.corrected, told.delta))
-        yield words(strong(told.verdict) if one.claim.basis.is_shown else told.verdict)
+            yield words(quantity.name)
+        yield cell(strong(f"{told[0]}{unit}" if told else UNKNOWN))
+        yield cell(f"[{told[1]}, {told[2]}]" if len(told) == 3 else UNKNOWN)
+        p, dominance = one.p_corrected, found.dominance
+        yield cell(UNKNOWN if p is None or found.test is None else _p(found.test.p))
+        yield cell(UNKNOWN if p is None else _p(p))
+        yield cell(UNKNOWN if p is None or dominance is None else f"{dominance.delta:+.2f}")
+        yield words(strong(verdict_of(one)) if one.claim.basis.is_shown else verdict_of(one))
 
     differs = any(not one.comparison.kind.is_ratio for one in all_of_them)
     effect = "Ratio or difference\nof medians" if differs else "Ratio of\nmedians"
