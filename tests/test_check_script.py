@@ -37,7 +37,10 @@ def check(
     shutil.copy(SCRIPT, folder / "scripts" / "check")
     for marker in ("alone", "vm"):
         (folder / "tests" / f"test_{marker}.py").write_text(f"pytestmark = pytest.mark.{marker}\n")
-    for path in (*(programs / name for name in ("ruff", "mypy", "lint-imports", "pytest")), folder / "cargo/bin/cargo"):
+    for path in (
+        *(programs / name for name in ("ruff", "mypy", "lint-imports", "pytest", "python")),
+        folder / "cargo/bin/cargo",
+    ):
         path.write_text(STUB.format(log=log, failing=failing, status=status, repeating=repeating))
         path.chmod(0o755)
     log.touch()

@@ -109,7 +109,7 @@ def _write(writer: asyncio.StreamWriter, number: int, content: bytes, *, is_foun
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[int, bool, bytes] | None:
-    """Returns one message; None where the other process is gone, or sends what is none."""
+    """Returns one message; None if the other process is gone, or sends anything else."""
     try:
         number, is_found, length = _HEAD.unpack(await reader.readexactly(_HEAD.size))
         if length > _MOST_BYTES and number:
