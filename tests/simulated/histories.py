@@ -2,7 +2,8 @@
 
 Everything between the bench file and the report is nicbench's own. A ``Stand`` takes the place of tester and DUT, and a
 clock that only trials and sleeping advance that of the machine's; every tenth history is played by the engine with
-simulated ports, which every method of frames can use. ``find_faults`` says what of a history is wrong.
+simulated ports, which every method of frames can use, and every twentieth by machines whose tools fail, begin late or
+are disturbed. ``find_faults`` says what of a history is wrong.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ from typing import Any, TypeVar
 from unittest import mock
 
 import numpy as np
+import pytest
 from hdrh.histogram import HdrHistogram
 from rich.console import Console
 from tests.consistent._checks import contradictions
+from tests.consistent._rounds import METHODS as ROUND_METHODS
+from tests.consistent._rounds import draw_rounds, round_bench
 from tests.consistent._whole import Whole
 from tests.run.simulated_bench import nothing_told
 from tests.simulated.worlds import CLASSES, World, draw_world, holds
@@ -40,6 +44,7 @@ from nicbench.core.events import Bus, ResultReady, TrialFinished
 from nicbench.core.pattern import Way
 from nicbench.core.reading import Arrivals, Change, ChangeAction, ChangeKind, Counts, PathChanges
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
+from nicbench.core.round import Round
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading, Trial, TrialRequest
 from nicbench.report.gather import gather
 from nicbench.run import run
@@ -332,8 +337,9 @@ class History:
     bench: str
     trial_s: float
     stand: Stand | None = None
-    """None: the engine plays it."""
+    """None: the engine plays it, or machines whose tools are drawn (``is_of_rounds``)."""
     is_plain: bool = False
+    is_of_rounds: bool = False
 
     @property
     def mishap(self) -> Mishap | None:
@@ -346,6 +352,9 @@ def draw_history(seed: int) -> History:
     draw = random.Random(f"history/{seed}")
     if seed % 10 == 9:
         return _draw_engine(seed, draw)
+    if seed % 20 == 7:
+        method = ROUND_METHODS[seed // 20 % len(ROUND_METHODS)]
+        return History(seed, method, (), round_bench(draw, method)[1], 0.0, is_of_rounds=True)
     names = tuple(CLASSES)
     is_plain = seed % 2 == 0
     name = names[seed // 2 % len(names)] if is_plain else draw.choice(names)
@@ -531,6 +540,7 @@ class Ran:
     error: BaseException | None
     summary: Summary | None
     trials: tuple[Trial, ...]
+    rounds: tuple[Round, ...]
     published: tuple[Result, ...]
     said: dict[str, str]
     searched: tuple[World, ...]
@@ -560,7 +570,10 @@ def play(history: History, parent: Path) -> Ran:
         mock.patch.object(stages_of_plan, "collect", nothing_told),
         mock.patch("nicbench.run.see_machines", nothing_told),
         mock.patch("os.fsync", new=int),  # nothing falls on this machine while a history is played
+        pytest.MonkeyPatch.context() as patch,
     ):
+        if history.is_of_rounds:
+            draw_rounds(patch, random.Random(f"rounds/{history.seed}"))
         bench = load(folder.path / "bench.yaml")
         try:
             if stand is None:
@@ -571,6 +584,7 @@ def play(history: History, parent: Path) -> Ran:
             error = ended
     folder.journal.close()
     trials = tuple(event.trial for event in folder.journal.events() if isinstance(event, TrialFinished))
+    rounds = tuple(folder.journal.rounds().values())
     summary = folder.summary()
     said = {}
     if summary is not None:
@@ -579,7 +593,7 @@ def play(history: History, parent: Path) -> Ran:
         report = gather(folder)
         said = {"terminal": printed.getvalue(), "headline": report.headline, "details": " ".join(report.details)}
         said["verdict"] = report.verdict_text
-    return Ran(history, folder, error, summary, trials, tuple(published), said, tuple(searched))
+    return Ran(history, folder, error, summary, trials, rounds, tuple(published), said, tuple(searched))
 
 
 def find_faults(ran: Ran) -> Iterator[str]:
@@ -587,6 +601,7 @@ def find_faults(ran: Ran) -> Iterator[str]:
     yield from _find_false_counts(ran)
     yield from _find_lost_results(ran)
     yield from _find_trust_in_broken_trials(ran)
+    yield from _find_trust_in_broken_rounds(ran)
     trials = {trial.id: trial for trial in ran.trials}
     for result in ran.summary.results if ran.summary else ():
         for name, rate in result.values.items():
@@ -594,12 +609,15 @@ def find_faults(ran: Ran) -> Iterator[str]:
                 goal = NDR if name.startswith("ndr") else PDR
                 yield from _find_unseen(result, rate, goal, [trials[one] for one in result.trials], ran.history.trial_s)
     yield from _find_invented_rates(ran)
-    if ran.history.seed % READ_WHOLE == 1 and ran.summary is not None and ran.error is None:
+    is_read_whole = ran.history.seed % READ_WHOLE == 1 or ran.history.seed % (8 * READ_WHOLE) == 7
+    if is_read_whole and ran.summary is not None and ran.error is None:
         yield from contradictions(Whole(ran.folder))
 
 
 READ_WHOLE = 50
-"""The number of histories of which one report is read whole, which takes longer than the run."""
+"""The number of histories of which one report is read whole, which takes longer than the run; of rounds, of eight times
+as many.
+"""
 
 
 _OF_STREAMS = ("intended", "sent", "unsent", "received", "lost", "late", "corrupted", "unattributed", "duplicated")
@@ -647,6 +665,22 @@ def _find_trust_in_broken_trials(ran: Ran) -> Iterator[str]:
     for result in ran.summary.results if ran.summary else ():
         used = broken & set(result.trials) - sound
         if used and result.verdict is ResultVerdict.VALID and "ndr_frames_per_s" not in result.values:
+            yield f"{result.id}: valid, and made of {', '.join(sorted(used))}"
+
+
+def _find_trust_in_broken_rounds(ran: Ran) -> Iterator[str]:
+    for one in ran.rounds:
+        failed = [outcome.failure for outcome in one.outcomes if outcome.failure is not None]
+        began = [outcome.began_s for outcome in one.outcomes if outcome.began_s is not None]
+        is_together = not began or max(began) - min(began) < 0.5 * one.request.duration_s
+        is_stolen = any((cpu.steal or 0.0) >= 0.1 for cpu in one.cpu)
+        if one.verdict.valid and (failed or is_stolen or not is_together):
+            yield f"{one.id}: valid, although a tool failed or began late, or time was stolen"
+    sound = {one.id for one in ran.rounds if one.verdict.valid}
+    known = {one.id for one in ran.rounds}
+    for result in ran.summary.results if ran.summary else ():
+        used = known & set(result.trials) - sound
+        if used and result.verdict is ResultVerdict.VALID:
             yield f"{result.id}: valid, and made of {', '.join(sorted(used))}"
 
 
