@@ -447,6 +447,6 @@ def title_of(entries: Sequence[Entry]) -> str:
     names = [entry.name for entry in entries]
     titles = {entry.title for entry in entries}
     if len(titles) == 1 and not any(entry.is_named for entry in entries):
-        runs = len({entry.run_id for entry in entries})
+        runs = len({part.run_id for entry in entries for part in entry.parts or (entry,)})
         return f"{titles.pop()}: {f'{runs} runs' if runs > 1 else f'{len(names)} configurations'} side by side"
     return f"{list_names(names[:3])} side by side" if len(names) <= 3 else f"{len(names)} results side by side"
