@@ -67,11 +67,10 @@ _OF_TABLES: dict[TableLook, str] = {
 
 def write_html(document: Document) -> str:
     """Returns the document as an HTML page."""
-    writer = _Writer()
-    main = "\n".join(writer.blocks(document.blocks))
+    main = "\n".join(_blocks(document.blocks))
     script = _script(zooms=_has_dense_charts(main))
     title = escape(document.title)
-    header = writer.blocks(document.header)
+    header = _blocks(document.header)
     # The title stands below the eyebrow, where there is one.
     eyebrow, others = (header[:1], header[1:]) if _has_eyebrow(document) else ([], header)
     head = "\n".join(
@@ -111,7 +110,7 @@ def write_html(document: Document) -> str:
 
 def fragment(*blocks: Block) -> str:
     """Returns blocks as HTML without the page around them."""
-    return "\n".join(_Writer().blocks(blocks))
+    return "\n".join(_blocks(blocks))
 
 
 def style() -> str:
@@ -171,78 +170,77 @@ def _contents(document: Document) -> Iterator[str]:
         yield f'<nav class="contents" aria-label="Contents">{folded}</nav>'
 
 
-class _Writer:
-    """Writes blocks as HTML, with a method for each kind of block."""
+def _blocks(blocks: Iterable[Block]) -> list[str]:
+    return list(map(_block, blocks))
 
-    def blocks(self, blocks: Iterable[Block]) -> list[str]:
-        return [self._block(block) for block in blocks]
 
-    def _block(self, block: Block) -> str:
-        match block:
-            case Heading():
-                tag = f"h{block.level + 1}"
-                return f"<{tag}{_attribute('id', block.id)}>{_inlines(block.inlines)}</{tag}>"
-            case Paragraph():
-                return _paragraph(block)
-            case Verdict():
-                badges = " ".join(_run(badge) for badge in block.badges)
-                return f'<div class="verdict"><span>{badges}</span><p>{_inlines(block.inlines)}</p></div>'
-            case Table():
-                return _table(block)
-            case Facts():
-                return _facts(block.facts)
-            case Figure():
-                return self._figure(block)
-            case Code():
-                return f"<pre>{escape(block.text)}</pre>"
-            case Listing():
-                tag = "ol" if block.ordered else "ul"
-                items = "\n".join(f"<li>{_inlines(item)}</li>" for item in block.items)
-                return f"<{tag}{_attribute('class', block.look)}>{items}</{tag}>"
-            case Definitions():
-                pairs = "\n".join(f"<dt>{_inlines(word)}</dt><dd>{_inlines(told)}</dd>" for word, told in block.pairs)
-                return f"<dl>\n{pairs}\n</dl>"
-            case Note():
-                return f'<div class="{block.look}">{"".join(self.blocks(block.blocks))}</div>'
-            case FoldedBlocks():
-                return self._folded(block)
-            case Group(look="folded"):
-                above, *behind = self.blocks(block.blocks)
-                folded = f"<details><summary>{above}</summary>\n{chr(10).join(behind)}\n</details>"
-                return f'<section class="folded">\n{folded}\n</section>'
-            case Group():
-                tag = "div" if block.look in ("besides", "overview") else "section"
-                inner = "\n".join(self.blocks(block.blocks))
-                return f"<{tag}{_attribute('class', block.look)}>\n{inner}\n</{tag}>"
+def _block(block: Block) -> str:
+    match block:
+        case Heading():
+            tag = f"h{block.level + 1}"
+            return f"<{tag}{_attribute('id', block.id)}>{_inlines(block.inlines)}</{tag}>"
+        case Paragraph():
+            return _paragraph(block)
+        case Verdict():
+            badges = " ".join(_run(badge) for badge in block.badges)
+            return f'<div class="verdict"><span>{badges}</span><p>{_inlines(block.inlines)}</p></div>'
+        case Table():
+            return _table(block)
+        case Facts():
+            return _facts(block.facts)
+        case Figure():
+            return _figure(block)
+        case Code():
+            return f"<pre>{escape(block.text)}</pre>"
+        case Listing():
+            tag = "ol" if block.ordered else "ul"
+            items = "\n".join(f"<li>{_inlines(item)}</li>" for item in block.items)
+            return f"<{tag}{_attribute('class', block.look)}>{items}</{tag}>"
+        case Definitions():
+            pairs = "\n".join(f"<dt>{_inlines(word)}</dt><dd>{_inlines(told)}</dd>" for word, told in block.pairs)
+            return f"<dl>\n{pairs}\n</dl>"
+        case Note():
+            return f'<div class="{block.look}">{"".join(_blocks(block.blocks))}</div>'
+        case FoldedBlocks():
+            return _folded(block)
+        case Group(look="folded"):
+            above, *behind = _blocks(block.blocks)
+            folded = f"<details><summary>{above}</summary>\n{chr(10).join(behind)}\n</details>"
+            return f'<section class="folded">\n{folded}\n</section>'
+        case Group():
+            tag = "div" if block.look in ("besides", "overview") else "section"
+            inner = "\n".join(_blocks(block.blocks))
+            return f"<{tag}{_attribute('class', block.look)}>\n{inner}\n</{tag}>"
 
-    def _folded(self, block: FoldedBlocks) -> str:
-        classes = " ".join(filter(None, ("many" if block.is_for_screens else "", block.look)))
-        is_open = " open" if block.is_open else ""
-        opening = f"<details{_attribute('id', block.id)}{_attribute('class', classes)}{is_open}>"
-        inner = "\n".join(self.blocks(block.blocks))
-        return f"{opening}<summary>{_inlines(block.summary)}</summary>\n{inner}\n</details>"
 
-    def _figure(self, figure: Figure) -> str:
-        if figure.is_of_multiples:
-            classes = "multiples of-runs" if figure.look == "of-runs" else "multiples"
-            small = "\n".join(
-                f"<figure>{self._panel(panel)}{_below(panel.caption)}</figure>" for panel in figure.panels
-            )
-            below = f'\n<p class="caption">{_inlines(figure.caption)}</p>' if figure.caption else ""
-            return f'<div class="{classes}">\n{small}\n</div>{below}'
-        kind = " diagram" if figure.look == "testbed-picture" else ""
-        panels = "".join(self._panel(panel, kind) for panel in figure.panels)
-        return f"<figure{_attribute('class', figure.look)}>{panels}{_below(figure.caption)}</figure>"
+def _folded(block: FoldedBlocks) -> str:
+    classes = " ".join(filter(None, ("many" if block.is_for_screens else "", block.look)))
+    is_open = " open" if block.is_open else ""
+    opening = f"<details{_attribute('id', block.id)}{_attribute('class', classes)}{is_open}>"
+    inner = "\n".join(_blocks(block.blocks))
+    return f"{opening}<summary>{_inlines(block.summary)}</summary>\n{inner}\n</details>"
 
-    def _panel(self, panel: Panel, kind: str = "") -> str:
-        """Returns a panel with both drawings, of which the style sheet shows the one that fits."""
-        above = f"<p>{_inlines(panel.head)}</p>" if panel.head else ""
-        numbers = self._folded(panel.numbers) if panel.numbers else ""
-        if panel.narrow is None:
-            return f"{above}{panel.drawing.svg}{numbers}"
-        wide = f'<div class="wide{kind}">{panel.drawing.svg}</div>'
-        narrow = f'<div class="narrow{kind}">{panel.narrow.svg}</div>'
-        return f"{above}{wide}{narrow}{numbers}"
+
+def _figure(figure: Figure) -> str:
+    if figure.is_of_multiples:
+        classes = "multiples of-runs" if figure.look == "of-runs" else "multiples"
+        small = "\n".join(f"<figure>{_panel(panel)}{_below(panel.caption)}</figure>" for panel in figure.panels)
+        below = f'\n<p class="caption">{_inlines(figure.caption)}</p>' if figure.caption else ""
+        return f'<div class="{classes}">\n{small}\n</div>{below}'
+    kind = " diagram" if figure.look == "testbed-picture" else ""
+    panels = "".join(_panel(panel, kind) for panel in figure.panels)
+    return f"<figure{_attribute('class', figure.look)}>{panels}{_below(figure.caption)}</figure>"
+
+
+def _panel(panel: Panel, kind: str = "") -> str:
+    """Returns a panel with both drawings, of which the style sheet shows the one that fits."""
+    above = f"<p>{_inlines(panel.head)}</p>" if panel.head else ""
+    numbers = _folded(panel.numbers) if panel.numbers else ""
+    if panel.narrow is None:
+        return f"{above}{panel.drawing.svg}{numbers}"
+    wide = f'<div class="wide{kind}">{panel.drawing.svg}</div>'
+    narrow = f'<div class="narrow{kind}">{panel.narrow.svg}</div>'
+    return f"{above}{wide}{narrow}{numbers}"
 
 
 def _below(caption: Inlines) -> str:

@@ -203,19 +203,9 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, col
         text = rate.reason_null or UNKNOWN if below is None else rate_cell(rate, writer(column, [rate]))
         within = f"{len(values)} of {len(runs)} runs" if 0 < len(values) < len(runs) else ""
         why = why_nothing_passes(rate) if rate.passes_nothing else None
+        of_runs = tuple(runs)
         return RateCell(
-            name,
-            None,
-            below,
-            0,
-            text,
-            UNKNOWN,
-            within,
-            percent_text,
-            against_first,
-            span,
-            tuple(runs),
-            passes_nothing=why,
+            name, None, below, 0, text, UNKNOWN, within, percent_text, against_first, span, of_runs, passes_nothing=why
         )
     bound = Bound.EXACT
     value: float | None

@@ -220,7 +220,8 @@ _MET_AS: Final = {
 def finish_document(document: Document, *, has_contents: bool = True) -> Document:
     """Returns the document with ids, titles and table of contents; its blocks come as their sections made them."""
     blocks = tuple(_with_used_words(document))
-    blocks = tuple(_Naming(blocks).name_blocks(_Ids(blocks).give_ids(blocks)))
+    taken = {block.id for block in walk(blocks) if isinstance(block, FoldedBlocks) and block.id}
+    blocks = tuple(_Naming(blocks).name_blocks(_give_ids(blocks, taken)))
     contents = tuple(block for block in walk(blocks) if isinstance(block, Heading) and block.level == 1)
     return replace(document, blocks=blocks, contents=contents if has_contents else ())
 
@@ -233,33 +234,22 @@ def walk(blocks: Iterable[Block]) -> Iterator[Block]:
             yield from walk(block.blocks)
 
 
-class _Ids:
-    """Gives every heading an id that is unique in the document."""
+def _give_ids(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, ...]:
+    """Gives every heading an id that is unique in the document, and adds it to those that are ``taken``."""
 
-    def __init__(self, blocks: tuple[Block, ...]) -> None:
-        self._taken = {block.id for block in walk(blocks) if isinstance(block, FoldedBlocks) and block.id}
+    def with_id(block: Block) -> Block:
+        if isinstance(block, Group | Note | FoldedBlocks):
+            return replace(block, blocks=_give_ids(block.blocks, taken))
+        if not isinstance(block, Heading):
+            return block
+        name = block.id or anchor(plain(block.inlines))
+        free = next(
+            each for number in itertools.count(1) if (each := f"{name}-{number}" if number > 1 else name) not in taken
+        )
+        taken.add(free)
+        return replace(block, id=free)
 
-    def give_ids(self, blocks: Iterable[Block]) -> tuple[Block, ...]:
-        return tuple(map(self._give_ids, blocks))
-
-    def _give_ids(self, block: Block) -> Block:
-        match block:
-            case Heading():
-                name = _free(block.id or anchor(plain(block.inlines)), self._taken)
-                self._taken.add(name)
-                return replace(block, id=name)
-            case Group() | Note() | FoldedBlocks():
-                return replace(block, blocks=self.give_ids(block.blocks))
-            case _:
-                return block
-
-
-def _free(name: str, taken: set[str]) -> str:
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name}-{number}"
-    return free
+    return tuple(map(with_id, blocks))
 
 
 class _Naming:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 from urllib.parse import quote
 
 from nicbench.core.redaction import make_visible
@@ -36,6 +36,8 @@ from nicbench.report.document.blocks import (
 
 Part: TypeAlias = str | Inline | Inlines | None
 """A part of a line; a string is plain text."""
+Optional: TypeAlias = Cell | Literal[False] | None
+"""A cell, or nothing where a table lacks its column."""
 BREAK: Final = Text("\n")
 PLACE_TO_BREAK: Final = "\u200b"
 _SPACE = re.compile(r"[ \t\n\r\f]+")
@@ -277,14 +279,14 @@ def head(text: str, unit: str | None = None, *, words: bool = False, columns: in
     return Cell(inlines(*parts), columns, is_head=True, words=words)
 
 
-def heads(*texts: str) -> tuple[Cell, ...]:
-    """Returns the headings of columns of numbers."""
-    return tuple(map(head, texts))
+def heads(*texts: str | Literal[False]) -> tuple[Cell, ...]:
+    """Returns the headings of columns of numbers; False stands for a column that the table lacks."""
+    return tuple(head(text) for text in texts if text is not False)
 
 
-def word_heads(*texts: str) -> tuple[Cell, ...]:
-    """Returns the headings of columns of words."""
-    return tuple(head(text, words=True) for text in texts)
+def word_heads(*texts: str | Literal[False]) -> tuple[Cell, ...]:
+    """Returns the headings of columns of words; False stands for a column that the table lacks."""
+    return tuple(head(text, words=True) for text in texts if text is not False)
 
 
 NOTHING = Cell(())
@@ -302,7 +304,10 @@ def about_row(title: Part, columns: int) -> Row:
 
 
 def table(
-    head: Iterable[Iterable[Cell]], body: Iterable[Row | Iterable[Cell]], look: TableLook = "", caption: Part = None
+    head: Iterable[Iterable[Optional]],
+    body: Iterable[Row | Iterable[Optional]],
+    look: TableLook = "",
+    caption: Part = None,
 ) -> Table:
     """Returns a table of heading rows and body rows; whatever cells span, every row fills the table."""
     above = tuple(_as_row(cells) for cells in head)
@@ -327,8 +332,8 @@ def facts_table(facts: Facts) -> Table:
     return Table(columns, (), _fill_rows(rows, columns), title=facts.title)
 
 
-def _as_row(cells: Row | Iterable[Cell]) -> Row:
-    return cells if isinstance(cells, Row) else Row(tuple(cells))
+def _as_row(cells: Row | Iterable[Optional]) -> Row:
+    return cells if isinstance(cells, Row) else Row(tuple(one for one in cells if one))
 
 
 def _branches(fact: Fact, depth: int) -> Iterator[Row]:

@@ -114,34 +114,23 @@ def _tell(
     if not one.is_stacked:
         _lay_points(base, tables, f"{one.name} points", _thin_out(tables[one.name], one, most))
         return head, tuple(_words(one, place, series) for place in range(len(plain))), False
-    columns, names = _columns(one, plain, base), list(dict.fromkeys(said.series for said in one.rows))
+    names = list(dict.fromkeys(said.series for said in one.rows))
     unit_of = f" {one.value.unit}" if one.value and one.value.unit else ""
-    points = [{**column.row, _SAYS: f"{_SAYS}:{number}.{place}"} for place, column in enumerate(columns)]
+    of_key, of_value = (base["encoding"][channel]["field"] for channel in places(base))
+    tops: dict[str, dict[str, Any]] = {}  # the point at the top of the stack at each key
+    said_at: dict[str, dict[str, str]] = {}
+    for row, said in zip(plain, one.rows, strict=True):
+        top = tops.setdefault(said.key, {of_key: row[of_key], of_value: 0.0, _SAYS: f"{_SAYS}:{number}.{len(tops)}"})
+        top[of_value] += row[of_value]
+        said_at.setdefault(said.key, {})[said.series] = said.value
+    points = list(tops.values())
     _lay_points(base, tables, f"{one.name} points", evenly(points, most * len(names)))
     head = _PART.join(("", one.key.pattern, *(f"{_plain(name)}: #{unit_of}" for name in names)))
     return (
         head,
-        tuple(_PART.join(("", column.key, *(column.values.get(name, "") for name in names))) for column in columns),
+        tuple(_PART.join(("", key, *(values.get(name, "") for name in names))) for key, values in said_at.items()),
         True,
     )
-
-
-class _Column(NamedTuple):
-    """All values of a stack at one key; ``row`` is the point at its top."""
-
-    key: str
-    values: dict[str, str]
-    row: dict[str, Any]
-
-
-def _columns(one: DataSet, plain: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> list[_Column]:
-    of_key, of_value = (base["encoding"][channel]["field"] for channel in places(base))
-    found: dict[str, _Column] = {}
-    for row, said in zip(plain, one.rows, strict=True):
-        column = found.setdefault(said.key, _Column(said.key, {}, {of_key: row[of_key], of_value: 0.0}))
-        column.values[said.series] = said.value
-        column.row[of_value] += row[of_value]
-    return list(found.values())
 
 
 def _lay_points(unit: dict[str, Any], tables: dict[str, Any], name: str, rows: list[dict[str, Any]]) -> None:

@@ -130,9 +130,9 @@ def _variables(report: Report) -> Block:
     """Returns every variable that tools were passed, and where where not all had it."""
     differ = any(row.where for row in report.variables)
     return table(
-        (word_heads("Variable", "Value", *(("Where",) if differ else ())),),
+        (word_heads("Variable", "Value", differ and "Where"),),
         (
-            (name(breakable(row.name)), cell(code(row.value)), *((words(row.where or "everywhere"),) if differ else ()))
+            (name(breakable(row.name)), cell(code(row.value)), differ and words(row.where or "everywhere"))
             for row in report.variables
         ),
         "facts",

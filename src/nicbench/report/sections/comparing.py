@@ -258,8 +258,8 @@ def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
         for number, _ in enumerate(shown.names)
         for each in (
             head(goal.name, shown.unit(goal)),
-            *((head("% of\nline rate"),) if has_shares else ()),
-            *((head(f"Against\n{shown.names[0]}"),) if number else ()),
+            has_shares and head("% of\nline rate"),
+            number > 0 and head(f"Against\n{shown.names[0]}"),
         )
     )
     spans = (
@@ -276,8 +276,8 @@ def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
                     for number, rate in enumerate(row.cells[goal.value])
                     for each in (
                         cell(*_rate(rate), *((BREAK, small(rate.within)) if rate.within else ())),
-                        *((cell(rate.percent_of_line_rate),) if has_shares else ()),
-                        *((cell(rate.against_first),) if number else ()),
+                        has_shares and cell(rate.percent_of_line_rate),
+                        number > 0 and cell(rate.against_first),
                     )
                 ),
             )

@@ -18,6 +18,7 @@ from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, G
 from nicbench.report.document.making import (
     BREAK,
     NOTHING,
+    Optional,
     Part,
     about_row,
     breakable,
@@ -123,7 +124,7 @@ def _sustained(study: Study, sustained: Table, report: Report, of_test: str) -> 
 
 def sustained_table(study: Study) -> Table | None:
     """Returns a row for each direction and configuration that has a target; None without one."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Optional, ...]] = []
     directed = False
     for way in study.ways:
         for configuration in way.configurations:
@@ -131,8 +132,8 @@ def sustained_table(study: Study) -> Table | None:
                 directed = directed or bool(way.direction and not rows)
                 over = way.figures_over_runs(configuration)
                 cells = (
-                    *((name(way.direction),) if way.direction else ()),
-                    *((name(configuration),) if study.compares else ()),
+                    name(way.direction) if way.direction else None,
+                    study.compares and name(configuration),
                     cell(strong(held_text(found.in_every_run))),
                     cell(held_text(found.in_median_run)),
                     cell(held_text(found.by_every_instance)),
@@ -141,8 +142,8 @@ def sustained_table(study: Study) -> Table | None:
                 )
                 rows.append(cells)
     titles = heads(
-        *(["Direction"] if directed else []),
-        *(["Configuration"] if study.compares else []),
+        directed and "Direction",
+        study.compares and "Configuration",
         *("In every run", "In the median run", "By every instance", "Instances tried", "Runs of each"),
     )
     return table((titles,), rows, "result") if rows else None
@@ -158,7 +159,7 @@ def _directories(study: Study, of_test: str) -> Iterator[Block]:
         "and its source. What is local by its type goes over no network, unless its block device does."
     )
     titles = (
-        *heads(*(["Configuration"] if study.compares else []), "Instance"),
+        *heads(study.compares and "Configuration", "Instance"),
         *word_heads("Client", "Directory", "File system", "Kind"),
     )
     body = (
@@ -471,19 +472,19 @@ def sharing_table(study: Study, way: OneWay) -> Table | None:
             judged = [one for _, one in each if one is not None]
             cells = (
                 name(str(together)),
-                *((cell(configuration),) if study.compares else ()),
+                study.compares and cell(configuration),
                 cell(strong(rate_text(statistics.median(rates), decimals))),
                 cell(rate_text(min(rates), decimals)),
                 cell(rate_text(max(rates), decimals)),
-                *((cell(share_text(sum(judged) / len(judged) if judged else None)),) if way.targets else ()),
+                bool(way.targets) and cell(share_text(sum(judged) / len(judged) if judged else None)),
                 cell(whole(len(each)), tone="quiet"),
             )
             rows.append(cells)
     titles = heads(
         "Instances\non the port",
-        *(["Configuration"] if study.compares else []),
+        study.compares and "Configuration",
         *("Median\n[fps]", "Least\n[fps]", "Greatest\n[fps]"),
-        *(["Met the target\n[%]"] if way.targets else []),
+        bool(way.targets) and "Met the target\n[%]",
         "So many\nin all runs",
     )
     return table((titles,), rows, "result") if rows else None

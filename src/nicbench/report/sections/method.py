@@ -325,7 +325,7 @@ def tester_limits(report: Report) -> Iterator[Block]:
             yield words(f"learnt from a shortfall: {ceiling.text}{measured}")
 
     titles = (
-        *(word_heads("Run") if turns else ()),
+        *word_heads(turns and "Run"),
         head("Frame", "bytes"),
         head("Ceiling", "Mpps"),
         head("Latency,\nmedian [µs]"),

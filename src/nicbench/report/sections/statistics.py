@@ -11,6 +11,7 @@ from nicbench.core.units import figures, format_alike, format_digits
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks
 from nicbench.report.document.making import (
     BREAK,
+    Optional,
     caption,
     cell,
     head,
@@ -138,21 +139,13 @@ def _over_runs(test: TestStatistics, found: StatisticsView, report: Report, figu
 
 
 def _places(test: TestStatistics) -> tuple[Cell, ...]:
-    return (
-        head("At"),
-        *(word_heads("Configuration") if test.compares else ()),
-        *(word_heads("Value") if test.values else ()),
-        head("n"),
-    )
+    apart = word_heads(test.compares and "Configuration", test.values and "Value")
+    return head("At"), *apart, head("n")
 
 
-def _place(test: TestStatistics, row: OverRuns) -> tuple[Cell, ...]:
-    return (
-        name(row.point),
-        *((words(row.configuration),) if test.compares else ()),
-        *((words(row.of.value.quantity.name),) if test.values else ()),
-        cell(row.counted),
-    )
+def _place(test: TestStatistics, row: OverRuns) -> tuple[Optional, ...]:
+    configuration, value = words(row.configuration), words(row.of.value.quantity.name)
+    return name(row.point), test.compares and configuration, test.values and value, cell(row.counted)
 
 
 def _medians(test: TestStatistics) -> Block:
@@ -247,7 +240,7 @@ def _comparisons(all_of_them: Sequence[PointComparison], *, has_values: bool) ->
         (
             (
                 head("At"),
-                *word_heads("First over second", *(["Value"] if has_values else [])),
+                *word_heads("First over second", has_values and "Value"),
                 *heads(effect, "its interval", "p", "p, corrected\n(Holm)", "Cliff’s\ndelta"),
                 *word_heads("Better"),
             ),
