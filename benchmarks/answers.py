@@ -1,18 +1,22 @@
-"""Whether a stranger's first answers are right: `examples/policer.yaml` and the demo, again and again, on this machine.
+"""Whether a stranger's first answers are right: `examples/policer.yaml` and the demo on this machine, once each.
 
-    sudo .venv/bin/python benchmarks/answers.py --times 10 [--beside] [--only policer]
+    sudo .venv/bin/python benchmarks/answers.py answers.ndjson [--beside] [--only policer]
+    .venv/bin/python benchmarks/answers.py answers.ndjson --summary
 
-Every answer is held against the trials in the journal, which are read here without the code of the searches, and the
-policer's against the rate that its settings give. `--beside` runs a program that takes a random share of every CPU. The
-rows are the seconds, the verdict, whether every known rate is held, and the zones; the zones of one size must overlap.
+Each run is a line of the file, so that runs of different hours come together. Every answer is held against the trials
+in the journal, which are read here without the code of the searches, and the known device's against the rate that its
+settings give. `--beside` runs a program that takes a random share of every CPU. The summary counts, quiet and beside
+that program, runs that were valid and had every known rate within 0.5 %, and says which zones overlap in all runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PROGRAM = str(Path(sys.executable).parent / "nicbench")
+PROGRAM = (sys.executable, "-m", "nicbench")
 ROOT = Path(__file__).parents[1]
 COMMANDS = {"policer": ["run", str(ROOT / "examples/policer.yaml")], "demo": ["demo"]}
 HELD = 0.005
@@ -58,12 +62,13 @@ def run_once(name: str, folder: Path) -> tuple[float, str, Path]:
     """Runs a command in a folder of its own; returns seconds, what it printed, and the run folder."""
     began = time.monotonic()
     done = subprocess.run(
-        [PROGRAM, *COMMANDS[name], "--runs", str(folder)], capture_output=True, text=True, check=False
+        [*PROGRAM, *COMMANDS[name], "--runs", str(folder)], capture_output=True, text=True, check=False
     )
     took_s = time.monotonic() - began
-    if done.returncode:
+    run = max((path for path in folder.glob("*/summary.json")), key=lambda path: path.stat().st_mtime, default=None)
+    if run is None:
         raise SystemExit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return took_s, done.stdout, max(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+    return took_s, done.stdout, run.parent
 
 
 def trials_of(run: Path) -> dict[str, dict[str, Any]]:
@@ -124,46 +129,81 @@ def find_unprinted(summary: dict[str, Any], printed: str) -> Iterator[str]:
                 yield f"{result['id']}: {end} {value:.0f} is not on the screen"
 
 
-def overlap(zones: Sequence[tuple[float, float]]) -> bool:
+def measure(name: str, *, beside: bool) -> dict[str, Any]:
+    """Runs a command once; returns its line of the file."""
+    with tempfile.TemporaryDirectory() as folder, busy_machine(random.randrange(10**6) if beside else None):
+        began = time.strftime("%FT%T")
+        took_s, printed, run = run_once(name, Path(folder))
+        summary, trials = json.loads((run / "summary.json").read_text(encoding="utf-8")), trials_of(run)
+    rates = {one["id"]: one for one in summary["results"] if "ndr_frames_per_s" in one["values"]}
+    faults = [fault for result in rates.values() for fault in find_faults(result, trials)]
+    zones = {
+        name: (one["values"]["ndr_frames_per_s"]["lower"], one["values"]["ndr_frames_per_s"]["upper"])
+        for name, one in rates.items()
+    }
+    return {
+        "at": began,
+        "command": name,
+        "beside": beside,
+        "took_s": round(took_s, 1),
+        "verdict": summary["verdict"],
+        "disturbed": [one["id"] for one in summary["results"] if one["verdict"] != "valid"],
+        "known": {name: one["values"].get("known_rate_frames_per_s") for name, one in rates.items()},
+        "zones": zones,
+        "faults": [*faults, *find_unprinted(summary, printed)],
+    }
+
+
+def is_within(line: dict[str, Any]) -> bool:
+    """Returns whether every known rate lies in its zone, whose ends are no farther from it than ``HELD``."""
+    known = [(rate, *line["zones"][name]) for name, rate in line["known"].items() if rate]
+    return bool(known) and all(
+        lower and upper and rate * (1 - HELD) - 2 <= lower <= rate + 2 and rate - 2 <= upper <= rate * (1 + HELD) + 2
+        for rate, lower, upper in known
+    )
+
+
+def overlap(zones: Sequence[tuple[float | None, float | None]]) -> bool:
     """Returns whether all of these ranges have a load in common."""
-    return max(low for low, _ in zones) <= min(high for _, high in zones)
+    return max(low or 0.0 for low, _ in zones) <= min(high or math.inf for _, high in zones)
+
+
+def summarise(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yields a paragraph for each command, quiet and beside the busy program."""
+    for name, beside in sorted({(one["command"], one["beside"]) for one in lines}):
+        these = [one for one in lines if (one["command"], one["beside"]) == (name, beside)]
+        took_s = [one["took_s"] for one in these]
+        yield (
+            f"{name}, {'beside a busy program' if beside else 'quiet'}: {len(these)} runs, "
+            f"{sum(one['verdict'] == 'valid' for one in these)} valid, "
+            f"{sum(map(is_within, these))} within {100 * HELD:g} %, "
+            f"{statistics.median(took_s):.0f} s (at most {max(took_s):.0f}), "
+            f"{sum(bool(one['faults']) for one in these)} with faults"
+        )
+        for each in dict.fromkeys(each for one in these for each in one["zones"]):
+            zones = [one["zones"][each] for one in these if each in one["zones"]]
+            low, high = (f"{ends[0] or 0:.0f} to {ends[-1] or 0:.0f}" for ends in (
+                sorted(low or 0.0 for low, _ in zones), sorted(high or 0.0 for _, high in zones)))  # fmt: skip
+            yield f"  {each}: from {low}, up to {high}: {'overlap' if overlap(zones) else 'do not overlap'}"
 
 
 def main() -> None:
-    """Runs, checks and prints."""
+    """Runs and appends, or prints the summary."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("file", type=Path, help="a line of JSON for each run")
     parser.add_argument("--beside", action="store_true", help="beside a program that takes a random share of every CPU")
     parser.add_argument("--only", choices=sorted(COMMANDS))
+    parser.add_argument("--summary", action="store_true", help="run nothing, print what the file has")
     arguments = parser.parse_args()
-    faults, zones = 0, dict[str, list[tuple[float, float]]]()
-    with tempfile.TemporaryDirectory() as folder, busy_machine(random.randrange(10**6) if arguments.beside else None):
-        for number in range(arguments.times):
-            for name in [arguments.only] if arguments.only else COMMANDS:
-                took_s, printed, run = run_once(name, Path(folder))
-                summary, trials = json.loads((run / "summary.json").read_text(encoding="utf-8")), trials_of(run)
-                found = [fault for result in summary["results"] if "ndr_frames_per_s" in result["values"]
-                         for fault in find_faults(result, trials)]  # fmt: skip
-                found += find_unprinted(summary, printed)
-                spans = []
-                for result in summary["results"]:
-                    rate = result["values"].get("ndr_frames_per_s")
-                    if rate:
-                        spans.append(f"{(rate['lower'] or 0) / 1e3:.4g}..{(rate['upper'] or 0) / 1e3:.4g}")
-                        if "known_rate_frames_per_s" not in result["values"] and rate["lower"] and rate["upper"]:
-                            zones.setdefault(result["id"], []).append((rate["lower"], rate["upper"]))
-                print(f"{name} {number + 1}: {took_s:.0f} s, {summary['verdict']}, kpps {' '.join(spans)}", flush=True)
-                for fault in found:
-                    print(f"  {fault}")
-                if found:
-                    print(printed)
-                faults += len(found)
-    for name, every in zones.items():
-        together = overlap(every)
-        faults += not together
-        print(f"{name}: the zones of {len(every)} runs {'overlap' if together else 'do not overlap'}")
-    print(f"{faults} faults")
-    sys.exit(1 if faults else 0)
+    if arguments.summary:
+        lines = map(json.loads, arguments.file.read_text(encoding="utf-8").splitlines())
+        print("\n".join(summarise(list(lines))))
+        return
+    for name in [arguments.only] if arguments.only else COMMANDS:
+        line = measure(name, beside=arguments.beside)
+        with arguments.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print("\n".join((*summarise([line]), *line["faults"])), flush=True)
 
 
 if __name__ == "__main__":

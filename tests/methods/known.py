@@ -15,7 +15,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Health, Latency, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.units import line_rate_frames_per_s
-from nicbench.methods.base import Method, SearchResult
+from nicbench.methods.base import GiveWay, Method, SearchResult
 from nicbench.search.base import Goal, Limits, Search
 
 LINE = line_rate_frames_per_s(1e9, 64)  # 1.488 Mpps
@@ -81,7 +81,13 @@ class KnownContext(ABC):
         return trial, disturbed
 
     async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+        self,
+        search: Search,
+        point: dict[str, Any],
+        request: TrialRequest,
+        goals: tuple[Goal, ...],
+        limits: Limits,
+        give_way: GiveWay | None = None,
     ) -> SearchResult:
         raise AssertionError("these methods are given their loads")
 

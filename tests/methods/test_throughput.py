@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.methods._services import Service
 from nicbench.methods.address_tables import AddressLearning
-from nicbench.methods.base import FrameMethod, SearchResult
+from nicbench.methods.base import FrameMethod, GiveWay, SearchResult
 from nicbench.methods.impairments import Impairments
 from nicbench.methods.port_shares import PortShares
 from nicbench.methods.receive_spread import ReceiveSpread
@@ -47,7 +48,13 @@ class Searched(KnownContext):
         return await super().ceiling_frames_per_s(size)
 
     async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+        self,
+        search: Search,
+        point: dict[str, Any],
+        request: TrialRequest,
+        goals: tuple[Goal, ...],
+        limits: Limits,
+        give_way: GiveWay | None = None,
     ) -> SearchResult:
         self.limits.append(limits)
         rate = Bounded(value=FOUND, lower=FOUND, upper=1.003 * FOUND, limited_by=LimitedBy.DUT)
@@ -101,6 +108,52 @@ async def test_no_load_above_the_maximum_is_tried(asked: float, highest: float, 
     assert (limits.maximum_load_frames_per_s, limits.maximum_limited_by) == (highest, limited_by)
 
 
+class Slow(Searched):
+    """A search makes as many trials as its size asks for."""
+
+    def __init__(self, trials: dict[Any, int]) -> None:
+        super().__init__()
+        self.trials, self.made, self.stops_at = trials, list[Any](), -1
+
+    async def search(self, *given: Any, give_way: Any = None, **more: Any) -> SearchResult:
+        *others, way = given
+        size, ended = others[1]["frame_bytes"], self.ended
+        try:
+            for _ in range(self.trials[size]):
+                self.made.append(size)
+                await asyncio.sleep(0)
+                if len(self.made) == self.stops_at:
+                    task = asyncio.current_task()
+                    assert task is not None
+                    self.test.cancel()
+                await way()
+        except asyncio.CancelledError:
+            ended = Ended.STOPPED
+        found = await super().search(*others)
+        return found.replace(outcomes={name: one.replace(ended=ended) for name, one in found.outcomes.items()})
+
+    async def run(self) -> None:
+        options = Throughput.Options(frame_bytes=(64, 512, 1518), search=SearchChoice(time=9.0))
+        self.test = asyncio.create_task(run(Throughput("t", options), self))
+        await self.test
+
+
+async def test_sizes_with_a_time_take_turns_and_share_it() -> None:
+    context = Slow({64: 2, 512: 4, 1518: 1})
+    await context.run()
+    assert context.made == [64, 512, 1518, 64, 512, 512, 512]
+    assert [result.parameters["frame_bytes"] for result in context.published] == [64, 512, 1518]
+    assert {limits.time_s for limits in context.limits} == {9.0}
+
+
+async def test_of_an_interrupted_test_every_size_has_its_rate_so_far() -> None:
+    context = Slow({64: 5, 512: 5, 1518: 5})
+    context.stops_at = 5
+    await context.run()
+    assert context.made == [64, 512, 1518, 64, 512]
+    assert [result.verdict for result in context.published] == [ResultVerdict.INCOMPLETE] * 3
+
+
 def test_a_maximum_below_the_minimum_is_refused() -> None:
     with pytest.raises(ValidationError, match="`maximum_load` \\(500 pps\\) is not above `minimum_load`"):
         SearchChoice(maximum_load=500.0, minimum_load=1000.0)
@@ -132,11 +185,11 @@ async def test_no_load_below_the_minimum_is_tried_unless_nothing_lies_above_it()
         assert context.limits[0].minimum_load_frames_per_s == lowest
 
 
-async def test_the_time_of_a_test_is_shared_by_its_sizes_and_what_one_leaves_is_the_next_ones() -> None:
+async def test_the_time_of_a_test_is_that_of_all_its_sizes() -> None:
     context = Searched(took_s=4.0)
     options = Throughput.Options(frame_bytes=(64, 512, 1518), search=SearchChoice(time=60.0))
     await run(Throughput("t", options), context)
-    assert [limits.time_s for limits in context.limits] == [20.0, 28.0, 52.0]
+    assert {(limits.time_s, limits.searches) for limits in context.limits} == {(60.0, 3)}
 
 
 async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says_why() -> None:

@@ -249,6 +249,27 @@ def test_the_last_trials_are_kept_for_validation(search: Search) -> None:
     assert outcomes["NDR"].passed_for_s == 60.0
 
 
+@pytest.mark.parametrize(("dut", "all_of_it"), [(Dut(640_000, noise=0.02), True), (Dut(640_000), False)])
+def test_a_given_time_is_used_up_where_trials_disagree(dut: Dut, all_of_it: bool) -> None:
+    machine = World(dut, 1_000_000, 7)
+    rate = Guided().run(machine.measure, [NDR], limits(precision=0.005, time_s=30.0, spends_time=True))["NDR"].rate
+    assert (machine.now_s > 27.0) is all_of_it
+    assert machine.now_s <= 30.0
+    assert rate.lower is not None
+    assert rate.upper is not None
+    assert 0.9 * 640_000 < rate.lower <= 640_000 < rate.upper < 1.1 * 640_000
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3])
+def test_an_overload_that_costs_forwarding_is_no_zone_in_which_trials_disagree(share: float) -> None:
+    machine = World(Dut(430_000, livelock=share), 1_000_000, 1)
+    rate = Guided().run(machine.measure, [NDR], limits(precision=0.005))["NDR"].rate
+    assert rate.lower is not None
+    assert rate.upper is not None
+    assert rate.some is None
+    assert 430_000 * 0.995 < rate.lower <= 430_000 < rate.upper < 430_000 * 1.006
+
+
 @every
 def test_a_dut_that_passes_line_rate_is_validated_there(search: Search) -> None:
     machine = world(2_000_000)

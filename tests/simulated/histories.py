@@ -117,7 +117,7 @@ def run_in_simulated_time(clock: Clock, main: Any) -> Any:
             future.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.call_soon, waits))
             return future
 
-    answers = SimpleNamespace(Future=Answer)
+    answers = SimpleNamespace(Future=Answer, ThreadPoolExecutor=Threads)
     loop = asyncio.SelectorEventLoop(_Waits(clock))
     loop.set_default_executor(Threads(1))
     try:

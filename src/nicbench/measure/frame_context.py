@@ -33,7 +33,7 @@ from nicbench.measure.completing import (
 from nicbench.measure.learning import add_unlearnt
 from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
 from nicbench.measure.trials import TrialMaker
-from nicbench.methods.base import SearchResult
+from nicbench.methods.base import GiveWay, SearchResult
 from nicbench.search import bounds_so_far, share_sent
 from nicbench.search.base import Goal, Limits, Outcome, Sample, Search
 from nicbench.stats.limits import Offer, find_constant_share
@@ -126,7 +126,8 @@ async def run_search(
         loop.call_soon_threadsafe(wanted.put_nowait, one)
         return one.answer.result()
 
-    finished = loop.run_in_executor(None, search.run, measure_from_thread, goals, limits)
+    thread = concurrent.futures.ThreadPoolExecutor(1)  # its own: searches that take turns wait for each other in theirs
+    finished = loop.run_in_executor(thread, search.run, measure_from_thread, goals, limits)
     finished.add_done_callback(lambda _: wanted.put_nowait(None))
     one: _TrialOrder | None = None
     try:
@@ -141,6 +142,8 @@ async def run_search(
             one = await wanted.get()
         finished.exception()
         raise
+    finally:
+        thread.shutdown(wait=False)
 
 
 # A load just below a ceiling, so that the tester's rate, which wavers, reaches it.
@@ -220,6 +223,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self._ceilings = ceilings
         self._shares = TesterShares()
         self._trials: dict[str, Trial] = {}
+        self._searched_s = 0.0
         self._cancelled: asyncio.CancelledError | None = None
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
@@ -278,16 +282,23 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         return request.replace(load_frames_per_s=load, bidirectional=self.bidirectional, sent_share=share)
 
     async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+        self,
+        search: Search,
+        point: dict[str, Any],
+        request: TrialRequest,
+        goals: tuple[Goal, ...],
+        limits: Limits,
+        give_way: GiveWay | None = None,
     ) -> SearchResult:
         """Every load of the search is one trial: an invalid one guides it too, and is repeated only where it tells
         nothing. Where the run is interrupted the outcomes are those of the trials so far, and ``publish`` ends the run.
         """
         samples: list[Sample] = []
         traffic_ns = 0
+        since_s = self._searched_s if give_way is None else 0.0  # searches that take turns share the time of the test
 
         async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
-            nonlocal traffic_ns
+            nonlocal traffic_ns, since_s
             asked = request.replace(
                 load_frames_per_s=load_frames_per_s,
                 duration_s=duration_s,
@@ -297,9 +308,14 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
             trial, _ = await self.sample(point, asked, repeats=False)
             self._note(trial)
             traffic_ns += trial.reading.transmit_ns
-            samples.append(sample_of(trial))
+            sample = sample_of(trial)
+            self._searched_s += sample.took_s or 0.0
+            samples.append(sample.replace(took_s=self._searched_s - since_s))
+            since_s = self._searched_s
             if trial.key not in self._maker.log.journaled:
                 self._maker.log.bus.publish(bounds_event(self._test.name, point, samples, goals, limits))
+            if give_way is not None:
+                await give_way()
             return samples[-1]
 
         try:

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from nicbench.core.base import Frozen, WorkloadChoice
@@ -79,6 +79,10 @@ Measures = Literal["frames", "rounds"]
 """How a method measures: by frames that a tester sends, or by rounds of workloads (tools) between hosts."""
 Values = dict[str, Value]
 """The values of a result, by names that carry their unit."""
+
+
+GiveWay = Callable[[], Awaitable[None]]
+"""Lets every other part of a test have its turn."""
 
 
 class SearchResult(Frozen):
@@ -173,9 +177,17 @@ class Context(AnyContext, Protocol):
         """Returns the tester's own latency at a low load without a DUT; None where it cannot be measured."""
 
     async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+        self,
+        search: Search,
+        point: dict[str, Any],
+        request: TrialRequest,
+        goals: tuple[Goal, ...],
+        limits: Limits,
+        give_way: GiveWay | None = None,
     ) -> SearchResult:
-        """Runs a search in which every measurement is a trial like ``request`` with another load and duration."""
+        """Runs a search in which every measurement is a trial like ``request`` with another load and duration; after
+        each it gives way to the other parts of the test.
+        """
 
 
 class RoundContext(AnyContext, Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Self
@@ -38,7 +40,8 @@ from nicbench.core.units import (
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._loads import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods._results import BROADCASTS_NOTE
-from nicbench.methods.base import FRAME, Context, FrameMethod, Promise, Values
+from nicbench.methods._turns import take_turns
+from nicbench.methods.base import FRAME, Context, FrameMethod, GiveWay, Promise, Values
 from nicbench.search.base import Ended, Limits, Outcome, Search, check_loads, highest_load, lowest_load
 from nicbench.search.base import Goal as SearchGoal
 from nicbench.stats.intervals import Agreement
@@ -209,8 +212,9 @@ class SearchChoice(Frozen):
     maximum_trials: int = Field(default=60, ge=2)
     """Most trials for each frame size. A search that ends early reports a wider interval."""
     time: Annotated[Seconds, Field(gt=0.0)] | None = None
-    """The time for all frame sizes of the test. A search that runs out of it ends with what its trials showed. Without
-    it, `guided` takes at most the time of twelve trials at each size, the others as many trials as they need.
+    """The time for all frame sizes of the test, which then take turns, trial by trial. A search that runs out of it
+    ends with what its trials showed; one whose trials disagree uses all of it. Without it, `guided` takes at most the
+    time of twelve trials at each size, the others as many trials as they need.
     """
     minimum_load: Annotated[FramesPerSecond, Field(gt=0.0)] = 1.0
     """Below this load the search gives up."""
@@ -532,18 +536,32 @@ class Throughput(FrameMethod):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        self._time_left_s, self._sizes_left = (
-            self.options.search.time_s(self.options.trial, self.points()),
-            self.points(),
-        )
-        return await super().run(context)
+        """Measures one size after the other; where a time is given they take turns, so that each sees all of it."""
+        search = self.options.search
+        self._time_left_s, self._sizes_left = search.time_s(self.options.trial, self.points()), self.points()
+        if search.time is None or self.points() == 1:
+            return await super().run(context)
+        sizes = context.sizes(self.options.frame_bytes)
+        results = await take_turns([functools.partial(self._measure, context, size) for size in sizes])
+        stopped: asyncio.CancelledError | None = None
+        for result in results:
+            try:
+                context.publish(result)
+            except asyncio.CancelledError as cancelled:
+                stopped = cancelled
+        if stopped is not None:
+            raise stopped
+        return tuple(results)
 
     async def measure_size(self, context: Context, size: Size) -> Result:
-        """Searches at one frame size, in its part of the time that is left for the test.
+        return await self._measure(context, size)
+
+    async def _measure(self, context: Context, size: Size, give_way: GiveWay | None = None) -> Result:
+        """Searches at one frame size, in its part of the time that is left for the test, or by turns in all of it.
 
         The tester's ceiling is measured without a DUT only where a rate comes near what the tester sent.
         """
-        options, times = self.options.search, self.options.trial
+        options, times, parts = self.options.search, self.options.trial, self._sizes_left if give_way is None else 1
         line_rate = context.line_rate_frames_per_s(size)
         maximum, limited_by = highest_load(line_rate, None, options.maximum_load)
         limits = Limits(
@@ -554,14 +572,15 @@ class Throughput(FrameMethod):
             trial_duration_s=times.duration,
             validation_duration_s=options.validation_s(times.duration),
             maximum_trials=options.maximum_trials,
-            time_s=None if self._time_left_s is None else max(1e-3, self._time_left_s / self._sizes_left),
+            time_s=None if self._time_left_s is None else max(1e-3, self._time_left_s / parts),
+            searches=1 if give_way is None else self.points(),
+            spends_time=options.time is not None,
         )
         goals = tuple(SearchGoal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
         request = self._request(size)
-        found = await context.search(options.build(), size_parameters(size), request, goals, limits)
-        self._sizes_left -= 1
-        if self._time_left_s is not None:
-            self._time_left_s -= found.took_s
+        found = await context.search(options.build(), size_parameters(size), request, goals, limits, give_way)
+        if give_way is None and self._time_left_s is not None:
+            self._sizes_left, self._time_left_s = self._sizes_left - 1, self._time_left_s - found.took_s
         if not found.most_sent_frames_per_s:
             return self._without_tester(size, line_rate)
         rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}

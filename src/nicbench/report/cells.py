@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -36,6 +37,8 @@ from nicbench.report.numbers import (
 from nicbench.report.wording import capitalise
 from nicbench.stats.intervals import share_interval
 
+_LOADS_DIGITS: Final = 4
+"""The most digits of a load within a zone."""
 GAP = "\u00a0"
 """A no-break space, which keeps a number and its unit on one line."""
 
@@ -77,6 +80,7 @@ def value_cell(rate: Bounded, write: Writer) -> str:
 def interval_cell(rate: Bounded, write: Writer) -> str:
     """Returns further knowledge of a rate: its interval, or within its zone the loads that some and half passed."""
     if rate.is_zone:
+        write = _within(rate, write)
         known = [f"half at {write(rate.half)}"] if rate.half is not None else []
         known += [f"some to {write.down(rate.some)}"] if rate.some is not None else []
         return ", ".join(known) or UNKNOWN
@@ -86,6 +90,17 @@ def interval_cell(rate: Bounded, write: Writer) -> str:
     if rate.queue is not None:
         return f"{found}; {write.down(rate.queue.burst_frames_per_s)} for {format_duration_s(rate.queue.trial_s)}"
     return found
+
+
+def _within(rate: Bounded, write: Writer) -> Writer:
+    """Returns what writes the loads within a zone: with the digits of their distances, however wide the zone is."""
+    known = sorted(load * write.factor for load in (rate.lower, rate.half, rate.some) if load)
+    if write.decimals is None or len(known) < 2:
+        return write
+    most = _LOADS_DIGITS - 1 - math.floor(math.log10(known[-1]))
+    wanted = [interval_decimals(lower, upper) for lower, upper in pairwise(known) if lower < upper]
+    decimals = max(write.decimals, min(most, max(wanted, default=write.decimals)))
+    return Writer(lambda number: format_fixed(number * write.factor, decimals), write.factor, decimals)
 
 
 def failing_clause(rate: Bounded, goal: Goal, what: str, write: Writer, unit: str) -> str:
@@ -129,10 +144,10 @@ def _bounds_clause(rate: Bounded, write: Writer, unit: str) -> str:
     if rate.upper is not None:
         told.append(f"none above {write.up(rate.upper)}{GAP}{unit}")
     elif rate.some is not None:
-        told.append(f"some up to {write.down(rate.some)}{GAP}{unit}")
+        told.append(f"some up to {_within(rate, write).down(rate.some)}{GAP}{unit}")
     if rate.shared_core:
         told.append("by what other programs leave of the CPU")
-    half = f"; half of the trials passed at {write(rate.half)}{GAP}{unit}" if rate.half is not None else ""
+    half = f"; half of the trials passed at {_within(rate, write)(rate.half)}{GAP}{unit}" if rate.half else ""
     return f": {', '.join(told)}{half}"
 
 

@@ -35,10 +35,10 @@ FLOOR_ENOUGH = 0.4
 """The ratio of a floor is known where its interval is at most this part of it wide,"""
 FLOOR_TRIALS = 16
 """or after this number of trials."""
-ENOUGH_TRIALS, ENOUGH_OF_SOFT = 10, 14
+ENOUGH_TRIALS, ENOUGH_OF_SOFT, ENOUGH_OF_SHARP = 9, 8, 12
 NEARBY = 0.05
 """The trials between the ends, or as near to them as this part of the load, that are enough whatever they show: the
-second number where losses begin slowly and rates do not agree,"""
+second number where no rates are known, the third where no trial contradicts another and a gap is open,"""
 WIDEST, WIDEST_OF_ONE = 1.6, 1.03
 """while the ends are at most this factor apart, where trials disagree and where they do not."""
 AGREEING = 3
@@ -80,12 +80,12 @@ class Recorder:
         return self.limits.maximum_trials - len(self.samples)
 
     def has_time_for(self, *durations_s: float) -> bool:
-        """Returns whether trials of these durations end in time, by what others took in addition to their duration."""
+        """Returns whether trials of these durations end in time, by what the last one took in addition to its own."""
         if self.limits.time_s is None:
             return True
-        beside_s = sum((one.took_s or one.duration_s) - one.duration_s for one in self.samples)
-        mean_s = beside_s / len(self.samples) if self.samples else 0.0
-        return self.spent_s + sum(durations_s) + mean_s * len(durations_s) <= self.limits.time_s
+        last = self.samples[-1] if self.samples else None
+        beside_s = (last.took_s or last.duration_s) - last.duration_s if last else 0.0
+        return self.spent_s + sum(durations_s) + beside_s * len(durations_s) <= self.limits.time_s
 
     def measure(self, load_frames_per_s: float, duration_s: float) -> Sample:
         """Makes a trial in which this load is sent, as far as the tester can, and one frame at least; raises Spent."""
@@ -160,13 +160,14 @@ class DrivenSearch(Search):
             telling = None if floor is None else choose_for_floor(floor, samples, limits)
             if telling is not None:
                 return TrialRequest(telling, duration_at(telling, limits))
-        for zones in unsettled:
-            unsure = find_unconfirmed(zones, self.options.trials_per_bound, limits)
-            if unsure is not None:
-                return TrialRequest(unsure, duration_at(unsure, limits))
+        wanted = [find_unconfirmed(zones, self.options.trials_per_bound, limits) for zones in unsettled]
+        unsure = [load for load in wanted if load is not None]
+        if unsure:  # a trial above the ends of several goals tells of each
+            load = max(one for one in unsure if one <= unsure[0] * (1.0 + 2.0 * limits.precision))
+            return TrialRequest(load, duration_at(load, limits))
         if unvalidated:
             return TrialRequest(unvalidated[0].load_frames_per_s, limits.longest_trial_s)
-        return None
+        return _witness(settled, recorder)
 
     def _must_validate(self, recorder: Recorder, wanted: int) -> bool:
         """Returns whether there is only time, or trials, left for the validations that are wanted."""
@@ -174,17 +175,37 @@ class DrivenSearch(Search):
         return recorder.trials_left <= wanted or not recorder.has_time_for(recorder.limits.trial_duration_s, *long_s)
 
 
+def _witness(readings: Sequence[Zones], recorder: Recorder) -> TrialRequest | None:
+    """Returns a further trial beside the ends of zones in which trials disagree, at either by turns, as long as there
+    is time for it.
+    """
+    limits = recorder.limits
+    zones = next((one for one in readings if one.disagree and one.every and one.none), None)
+    if zones is None or not limits.spends_time or recorder.trials_left <= 0:
+        return None
+    known = [rate for _, rate in zones.told] + [vote.load_frames_per_s for vote in zones.votes if vote is zones.some]
+    lower, upper = zones.lower or 0.0, zones.upper or math.inf
+    if len(recorder.samples) % 2:
+        load = max(lower, min(known, default=lower) * (1.0 - limits.precision))
+    else:
+        load = min(upper, max(known, default=upper) * (1.0 + limits.precision))
+    duration_s = duration_at(load, limits)
+    return TrialRequest(load, duration_s) if recorder.has_time_for(duration_s) else None
+
+
 def duration_at(load_frames_per_s: float, limits: Limits) -> float:
     """Returns how long a trial lasts at this load: as asked for, or longer where it offers too few frames."""
     wanted_s = FRAMES_WANTED / limits.precision / load_frames_per_s
-    return max(limits.trial_duration_s, min(wanted_s, LONGEST_S, LONGEST_SHARE * (limits.time_s or math.inf)))
+    return max(
+        limits.trial_duration_s, min(wanted_s, LONGEST_S, LONGEST_SHARE * (limits.time_s or math.inf) / limits.searches)
+    )
 
 
 def has_enough(zones: Zones, limits: Limits) -> bool:
     """Returns whether enough trials lie near the ends: further ones would narrow the answer of a DUT whose trials
     differ by their square root only.
     """
-    if zones.lower is None or zones.upper is None:
+    if zones.every is None or zones.none is None or zones.lower is None or zones.upper is None:
         return False
     near = sum(
         zones.lower * (1.0 - NEARBY) <= vote.load_frames_per_s <= zones.upper * (1.0 + NEARBY)
@@ -192,7 +213,13 @@ def has_enough(zones: Zones, limits: Limits) -> bool:
         for vote in zones.votes
     )
     widest = WIDEST if zones.disagree else WIDEST_OF_ONE
-    return near >= (ENOUGH_TRIALS if zones.told else ENOUGH_OF_SOFT) and zones.upper <= zones.lower * widest
+    low, high = zones.lower, zones.upper
+    if zones.goal.loss_ratio and not zones.disagree:
+        low, high = zones.every.load_frames_per_s, zones.none.load_frames_per_s
+    enough = ENOUGH_OF_SOFT if zones.is_slight and not zones.told else ENOUGH_TRIALS
+    if not zones.disagree and not zones.is_slight and open_gaps(zones, limits):
+        enough = ENOUGH_OF_SHARP
+    return near >= enough and high <= low * widest
 
 
 def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
@@ -280,11 +307,15 @@ def dead_probe(limits: Limits) -> float:
 def choose_for_floor(floor: LossFloor, samples: Sequence[Sample], limits: Limits) -> float | None:
     """Returns a load that shows whether a loss comes at any load, and how large it is; None where both are known.
 
-    Half the lowest load so far shows whether it does, as long as some frames should be lost there; then the highest
-    load of the floor loses most frames.
+    A load at which few frames should be lost shows whether it does, and half the lowest load so far, as long as some
+    should be lost there; then the highest load of the floor loses most frames.
     """
+    lowest = min(one.sent_frames_per_s for one in samples)
+    few = max(2.0 * FLOOR_LOW / (floor.trial_s * floor.ratio), limits.minimum_load_frames_per_s)
+    if few < 0.5 * lowest:
+        return few
     if floor.upper - floor.lower <= FLOOR_ENOUGH * floor.ratio or len(samples) >= FLOOR_TRIALS:
         return None
-    half = min(one.sent_frames_per_s for one in samples) / 2.0
+    half = lowest / 2.0
     is_telling = half * floor.trial_s * floor.ratio >= FLOOR_LOW and half >= limits.minimum_load_frames_per_s
     return half if is_telling else floor.up_to_frames_per_s

@@ -16,6 +16,7 @@ A loss at any load (``find_floor``) and a queue are outcomes of their own.
 from __future__ import annotations
 
 import math
+import statistics
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,8 +38,13 @@ NEAR = 10.0
 CERTAINLY = 8
 """The frames more than the goal allows from which on a loss is not due to chance."""
 SLIGHT = 1e-3
-ENOUGH = 4
-"""The number of trials at one load that pass, or fail by few frames, from which on chance is excluded."""
+SURELY = 5
+"""As many trials that pass are not due to chance where half of them would fail."""
+SURE_DEVIATIONS = 1.5
+"""A loss that differs by fewer deviations from what the goal allows may meet it, or miss it, by chance;"""
+BESIDE = 0.05
+"""then the next load, this part of it away at most, is the end."""
+BY_CHANCE = 0.04
 SAME_LOAD = 1e-3
 """Trials whose loads differ relatively by no more were made at one load, but for frames that the tester missed."""
 APART = 0.0025
@@ -53,7 +59,7 @@ FLOOR_LOW = 3.0
 HIGHEST_FLOOR = 0.1
 FLOOR_RANGE = 1.5
 """The least ratio of the highest load of a floor's trials to the lowest."""
-UNLIKELY = 1e-3
+UNLIKELY = 5e-3
 """Trials whose losses differ from one share by a smaller probability have no share in common."""
 COLLAPSED = 0.75
 """A DUT that forwarded less than this part of a load that every trial passed may have collapsed under an overload."""
@@ -140,33 +146,62 @@ class Zones:
     def lower(self) -> float | None:
         """The rate that every trial carried: ``every``, or less where a failed trial near it forwarded less.
 
-        Where losses begin slowly a few passes are chance: until there are more, that is the next lower load that
-        passed.
+        Where losses begin slowly a few passes are chance: then it is the load at or above which ``SURELY`` trials
+        passed, or one lost clearly less than the goal allows.
         """
         if self.every is None:
             return None
         load = self.every.load_frames_per_s
-        if self.lowest_fail is not None and _is_slight(self.lowest_fail, self.goal):
-            there = [one for one in self._decided(Decision.PASS) if one <= load * (1.0 + CLOSE)]
-            if sum(one > load * (1.0 - APART) for one in there) < ENOUGH:
-                load = max((one for one in there if one <= load * (1.0 - APART)), default=load)
+        if self.is_slight:
+            passes = [vote for vote in reversed(self.votes) if vote.decision is Decision.PASS]
+            load = min(load, passes[min(SURELY, len(passes)) - 1].load_frames_per_s)
+        elif self.goal.loss_ratio:
+            load = self._next_beside(self.every, Decision.PASS, -1.0)
         return min(load, *(rate for _, rate in self.told), math.inf)
 
     @cached_property
     def upper(self) -> float | None:
         """The rate that no trial carried: ``none``, or more where a failed trial forwarded more.
 
-        Where losses begin slowly a few failures by few frames are chance: until there are more, that is the next higher
-        load that failed.
+        Where losses begin slowly a few failures by few frames are chance: then it is the load up to which more frames
+        were lost than where half of the trials meet the goal.
         """
         if self.none is None:
             return None
         load = self.none.load_frames_per_s
         if _is_slight(self.none, self.goal):
-            there = [one for one in self._decided(Decision.FAIL) if one >= load * (1.0 - CLOSE)]
-            if sum(one < load * (1.0 + APART) for one in there) < ENOUGH:
-                load = min((one for one in there if one >= load * (1.0 + APART)), default=load)
+            load = max(load, self._surely_lossy() or load)
+        elif self.goal.loss_ratio:
+            load = self._next_beside(self.none, Decision.FAIL, 1.0)
         return max(load, *(rate for _, rate in self.told), 0.0)
+
+    @cached_property
+    def is_slight(self) -> bool:
+        """Whether losses begin slowly: a trial at the lowest load that failed may pass."""
+        return self.lowest_fail is not None and _is_slight(self.lowest_fail, self.goal)
+
+    def _next_beside(self, end: Vote, decision: Decision, side: float) -> float:
+        """Returns the load of an end; the next one outside of it where so few frames more or less were lost than the
+        goal allows that this may be chance.
+        """
+        load = end.load_frames_per_s
+        if abs(_margin(end, self.goal)) > SURE_DEVIATIONS:
+            return load
+        apart = (one for one in self._decided(decision) if APART < side * (one / load - 1.0) < BESIDE)
+        return min(apart, key=lambda one: abs(one - load), default=load)
+
+    def _surely_lossy(self) -> float | None:
+        """Returns the load up to which more frames were lost than where half of the trials lose none."""
+        lost = trials = 0
+        for vote in self.votes:
+            if self.lowest_fail is None or vote.load_frames_per_s < self.lowest_fail.load_frames_per_s:
+                continue
+            counts = vote.sample.counts
+            lost += max(0, counts.failed - int(self.goal.loss_ratio * counts.offered))
+            trials += 1
+            if vote.decision is Decision.FAIL and lost >= _surely_more(trials):
+                return vote.load_frames_per_s
+        return max(self._decided(Decision.FAIL), default=None)
 
     def _decided(self, decision: Decision) -> list[float]:
         return [vote.load_frames_per_s for vote in self.votes if vote.decision is decision]
@@ -192,6 +227,23 @@ class Zones:
         if self.some is None and self.every is not None and self.lower < COLLAPSED * self.every.load_frames_per_s:
             return step
         return max(step, ZONE_RESOLUTION * (self.upper - self.lower))
+
+
+def _surely_more(trials: int) -> int:
+    """Returns the fewest losses in a number of trials that show that fewer than half of such trials lose nothing."""
+    mean, count = trials * math.log(2.0), 0
+    term = rest = math.exp(-mean)
+    while 1.0 - rest > BY_CHANCE:
+        count += 1
+        term *= mean / count
+        rest += term
+    return count + 1
+
+
+def _margin(vote: Vote, goal: Goal) -> float:
+    """Returns by how many deviations of a count a trial lost more than its goal allows, fewer below 0."""
+    counts = vote.sample.counts
+    return (counts.failed - goal.loss_ratio * counts.offered) / math.sqrt(max(1, counts.failed))
 
 
 def _is_slight(vote: Vote, goal: Goal) -> bool:
@@ -228,13 +280,16 @@ def _find_told(
 ) -> tuple[tuple[Vote, float], ...]:
     """Returns the failed trials near the upper end with the rate that each forwarded.
 
-    Further up a DUT may forward less because it is overloaded. Where some trial failed without telling a rate losses
+    Further up a DUT may forward less because it is overloaded. Where many trials failed without telling a rate losses
     begin below it, and it says nothing of the goal; a rate above a lower end that differs by less than a rest of the
     precision from it is that end.
     """
     if every is None or none is None:
         return ()
     low, high = every.load_frames_per_s, none.load_frames_per_s
+    highest = max(vote.load_frames_per_s for vote in votes if vote.decision is Decision.PASS)
+    if high > highest * (1.0 + NEAR * limits.precision):
+        return ()
     fails = [
         vote
         for vote in votes
@@ -243,9 +298,10 @@ def _find_told(
         and vote.sample.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)
     ]
     rates = [forwarded_rate(vote.sample, goal, limits) for vote in fails]
-    if any(rate is None for rate in rates):
+    if 3 * rates.count(None) > len(rates):
         return ()
-    if _collapses(votes, every, goal, limits):
+    rates = [rate or vote.sample.forwarded_frames_per_s for vote, rate in zip(fails, rates, strict=True)]
+    if _collapses(votes, every, goal, limits) or _falls(fails, rates, limits):
         return ()
     room = TELLS_RATE * limits.precision
     return tuple(
@@ -269,6 +325,16 @@ def _collapses(votes: Sequence[Vote], every: Vote, goal: Goal, limits: Limits) -
         math.comb(count + sum(one > rate for one in passes), count) >= SEPARATE
         for count, rate in enumerate(low, start=1)
     )
+
+
+def _falls(fails: Sequence[Vote], rates: Sequence[float | None], limits: Limits) -> bool:
+    """Returns whether the rate falls with the overload, and no rate that changes by chance: it lies on a line."""
+    known = [(vote.load_frames_per_s, rate) for vote, rate in zip(fails, rates, strict=True) if rate is not None]
+    if len(known) < FLOOR_TRIALS or known[-1][0] <= known[0][0]:
+        return False
+    slope, middle = statistics.linear_regression([load for load, _ in known], [rate for _, rate in known])
+    away = max(abs(rate - middle - slope * load) for load, rate in known)
+    return -slope * (known[-1][0] - known[0][0]) > max(4.0 * away, TELLS_RATE * limits.precision * known[0][1])
 
 
 def _is_below(one: Vote, other: Vote) -> bool:
@@ -486,9 +552,11 @@ def open_gaps(zones: Zones, limits: Limits) -> list[tuple[float | None, float | 
     gaps: list[tuple[float | None, float | None]] = []
     if every is None and not (fail is not None and fail.load_frames_per_s <= lowest * (1.0 + CLOSE)):
         gaps.append((None, fail.load_frames_per_s if fail else None))
-    if every is not None and fail is not None and fail.load_frames_per_s - every.load_frames_per_s > step:
+    known = zones.told if zones.disagree else ()
+    if every is not None and fail is not None and not known and fail.load_frames_per_s - every.load_frames_per_s > step:
         gaps.append((every.load_frames_per_s, fail.load_frames_per_s))
-    if some is not None and none is not None and none.load_frames_per_s - some.load_frames_per_s > step:
+    top = max([some.load_frames_per_s if some else math.inf, *(rate for _, rate in known)])
+    if some is not None and none is not None and none.load_frames_per_s - top > step:
         gaps.append((some.load_frames_per_s, none.load_frames_per_s))
     if none is None and zones.highest_pass is not None and not passes_all(zones, limits):
         top = limits.maximum_load_frames_per_s

@@ -49,7 +49,7 @@ class Sample(Frozen):
     core_shared: bool = False
     """Somebody else used the DUT's core."""
     took_s: float | None = None
-    """The time from the search's request to this sample; None: ``duration_s``."""
+    """The time from the sample before to this one, other searches' turns included; None: ``duration_s``."""
     trial_ids: tuple[str, ...] = ()
 
     @property
@@ -115,6 +115,10 @@ class Limits(Frozen):
     validation_duration_s: float | None = Field(default=None, gt=0.0)
     maximum_trials: int = Field(ge=1)
     time_s: float | None = Field(default=None, gt=0.0)
+    searches: int = Field(default=1, ge=1)
+    """As many searches take turns in that time."""
+    spends_time: bool = False
+    """A search whose trials disagree goes on until its time is over, to see more of a DUT whose rate changes."""
     step_frames_per_s: float = Field(default=0.0, ge=0.0)
     """An interval of at most this width is narrow too."""
 

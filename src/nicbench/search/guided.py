@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicbench.search._recording import DrivenSearch, dead_probe
-from nicbench.search._zones import Zones, forwarded_rate
+from nicbench.search._zones import Decision, Zones, forwarded_rate
 from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample
 
 if TYPE_CHECKING:
@@ -167,6 +167,18 @@ BELOW, ABOVE = 0.25, 0.7
 """The distance of the next loads from the guess, in precisions: a pass and a failure there are less than one apart."""
 WIDE = 4.0
 """Above this ratio of ends the middle is geometric, because precision is relative."""
+CREEP = 0.25
+"""Where guesses come down little by little, a step is at least this part of the gap."""
+NEARBY = 1.05
+"""That is, with two failures up to this factor above it."""
+STEEPEST = 0.5
+"""The highest growth of the rate with the load that a guess follows."""
+STEP, RARE_STEP = 2.0, 4.0
+"""Steps grow by these factors: the second where they have a long way to go."""
+FEW_FRAMES = 10
+"""A loss of fewer frames may come at any load."""
+FARTHER = 8.0
+"""How many times as far above a pass as that lies above all rates that came back the next load is."""
 NEARLY = 4.0
 """A gap of fewer precisions is halved."""
 ALIKE = 0.6
@@ -196,13 +208,22 @@ class Guided(DrivenSearch):
 
 
 def _guess(zones: Zones, samples: Sequence[Sample], limits: Limits) -> float | None:
-    """Returns the rate that came back in the trial nearest to the knee that was too much for the DUT."""
-    told = [
+    """Returns the load that a DUT would just carry by the two trials nearest to the knee that were too much for it: the
+    rate that came back may fall with an overload, or grow with the load.
+    """
+    told = sorted(
         (sample.sent_frames_per_s, rate)
         for sample in samples
         if sample.may_fail and (rate := forwarded_rate(sample, zones.goal, limits)) is not None
-    ]
-    return min(told)[1] if told else None
+    )
+    if not told:
+        return None
+    load, rate = told[0]
+    for other, more in told[1:]:
+        if other > load * (1.0 + limits.precision):
+            slope = min(STEEPEST, (more - rate) / (other - load))
+            return (rate - slope * load) / (1.0 - slope)
+    return rate
 
 
 def _above(zones: Zones, lower: float | None, samples: Sequence[Sample], limits: Limits) -> float:
@@ -219,14 +240,18 @@ def _below(zones: Zones, upper: float, samples: Sequence[Sample], limits: Limits
         return dead_probe(limits)
     precision, guess = limits.precision, _guess(zones, samples, limits)
     slight = [sample for sample in _of_the_dut(samples) if 0.0 < sample.counts.loss_ratio <= NEAR_THE_KNEE]
-    failed = sum(sample.duration_s >= limits.trial_duration_s for sample in samples)
-    step = precision * 2.0 ** max(0, failed - 1)
+    full = [vote for vote in zones.votes if vote.sample.duration_s >= limits.trial_duration_s]
+    passed = [vote.load_frames_per_s for vote in full if vote.decision is Decision.PASS]
+    failed = sum(vote.load_frames_per_s <= min(passed, default=math.inf) for vote in full) - len(passed[:1])
+    is_rare = len(slight) > 1 and all(one.counts.failed < FEW_FRAMES for one in slight)
+    step = precision * (RARE_STEP if is_rare else STEP) ** max(0, failed - 1)
     if len(slight) > 1 and _is_alike(*sorted(slight, key=lambda one: one.sent_frames_per_s)[:2]):
         step = 0.5  # a loss at any load, or one that grows slowly: half the load tells them apart
     knee = guess_knee(_of_the_dut(samples), zones.goal, limits)
     if knee is not None and 0.5 * upper < knee < upper:
         return min(knee, upper * (1.0 - precision))
-    stepped = upper * (1.0 - min(0.5, step))
+    rates = [vote.sample.forwarded_frames_per_s for vote in full if passed and vote.sample.counts.received]
+    stepped = min(upper, *rates, math.inf) * (1.0 - min(0.5, step))
     return stepped if guess is None else min(guess * (1.0 - BELOW * precision), stepped)
 
 
@@ -255,15 +280,22 @@ def _inside(zones: Zones, lower: float, upper: float, samples: Sequence[Sample],
     near = [sample for sample in _of_the_dut(samples) if lower < sample.sent_frames_per_s <= upper * (1.0 + CLOSE)]
     knee = guess_knee(near, zones.goal, limits)
     if knee is not None and lower * (1.0 + precision) < knee < upper * (1.0 - precision):
-        return knee
+        return min(knee, upper - CREEP * (upper - lower))
     if guess is None:
         return middle
+    if sum(one.counts.failed > 0 and lower < one.sent_frames_per_s <= NEARBY * upper for one in samples) > 2:
+        guess = min(guess, upper - CREEP * (upper - lower))
     above, below = guess * (1.0 + ABOVE * precision), guess * (1.0 - BELOW * precision)
     if lower * (1.0 + BELOW * precision) < above < upper * (1.0 - BELOW * precision):
         return above
     if lower * (1.0 + BELOW * precision) < below < upper * (1.0 - BELOW * precision):
         return below
-    if guess > lower:
+    if zones.highest_pass is None or zones.highest_pass.load_frames_per_s > lower * (1.0 + CLOSE):
         return middle
-    passed = sum(guess <= sample.sent_frames_per_s <= lower * (1.0 + CLOSE) for sample in samples)
-    return min(middle, lower * (1.0 + precision * 4.0 ** max(1, passed)))
+    # Above all that passed, and all that came back: further up with every pass that comes near.
+    top = max(rate for one in samples if (rate := forwarded_rate(one, zones.goal, limits)) is not None)
+    passes = [vote.load_frames_per_s for vote in zones.votes if vote.decision is Decision.PASS]
+    if top > lower:
+        near_top = sum(load > top * (1.0 - precision) for load in passes)
+        return min(middle, top * (1.0 + ABOVE * precision * STEP ** min(3, near_top)))
+    return min(middle, lower + max(precision * lower, FARTHER * (lower - top)))
