@@ -14,7 +14,7 @@ from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.core.turn import RunCounts, Turn, combination_name, combinations
-from nicbench.core.units import SCALES, suitable_form
+from nicbench.core.units import SCALES, format_fixed, suitable_form
 from nicbench.methods.base import Method
 from nicbench.report.cells import factor_of, number_in, texts
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
@@ -274,7 +274,7 @@ def _with_half_width(mean: float, half: float) -> str:
     if half == 0.0:
         return f"{significant(mean)} ± 0"
     decimals = max(0, min(9, 1 - math.floor(math.log10(half))))
-    return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}".replace(",", THIN_SPACE)
+    return " ± ".join(format_fixed(number, decimals, THIN_SPACE) for number in (mean, half))
 
 
 @dataclass(frozen=True, slots=True)

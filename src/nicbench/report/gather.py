@@ -154,7 +154,6 @@ def gather(folder: RunFolder) -> Report:
         revisions=revision_rows(events, plan.report if plan else DEFAULT_WISHES, imported=bool(summary.imported)),
         injected=injected,
         failed_links=pulled,
-        captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
 
 

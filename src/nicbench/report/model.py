@@ -11,7 +11,6 @@ from typing import Any
 from nicbench.core.bond import Bond
 from nicbench.core.events import CeilingFound, ConfigurationSet, Note, TesterLatencyFound
 from nicbench.core.plan import DEFAULT_WISHES, Plan, ReportWishes
-from nicbench.core.reading import Capture
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import EndpointFacts, Round
 from nicbench.core.trial import Purpose, Trial
@@ -73,7 +72,6 @@ class Report:
     bonds: Mapping[str, Mapping[str, Bond]] = field(default_factory=dict)
     """For each configuration, its bonds by endpoint, as they were in the first round with one."""
     revisions: tuple[tuple[str, str], ...] = ()
-    captures: tuple[Capture, ...] = ()
     injected: tuple[InjectedRow, ...] = ()
     """For DUTs with known faults: what was injected, compared with what was measured."""
     failed_links: tuple[Round, ...] = ()

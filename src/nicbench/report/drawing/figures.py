@@ -49,8 +49,7 @@ class Figures:
         self.is_alone = report.comparison is None
         self.numbered = identifiers()
         self._of_sections: dict[int, tuple[Figure, ...]] = {}
-        self._of_rates: dict[tuple[int, str], Figure | None] = {}
-        self._of_heat_maps: dict[int, Figure | None] = {}
+        self._of_comparisons: dict[tuple[int, str], Figure | None] = {}
         self.lead = self._lead() if has_lead else None
 
     def _lead(self) -> Figure | None:
@@ -96,67 +95,63 @@ class Figures:
     def of_rates(self, rates: RatesTable, goal: Goal) -> Figure | None:
         """Returns the chart of the rates of one goal, configurations side by side; None without anything to draw."""
         key = (id(rates), goal.value)
-        if key not in self._of_rates:
+        if key not in self._of_comparisons:
             line = "spans the intervals of all runs" if rates.runs > 1 else "is its interval"
             cut = f" {CUT_CAPTION}" if has_cut_intervals(rates, goal) else ""
-            self._of_rates[key] = self.figure(
+            self._of_comparisons[key] = self.figure(
                 lambda shown, form: rates_chart(shown, goal, form),
                 rates,
                 f"{goal.name} by frame size",
                 f"{goal.name} ({goal.clause}) by frame size. The line over a bar {line}.{cut}",
             )
-        return self._of_rates[key]
+        return self._of_comparisons[key]
 
     def of_heat_map(self, shown: HeatMap) -> Figure | None:
         """Returns the heat map of a value over the axes of a study; None where fewer than two values are known."""
-        if id(shown) not in self._of_heat_maps:
+        key = (id(shown), "")
+        if key not in self._of_comparisons:
             title = f"{shown.test}: {shown.title}" if shown.test else shown.title
-            self._of_heat_maps[id(shown)] = self.figure(heat_chart, shown, title, f"{title}.")
-        return self._of_heat_maps[id(shown)]
+            self._of_comparisons[key] = self.figure(heat_chart, shown, title, f"{title}.")
+        return self._of_comparisons[key]
 
     def of_section(self, section: Section) -> tuple[Figure, ...]:
         """Returns the figures of a section: its searched rates, curve, bars and plots, and the latency tails of its
         timed frames.
         """
         if id(section) not in self._of_sections:
-            self._of_sections[id(section)] = tuple(self._figures_of(section))
+            search = self._of_search(section) if len(section.rows) == 1 else None
+            asked = self._asked_of(section, has_search=search is not None)
+            drawn = (search, *(self.figure(*each) for each in asked))
+            self._of_sections[id(section)] = tuple(figure for figure in drawn if figure is not None)
         return self._of_sections[id(section)]
 
-    def _figures_of(self, section: Section) -> Iterator[Figure]:
+    def _asked_of(self, section: Section, *, has_search: bool) -> Iterator[tuple[Draw, Any, str, str, str]]:
+        """Yields what ``figure`` is to draw of a section: its rates over the sizes, unless it has the chart of the
+        trials of a single frame size, over which a line would have one point.
+        """
         shown, title = section.table, section.table.title
-        yield from self._of_searched_rates(section)
+        if not has_search:
+            caption = rates_by_size_caption(section)
+            yield rates_by_size_chart, section, "Frame rate by frame size", caption, SUMMARY
         for part, name in curves(section):
-            curve = self.draw_panel(curve_chart, part, f"{title}: curve{f', {name}' if name else ''}")
-            if curve is not None and shown.curve is not None:
-                caption = shown.curve.caption
-                yield Figure((curve,), inlines(f"{name}: {caption}" if name else caption))
-        bars = self.draw_panel(bars_chart, section, f"{title}: bars")
-        if bars is not None and shown.bars is not None:
-            yield Figure((bars,), inlines(shown.bars.caption))
-        narrowing = self.draw_panel(narrowing_chart, section, f"{title}: how it narrowed")
-        if narrowing is not None and shown.narrowing is not None:
-            yield Figure((narrowing,), inlines(shown.narrowing.caption))
+            told = shown.curve.caption if shown.curve else ""
+            yield curve_chart, part, f"{title}: curve{f', {name}' if name else ''}", _of_part(name, told), SUMMARY
+        if shown.bars is not None:
+            yield bars_chart, section, f"{title}: bars", shown.bars.caption, SUMMARY
+        if shown.narrowing is not None:
+            yield narrowing_chart, section, f"{title}: how it narrowed", shown.narrowing.caption, SUMMARY
         for plot in shown.plots:
             for part, name in split_plots(plot, section):
                 label = f"{title}: {plot.y[0].head.lower()}{f', {name}' if name else ''}"
-                panel = self.draw_panel(partial(plot_chart, plot), part, label)
-                if panel is not None:
-                    yield Figure((panel,), inlines(f"{name}: {plot.caption}" if name else plot.caption))
-        yield from self._of_further_tables(section)
-        yield from self._of_tails(section)
-
-    def _of_searched_rates(self, section: Section) -> Iterator[Figure]:
-        """Yields the chart of the trials where there is only one frame size, because a line over sizes would have a
-        single point; else the chart of the rates over the sizes.
-        """
-        search = self._of_search(section) if len(section.rows) == 1 else None
-        if search is not None:
-            yield search
-            return
-        caption = rates_by_size_caption(section)
-        rates = self.figure(rates_by_size_chart, section, "Frame rate by frame size", caption)
-        if rates is not None:
-            yield rates
+                yield partial(plot_chart, plot), part, label, _of_part(name, plot.caption), SUMMARY
+        for further in section.further if tells_something(section) else ():
+            told = f"{further.table.title}: the frame rate, and its share of the line rate."
+            yield share_bars_chart, further, further.table.title, told, SUMMARY
+        told = (
+            "The tail: read across from 0.1 % to find the latency that one frame in a thousand exceeds. Both axes are "
+            "logarithmic; a line ends at its slowest frame."
+        )
+        yield tail_chart, section, f"{title}: tail", told, "latency.hlog"
 
     def _of_search(self, section: Section) -> Figure | None:
         row = section.rows[0]
@@ -178,19 +173,7 @@ class Figures:
             TRIALS,
         )
 
-    def _of_further_tables(self, section: Section) -> Iterator[Figure]:
-        for further in section.further if tells_something(section) else ():
-            title = further.table.title
-            told = f"{title}: the frame rate, and its share of the line rate."
-            bars = self.figure(share_bars_chart, further, title, told)
-            if bars is not None:
-                yield bars
 
-    def _of_tails(self, section: Section) -> Iterator[Figure]:
-        told = (
-            "The tail: read across from 0.1 % to find the latency that one frame in a thousand exceeds. Both axes are "
-            "logarithmic; a line ends at its slowest frame."
-        )
-        tail = self.figure(tail_chart, section, f"{section.table.title}: tail", told, "latency.hlog")
-        if tail is not None:
-            yield tail
+def _of_part(name: str, caption: str) -> str:
+    """Returns the caption of a part of a section, which begins with its name where there are several."""
+    return f"{name}: {caption}" if name else caption

@@ -80,7 +80,7 @@ def _results(report: Report, figures: Figures) -> Iterator[Block]:
 
 
 def _appendix(report: Report) -> Iterator[Block]:
-    yield from trials.frame_by_frame(report.telling_trials, report.captures)
+    yield from trials.frame_by_frame(report.telling_trials, report.known_trials.values())
     yield from trials.hardware(report.known_trials.values())
     yield from trials.ledger(report.ledger)
     yield from trials.every_trial(report.groups)

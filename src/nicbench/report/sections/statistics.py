@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nicbench.compare.claims import Basis, PointComparison
-from nicbench.core.units import figures, format_alike, format_digits
+from nicbench.core.units import figures, format_alike, format_digits, format_fixed
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks
 from nicbench.report.document.making import (
     BREAK,
@@ -50,16 +50,12 @@ def within(lower: float | None, upper: float | None) -> str:
     if width <= 0.0:
         return f"[{plain(lower)}, {plain(upper)}]"
     decimals = max(0, min(_MOST_DECIMALS, 1 - math.floor(math.log10(width))))
-    return f"[{_fixed_text(lower, decimals)}, {_fixed_text(upper, decimals)}]"
+    return f"[{format_fixed(lower, decimals, THIN_SPACE)}, {format_fixed(upper, decimals, THIN_SPACE)}]"
 
 
 def percent(ratio: float | None) -> str:
     """Returns a ratio in percent with three significant digits, without the sign."""
     return UNKNOWN if ratio is None else plain(100.0 * ratio, 3)
-
-
-def _fixed_text(value: float, decimals: int) -> str:
-    return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
 
 
 def verdict_of(one: PointComparison) -> str:

@@ -411,8 +411,9 @@ def telling_trials(
     )
 
 
-def frame_by_frame(tables: Mapping[str, Sequence[Trial]], captures: Sequence[Capture]) -> Iterator[Block]:
+def frame_by_frame(tables: Mapping[str, Sequence[Trial]], trials: Iterable[Trial]) -> Iterator[Block]:
     """Yields what the receiver saw in single trials of each test, frame by frame, folded."""
+    captures = [trial.reading.capture for trial in trials if trial.reading.capture]
     if not tables and not captures:
         return
     told = caption(
