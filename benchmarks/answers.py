@@ -180,7 +180,7 @@ def summarise(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"{statistics.median(took_s):.0f} s (at most {max(took_s):.0f}), "
             f"{sum(bool(one['faults']) for one in these)} with faults"
         )
-        for each in dict.fromkeys(each for one in these for each in one["zones"]):
+        for each in dict.fromkeys(each for one in these for each, rate in one["known"].items() if not rate):
             zones = [one["zones"][each] for one in these if each in one["zones"]]
             low, high = (f"{ends[0] or 0:.0f} to {ends[-1] or 0:.0f}" for ends in (
                 sorted(low or 0.0 for low, _ in zones), sorted(high or 0.0 for _, high in zones)))  # fmt: skip
