@@ -203,6 +203,21 @@ pub fn ruleset_event(bytes: &[u8]) -> Option<Event> {
     })
 }
 
+/// What a message of IPsec's policies and states tells (linux/xfrm.h); `None` for one that says nothing of either.
+pub fn protection_event(message: &Message) -> Option<Event> {
+    use ChangeAction::{Added, Changed, Removed};
+    let (action, what) = match message.kind {
+        0x10 => (Added, "state"),
+        0x11 | 0x1c => (Removed, "state"),
+        0x1a => (Changed, "state"),
+        0x13 => (Added, "policy"),
+        0x14 | 0x1d => (Removed, "policy"),
+        0x19 => (Changed, "policy"),
+        _ => return None,
+    };
+    Some(Event { what: Some(format!("xfrm {what}")), ..Event::new(ChangeKind::Rule, action) }.by(message.port))
+}
+
 /// A filter for the socket: entries of the neighbour table that the kernel made by itself may be many thousands.
 ///
 /// Classic BPF reads in the network's order what netlink has in the machine's.
@@ -313,6 +328,19 @@ mod tests {
             (Some(77), Some("nft"), Some("filter"))
         );
         assert_eq!(ruleset_event(&rule), None);
+    }
+
+    #[test]
+    fn policies_of_ipsec_are_rules() {
+        let told = |kind| {
+            let bytes = message(kind, 42, &[]);
+            protection_event(&messages(&bytes).next().unwrap())
+        };
+        let event = told(0x13).unwrap();
+        assert_eq!((event.kind, event.action, event.pid), (ChangeKind::Rule, ChangeAction::Added, Some(42)));
+        assert_eq!(event.what.as_deref(), Some("xfrm policy"));
+        assert_eq!(told(0x11).unwrap().action, ChangeAction::Removed);
+        assert_eq!(told(0x18), None, "a state that expires");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nicbench_protocol::{Change, ChangeAction, ChangeKind, WatchedNetwork};
 
-use super::events::{Event, Told, address_of, ruleset_event, told_of};
+use super::events::{Event, Told, address_of, protection_event, ruleset_event, told_of};
 use super::links::{Difference, Link, action_of, index_of, is_end, request, request_of_links};
 use super::messages::messages;
 use crate::open_file::{Buffer, OpenFile};
@@ -18,6 +18,8 @@ use crate::sys::netlink::Netlink;
 /// Links, neighbours, traffic control, addresses, routes, rules, settings and next hops (linux/rtnetlink.h).
 const GROUPS: [u32; 13] = [1, 3, 4, 5, 7, 8, 9, 11, 19, 24, 25, 32, 33];
 const RULESET_GROUPS: [u32; 1] = [7];
+/// States and policies of IPsec (linux/xfrm.h), of which a policy can stop frames.
+const PROTECTION_GROUPS: [u32; 2] = [3, 4];
 const OWN: &str = "/proc/thread-self/ns/net";
 /// Settings of the whole namespace that can stop frames, and of which the kernel does not tell.
 const SETTINGS: [&str; 16] = [
@@ -107,6 +109,8 @@ pub struct Network {
     routing: Netlink,
     /// `None`: the kernel has no nftables.
     ruleset: Result<Netlink, String>,
+    /// `None`: the kernel has no IPsec.
+    protection: Option<Netlink>,
     asking: Netlink,
     settings: Vec<Setting>,
     links: BTreeMap<u32, Link>,
@@ -123,14 +127,15 @@ impl Network {
             let routing = Netlink::open(libc::NETLINK_ROUTE, &GROUPS)?;
             routing.filter(&mut super::events::without_what_is_learnt())?;
             let ruleset = Netlink::open(libc::NETLINK_NETFILTER, &RULESET_GROUPS);
+            let protection = Netlink::open(libc::NETLINK_XFRM, &PROTECTION_GROUPS).ok();
             let asking = Netlink::open(libc::NETLINK_ROUTE, &[])?;
             let settings = SETTINGS.iter().filter_map(|name| {
                 let file = OpenFile::open(&Path::new("/proc/sys/net").join(name)).ok()?;
                 Some(Setting { name, file, value: None })
             });
-            Ok((routing, ruleset, asking, settings.collect()))
+            Ok((routing, ruleset, protection, asking, settings.collect()))
         });
-        let (routing, ruleset, asking, settings) =
+        let (routing, ruleset, protection, asking, settings) =
             network.map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
         Ok(Self {
             name: wanted.name.clone(),
@@ -138,6 +143,7 @@ impl Network {
             devices: wanted.devices.clone(),
             routing,
             ruleset: ruleset.map_err(|error| format!("changes of nftables cannot be seen: {error}")),
+            protection,
             asking,
             settings,
             links: BTreeMap::new(),
@@ -153,17 +159,23 @@ impl Network {
         self.ruleset.as_ref().err().cloned()
     }
 
+    fn sockets(&self) -> impl Iterator<Item = &Netlink> {
+        [Some(&self.routing), self.ruleset.as_ref().ok(), self.protection.as_ref()].into_iter().flatten()
+    }
+
     /// Where it tells of changes.
     pub fn descriptors(&self) -> impl Iterator<Item = i32> {
         use std::os::fd::AsRawFd;
-        std::iter::once(self.routing.as_raw_fd()).chain(self.ruleset.as_ref().ok().map(AsRawFd::as_raw_fd))
+        self.sockets().map(AsRawFd::as_raw_fd)
     }
 
     /// Forgets what was told, and looks how everything is.
     pub fn begin(&mut self) {
-        for socket in [Some(&self.routing), self.ruleset.as_ref().ok()].into_iter().flatten() {
-            while !matches!(socket.receive(&mut self.buffer, false), Err(error) if has_no_more(&error)) {}
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for socket in self.sockets() {
+            while !matches!(socket.receive(&mut buffer, false), Err(error) if has_no_more(&error)) {}
         }
+        self.buffer = buffer;
         self.links = self.ask_links().unwrap_or_default();
         self.addresses = self.ask_addresses().unwrap_or_default();
         self.tcx = self.ask_tcx();
@@ -195,6 +207,15 @@ impl Network {
                     if let Some(event) = ruleset_event(told) {
                         self.put(event, window);
                     }
+                }
+                Err(error) if has_no_more(&error) => break,
+                Err(error) => self.note_overflow(window, &error),
+            }
+        }
+        while let Some(protection) = &self.protection {
+            match protection.receive(&mut buffer, false) {
+                Ok(told) => {
+                    messages(told).filter_map(|one| protection_event(&one)).for_each(|event| self.put(event, window))
                 }
                 Err(error) if has_no_more(&error) => break,
                 Err(error) => self.note_overflow(window, &error),
