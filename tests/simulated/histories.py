@@ -173,9 +173,10 @@ class Stand(Tester):
         return TesterFacts({"engine": {"engine": "stand", "version": "0"}, "ports": []}, 64, 9018, None)
 
     async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        is_deaf = self.clock.now_s < self.deaf_until_s  # frames are sent at once, and then waited for
         self.clock.now_s += request.settle_s
         is_gone = self.mishap is Mishap.GONE and self._is_befallen(self.made)
-        if is_gone or self.clock.now_s < self.deaf_until_s or self.delay_s > request.settle_s:
+        if is_gone or is_deaf or self.delay_s > request.settle_s:
             return frozenset((way.transmit, way.receive) for way in addressing)
         return frozenset()
 

@@ -33,6 +33,11 @@ def test_histories_are_told_as_they_were(first: int, tmp_path: Path) -> None:
     assert held[True] >= HELD * held.total()
 
 
+@pytest.mark.parametrize("seed", [5008677])
+def test_a_history_in_which_a_fault_was_found_is_told_as_it_was(seed: int, tmp_path: Path) -> None:
+    assert not list(find_faults(play(draw_history(seed), tmp_path)))
+
+
 def test_one_seed_is_one_history(tmp_path: Path) -> None:
     for seed in (1, 2, 7, 43):
         told = [play(draw_history(seed), tmp_path / name) for name in ("once", "again")]
