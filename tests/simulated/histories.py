@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -114,7 +115,9 @@ def run_in_simulated_time(clock: Clock, main: Any) -> Any:
         def submit(self, do: Any, /, *given: Any, **more: Any) -> Any:
             clock.thinking += 1
             future = super().submit(do, *given, **more)
-            future.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.call_soon, waits))
+            # Behind asyncio's own, which hands over what came of it: otherwise the clock might move on before that.
+            done = partial(loop.call_soon_threadsafe, loop.call_soon, waits)
+            loop.call_soon(future.add_done_callback, lambda _: done())
             return future
 
     answers = SimpleNamespace(Future=Answer, ThreadPoolExecutor=Threads)
