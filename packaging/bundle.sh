@@ -36,24 +36,13 @@ build_tree() {
     .venv/bin/python packaging/prune.py "$home/python/lib/$PYTHON" >&2
     link_copies "$packages"
     strip_for "$triplet" "$packages"
-    # Hashes in place of times, and names without this machine's folders: the same bytes in every build.
     find "$home" -name __pycache__ -prune -exec rm -rf {} +
-    PYTHONHASHSEED=0 "$(package_python)" -m compileall -q -j 0 --invalidation-mode unchecked-hash \
-        -s "$tree" -p / "$home/python/lib" >&2 || true
     cp packaging/nicbench "$tree/usr/bin/nicbench"
     chmod 755 "$tree/usr/bin/nicbench"
     .venv/bin/python packaging/manual.py "$tree/usr/share"
     mkdir -p "$tree/usr/share/doc/nicbench"
     .venv/bin/python packaging/materials.py tree "$tree/usr/share/doc/nicbench" "$parts/debs" "$packages"
     find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-}
-
-# A Python of the version that the tree has, to compile for it.
-package_python() {
-    local found
-    found=$(command -v "/usr/bin/$PYTHON" || command -v $PYTHON) ||
-        fail "byte code for $PYTHON cannot be made" "apt-get install $PYTHON-minimal"
-    echo "$found"
 }
 
 # The wheel $2 and all that it needs, by the hashes of requirements.lock, into folder $3.

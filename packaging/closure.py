@@ -15,10 +15,11 @@ from packaging.utils import canonicalize_name
 def closure(root: Path) -> set[str]:
     """The names of all packages that nicbench needs on Linux, as the environment in ``.venv`` has them.
 
-    Those of `nicbench serve` are among them: nobody can add them to an installed tree.
+    Those of its extras are among them: nobody can add them to an installed tree.
     """
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    needed_first = [*project["dependencies"], *project["optional-dependencies"]["otg"]]
+    extras = (text for extra in project["optional-dependencies"].values() for text in extra)
+    needed_first = [*project["dependencies"], *extras]
     waiting, found = [Requirement(text) for text in needed_first], set()
     seen: set[str] = set()
     while waiting:

@@ -6,7 +6,9 @@ click-man reads commands of click; typer has brought its own copy of click along
 from __future__ import annotations
 
 import gzip
+import re
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from os import environ
 from pathlib import Path
@@ -24,6 +26,15 @@ COMPLETIONS: Final = (
     ("zsh", "zsh/site-functions/_nicbench"),  # Fedora's
     ("fish", "fish/vendor_completions.d/nicbench.fish"),
 )
+
+
+DOCUMENTS: Final = Path(__file__).parents[1] / "docs"
+MOST_EXAMPLES: Final = 6
+FILES: Final = {
+    "runs/": "the folder of run folders, in the current folder (\\-\\-runs names another)",
+    "/run/nicbench": "leases of this machine, and what runs changed on it and will undo",
+    "/var/cache/nicbench, ~/.cache/nicbench": "engines copied to other hosts, kernels of virtual machines",
+}
 
 
 def write_manual(folder: Path) -> None:
@@ -52,9 +63,27 @@ def page(name: str, command: Any, names: list[str]) -> str:
     if options:
         rows = (f".TP\n\\fB{_escape(option)}\\fR\n{_escape(_plain(what))}" for option, what in options)
         parts.append(".SH OPTIONS\n" + "\n".join(rows))
+    statuses = [
+        f".TP\n\\fB{status}\\fR\n{_escape(_plain(meaning))}"
+        for status, meaning in re.findall(r"^\| (\d+) \| ([^|]+) \|", (DOCUMENTS / "commands.md").read_text(), re.MULTILINE)
+    ]
+    parts.append(".SH EXIT STATUS\n" + "\n".join(statuses))
+    parts.append(".SH FILES\n" + "\n".join(f".TP\n.I {_escape(path)}\n{what}" for path, what in FILES.items()))
+    if shown := [line for line, _ in zip(examples(words), range(MOST_EXAMPLES), strict=False)]:
+        parts.append(".SH EXAMPLES\n" + "\n".join(f".nf\n{_escape(line)}\n.fi\n.PP" for line in shown))
     others = ",\n".join(f".BR {_escape(other)} (1)" for other in names if other != name)
     parts.append(f".SH SEE ALSO\n{others.replace(',', ' ,')}")
     return "\n".join(parts) + "\n"
+
+
+def examples(command: str) -> Iterator[str]:
+    """Yields the lines of the documents that call a command, each once."""
+    seen = set()
+    for page in sorted(DOCUMENTS.rglob("*.md")):
+        for line in re.findall(rf"^ *((?:sudo )?{command} [^|`]*)$", page.read_text(), re.MULTILINE):
+            if line not in seen:
+                seen.add(line)
+                yield line.rstrip()
 
 
 def _plain(text: str) -> str:

@@ -2,14 +2,15 @@
 
 ``materials.py engine FOLDER DEBS`` for what the wheel brings: the engine's binaries (crates, and Debian's libraries in
 them), and scripts of others in pages.
-``materials.py tree FOLDER DEBS DISTRIBUTIONS`` for a tree with its own Python: these, Debian's packages in it, and the
-Python packages that were installed into DISTRIBUTIONS. The engine's own list comes with the wheel there.
+``materials.py tree FOLDER DEBS DISTRIBUTIONS`` for a tree with its own Python: Debian's packages in it, the Python packages
+that were installed into DISTRIBUTIONS, and what the wheel there brought, whose own two files are taken away.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import uuid
@@ -104,7 +105,14 @@ def debian(folder: Path, only: Iterable[str] = ()) -> Iterator[Part]:
             seen.add(name)
             archive = subprocess.run(("dpkg-deb", "--fsys-tarfile", path), check=True, capture_output=True).stdout
             text = subprocess.run(("tar", "-xO", place), input=archive, check=True, capture_output=True).stdout
-            yield Part("deb/debian", name, fields["Version"], None, (text.decode(errors="replace"),))
+            copyright = text.decode(errors="replace")
+            yield Part("deb/debian", name, fields["Version"], _licences_in(copyright), (copyright,))
+
+
+def _licences_in(text: str) -> str | None:
+    """The names of licences in a machine-readable copyright file."""
+    named = dict.fromkeys(re.findall(r"^License: *(\S.*)$", text, re.MULTILINE))
+    return ", ".join(named)[:200] or None
 
 
 def scripts(folder: Path = Path("src/nicbench/web/static/vendor")) -> Iterator[Part]:
@@ -137,8 +145,17 @@ def _output(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def write(folder: Path, parts: list[Part]) -> None:
-    """Writes both files; their bytes follow from the parts and $SOURCE_DATE_EPOCH alone."""
+BILL, TEXTS = "nicbench.cdx.json", "THIRD-PARTY-LICENSES.txt"
+
+
+def write(folder: Path, parts: list[Part], brought: Path | None = None) -> None:
+    """Writes both files; their bytes follow from the parts, the files in ``brought`` and $SOURCE_DATE_EPOCH alone."""
+    earlier, texts = [], ""
+    if brought is not None:
+        earlier = json.loads((brought / BILL).read_text(encoding="utf-8"))["components"]
+        texts = (brought / TEXTS).read_text(encoding="utf-8").partition("\n")[2]
+        (brought / BILL).unlink()
+        (brought / TEXTS).unlink()
     parts = sorted(set(parts), key=lambda part: (part.kind, part.name, part.version))
     made = datetime.fromtimestamp(int(environ["SOURCE_DATE_EPOCH"]), UTC)
     main = {"type": "application", "bom-ref": "nicbench", "name": "nicbench", "version": __version__}
@@ -150,25 +167,25 @@ def write(folder: Path, parts: list[Part]) -> None:
             "timestamp": f"{made:%Y-%m-%dT%H:%M:%SZ}",
             "component": {**main, "licenses": [{"license": {"id": "Apache-2.0"}}]},
         },
-        "components": [part.component() for part in parts],
+        "components": [*(part.component() for part in parts), *earlier],
     }
     named = hashlib.sha256(json.dumps(document).encode()).hexdigest()
     document["serialNumber"] = f"urn:uuid:{uuid.UUID(named[:32])}"
-    (folder / "nicbench.cdx.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    with (folder / "THIRD-PARTY-LICENSES.txt").open("w", encoding="utf-8") as stream:
+    (folder / BILL).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    with (folder / TEXTS).open("w", encoding="utf-8") as stream:
         stream.write(
             "nicbench itself is under the Apache License 2.0. Inside this package are, under their own licences:\n"
         )
         for part in parts:
             stream.write(f"\n{'=' * 100}\n{part.name} {part.version} ({part.kind}): {part.licence or 'see the text'}\n")
             stream.writelines(f"\n{text.strip()}\n" for text in part.texts)
+        stream.write(texts)
 
 
 if __name__ == "__main__":
     what, target, debs = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    inside = (
-        [*crates(), *debian(debs, LINKED), *scripts()]
-        if what == "engine"
-        else [*debian(debs), *python(Path(sys.argv[4]))]
-    )
-    write(target, inside)
+    if what == "engine":
+        write(target, [*crates(), *debian(debs, LINKED), *scripts()])
+    else:
+        packages = Path(sys.argv[4])
+        write(target, [*debian(debs), *python(packages)], packages / "nicbench/bin")

@@ -292,7 +292,7 @@ def make_pdf(document: Document, about: str, created: datetime) -> bytes:
         raise NotReadyError(
             f"a PDF needs the Python package {packages}, which is not installed",
             place="--format pdf",
-            next_step=f"run scripts/setup, or `pip install {packages}` into the environment of nicbench",
+            next_step="pip install 'nicbench[pdf]', or make install in a clone",
         )
     content = json_text(data_of(document, about), indent=None)
     with tempfile.TemporaryDirectory(prefix="nicbench-") as folder:
