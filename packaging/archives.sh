@@ -39,8 +39,8 @@ Maintainer: $(maintainer)
 Installed-Size: $(du --summarize --apparent-size --block-size=1024 "$tree" | cut --fields=1)
 Depends: libc6 (>= 2.36), libgcc-s1, libstdc++6, iproute2, ethtool, pciutils, nftables, procps
 Description: NIC performance lab in one tool
- RFC 2544 throughput and latency of network cards and devices, streams, shares and storage over networks, from one bench
- file to a report.
+ Measures throughput and latency of network cards and devices (RFC 2544), and
+ streams, shares and storage over networks: one bench file gives one report.
 CONTROL
     find "$folder/usr" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
     dpkg-deb --root-owner-group -Zzstd -z19 --build "$folder" "$3" >&2

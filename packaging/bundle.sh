@@ -37,6 +37,10 @@ build_tree() {
     link_copies "$packages"
     strip_for "$triplet" "$packages"
     find "$home" -name __pycache__ -prune -exec rm -rf {} +
+    # Nothing but the engine is started from here by its own name.
+    rm -rf "$packages/bin"
+    find "$home/python/lib" -type f -perm /111 -not -path '*/nicbench/bin/*' -exec chmod a-x {} +
+    grep --recursive --files-with-matches --null --include='*.py' -m 1 '^#!' "$home/python/lib" | xargs -0 sed -i '1s/^#!.*/#/'
     cp packaging/nicbench "$tree/usr/bin/nicbench"
     chmod 755 "$tree/usr/bin/nicbench"
     .venv/bin/python packaging/manual.py "$tree/usr/share"

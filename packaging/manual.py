@@ -65,7 +65,9 @@ def page(name: str, command: Any, names: list[str]) -> str:
         parts.append(".SH OPTIONS\n" + "\n".join(rows))
     statuses = [
         f".TP\n\\fB{status}\\fR\n{_escape(_plain(meaning))}"
-        for status, meaning in re.findall(r"^\| (\d+) \| ([^|]+) \|", (DOCUMENTS / "commands.md").read_text(), re.MULTILINE)
+        for status, meaning in re.findall(
+            r"^\| (\d+) \| ([^|]+) \|", (DOCUMENTS / "commands.md").read_text(), re.MULTILINE
+        )
     ]
     parts.append(".SH EXIT STATUS\n" + "\n".join(statuses))
     parts.append(".SH FILES\n" + "\n".join(f".TP\n.I {_escape(path)}\n{what}" for path, what in FILES.items()))
@@ -80,7 +82,7 @@ def examples(command: str) -> Iterator[str]:
     """Yields the lines of the documents that call a command, each once."""
     seen = set()
     for page in sorted(DOCUMENTS.rglob("*.md")):
-        for line in re.findall(rf"^ *((?:sudo )?{command} [^|`]*)$", page.read_text(), re.MULTILINE):
+        for line in re.findall(rf"^ *((?:sudo )?{command} [^|`\n]*)$", page.read_text(), re.MULTILINE):
             if line not in seen:
                 seen.add(line)
                 yield line.rstrip()

@@ -110,9 +110,11 @@ def debian(folder: Path, only: Iterable[str] = ()) -> Iterator[Part]:
 
 
 def _licences_in(text: str) -> str | None:
-    """The names of licences in a machine-readable copyright file."""
-    named = dict.fromkeys(re.findall(r"^License: *(\S.*)$", text, re.MULTILINE))
-    return ", ".join(named)[:200] or None
+    """The names of licences in a copyright file of Debian: those of its fields, else of the common texts that it names."""
+    fields = re.findall(
+        r"^License: *([\w.+-]+(?: (?:or|and|with) [\w.+-]+)*)(?: exception)?$", text, re.MULTILINE | re.I
+    )
+    return ", ".join(dict.fromkeys(fields or re.findall(r"common-licenses/([A-Z]+-[\d.]*\d)", text)))[:200] or None
 
 
 def scripts(folder: Path = Path("src/nicbench/web/static/vendor")) -> Iterator[Part]:
@@ -125,7 +127,11 @@ def python(folder: Path) -> Iterator[Part]:
     """Distributions that were installed into ``folder``."""
     for found in distributions(path=[str(folder)]):
         about = found.metadata
-        licence = about.get("License-Expression") or (about.get("License") or "").split("\n")[0][:80] or None
+        classified = [
+            text.rpartition(" :: ")[2] for text in about.get_all("Classifier", []) if text.startswith("License ::")
+        ]
+        written = about.get("License-Expression") or (about.get("License") or "").split("\n")[0][:80]
+        licence = written or ", ".join(classified) or None
         own = [path for path in found.files or () if ".dist-info/" in str(path) and _is_licence(path.name)]
         texts = tuple(path.read_text(encoding="utf-8") for path in own)
         yield Part("pypi", about["Name"].lower(), found.version, licence, texts)

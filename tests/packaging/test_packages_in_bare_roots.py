@@ -112,6 +112,17 @@ def _is_gone(root: Bare) -> None:
     assert not [line for line in left.splitlines() if not line.startswith(("/run/nicbench", "/root/", "/var/lib/"))]
 
 
+@pytest.mark.parametrize("checker", ["lintian", "rpmlint"])
+def test_what_distributions_check_is_in_order(checker: str, request: pytest.FixtureRequest) -> None:
+    """But for what packaging/lintian-overrides and packaging/rpmlintrc explain."""
+    kind, options = (
+        ("deb", ["--fail-on", "error,warning"]) if checker == "lintian" else ("rpm", ["-f", "packaging/rpmlintrc"])
+    )
+    command = [checker, *options, str(request.getfixturevalue(kind))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_deb_measures_in_a_bare_system(root: Bare, deb: Path) -> None:
     shutil.copy(deb, root.folder / "nicbench.deb")
     began = time.monotonic()
