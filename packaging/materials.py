@@ -2,8 +2,8 @@
 
 ``materials.py engine FOLDER DEBS`` for what the wheel brings: the engine's binaries (crates, and Debian's libraries in
 them), and scripts of others in pages.
-``materials.py tree FOLDER DEBS DISTRIBUTIONS`` for a tree with its own Python: Debian's packages in it, the Python packages
-that were installed into DISTRIBUTIONS, and what the wheel there brought, whose own two files are taken away.
+``materials.py tree FOLDER DEBS DISTRIBUTIONS`` for a tree with its own Python: Debian's packages in it, the packages that
+were installed into DISTRIBUTIONS, and what the wheel there brought, whose own two files are taken away.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def debian(folder: Path, only: Iterable[str] = ()) -> Iterator[Part]:
 
 
 def _licences_in(text: str) -> str | None:
-    """The names of licences in a copyright file of Debian: those of its fields, else of the common texts that it names."""
+    """The names of licences in a copyright file of Debian: of its fields, else of the common texts that it names."""
     fields = re.findall(
         r"^License: *([\w.+-]+(?: (?:or|and|with) [\w.+-]+)*)(?: exception)?$", text, re.MULTILINE | re.I
     )
