@@ -2,8 +2,8 @@
 
 ``materials.py engine FOLDER DEBS`` for what the wheel brings: the engine's binaries (crates, and Debian's libraries in
 them), and scripts of others in pages.
-``materials.py tree FOLDER DEBS DISTRIBUTIONS`` for a tree with its own Python: Debian's packages in it, the packages that
-were installed into DISTRIBUTIONS, and what the wheel there brought, whose own two files are taken away.
+``materials.py tree FOLDER DEBS DISTRIBUTIONS`` for a tree with its own Python: Debian's packages in it, the packages
+that were installed into DISTRIBUTIONS, and what the wheel there brought, whose own two files are taken away.
 """
 
 from __future__ import annotations
