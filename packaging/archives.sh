@@ -43,7 +43,7 @@ Description: NIC performance lab in one tool
  streams, shares and storage over networks: one bench file gives one report.
 CONTROL
     find "$folder/usr" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-    dpkg-deb --root-owner-group -Zzstd -z19 --build "$folder" "$3" >&2
+    dpkg-deb --root-owner-group -Zzstd -z12 --build "$folder" "$3" >&2
 }
 
 # An .rpm of the tree $2, for architecture $1, in folder $3.
