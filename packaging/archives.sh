@@ -23,7 +23,6 @@ deb_of() {
         printf 'nicbench (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.gz.\n\n' "$version"
         printf ' -- %s  %s\n' "$(maintainer)" "$(date --utc --rfc-email --date="@$SOURCE_DATE_EPOCH")"
     } | gzip -9n >"$documents/changelog.gz"
-    gzip -9n <CHANGELOG.md >"$documents/CHANGELOG.md.gz"
     install -m 644 packaging/lintian-overrides "$folder/usr/share/lintian/overrides/nicbench"
     printf '#!/bin/sh\nset -e\nif [ "$1" = configure ]; then %s; fi\n' "$COMPILE" >"$folder/DEBIAN/postinst"
     printf '#!/bin/sh\nset -e\n%s\n' "$CLEAN" >"$folder/DEBIAN/prerm"
@@ -55,6 +54,7 @@ rpm_of() {
     rm -rf "$folder"
     rpmbuild --quiet -bb --target "$machine" --define "_topdir $PWD/$folder" --define "_rpmdir $PWD/$3" \
         --define '_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
-        --define "nicbench_version $version" --define "nicbench_maintainer $(maintainer)" --define "nicbench_tree $PWD/$2" packaging/nicbench.spec >&2
+        --define "nicbench_version $version" --define "nicbench_maintainer $(maintainer)" \
+        --define "nicbench_changed $(LC_ALL=C date --utc --date="@$SOURCE_DATE_EPOCH" +'%a %b %d %Y')" --define "nicbench_tree $PWD/$2" packaging/nicbench.spec >&2
     rm -rf "$folder"
 }

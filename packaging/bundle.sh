@@ -45,6 +45,7 @@ build_tree() {
     chmod 755 "$tree/usr/bin/nicbench"
     .venv/bin/python packaging/manual.py "$tree/usr/share"
     mkdir -p "$tree/usr/share/doc/nicbench"
+    gzip -9n <CHANGELOG.md >"$tree/usr/share/doc/nicbench/CHANGELOG.md.gz"
     .venv/bin/python packaging/materials.py tree "$tree/usr/share/doc/nicbench" "$parts/debs" "$packages"
     find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 }
