@@ -260,7 +260,7 @@ def test_words_are_broken_behind_their_punctuation() -> None:
 def test_without_typst_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data.importlib.util, "find_spec", lambda name: None if name == "typst" else object())
 
-    with pytest.raises(NotReadyError, match="pip install typst"):
+    with pytest.raises(NotReadyError, match=r"pip install 'nicbench\[pdf\]'"):
         pdf.make_pdf(document(paragraph("x")), "run run-1", CREATED)
 
 
