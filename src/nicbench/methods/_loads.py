@@ -192,6 +192,8 @@ class FullLoad:
     line_rate_frames_per_s: float
     ceiling_frames_per_s: float | None
     most_line_rates: float = 1.0
+    is_of_a_trial: bool = False
+    """Whether the ceiling is what one trial sent of a greater load; another may have sent more."""
 
     @property
     def is_sent_nothing(self) -> bool:
@@ -218,7 +220,7 @@ class FullLoad:
         sent = trial.request.sent_frames_per_s
         if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
             return self
-        return replace(self, ceiling_frames_per_s=sent)
+        return replace(self, ceiling_frames_per_s=sent, is_of_a_trial=True)
 
     def limit_of(self, load_frames_per_s: float) -> LimitedBy:
         """Returns what kept the highest load that was offered from being higher: line, tester, or who asked for it."""
@@ -235,7 +237,8 @@ class FullLoad:
         line_rate, ceiling = self.line_rate_frames_per_s, self.ceiling_frames_per_s
         if ceiling is not None and ceiling < line_rate * self.most_line_rates:
             share = 100.0 * ceiling / line_rate
-            return f"the tester sends no more than {format_rate(ceiling)}, {format_digits(share)} % of the line rate"
+            sends = "sent" if self.is_of_a_trial else "sends no more than"
+            return f"the tester {sends} {format_rate(ceiling)}, {format_digits(share)} % of the line rate"
         if self.most_line_rates > 1.0:
             return f"the lines of all senders carry no more than {format_rate(line_rate * self.most_line_rates)}"
         return f"the line carries no more than {format_rate(line_rate)}"

@@ -153,7 +153,7 @@ def returned_values(trial: Trial, full: FullLoad) -> Values:
     return {
         "load_frames_per_s": load,
         "line_rate_frames_per_s": line_rate,
-        "ceiling_frames_per_s": full.ceiling_frames_per_s,
+        "ceiling_frames_per_s": None if full.is_of_a_trial else full.ceiling_frames_per_s,
         "percent_of_line_rate": 100.0 * load / line_rate,
         "intended_frames": counts.intended,
         "offered_frames": offered,
@@ -176,7 +176,7 @@ def values_not_offered(percent: float, full: FullLoad) -> Values:
     return {
         "load_frames_per_s": load,
         "line_rate_frames_per_s": full.line_rate_frames_per_s,
-        "ceiling_frames_per_s": full.ceiling_frames_per_s,
+        "ceiling_frames_per_s": None if full.is_of_a_trial else full.ceiling_frames_per_s,
         "percent_of_line_rate": 100.0 * load / full.line_rate_frames_per_s,
         "returned_percent": Bounded(value=None, reason_null=reason),
         "loss_percent": Bounded(value=None, reason_null=reason),
