@@ -59,7 +59,12 @@ class KernelFeatures(Examination):
 def _trials() -> tuple[_Trial, ...]:
     alone = ("unshare", "--net")
     return (
-        _Trial("network namespaces", (*alone, "true"), "labs cannot be made", "sudo nicbench doctor"),
+        _Trial(
+            "network namespaces",  # as `ip netns exec` enters one
+            (*alone, "--mount", "--propagation", "slave", "true"),
+            "labs cannot be made",
+            "sudo nicbench doctor; in a chroot: mount --bind FOLDER FOLDER, before chroot FOLDER",
+        ),
         _Trial("veth pairs", (*alone, "sh", "-c", _VETH), "the veth lab cannot be made", "modprobe veth"),
         _Trial(
             "AF_XDP sockets",
