@@ -255,6 +255,12 @@ def test_where_runs_of_a_tag_differ_all_their_settings_are_told(make: Make, nicb
     add_tag(make("02", kernel="6.2").path, "before")
     make("03", kernel="6.12")
     assert "6.1 / 6.2 (before); 6.12 (Run 03)" in nicbench("compare", "before", "latest").stdout
+    path = Path("runs/2026-01-02/inventory.json")
+    path.write_text(json.dumps({"dut": {"cpu": {"model": "EPYC"}}}))
+    manifest.write(path.parent)
+    shown = nicbench("compare", "before", "latest").stdout
+    assert "not recorded" in shown
+    assert "<object" not in shown
 
 
 def test_a_configuration_is_chosen_by_its_name_or_a_part_of_it(make: Make, nicbench: Any) -> None:

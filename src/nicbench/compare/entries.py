@@ -386,8 +386,7 @@ def _join_settings(values: Sequence[Any]) -> Any:
     if all(isinstance(value, Mapping) for value in values):
         names = dict.fromkeys(name for value in values for name in value)
         return {name: _join_settings([value.get(name, NOT_RECORDED) for value in values]) for name in names}
-    texts = (f"{value:.15g}" if isinstance(value, float) else str(value) for value in values)
-    return " / ".join(dict.fromkeys(texts))
+    return " / ".join(dict.fromkeys(shorten(value, "") for value in values))
 
 
 def _split_word(word: str) -> Iterator[tuple[str, str | None]]:

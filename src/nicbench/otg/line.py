@@ -20,7 +20,7 @@ from nicbench.otg.model import OtgError
 Handle = Callable[[Mapping[str, Any]], Awaitable[Any]]
 _HEAD: Final = struct.Struct(">I?I")
 _MOST_BYTES: Final = 4 * LARGEST_BODY_BYTES
-"""Of a request: written anew, a message may be longer than it came."""
+"""Of a message: written anew, a request may be longer than it came."""
 _MOST_WAITING: Final = 1024
 
 
@@ -112,7 +112,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[int, bool, bytes] | None:
     """Returns one message; None if the other process is gone, or sends anything else."""
     try:
         number, is_found, length = _HEAD.unpack(await reader.readexactly(_HEAD.size))
-        if length > _MOST_BYTES and number:
+        if length > _MOST_BYTES:
             return None
         return number, is_found, await reader.readexactly(length)
     except (asyncio.IncompleteReadError, ConnectionError):
