@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyarrow import fs
+from tests.ports import free_port
 
 from nicbench.core.errors import HostError, UsageError
 from nicbench.lake.gathering import gather
@@ -27,8 +27,7 @@ pytestmark = [
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a lake in a bucket of a server of our own."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     words = ["moto_server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")

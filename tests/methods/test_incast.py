@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.ports import free_port
 
 from nicbench.core.result import Result
 from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency, RoundRequest
@@ -254,12 +254,6 @@ else:
     with socket.create_server(("127.0.0.1", port)) as server:
         server.accept()
 """
-
-
-def free_port() -> int:
-    """Other tests run at the same time."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.fixture

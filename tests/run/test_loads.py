@@ -83,7 +83,7 @@ def test_loads_beyond_the_tester_are_left_out_and_the_report_says_why(tmp_path: 
     results = results_of(folder)
     assert [result.verdict for result in results] == [ResultVerdict.INCOMPLETE] * 2 + [ResultVerdict.VALID] * 8
     view = gather(RunFolder.open(folder.path))
-    assert view.verdict_text.startswith("Everything planned was tried. 2 of 10 results have no value (the tester sends")
+    assert view.verdict_text.startswith("Everything planned was tried. 2 of 10 results have no value (the tester sent")
 
 
 def test_a_sequence_that_ends_early_is_not_taken_for_a_run_that_broke_off(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import FakeHost
+from tests.ports import free_port
 from tests.workloads.goldens import golden
 
 from nicbench.core.errors import NotReadyError
@@ -50,11 +51,6 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_HONEST", golden("iperf3-3.12-tcp-bytes.client"))
     return folder
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def behaving(behaviour: str, **others: object) -> Job:
