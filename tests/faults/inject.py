@@ -127,6 +127,8 @@ MEDDLING: Final[Mapping[str, tuple[str, str]]] = {
         chain drops { type filter hook forward priority 0; numgen random mod 100 < 15 drop; }; }'""",
         "nft delete table ip strange",
     ),
+    "a rule of iptables": ("iptables-legacy -I FORWARD -j DROP", "iptables-legacy -D FORWARD -j DROP"),
+    "an offload": ("ethtool -K FIRST tx off", "ethtool -K FIRST tx on"),
     "forwarding": ("sysctl -qw net.ipv4.ip_forward=0", "sysctl -qw net.ipv4.ip_forward=1"),
     "an XDP program": ("ip link set FIRST xdpgeneric obj PROGRAM sec xdp", "ip link set FIRST xdpgeneric off"),
     "a queueing discipline": ("tc qdisc add dev LAST root pfifo limit 1", "tc qdisc del dev LAST root"),

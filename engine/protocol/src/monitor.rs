@@ -262,6 +262,8 @@ pub enum ChangeKind {
     Filter,
     /// The ruleset of nftables.
     Ruleset,
+    /// Rules of iptables that are not nftables'.
+    Iptables,
     /// An XDP program.
     Xdp,
     /// A tcx program.

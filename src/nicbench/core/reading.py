@@ -416,6 +416,7 @@ class ChangeKind(StrEnum):
     QUEUEING = "queueing"
     FILTER = "filter"
     RULESET = "ruleset"  # of nftables
+    IPTABLES = "iptables"
     XDP = "xdp"
     TCX = "tcx"
     SETTING = "setting"  # of the kernel (sysctl)

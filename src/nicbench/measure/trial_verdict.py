@@ -35,6 +35,7 @@ _NOUNS: Final[Mapping[ChangeKind, str]] = MappingProxyType(
         ChangeKind.QUEUEING: "queueing discipline",
         ChangeKind.FILTER: "traffic control filter",
         ChangeKind.RULESET: "nftables ruleset",
+        ChangeKind.IPTABLES: "iptables rules",
         ChangeKind.XDP: "XDP program",
         ChangeKind.TCX: "tcx program",
         ChangeKind.SETTING: "setting",
@@ -90,7 +91,7 @@ def describe(change: Change) -> str:
 def _subject(change: Change) -> str:
     if change.kind is ChangeKind.SETTING or (change.kind is ChangeKind.LINK and change.what is not None):
         return change.what or _NOUNS[change.kind]
-    if change.kind is ChangeKind.RULESET:
+    if change.kind in (ChangeKind.RULESET, ChangeKind.IPTABLES):
         return _NOUNS[change.kind] + (f" (table {change.what})" if change.what else "")
     return f"{_NOUNS[change.kind]} {change.what or ''}".rstrip()
 

@@ -3,8 +3,8 @@
 
 use nicbench_protocol::{ChangeAction, ChangeKind};
 
-use super::links::{FORWARDING, Link, RP_FILTER, index_of};
-use super::messages::{Message, address, attribute, messages, number, short, text};
+use super::links::{FORWARDING, Link, Options, RP_FILTER, index_of, options_of_port, request};
+use super::messages::{Message, address, attribute, attributes, messages, number, short, text};
 use crate::sys::clock::monotonic_ns;
 
 const REPLACES: u16 = libc::NLM_F_REPLACE as u16;
@@ -52,6 +52,11 @@ impl Event {
 pub enum Told {
     Link(Link),
     LinkGone(u32),
+    /// A port of a bridge.
+    Port {
+        device: u32,
+        options: Options,
+    },
     Address {
         device: u32,
         address: String,
@@ -72,7 +77,10 @@ pub enum Told {
 pub fn told_of(message: &Message) -> Option<Told> {
     let body = message.body;
     match message.kind {
-        libc::RTM_NEWLINK => Link::of(body).map(Told::Link),
+        libc::RTM_NEWLINK => {
+            let port = || Some(Told::Port { device: index_of(body)?, options: options_of_port(body)? });
+            Link::of(body).map(Told::Link).or_else(port)
+        }
         libc::RTM_DELLINK if body.first() == Some(&(libc::AF_UNSPEC as u8)) => index_of(body).map(Told::LinkGone),
         libc::RTM_NEWADDR | libc::RTM_DELADDR => {
             let (device, address, is_gone) = (index_of(body)?, address_of(body)?, message.kind == libc::RTM_DELADDR);
@@ -189,8 +197,52 @@ fn netconf(body: &[u8]) -> Option<Told> {
     Some(Told::Setting { device, is_6, place, name, value: kind })
 }
 
+/// What messages about network adapters tell (linux/ethtool_netlink.h): offloads change also where something else does.
+pub fn adapter_events(bytes: &[u8]) -> Vec<Event> {
+    const ITS_HEADER: usize = 4;
+    let told = messages(bytes).filter_map(|message| {
+        let what = match message.body.first()? {
+            3 => "link settings",
+            5 => "link modes",
+            13 => "offloads",
+            15 => "private flags",
+            17 => "rings",
+            19 => "channels",
+            21 => "coalescing",
+            23 => "pause frames",
+            25 => "energy efficiency",
+            31 => "FEC",
+            _ => return None,
+        };
+        let of = attribute(message.body, ITS_HEADER, 1).and_then(|of| attribute(of, 0, 1));
+        let (device, what) = (of.and_then(|of| number(of, 0)), Some(what.into()));
+        Some(Event { device, what, ..Event::new(ChangeKind::Link, ChangeAction::Changed) })
+    });
+    told.collect()
+}
+
+/// The number of the group in which the kernel tells of adapters, by its answer to the request for it.
+pub fn adapter_group(bytes: &[u8]) -> Option<u32> {
+    let groups = messages(bytes).find_map(|message| attribute(message.body, 4, 7))?;
+    let (_, first) = attributes(groups, 0).next()?;
+    attribute(first, 0, 2).and_then(|group| number(group, 0))
+}
+
+/// The request for that group (linux/genetlink.h).
+pub fn request_of_adapter_group() -> Vec<u8> {
+    const GENL_ID_CTRL: u16 = 16;
+    const GET_FAMILY: u8 = 3;
+    let name = b"ethtool\0";
+    let head = [&[GET_FAMILY, 1, 0, 0][..], &12u16.to_ne_bytes(), &2u16.to_ne_bytes()].concat();
+    request(GENL_ID_CTRL, 0, &[&head[..], name].concat())
+}
+
 /// The transaction that ends in these messages: nftables numbers each, and says whose it is.
-pub fn ruleset_event(bytes: &[u8]) -> Option<Event> {
+pub fn ruleset_events(bytes: &[u8]) -> Vec<Event> {
+    ruleset_event(bytes).into_iter().collect()
+}
+
+fn ruleset_event(bytes: &[u8]) -> Option<Event> {
     let generation = messages(bytes).find(|message| message.kind == NEW_GENERATION)?.body;
     let table = messages(bytes).filter(|message| message.kind != NEW_GENERATION && message.kind & 0xff00 == RULESET);
     let table = table.filter_map(|message| attribute(message.body, 4, 1).map(text)).next();
@@ -203,8 +255,13 @@ pub fn ruleset_event(bytes: &[u8]) -> Option<Event> {
     })
 }
 
-/// What a message of IPsec's policies and states tells (linux/xfrm.h); `None` for one that says nothing of either.
-pub fn protection_event(message: &Message) -> Option<Event> {
+/// What messages of IPsec's policies and states tell (linux/xfrm.h).
+pub fn protection_events(bytes: &[u8]) -> Vec<Event> {
+    messages(bytes).filter_map(|message| protection_event(&message)).collect()
+}
+
+/// `None` for one that says nothing of either.
+fn protection_event(message: &Message) -> Option<Event> {
     use ChangeAction::{Added, Changed, Removed};
     let (action, what) = match message.kind {
         0x10 => (Added, "state"),
@@ -348,7 +405,8 @@ mod tests {
         for kind in (16..=115).chain([RULESET, NEW_GENERATION]) {
             for length in 0..20 {
                 let _ = told(kind, 5, &vec![2; length]);
-                let _ = ruleset_event(&message(kind, 5, &vec![2; length]));
+                let bytes = message(kind, 5, &vec![2; length]);
+                let _ = (ruleset_event(&bytes), adapter_events(&bytes), adapter_group(&bytes));
             }
         }
     }

@@ -6,14 +6,18 @@ use std::path::{Path, PathBuf};
 
 use nicbench_protocol::{Change, ChangeAction, ChangeKind, WatchedNetwork};
 
-use super::events::{Event, Told, address_of, protection_event, ruleset_event, told_of};
-use super::links::{Difference, Link, action_of, index_of, is_end, request, request_of_links};
+use super::events::{
+    Event, Told, adapter_events, adapter_group, address_of, protection_events, request_of_adapter_group,
+    ruleset_events, told_of,
+};
+use super::links::{Difference, Link, action_of, index_of, is_end, request_of_all, request_of_links};
 use super::messages::messages;
 use crate::open_file::{Buffer, OpenFile};
 use crate::sys::bpf::{TCX_PLACES, tcx_revision};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::namespace;
 use crate::sys::netlink::Netlink;
+use crate::sys::xtables;
 
 /// Links, neighbours, traffic control, addresses, routes, rules, settings and next hops (linux/rtnetlink.h).
 const GROUPS: [u32; 13] = [1, 3, 4, 5, 7, 8, 9, 11, 19, 24, 25, 32, 33];
@@ -101,21 +105,24 @@ struct Setting {
     value: Option<String>,
 }
 
+/// What messages tell.
+type Hear = fn(&[u8]) -> Vec<Event>;
+
 /// A network namespace that is watched, and how it was last.
 pub struct Network {
     name: String,
     path: String,
     devices: Vec<String>,
     routing: Netlink,
-    /// `None`: the kernel has no nftables.
-    ruleset: Result<Netlink, String>,
-    /// `None`: the kernel has no IPsec.
-    protection: Option<Netlink>,
+    /// Those that the kernel has of nftables, IPsec and adapters, and what each tells.
+    others: Vec<(Netlink, Hear)>,
+    missing: Option<String>,
     asking: Netlink,
     settings: Vec<Setting>,
     links: BTreeMap<u32, Link>,
     addresses: BTreeSet<(u32, String)>,
     tcx: BTreeMap<(u32, &'static str), (u64, u32)>,
+    rules: BTreeMap<String, u64>,
     buffer: Vec<u8>,
     files: Buffer,
 }
@@ -127,28 +134,33 @@ impl Network {
             let routing = Netlink::open(libc::NETLINK_ROUTE, &GROUPS)?;
             routing.filter(&mut super::events::without_what_is_learnt())?;
             let ruleset = Netlink::open(libc::NETLINK_NETFILTER, &RULESET_GROUPS);
-            let protection = Netlink::open(libc::NETLINK_XFRM, &PROTECTION_GROUPS).ok();
+            let missing = ruleset.as_ref().err().map(|error| format!("changes of nftables cannot be seen: {error}"));
+            let protection = Netlink::open(libc::NETLINK_XFRM, &PROTECTION_GROUPS);
+            let others =
+                [(ruleset, ruleset_events as Hear), (protection, protection_events), (open_adapters(), adapter_events)];
+            let others = others.into_iter().filter_map(|(socket, hear)| Some((socket.ok()?, hear))).collect();
             let asking = Netlink::open(libc::NETLINK_ROUTE, &[])?;
             let settings = SETTINGS.iter().filter_map(|name| {
                 let file = OpenFile::open(&Path::new("/proc/sys/net").join(name)).ok()?;
                 Some(Setting { name, file, value: None })
             });
-            Ok((routing, ruleset, protection, asking, settings.collect()))
+            Ok((routing, others, missing, asking, settings.collect()))
         });
-        let (routing, ruleset, protection, asking, settings) =
+        let (routing, others, missing, asking, settings) =
             network.map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
         Ok(Self {
             name: wanted.name.clone(),
             path,
             devices: wanted.devices.clone(),
             routing,
-            ruleset: ruleset.map_err(|error| format!("changes of nftables cannot be seen: {error}")),
-            protection,
+            others,
+            missing,
             asking,
             settings,
             links: BTreeMap::new(),
             addresses: BTreeSet::new(),
             tcx: BTreeMap::new(),
+            rules: BTreeMap::new(),
             buffer: vec![0; 64 << 10],
             files: Buffer::default(),
         })
@@ -156,11 +168,11 @@ impl Network {
 
     /// What of it cannot be seen.
     pub fn missing(&self) -> Option<String> {
-        self.ruleset.as_ref().err().cloned()
+        self.missing.clone()
     }
 
     fn sockets(&self) -> impl Iterator<Item = &Netlink> {
-        [Some(&self.routing), self.ruleset.as_ref().ok(), self.protection.as_ref()].into_iter().flatten()
+        std::iter::once(&self.routing).chain(self.others.iter().map(|(socket, _)| socket))
     }
 
     /// Where it tells of changes.
@@ -179,6 +191,7 @@ impl Network {
         self.links = self.ask_links().unwrap_or_default();
         self.addresses = self.ask_addresses().unwrap_or_default();
         self.tcx = self.ask_tcx();
+        self.rules = self.ask_rules();
         for setting in &mut self.settings {
             setting.value = value_of(&setting.file, &mut self.files);
         }
@@ -201,24 +214,13 @@ impl Network {
                 self.hear(told, message.port, window);
             }
         }
-        while let Ok(ruleset) = &self.ruleset {
-            match ruleset.receive(&mut buffer, false) {
-                Ok(told) => {
-                    if let Some(event) = ruleset_event(told) {
-                        self.put(event, window);
-                    }
+        for (socket, hear) in &self.others {
+            loop {
+                match socket.receive(&mut buffer, false) {
+                    Ok(told) => hear(told).into_iter().for_each(|event| self.put(event, window)),
+                    Err(error) if has_no_more(&error) => break,
+                    Err(error) => self.note_overflow(window, &error),
                 }
-                Err(error) if has_no_more(&error) => break,
-                Err(error) => self.note_overflow(window, &error),
-            }
-        }
-        while let Some(protection) = &self.protection {
-            match protection.receive(&mut buffer, false) {
-                Ok(told) => {
-                    messages(told).filter_map(|one| protection_event(&one)).for_each(|event| self.put(event, window))
-                }
-                Err(error) if has_no_more(&error) => break,
-                Err(error) => self.note_overflow(window, &error),
             }
         }
         self.buffer = buffer;
@@ -246,6 +248,7 @@ impl Network {
                 self.put(event, window);
             }
         }
+        self.compare_rules(None, window);
         for index in 0..self.settings.len() {
             let setting = &mut self.settings[index];
             let after = value_of(&setting.file, &mut self.files);
@@ -263,9 +266,26 @@ impl Network {
         }
     }
 
+    /// Looks again at the rules of iptables that are not nftables'.
+    pub fn compare_rules(&mut self, at_ns: Option<u64>, window: &mut Window) {
+        let after = self.ask_rules();
+        let before = std::mem::replace(&mut self.rules, after);
+        let tables: BTreeSet<_> = before.keys().chain(self.rules.keys()).collect();
+        for table in tables.into_iter().filter(|table| before.get(*table) != self.rules.get(*table)) {
+            let what = Some(table.clone());
+            self.put(Event { what, at_ns, ..Event::new(ChangeKind::Iptables, ChangeAction::Changed) }, window);
+        }
+    }
+
     fn hear(&mut self, told: Told, port: u32, window: &mut Window) {
         match told {
             Told::Link(link) => self.hear_link(link, Some(monotonic_ns()), window),
+            Told::Port { device, options } => {
+                if let Some(mut link) = self.links.get(&device).cloned() {
+                    link.options = options;
+                    self.hear_link(link, Some(monotonic_ns()), window);
+                }
+            }
             Told::LinkGone(index) => {
                 if let Some(link) = self.links.remove(&index) {
                     let event = Event::new(ChangeKind::Link, ChangeAction::Removed);
@@ -357,7 +377,7 @@ impl Network {
 
     fn ask_addresses(&mut self) -> Option<BTreeSet<(u32, String)>> {
         let mut addresses = BTreeSet::new();
-        self.ask(&request(libc::RTM_GETADDR, &[0; 8]), |body| {
+        self.ask(&request_of_all(libc::RTM_GETADDR, &[0; 8]), |body| {
             addresses.extend(index_of(body).zip(address_of(body)));
         })?;
         Some(addresses)
@@ -388,6 +408,19 @@ impl Network {
         });
         found.unwrap_or_default()
     }
+
+    fn ask_rules(&self) -> BTreeMap<String, u64> {
+        namespace::within(Path::new(&self.path), || Ok(xtables::rules())).unwrap_or_default()
+    }
+}
+
+/// A socket that hears of adapters.
+fn open_adapters() -> io::Result<Netlink> {
+    let (socket, mut buffer) = (Netlink::open(libc::NETLINK_GENERIC, &[])?, vec![0; 16 << 10]);
+    socket.ask(&request_of_adapter_group())?;
+    let group = adapter_group(socket.receive(&mut buffer, true)?).ok_or(io::ErrorKind::NotFound)?;
+    socket.join(group)?;
+    Ok(socket)
 }
 
 impl Event {

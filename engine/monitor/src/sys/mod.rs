@@ -10,3 +10,4 @@ pub mod poll;
 pub mod scheduling;
 pub mod signal;
 pub mod usage;
+pub mod xtables;

@@ -29,10 +29,13 @@ impl Netlink {
         let _ = netlink.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BYTES);
         netlink.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &PATIENCE)?;
         netlink.bind()?;
-        for group in groups {
-            netlink.set(libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)?;
-        }
+        groups.iter().try_for_each(|group| netlink.join(*group))?;
         Ok(netlink)
+    }
+
+    /// From now on it hears this group, too.
+    pub fn join(&self, group: u32) -> io::Result<()> {
+        self.set(libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &group)
     }
 
     /// Takes a port of its own: a socket without one has that of the kernel, whose messages do not come back to it.
