@@ -66,7 +66,7 @@ def test_without_a_name_the_known_device_gets_a_tenth_of_what_a_flood_showed(
     monkeypatch.setattr(tester, "flood", come_back)
     ended = nicbench("demo", "--runs", "mine")
     assert ended.status == 0
-    assert "a flood came back at 61.23 kpps: the known device passes 6.100 kpps" in ended.stderr
+    assert "a flood came back at 61.23 kpps: the known device passes 6.100 kpps and 122 frames at once" in ended.stderr
     (folder,) = Path("mine").iterdir()
     assert "rate: 6100 pps" in (folder / "bench.yaml").read_text()
 

@@ -27,7 +27,7 @@ def tables_say_what_was_measured(whole: Whole) -> Iterator[str]:
     compared = whole.view.comparison
     left_out = any("Each run by itself" in text and "Left out here" in text for text in whole.said("Drift", "Results"))
     left_out |= any("Left out here" in text for part in whole.parts for text in part.texts)
-    shown = [*(compared.sections if compared else ()), *(() if left_out and compared else whole.view.sections)]
+    shown = [*(compared.sections if compared else ()), *(() if left_out and compared else whole.view.own_sections)]
     tables = [(part, table) for part in whole.parts for table in part.tables]
     used: set[int] = set()
     for section in shown:

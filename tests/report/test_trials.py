@@ -120,7 +120,7 @@ def test_the_trial_shown_is_the_highest_load_without_a_failed_frame() -> None:
         name: trial(name, load, lost) for name, load, lost in (("low", 1e5, 0), ("high", 3e5, 0), ("lossy", 4e5, 9))
     }
     assert telling_trials([RESULT], {"throughput/64": "throughput"}, trials) == {"throughput": [trials["high"]]}
-    size, load, *_, extent, behind, _, _, _, pdv, ipdv_mean, ipdv_maximum, flows, _, name = texts(
+    name, size, load, *_, extent, behind, _, _, _, pdv, ipdv_mean, ipdv_maximum, flows, _ = texts(
         detail_row(trials["high"])
     )
     assert (size, load, name) == ("64", "0.300", "high")
@@ -189,14 +189,14 @@ def test_places_stand_from_sender_to_receiver_whatever_trial_met_them_first(synt
         ]
     )
     head, first, second = table_of(lossy)
-    assert (head[5:7], first[0], second[0]) == (["queue", "receive ring"], "t0001", "t0002")
-    assert (first[5:7], second[5:7]) == (["·", "5"], ["7", "·"])
+    assert (head[4:6], first[0], second[0]) == (["queue", "receive ring"], "throughput", "throughput, t0002")
+    assert (first[4:], second[4:]) == (["·", "5", "0"], ["7", "·", "3"])
     assert count_lost(lossy) == (15, 3)
 
 
 def table_of(lossy: Sequence[Trial]) -> list[list[str]]:
     """The cells of the ledger, without the row above its headings."""
-    (table,) = (each for each in walk(ledger(lossy)) if isinstance(each, Table))
+    (table,) = (each for each in walk(ledger(lossy, {"throughput": lossy})) if isinstance(each, Table))
     return [texts(row.cells) for row in (*table.head[1:], *table.body)]
 
 
@@ -205,7 +205,7 @@ def test_faults_and_counters_beside_are_told_by_trial(synthetic_run: Callable[..
     faulty = ledger_trial(
         synthetic_run(), "t0007", lost=4, ledger_faults=("d0 rx ran backwards",), ledger_beside=(beside,)
     )
-    page = fragment(*ledger([faulty]))
+    page = fragment(*ledger([faulty], {}))
     assert "t0007: d0 rx ran backwards." in page
     assert "t0007, XDP program of d0: 4 by xdp_drops (whose they were it does not say)" in page
 

@@ -81,7 +81,7 @@ def interval_cell(rate: Bounded, write: Writer) -> str:
     """Returns further knowledge of a rate: its interval, or within its zone the loads that some and half passed."""
     if rate.is_zone:
         write = _within(rate, write)
-        known = [f"half at {write(rate.half)}"] if rate.half is not None else []
+        known = [f"half at {write.down(rate.half)}"] if rate.half is not None else []
         known += [f"some to {write.down(rate.some)}"] if rate.some is not None else []
         return ", ".join(known) or UNKNOWN
     found = interval(rate, write)
@@ -147,7 +147,7 @@ def _bounds_clause(rate: Bounded, write: Writer, unit: str) -> str:
         told.append(f"some up to {_within(rate, write).down(rate.some)}{GAP}{unit}")
     if rate.shared_core:
         told.append("by what other programs leave of the CPU")
-    half = f"; half of the trials passed at {_within(rate, write)(rate.half)}{GAP}{unit}" if rate.half else ""
+    half = f"; half of the trials passed at {_within(rate, write).down(rate.half)}{GAP}{unit}" if rate.half else ""
     return f": {', '.join(told)}{half}"
 
 

@@ -62,6 +62,17 @@ def _settings(content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in content.items() if name not in _MEASURED}
 
 
+def differing(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what ``other`` has and ``first`` lacks or has otherwise, beneath the keys that lead to it."""
+    found = {}
+    for key, value in other.items():
+        had = first.get(key)
+        if value != had:
+            nested = isinstance(value, Mapping) and isinstance(had, Mapping)
+            found[key] = differing(had, value) if nested else value  # type: ignore[arg-type]
+    return found
+
+
 def lab(plan: Plan) -> dict[str, Any]:
     """Returns options and facts of the lab in one mapping; a fact that repeats an option is left out."""
     options = dict(plan.lab or {})

@@ -235,12 +235,11 @@ def _figure(figure: Figure) -> str:
 def _panel(panel: Panel, kind: str = "") -> str:
     """Returns a panel with both drawings, of which the style sheet shows the one that fits."""
     above = f"<p>{_inlines(panel.head)}</p>" if panel.head else ""
-    numbers = _folded(panel.numbers) if panel.numbers else ""
     if panel.narrow is None:
-        return f"{above}{panel.drawing.svg}{numbers}"
+        return f"{above}{panel.drawing.svg}"
     wide = f'<div class="wide{kind}">{panel.drawing.svg}</div>'
     narrow = f'<div class="narrow{kind}">{panel.narrow.svg}</div>'
-    return f"{above}{wide}{narrow}{numbers}"
+    return f"{above}{wide}{narrow}"
 
 
 def _below(caption: Inlines) -> str:

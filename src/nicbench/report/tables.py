@@ -327,7 +327,8 @@ def _by_size(results: Sequence[Result]) -> list[Result]:
 
 
 def _further(table: FurtherTable, results: Sequence[Result], trials: Mapping[str, Trial], among: Among) -> Further:
-    return Further(table, _rows(results, table, trials, among))
+    rows = _rows(results, table, trials, among)
+    return Further(table, tuple(row for row in rows if any(cell != UNKNOWN for cell in row.cells[1:])))
 
 
 def _search_notes(table: ResultTable, rows: Iterable[Row]) -> Iterable[str]:

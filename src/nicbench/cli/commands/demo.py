@@ -208,7 +208,9 @@ def _with_known_rate(bench: BenchFile, wait_s: float) -> BenchFile:
     (forwarding,) = (each for each in bench.configurations if each.configuration != KNOWN)
     forwarded = run_to_the_end(flood(forwarding, Bus(), wait_s))
     rate, burst = known_device(forwarded)
-    say(f"a flood came back at {format_rate(forwarded)}: the known device passes {format_rate(rate)}")
+    say(
+        f"a flood came back at {format_rate(forwarded)}: the known device passes {format_rate(rate)} and {burst} frames at once"
+    )
     return parse(with_device(bench.source, rate, burst).encode(), bench.path)
 
 

@@ -23,6 +23,7 @@ from nicbench.report.numbers import megabytes, share
 from nicbench.report.section import Section
 from nicbench.report.wording import capitalise, count_of, grouped
 from nicbench.stats.frames import HeldInstances, SustainedInstances, Target
+from nicbench.stats.intervals import Agreement
 
 
 def answers(of_all: Sequence[Study]) -> tuple[str, ...]:
@@ -239,12 +240,15 @@ def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -
 
 def known_devices(summary: Summary) -> dict[str, str]:
     """Returns the configurations whose device has a known rate, each with a sentence on whether it was found."""
-    checks = grouped(
-        (result.configuration, check)
-        for result in summary.counted
-        if isinstance(check := result.values.get("self_check"), str)
-    )
-    return {name: f"“{name}” is a device of known rate: {'; '.join(said)}." for name, said in checks.items()}
+    checks = grouped((result.configuration, result) for result in summary.counted if "self_check" in result.values)
+    told = {
+        name: [str(each.values["self_check"]) for each in found if each.values["agreement"] != Agreement.AGREE.value]
+        for name, found in checks.items()
+    }
+    return {
+        name: f"“{name}” is a device of known rate: {'; '.join(missed) or 'it was found at every point'}."
+        for name, missed in told.items()
+    }
 
 
 def in_order(sections: Sequence[Section]) -> list[Section]:

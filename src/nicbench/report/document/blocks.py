@@ -145,15 +145,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One drawing of a figure, with what stands above and below it. ``narrow`` is the same drawing for a phone,
-    ``numbers`` the table behind a chart; both are only for screens.
+    """One drawing of a figure, with what stands above and below it. ``narrow`` is the same drawing for a
+    phone.
     """
 
     drawing: Drawing
     head: Inlines = ()
     caption: Inlines = ()
     narrow: Drawing | None = None
-    numbers: FoldedBlocks | None = None
 
 
 FigureLook = Literal["", "multiples", "of-runs", "testbed-picture"]
@@ -213,7 +212,7 @@ class FoldedBlocks:
 
     summary: Inlines
     blocks: tuple[Block, ...]
-    look: Literal["", "remarks", "runs", "round", "numbers"] = ""
+    look: Literal["", "remarks", "runs", "round"] = ""
     is_open: bool = False
     is_for_screens: bool = False
     is_detail: bool = False
@@ -294,7 +293,5 @@ def _rows(block: Block | Fact) -> int:
             return block.rows
         case Group() | Note():
             return sum(map(_rows, block.blocks))
-        case Figure():
-            return sum(panel.numbers.rows for panel in block.panels if panel.numbers)
         case _:
             return 0

@@ -209,6 +209,7 @@ _LONGEST_TITLE: Final = 80
 _TAG = re.compile(r"<[^>]*>")
 _MET_AS: Final = {
     "p99.9": r"p99",
+    "kpps, Mpps": r"\b[kM]pps",
     "L1, L2": r"\bL[12]\b|layer [12]",
     "Frame size": r"frame",
     "Bootstrap": r"bootstrap",
@@ -400,8 +401,6 @@ def _of_facts(facts: Iterable[Fact]) -> Iterator[str]:
 
 def _of_panel(panel: Panel) -> Iterator[str]:
     yield from _texts((panel.drawing, *panel.head, *panel.caption))
-    if panel.numbers:
-        yield from _texts_of((panel.numbers,))
 
 
 def _texts(inlines: Inlines) -> Iterator[str]:

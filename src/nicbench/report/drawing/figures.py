@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from markupsafe import escape
 
@@ -28,13 +28,11 @@ from nicbench.report.drawing.plots import (
     tells_something,
 )
 from nicbench.report.drawing.rates import has_cut_intervals, narrowing_chart, rates_chart, search_chart
-from nicbench.report.drawing.svg import identifiers, numbers_behind, svg
+from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import CALIBRATION, Report
 from nicbench.report.rates import RatesTable
 from nicbench.report.section import Section
 
-SUMMARY: Final = "summary.json"
-TRIALS: Final = "trials.parquet"
 Draw = Callable[[Any, Format], Spec | None]
 
 
@@ -70,23 +68,19 @@ class Figures:
         sections = compared.sections if compared else self.report.sections
         return next((found[0] for section in sections if (found := self.of_section(section))), None)
 
-    def draw_panel(self, draw: Draw, subject: Any, label: str, source: str = SUMMARY, name: str = "") -> Panel | None:
-        """Returns both drawings of a chart, of which the style sheet shows the one that fits, and the table behind
-        them.
-
-        ``source`` is the file of the run folder that has every number; ``name`` distinguishes drawings of one figure.
-        Returns None where there is nothing to draw.
+    def draw_panel(self, draw: Draw, subject: Any, label: str) -> Panel | None:
+        """Returns both drawings of a chart, of which the style sheet shows the one that fits; None where there is
+        nothing to draw.
         """
         wide = draw(subject, WIDE)
         narrow = None if wide is None else draw(subject, NARROW)
         if wide is None or narrow is None:
             return None
-        numbers = numbers_behind(wide, label, source, name) or numbers_behind(narrow, label, source, name)
-        return Panel(self._drawing(wide, label), narrow=self._drawing(narrow, label), numbers=numbers)
+        return Panel(self._drawing(wide, label), narrow=self._drawing(narrow, label))
 
-    def figure(self, draw: Draw, subject: Any, label: str, caption: Part, source: str = SUMMARY) -> Figure | None:
+    def figure(self, draw: Draw, subject: Any, label: str, caption: Part) -> Figure | None:
         """Returns the figure of one chart; None where there is nothing to draw."""
-        panel = self.draw_panel(draw, subject, label, source)
+        panel = self.draw_panel(draw, subject, label)
         return None if panel is None else Figure((panel,), inlines(caption))
 
     def _drawing(self, specification: Spec, label: str) -> Drawing:
@@ -125,33 +119,33 @@ class Figures:
             self._of_sections[id(section)] = tuple(figure for figure in drawn if figure is not None)
         return self._of_sections[id(section)]
 
-    def _asked_of(self, section: Section, *, has_search: bool) -> Iterator[tuple[Draw, Any, str, str, str]]:
+    def _asked_of(self, section: Section, *, has_search: bool) -> Iterator[tuple[Draw, Any, str, str]]:
         """Yields what ``figure`` is to draw of a section: its rates over the sizes, unless it has the chart of the
         trials of a single frame size, over which a line would have one point.
         """
         shown, title = section.table, section.table.title
         if not has_search:
             caption = rates_by_size_caption(section)
-            yield rates_by_size_chart, section, "Frame rate by frame size", caption, SUMMARY
+            yield rates_by_size_chart, section, "Frame rate by frame size", caption
         for part, name in curves(section):
             told = shown.curve.caption if shown.curve else ""
-            yield curve_chart, part, f"{title}: curve{f', {name}' if name else ''}", _of_part(name, told), SUMMARY
+            yield curve_chart, part, f"{title}: curve{f', {name}' if name else ''}", _of_part(name, told)
         if shown.bars is not None:
-            yield bars_chart, section, f"{title}: bars", shown.bars.caption, SUMMARY
+            yield bars_chart, section, f"{title}: bars", shown.bars.caption
         if shown.narrowing is not None:
-            yield narrowing_chart, section, f"{title}: how it narrowed", shown.narrowing.caption, SUMMARY
+            yield narrowing_chart, section, f"{title}: how it narrowed", shown.narrowing.caption
         for plot in shown.plots:
             for part, name in split_plots(plot, section):
                 label = f"{title}: {plot.y[0].head.lower()}{f', {name}' if name else ''}"
-                yield partial(plot_chart, plot), part, label, _of_part(name, plot.caption), SUMMARY
+                yield partial(plot_chart, plot), part, label, _of_part(name, plot.caption)
         for further in section.further if tells_something(section) else ():
             told = f"{further.table.title}: the frame rate, and its share of the line rate."
-            yield share_bars_chart, further, further.table.title, told, SUMMARY
+            yield share_bars_chart, further, further.table.title, told
         told = (
             "The tail: read across from 0.1 % to find the latency that one frame in a thousand exceeds. Both axes are "
             "logarithmic; a line ends at its slowest frame."
         )
-        yield tail_chart, section, f"{title}: tail", told, "latency.hlog"
+        yield tail_chart, section, f"{title}: tail", told
 
     def _of_search(self, section: Section) -> Figure | None:
         row = section.rows[0]
@@ -170,7 +164,6 @@ class Figures:
             "Loss in every trial of the search",
             f"{words}, against the load, {section.scope}. The vertical lines are the rates found; no load passed "
             "beyond their bars.",
-            TRIALS,
         )
 
 

@@ -46,7 +46,7 @@ def watched_figure(view: WatchedMachine, figures: Figures) -> Figure | None:
         is_last = number == len(view.series) - 1
         draw = partial(cpu_chart, view=view, is_first=number == 0, is_last=is_last)
         label = f"{view.host}, {cpu}: time by state over the run"
-        panel = figures.draw_panel(draw, cpu, label, "monitor.parquet", cpu)
+        panel = figures.draw_panel(draw, cpu, label)
         if panel is not None:
             panels.append(panel)
     if not panels:

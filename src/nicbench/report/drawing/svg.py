@@ -1,5 +1,5 @@
-"""Turns the specification of a chart into inline SVG that takes its colours from the page, and into the table behind
-it, folded until the reader opens it.
+"""Turns the specification of a chart into inline SVG that takes its colours from the page, and says what its marks
+stand for.
 """
 
 from __future__ import annotations
@@ -9,16 +9,12 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 import vl_convert
 from markupsafe import escape
 
-from nicbench.report.document.blocks import Cell, FoldedBlocks, Table
-from nicbench.report.document.making import BREAK, NOTHING, cell, head, inlines, small, table
-from nicbench.report.document.making import name as name_cell
-from nicbench.report.numbers import THIN_SPACE, UNKNOWN, whole
+from nicbench.report.numbers import THIN_SPACE
 from nicbench.report.wording import grouped
 
 _POINTS: Final = {True: 240, False: 120}
@@ -404,89 +400,3 @@ def _span(row: Mapping[str, Any], bounds: tuple[str, str] | None) -> str:
     if bounds is None or None in (lower := row.get(bounds[0]), upper := row.get(bounds[1])) or lower == upper:
         return ""
     return f"{_text(lower)} to {_text(upper)}"
-
-
-_MOST_ROWS: Final = 40
-_LEAST_OF_A_SERIES: Final = 6
-_ABREAST: Final = 8
-"""The most series that stand side by side; nobody reads a table with more."""
-_SHARED: Final = 0.6
-"""The least share of filled cells at which series stand side by side."""
-
-
-def numbers_behind(specification: Mapping[str, Any], label: str, source: str, name: str = "") -> FoldedBlocks | None:
-    """Returns the tables behind a chart; ``source`` is the file of the run folder that has what is left out of them."""
-    groups: dict[tuple[Head, Head | None], list[SpokenRow]] = {}
-    sets = read(specification)
-    order = ("", *series_of(sets))
-    for one in sets:
-        groups.setdefault((one.key, one.value), []).extend(one.rows)
-    tables = []
-    for number, ((key, value), rows) in enumerate(groups.items()):
-        found, shown = _table(key, value, sorted(rows, key=lambda said: order.index(said.series)))
-        called = label if number == 0 else f"{label}, further"
-        tables.append(replace(found, caption=inlines(_caption(called, rows, shown, source))))
-    if not tables:
-        return None
-    summary = f"The numbers of this chart{f': {name}' if name else ''}"
-    return FoldedBlocks(inlines(summary), tuple(tables), "numbers")
-
-
-def _table(key: Head, value: Head | None, rows: Sequence[SpokenRow]) -> tuple[Table, int]:
-    """Returns a table, and how many of the rows it holds."""
-    series = list(dict.fromkeys(said.series for said in rows))
-    by_key: dict[str, dict[str, SpokenRow]] = {}
-    for said in rows:
-        by_key.setdefault(said.key, {})[said.series] = said
-    filled = sum(map(len, by_key.values()))
-    if value and 2 <= len(series) <= _ABREAST and filled == len(rows) >= _SHARED * len(by_key) * len(series):
-        return _abreast(key, value, series, by_key)
-    return _one_below_another(key, value, series, rows)
-
-
-def _abreast(
-    key: Head, value: Head, series: Sequence[str], by_key: Mapping[str, Mapping[str, SpokenRow]]
-) -> tuple[Table, int]:
-    kept = evenly(list(by_key), _MOST_ROWS)
-    over = (NOTHING, head(value.name, value.explained, columns=len(series)))
-    heads = (_titled(key), *map(_series_head, series))
-    body = ((name_cell(one), *(_value(by_key[one].get(name)) for name in series)) for one in kept)
-    return table((over, heads), body, "result"), sum(len(by_key[one]) for one in kept)
-
-
-def _one_below_another(
-    key: Head, value: Head | None, series: Sequence[str], rows: Sequence[SpokenRow]
-) -> tuple[Table, int]:
-    each = max(_LEAST_OF_A_SERIES, _MOST_ROWS // len(series))
-    kept = [said for name in series for said in evenly([row for row in rows if row.series == name], each)]
-    named = any(series)
-    heads = (*((head("Series"),) if named else ()), _titled(key), *((_titled(value),) if value else ()))
-    body = (
-        (
-            *((name_cell(said.series), cell(said.key)) if named else (name_cell(said.key),)),
-            *((_value(said),) if value else ()),
-        )
-        for said in kept
-    )
-    return table((heads,), body, "result"), len(kept)
-
-
-def _caption(label: str, rows: Sequence[SpokenRow], shown: int, source: str) -> str:
-    if shown == len(rows):
-        return label
-    return f"{label}: {whole(shown)} of {whole(len(rows))} points, evenly chosen. The run folder has all, in {source}."
-
-
-def _titled(title: Head) -> Cell:
-    return head(title.name, title.explained if title.unit else None)
-
-
-def _series_head(series: str) -> Cell:
-    return Cell(inlines(series), is_head=True)
-
-
-def _value(said: SpokenRow | None) -> Cell:
-    if said is None:
-        return cell(UNKNOWN)
-    more = [part for word in (said.span, said.note) if word for part in (BREAK, small(word))]
-    return cell(said.value, *more)

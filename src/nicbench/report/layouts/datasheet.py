@@ -84,7 +84,7 @@ def _small(figure: Figure) -> Panel:
     label = figure.title or panel.drawing.label
     said = first_sentence(figure.caption)
     return replace(panel, drawing=panel.narrow or panel.drawing, narrow=None, head=inlines(strong(label)),
-                   caption=inlines(f"{said}."), numbers=None)  # fmt: skip
+                   caption=inlines(f"{said}."))  # fmt: skip
 
 
 def compact_sections(report: Report) -> Iterator[Block]:

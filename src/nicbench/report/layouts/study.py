@@ -34,7 +34,7 @@ def all_results(report: Report, figures: Figures) -> Iterator[Block]:
         yield from comparing.rates(compared, report, figures)
         yield from comparing.every_value(compared, report, figures)
         yield from statistics(report, figures)
-        if report.runs_by_themselves:
+        if report.own_sections or report.own_tails:
             summary = inlines(f"Each run by itself: {', '.join(compared.order)}")
             yield FoldedBlocks(summary, tuple(runs(report, figures)), "runs", is_detail=True)
     yield from failed_link_parts(report.failed_links, figures)
@@ -82,6 +82,6 @@ def _results(report: Report, figures: Figures) -> Iterator[Block]:
 def _appendix(report: Report) -> Iterator[Block]:
     yield from trials.frame_by_frame(report.telling_trials, report.known_trials.values())
     yield from trials.hardware(report.known_trials.values())
-    yield from trials.ledger(report.ledger)
+    yield from trials.ledger(report.ledger, report.groups)
     yield from trials.every_trial(report.groups)
     yield from rounds.rounds(report.rounds)

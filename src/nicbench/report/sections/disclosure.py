@@ -19,7 +19,6 @@ from nicbench.report.document.making import (
     heads,
     inlines,
     lines,
-    listing,
     name,
     paragraph,
     strong,
@@ -41,7 +40,7 @@ from nicbench.report.facts import (
 )
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, whole
-from nicbench.report.sections.method import facts
+from nicbench.report.sections.method import facts, in_turn
 from nicbench.report.system_table import TunedRow
 from nicbench.report.wording import capitalise
 from nicbench.store.listing import INVENTORY
@@ -82,11 +81,14 @@ def disclosure(report: Report) -> Iterator[Block]:
             yield facts(disclosed.tester(each), shapes=tester_shapes(each))
     if report.configured is not None:
         yield from _configurations(report.configured)
-    for whose, each in of_configurations(plan, "traffic", "addressing") if plan else ():
-        if each.traffic or each.addressing:
-            yield heading(2, f"Traffic{_of(whose)}")
-            ways = ({f"Direction {n}": entry} for n, entry in enumerate(each.addressing, 1))
-            yield facts(each.traffic, *ways, shapes=traffic_shapes())
+    sent = [
+        (_of(whose), {**each.traffic, **{f"Direction {n}": entry for n, entry in enumerate(each.addressing, 1)}})
+        for whose, each in (of_configurations(plan, "traffic", "addressing") if plan else ())
+        if each.traffic or each.addressing
+    ]
+    for names, traffic in in_turn(sent):
+        yield heading(2, f"Traffic{names}")
+        yield facts(traffic, shapes=traffic_shapes())
     for whose, each in of_configurations(plan, "lab", "facts") if plan else ():
         if told := disclosed.lab(each):
             yield heading(2, f"{'Lab' if each.lab else 'Testbed'}{_of(whose)}")
@@ -138,10 +140,7 @@ def machines(report: Report) -> Iterator[Block]:
         several = "s" if len(system.machines) > 1 else ""
         if system.unknown:
             labels = ", ".join(label for label, _ in system.unknown)
-            told = listing(f"{label}: {reason}" for label, reason in system.unknown)
-            yield FoldedBlocks(
-                inlines(f"Not reported by the machine{several}: {labels}"), (told,), "remarks", is_detail=True
-            )
+            yield caption(f"Not reported by the machine{several}: {labels}.")
         number = len(known_rows(rows))
         yield caption(inlines(f"All {number} facts about the machine{several} are in ", file_link(INVENTORY), "."))
     else:

@@ -39,7 +39,7 @@ from nicbench.report.model import CALIBRATION, Report, place_of
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold, whole
 from nicbench.report.study import procedure_of
 from nicbench.report.wiring import wirings
-from nicbench.report.wording import count_of, lower_first
+from nicbench.report.wording import count_of, grouped
 
 _BY: Mapping[str, str] = MappingProxyType(
     {
@@ -134,16 +134,26 @@ def method(report: Report) -> Iterator[Block]:
         yield paragraph("The run ended before its plan was written.")
     if report.endpoints:
         yield from endpoints(report.endpoints, report.plan)
-    for names, plan in of_configurations(report.plan, "tests") if report.plan else ():
-        for test in plan.tests:
-            options = facts_of_plan.in_bits(test.options) if report.endpoints else test.options
-            title = f"Test “{test.name}”{f' ({names})' if names else ''}"
-            parameters = facts(
-                {"method": test.method, **facts_of_plan.asked_options(options)}, shapes=method_shapes(test.method)
+    planned = of_configurations(report.plan, "tests") if report.plan else ()
+    alike = grouped(((test.name, procedure_of(test)), (names, test)) for names, plan in planned for test in plan.tests)
+    for (test_name, procedure), variants in alike.items():
+        yield heading(2, f"Test “{test_name}”")
+        yield paragraph(procedure)
+        told = [
+            (
+                f" ({names})" if names else "",
+                {
+                    "method": test.method,
+                    **facts_of_plan.asked_options(
+                        facts_of_plan.in_bits(test.options) if report.endpoints else test.options
+                    ),
+                },
             )
-            yield heading(2, title)
-            yield paragraph(procedure_of(test))
-            yield FoldedBlocks(inlines(f"Parameters of {lower_first(title)}"), (parameters,))
+            for names, test in variants
+        ]
+        for names, parameters in in_turn(told):
+            shown = facts(parameters, shapes=method_shapes(variants[0][1].method))
+            yield FoldedBlocks(inlines(f"Parameters of test “{test_name}”{names}"), (shown,))
     yield heading(2, "Reliability")
     yield from trust_rounds(report) if report.rounds else trust_trials(report)
     yield from clocks(trial for trials in report.groups.values() for trial in trials)
@@ -156,6 +166,15 @@ def method(report: Report) -> Iterator[Block]:
             for note in report.notes
         )
     yield from deviations(report)
+
+
+def in_turn(told: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields the facts of several configurations with their names: the first whole, of the others what differs."""
+    for number, (names, values) in enumerate(told):
+        if number == 0:
+            yield names, values
+        elif differs := facts_of_plan.differing(told[0][1], values):
+            yield f"{names}: what differs", differs
 
 
 def facts(*values: Mapping[str, Any], shapes: facts_of_plan.Shapes = MappingProxyType({})) -> Facts:

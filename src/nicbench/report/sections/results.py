@@ -58,10 +58,9 @@ from nicbench.report.wording import capitalise
 
 def runs(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields every test of the run, or of each run of each configuration."""
-    for section in report.sections:
-        if not section.is_bare:
-            yield from section_blocks(section, report, figures, is_drawn=figures.is_alone)
-    for number, tail in enumerate(report.tails):
+    for section in report.own_sections:
+        yield from section_blocks(section, report, figures, is_drawn=figures.is_alone)
+    for number, tail in enumerate(report.own_tails):
         yield from long_tail(tail, report, figures, is_first=number == 0, is_drawn=figures.is_alone)
 
 

@@ -196,6 +196,8 @@ def _differences(found: StatisticsView, report: Report) -> Iterator[Block]:
     yield heading(2, "Differences between configurations", id="differences")
     for number, sentence in enumerate(found.comparisons.rule):
         yield caption(foreign(report) if number == 0 else None, " ", sentence)
+    if all(max(one.comparison.first.sample.n, one.comparison.second.sample.n) < 2 for one in all_of_them):
+        return  # the tables of results show single runs side by side
     shown = _comparisons(all_of_them, has_values=found.compared_values > 1)
     if len(all_of_them) > _MOST_COMPARISONS:
         yield FoldedBlocks(inlines(f"Every comparison: {len(all_of_them)}"), (shown,))

@@ -8,7 +8,7 @@ many trials; temperatures and power.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from nicbench.core.frame_size import label_of
 from nicbench.core.judging import Reason
@@ -29,6 +29,7 @@ from nicbench.report.document.making import (
     BREAK,
     NOTHING,
     Part,
+    about_row,
     caption,
     cell,
     file_link,
@@ -162,8 +163,8 @@ def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     told = caption(
         "Load is per port; of many ports that send to one, their sum. Unsent is the tester’s own shortfall, with "
         "back-pressure of a lossless port after the plus sign. The tester’s ceiling is measured into a sink. A gap is "
-        "time in which the tester’s loop was held up. Unsent, late, duplicated, reordered, corrupted and foreign "
-        f"frames have a column where there are any.{unknown}"
+        "time in which the tester’s loop was held up; it has a column where it disturbed a trial. Frames with other "
+        f"fates have a column where there are any; without it, those that were not lost were received.{unknown}"
     )
     yield Group((heading(2, "Every trial"), told, *(_trials(*each) for each in groups.items())), "trials")
 
@@ -179,24 +180,46 @@ _COLUMNS = (
     *heads("Late", "Dupli-\ncated", "Re-\nordered", "Cor-\nrupted", "Foreign", "Longest\ngap [ms]"),
     *word_heads("Verdict"),
 )
-_LEFT_OUT_IF_ZERO = frozenset({6, *range(10, 15)})
+_PURPOSE, _TIME, _UNSENT, _RECEIVED, _GAP = 1, 4, 6, 7, 15
+_RARE = frozenset({_UNSENT, *range(10, 15)})
 """The columns of counts that are 0 in most trials."""
+
+
+def _dull(trials: Sequence[Trial]) -> frozenset[int]:
+    """Returns the columns that say nothing of these trials: alike in all of them, or known from the others."""
+    counts = [trial.reading.counts for trial in trials]
+    dull = {
+        _PURPOSE: len({(trial.request.purpose, trial.repeat) for trial in trials}) == 1,
+        _TIME: len({trial.request.duration_s for trial in trials}) == 1,
+        _RECEIVED: all(trial.reading.is_counted for trial in trials)
+        and all(one.sent == one.received + one.lost for one in counts),
+        _GAP: not any(finding.reason is Reason.DISTURBED for trial in trials for finding in trial.verdict.findings),
+    }
+    return frozenset(place for place, is_dull in dull.items() if is_dull)
+
+
+def _filled(
+    columns: Sequence[Cell], rows: Iterable[Sequence[Cell]], rare: Container[int], dull: Container[int] = ()
+) -> list[list[Cell]]:
+    """Returns the row of titles and the others, without the ``dull`` columns and the ``rare`` ones that are all 0."""
+    every = [list(columns), *map(list, rows)]
+    kept = [
+        place
+        for place in range(len(columns))
+        if place not in dull and (place not in rare or any(plain(cells[place].inlines) != "0" for cells in every[1:]))
+    ]
+    return [[cells[place] for place in kept] for cells in every]
 
 
 def _trials(test: str, trials: Sequence[Trial]) -> Block:
     bad = sum(not trial.verdict.valid for trial in trials)
-    rows = [(trial, tuple(_trial(trial))) for trial in trials]
-    shown = [
-        place
-        for place in range(len(_COLUMNS))
-        if place not in _LEFT_OUT_IF_ZERO or any(plain(cells[place].inlines) != "0" for _, cells in rows)
-    ]
+    titles, *rows = _filled(_COLUMNS, (tuple(_trial(trial)) for trial in trials), _RARE, _dull(trials))
     body = (
-        row(*(cells[place] for place in shown), look="" if trial.verdict.valid else "invalid") for trial, cells in rows
+        row(*cells, look="" if trial.verdict.valid else "invalid") for trial, cells in zip(trials, rows, strict=True)
     )
     return FoldedBlocks(
-        inlines(f"{test}: {len(trials)} trials{f', {bad} invalid' if bad else ''}"),
-        (table((tuple(_COLUMNS[place] for place in shown),), body),),
+        inlines(f"{test}: {count_of(len(trials), 'trial')}{f', {bad} invalid' if bad else ''}"),
+        (table((titles,), body),),
         is_for_screens=len(trials) > PRINTED_TRIALS,
         is_detail=True,
     )
@@ -249,8 +272,10 @@ def _unsent(counts: Counts) -> str:
     return f"{whole(counts.unsent_tester)}{backpressure}"
 
 
-def ledger(lossy: Sequence[Trial]) -> Iterator[Block]:
-    """Yields the loss ledger: a row for each trial, a column for each place of loss, in the order of the path."""
+def ledger(lossy: Sequence[Trial], groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
+    """Yields the loss ledger: a row for each frame size of a test, and one for each trial with unexplained losses; a
+    column for each place of loss, in the order of the path. ``groups`` has the trials of each test.
+    """
     if not lossy:
         return
     faults = [(trial.id, fault) for trial in lossy for fault in trial.reading.ledger_faults]
@@ -259,16 +284,24 @@ def ledger(lossy: Sequence[Trial]) -> Iterator[Block]:
     if unexplained:
         summary = f" Of {whole(lost)} lost frames {whole(unexplained)} are unexplained."
     told = caption(
-        "Counters on every host of the path were read before and after each trial that measured the DUT. Listed are "
-        "the trials that lost frames, and the places where some were lost, from sender to receiver; a place without a "
-        "column lost none. A frame that several counters saw is counted once. Unexplained is what no counter accounts "
-        f"for.{'' if faults else summary}"
+        "Counters on every host of the path were read before and after each trial that measured the DUT. Places stand "
+        "from sender to receiver. A frame that several counters saw is counted once. Unexplained is what no counter "
+        "accounts for: such a trial has a row of its own. Frames that the tester failed to send are not among the "
+        f"lost.{'' if faults else summary}"
     )
     places = {name: list(dict.fromkeys(loss.counter for loss in losses)) for name, losses in lost_places(lossy).items()}
+    tests = {trial.id: test for test, trials in groups.items() for trial in trials}
+    rows = grouped(
+        (
+            (f"{tests.get(trial.id, trial.test)}{f', {trial.id}' if trial.reading.unexplained else ''}", _size(trial)),
+            trial,
+        )
+        for trial in lossy
+    )
     whole_ledger = FoldedBlocks(
         inlines(f"Loss ledger: {count_of(len(lossy), 'trial')}"),
-        (_ledger_table(lossy, places), *_ledger_notes(lossy, places)),
-        is_for_screens=len(lossy) > PRINTED_TRIALS,
+        (_ledger_table(rows, places), *_ledger_notes(lossy, places)),
+        is_for_screens=len(rows) > PRINTED_TRIALS,
         is_detail=True,
     )
     yield Group(
@@ -288,36 +321,32 @@ def _ledger_faults(faults: Sequence[tuple[str, str]]) -> Iterator[Block]:
         yield Note((first, *told, *([paragraph(f"And {more} more.")] if more > 0 else [])))
 
 
-def _ledger_table(lossy: Sequence[Trial], places: Mapping[str, Sequence[str]]) -> Block:
-    def of_trial(trial: Trial) -> Iterator[Cell]:
-        reading = trial.reading
-        yield name(trial.id)
-        yield cell(_size(trial))
-        yield cell(_load(trial, 3))
-        yield cell(_unsent(reading.counts), tone="quiet")
-        yield cell(whole(reading.counts.lost))
-        at: dict[str, int] = {}
-        for loss in _lost_places(trial):
-            at[place_name(loss)] = at.get(place_name(loss), 0) + loss.frames
+def _ledger_table(rows: Mapping[tuple[str, str], Sequence[Trial]], places: Mapping[str, Sequence[str]]) -> Block:
+    def of_trials(test: str, size: str, trials: Sequence[Trial]) -> Iterator[Cell]:
+        lost, unexplained = count_lost(trials)
+        yield name(test, words=True)
+        yield cell(size)
+        yield cell(str(len(trials)), tone="quiet")
+        yield cell(whole(lost))
+        at = {place: sum(loss.frames for loss in losses) for place, losses in lost_places(trials).items()}
         yield from (cell(whole(at[place]) if place in at else set_tone("·", "quiet")) for place in places)
-        yield cell(whole(reading.unexplained), tone="warn" if reading.unexplained else "")
+        yield cell(whole(unexplained), tone="warn" if unexplained else "")
 
     span = "lost at, from sender to receiver →"
-    over = (*[NOTHING] * 5, *((head(span, columns=len(places)),) if places else ()), NOTHING)
+    over = (*[NOTHING] * 4, *((head(span, columns=len(places)),) if places else ()), NOTHING)
     columns = (
-        head("Trial"),
+        head("Test", words=True),
         head("Frame", "bytes"),
-        head("Load", "Mpps"),
-        *heads("Unsent", "Lost"),
+        *heads("Trials", "Lost"),
         *(Cell(inlines(place), is_head=True, title=", ".join(counters)) for place, counters in places.items()),
         head("Unexplained"),
     )
-    return table((over, columns), map(of_trial, lossy), "ledger")
+    return table((over, columns), (of_trials(*row, trials) for row, trials in rows.items()), "ledger")
 
 
 def _ledger_notes(lossy: Sequence[Trial], places: Mapping[str, Sequence[str]]) -> Iterator[Block]:
     told = "".join(f"{place}: {first_few(counters, _MOST_COUNTERS)}. " for place, counters in places.items())
-    yield caption(f"{told}Unsent frames never left the tester and are not among the lost.")
+    yield caption(told.strip())
     # Where everything is explained, these add nothing: a policer counts by itself what its driver counts too.
     beside = [(trial.id, row) for trial in lossy if trial.reading.unexplained for row in trial.reading.ledger_beside]
     if beside:
@@ -421,15 +450,15 @@ def frame_by_frame(tables: Mapping[str, Sequence[Trial]], trials: Iterable[Trial
         "else the one that failed least. Extent: how many frames came since the first that overtook (RFC 4737, 4.2). "
         "PDV: 99.9th percentile less minimum (RFC 8219, 7.3.1). IPDV: difference, without its sign, between the "
         "latencies of frames of a flow that follow one another (RFC 5481, 4.1). Checked: bytes of each frame that are "
-        "compared with what was sent, signature and payload; a broken one is corrupted, one with a broken signature "
-        "unattributed."
+        "compared with what was sent; a frame with a broken payload is corrupted, one with a broken signature "
+        "unattributed. A fault has a column where one was seen."
     )
     files = (
         (FoldedBlocks(inlines(f"Captured frames: {len(captures)} files"), (listing(map(_capture, captures)),)),)
         if captures
         else ()
     )
-    yield Group((heading(2, "Frame by frame"), told, *(_detail(*each) for each in tables.items()), *files), "trials")
+    yield Group((heading(2, "Frame by frame"), told, *(_details(tables) if tables else ()), *files), "trials")
 
 
 def _capture(capture: Capture) -> Part:
@@ -440,21 +469,36 @@ def _capture(capture: Capture) -> Part:
     return inlines(file_link(capture.name), f": {whole(capture.frames)} frames{jumps}{truncated}")
 
 
-def _detail(test: str, trials: Sequence[Trial]) -> Block:
-    """Returns the table of the trials behind the results of one test."""
-    columns = (
-        head("Frame", "bytes"),
-        head("Load", "Mpps"),
-        *heads("Lost", "Dupli-\ncated", "Re-\nordered", "Extent,\nmean / max", "Behind\n≥ 3", "Cor-\nrupted"),
-        head("Unattri-\nbuted"),
-        head("Checked", "bytes"),
-        head("PDV", "µs"),
-        head("IPDV mean", "µs"),
-        head("IPDV max", "µs"),
-        head("Flows\nwith loss"),
-        head("Received over time", "Mpps"),
-        head("Trial"),
-    )
+_DETAILS = (
+    head("Trial"),
+    head("Frame", "bytes"),
+    head("Load", "Mpps"),
+    *heads("Lost", "Dupli-\ncated", "Re-\nordered", "Extent,\nmean / max", "Behind\n≥ 3", "Cor-\nrupted"),
+    head("Unattri-\nbuted"),
+    head("Checked", "bytes"),
+    head("PDV", "µs"),
+    head("IPDV mean", "µs"),
+    head("IPDV max", "µs"),
+    head("Flows\nwith loss"),
+    head("Received over time", "Mpps"),
+)
+_FAULTS = frozenset(range(4, 10))
+"""The columns of faults that few trials have."""
+_BEHIND = frozenset({6, 7})
+"""The columns of how far frames came behind."""
+
+
+def _details(tables: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
+    """Yields the table of the trials behind the results, with a heading for each test, and notes beneath it."""
+    trials = [trial for members in tables.values() for trial in members]
+    in_order = frozenset() if any(trial.reading.counts.reordered != 0 for trial in trials) else _BEHIND
+    titles, *cells = _filled(_DETAILS, (tuple(detail_row(trial)) for trial in trials), _FAULTS, in_order)
+    rows = iter(cells)
+    body = [
+        each
+        for test, members in tables.items()
+        for each in (about_row(test, len(titles)), *(row(*next(rows)) for _ in members))
+    ]
     notes = (
         caption(
             f"{_size_of(trial)}, {trial.id}: frames right behind n or more with greater sequences (n-reordering, "
@@ -463,8 +507,8 @@ def _detail(test: str, trials: Sequence[Trial]) -> Block:
         for trial in trials
         if (counts := n_reordered(trial))
     )
-    summary = f"{test}: {count_of(len(trials), 'trial')}"
-    return FoldedBlocks(inlines(summary), (table((columns,), map(detail_row, trials)), *notes), is_detail=True)
+    summary = inlines(f"{count_of(len(trials), 'trial')}, for each point one")
+    yield FoldedBlocks(summary, (table((titles,), body), *notes), is_detail=True)
 
 
 def detail_row(trial: Trial) -> Iterator[Cell]:
@@ -473,7 +517,8 @@ def detail_row(trial: Trial) -> Iterator[Cell]:
     reorderings = [stream.reordering for stream in streams if stream.reordering]
     variations = [stream.variation for stream in streams if stream.variation]
     checked = [stream.checked_bytes for stream in streams if stream.checked_bytes is not None]
-    yield name(_size_of(trial))
+    yield name(trial.id)
+    yield cell(_size_of(trial))
     yield cell(_load(trial, 3))
     yield from (cell(whole(count)) for count in (counts.lost, counts.duplicated, counts.reordered))
     measured = sum(found.measured for found in reorderings)
@@ -493,4 +538,3 @@ def detail_row(trial: Trial) -> Iterator[Cell]:
     yield cell(lossy if flows else UNKNOWN)
     over = received_over_time([stream.intervals for stream in streams if stream.intervals])
     yield cell(UNKNOWN) if over is None else cell(over[0], BREAK, set_tone(over[1], "quiet"))
-    yield cell(trial.id, tone="quiet")

@@ -9,7 +9,7 @@ from itertools import groupby
 from nicbench.core.bond import LinkFailureOutcome
 from nicbench.core.round import Job, Round
 from nicbench.core.units import format_digits, format_duration_s
-from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
+from nicbench.report.document.blocks import Block, Cell
 from nicbench.report.document.making import (
     NOTHING,
     caption,
@@ -17,7 +17,6 @@ from nicbench.report.document.making import (
     head,
     heading,
     heads,
-    inlines,
     name,
     paragraph,
     set_tone,
@@ -125,9 +124,7 @@ def _machine(view: WatchedMachine, figures: Figures) -> Iterator[Block]:
     yield caption(_recording_words(view) if is_recording else _sampling_words(view))
     missing = view.plan.missing if view.plan else {}
     if missing:
-        summary = f"{len(missing)} sources are not there on this machine: {', '.join(missing).replace('_', ' ')}"
-        told = (caption(f"{source.replace('_', ' ').capitalize()}: {reason}.") for source, reason in missing.items())
-        yield FoldedBlocks(inlines(summary), tuple(told), "remarks")
+        yield caption(f"This machine does not report {', '.join(missing).replace('_', ' ')}.")
 
 
 def _phases(view: WatchedMachine) -> Block:
