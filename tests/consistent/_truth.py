@@ -55,10 +55,10 @@ def is_interval_said(cell: str, value: Value, factor: float) -> bool:
         return True
     ends = [end / factor for end in (value.lower, value.upper) if end is not None]
     printed = numbers_in(cell)
-    if value.passes_nothing or not ends:
-        return not printed or value.loss_floor is not None
     if value.is_zone:  # its ends stand beside, and here what happened between them
         ends = [end / factor for end in (value.half, value.some) if end is not None]
+    elif value.passes_nothing or not ends:
+        return not printed or value.loss_floor is not None
     slack = _slack(value, factor)
     if len(printed) < len(ends):  # both ends are the same at this rounding, or there is one
         return all(is_near(number, end, slack) for number in printed for end in ends[-1:])

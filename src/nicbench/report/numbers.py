@@ -15,7 +15,7 @@ from nicbench.core.units import SCALES, Form, format_digits, format_fixed, forma
 UNKNOWN = "\u2013"  # an en dash: never a zero
 THIN_SPACE = "\u202f"
 _SIGNIFICANT_DIGITS = 3
-_ROUNDING_ERROR = 1e-6
+_ROUNDING_ERROR = 1e-7
 """The relative error that a bound may have of the arithmetic before: it is not rounded outwards for that."""
 
 
