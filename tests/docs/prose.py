@@ -26,7 +26,6 @@ EXCEPTIONS = (
     "*cannot be told*",
     "there is no image X on this machine",  # a message
     "it is told to drop",
-    "it was none of 8,000",
     "are told apart",
 )
 MOST_EXCEPTIONS = 20

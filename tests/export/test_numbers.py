@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -30,6 +31,9 @@ from nicbench.methods.base import Method
 from nicbench.store import RunFolder
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs/site"))
+from nicbench_docs.program import column_rows  # noqa: E402
+
 FORMATS = find("nicbench.export.formats", ExportFormat)  # type: ignore[type-abstract]
 
 
@@ -259,7 +263,10 @@ def test_no_rate_of_any_method_is_exported_as_a_time() -> None:
 def test_the_documentation_names_every_column_and_every_kind() -> None:
     page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
 
-    assert [c.name for c in (*OF_RESULT, *OF_VALUE) if f"| `{c.name}` |" not in page] == []
+    shown = [*column_rows("results"), *column_rows("values")]
+    assert [cell for cell, _, about in shown if not about] == []
+    assert [cell for cell, _, _ in shown] == [f"`{c.name}`" for c in (*OF_RESULT, *OF_VALUE)]
+    assert re.findall(r"^```\{columns\} (\w+)$", page, re.MULTILINE) == ["results", "values"]
     assert [figure for figure in BESIDE if f"`{figure}`" not in page] == []
     assert [kind for kind in FORMATS if f"| `{kind}` |" not in page] == []
     assert f"now {FORMAT}." in page

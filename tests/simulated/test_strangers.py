@@ -42,7 +42,7 @@ SPOILT = 0.15
 """The share of its time that the test was behind or next to strangers: such a round must not be valid. A shared core
 costs a third of its speed, so that this is 5 % of what the test could do."""
 MOST_MISSED = 2
-"""Of 100 cases: the bound on idle time misses 2 in a thousand (docs/verdicts.md)."""
+"""Of 100 cases: the bound on idle time misses 2 in a thousand."""
 
 
 @dataclass

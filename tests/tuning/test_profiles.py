@@ -1,7 +1,9 @@
-"""Profiles: every step is a known item with valid options and a reason, and docs/tuning.md says the same."""
+"""Profiles: every step is a known item with valid options and a reason, and docs/tuning.md has them all."""
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,11 @@ from nicbench.core.registry import find
 from nicbench.tuning.items.base import DeviceOptions, Item
 from nicbench.tuning.tune import PROFILES, requests_of
 
-DOCS = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text()
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs/site"))
+from nicbench_docs.program import item_rows, step_rows  # noqa: E402
+
+DOCS = (ROOT / "docs" / "tuning.md").read_text()
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -19,17 +25,23 @@ def test_every_step_is_an_item_with_valid_options_and_a_reason(profile: str) -> 
     assert [wish.item.kind for wish in wishes] == [step.item for step in PROFILES[profile]]
     assert {wish.source for wish in wishes} == {f"profile {profile}"}
     assert len({step.item for step in PROFILES[profile]}) == len(PROFILES[profile])
-    for step in PROFILES[profile]:
-        assert step.why in DOCS, f"docs/tuning.md does not say of {step.item}: {step.why}"
+    assert f"```{{profile}} {profile}\n" in DOCS
+    rows = list(step_rows(profile))
+    assert [why for _, why in rows] == [step.why for step in PROFILES[profile]]
+    for (cell, why), step in zip(rows, PROFILES[profile], strict=True):
+        assert step.item in cell
+        assert why
 
 
 def test_every_item_and_each_of_its_options_is_documented() -> None:
+    assert "```{items} all\n" in DOCS
+    rows = {kind.strip("`"): (meaning, options) for kind, _, meaning, options in item_rows()}
     for kind, item in find("nicbench.tuning.items", Item).items():
-        lines = [line for line in DOCS.splitlines() if line.startswith(f"| `{kind}`")]
-        assert len(lines) == 1, f"docs/tuning.md has no row of {kind}"
-        shared = {*DeviceOptions.model_fields, "required", item.alone}
-        for option in set(item.Options.model_fields) - shared:
-            assert f"`{option}`" in lines[0], f"docs/tuning.md does not name the option {option} of {kind}"
+        meaning, options = rows.pop(kind)
+        assert re.match(r"[A-Z].* .*", meaning), f"the class of {kind} does not say what it is"
+        for option in set(item.Options.model_fields) - set(DeviceOptions.model_fields):
+            assert f"`{option}`: " in options, f"the row of {kind} does not name its option {option}"
+    assert not rows
 
 
 def test_items_of_interfaces_take_devices() -> None:

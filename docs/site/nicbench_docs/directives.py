@@ -14,6 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 from nicbench.core.judging import Thresholds
 from nicbench_docs.commands import help_of, options_of, usage_of
 from nicbench_docs.models import keys_of, model_of
+from nicbench_docs.program import COLUMN_HEADS, ITEM_HEADS, STEP_HEADS, column_rows, item_rows, step_rows
 from nicbench_docs.schemas import rows_of
 
 if TYPE_CHECKING:
@@ -116,10 +117,34 @@ class Examples(_FromTheProgram):
         return table(("bench file", "what it measures"), rows)
 
 
+class TuningItems(_FromTheProgram):
+    """``{items} all``: the items of host tuning with their options."""
+
+    def markdown(self, name: str) -> str:
+        return table(ITEM_HEADS, item_rows())
+
+
+class TuningProfile(_FromTheProgram):
+    """``{profile} dpdk``: the steps of a profile of host tuning, and why each is there."""
+
+    def markdown(self, name: str) -> str:
+        return table(STEP_HEADS, step_rows(name))
+
+
+class ExportColumns(_FromTheProgram):
+    """``{columns} values``: the columns of an exported table."""
+
+    def markdown(self, name: str) -> str:
+        return table(COLUMN_HEADS, column_rows(name))
+
+
 DIRECTIVES = {
+    "columns": ExportColumns,
     "command": Command,
     "examples": Examples,
+    "items": TuningItems,
     "keys": Keys,
+    "profile": TuningProfile,
     "schema": SchemaTable,
     "thresholds": ThresholdTable,
 }

@@ -116,7 +116,7 @@ def _key(host: Host) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An item of a profile, its options, and why it is there; docs/tuning.md prints the reason."""
+    """An item of a profile, its options, and why it is there; docs/tuning.md has a table of them."""
 
     item: str
     options: dict[str, Any]

@@ -28,7 +28,7 @@ undoing (also after kill -9), dry run and ``tuning.json`` are done for it.
    overridden only where the undo is another one: a process that is held. ``only_checks = True`` for what is never
    changed: no ``write``; the report says whether it is as asked.
 7. Write ``tests/tuning/items/test_NAME.py`` with ``FakeHost``: applied, verified, undone; what the kernel rounds; a
-   value somebody changed since; what cannot be. Add its options to ``docs/tuning.md``; a test compares. An item of a
+   value somebody changed since; what cannot be. ``docs/tuning.md`` shows both docstrings and the options. An item of a
    profile is named in ``tuning/tune.py``, with the reason.
 """
 

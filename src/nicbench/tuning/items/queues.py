@@ -258,7 +258,7 @@ class QdiscOptions(DeviceOptions):
 
 
 class Qdisc(DeviceItem):
-    """Replaced only where the kernel's default is, which is what comes back when ours is deleted."""
+    """Replaces the kernel's default alone, which comes back when this one is deleted."""
 
     kind = "qdisc"
     Options = QdiscOptions
