@@ -90,6 +90,7 @@ def of_roots_own(tmp_path: Path, nicbench: Any, run_is: Any, finished_run: Any) 
         ["import", "bench.yaml"],
         ["gather", "runs"],
         ["gather", "runs", "--into", "elsewhere"],
+        ["fleet", "gather", "runs", "--into", "elsewhere"],
     ],
     ids=" ".join,
 )
@@ -149,6 +150,16 @@ def test_a_lake_of_what_only_root_may_read_is_roots_and_is_gathered_again(
     assert not left.exists()
     assert {path.stat().st_uid for path in lake.rglob("*")} == {0}
     assert nicbench_itself("list", "--lake", str(lake), cwd=tmp_path).returncode == 0
+
+
+@with_landlock
+def test_a_fleet_that_only_root_may_read_is_gathered(of_roots_own: Path, tmp_path: Path) -> None:
+    (tmp_path / "night").mkdir(mode=0o700)
+    (tmp_path / "night" / "manifest.json").write_text("{}")
+    (tmp_path / "runs").rename(tmp_path / "night" / "runs")
+    ended = nicbench_itself("fleet", "gather", "night", "--into", "lake", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr, ended.stdout[:12]) == (0, "", "1 runs added")
+    assert {path.stat().st_uid for path in (tmp_path / "lake").rglob("*")} == {0}
 
 
 @with_landlock

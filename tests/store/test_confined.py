@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import resource
 import signal
@@ -9,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +90,32 @@ def test_it_signals_nobody_and_opens_no_connection() -> None:
 
     version = landlock.landlock_version()
     assert ended(work).answer[: 3 if version >= 4 else 1] == ["PermissionError"] * (3 if version >= 4 else 1)
+
+
+CALLS = {"ptrace": (16, 0), "unshare": (0x10000000,), "keyctl": (0, -2, 0), "io_uring_setup": (1, 0), "userfaultfd": (1,)}
+"""Those that every user may make, with arguments."""
+
+
+@as_root
+def test_it_starts_programs_and_makes_no_call_that_a_reader_does_not_need() -> None:
+    def work() -> list[Any]:
+        libc, told = ctypes.CDLL(None, use_errno=True), dict[str, int]()
+        place = landlock._ARCHITECTURES[os.uname().machine][1]
+        for name, arguments in {**CALLS, "bpf": (0, 0, 0), "mount": (0, 0, 0, 0, 0)}.items():
+            libc.syscall(landlock._CALLS[name][place], *arguments)
+            told[name] = ctypes.get_errno()
+        for flags in (0x10000000 | signal.SIGCHLD, signal.SIGCHLD):  # a user namespace, and a process like any other
+            child = libc.syscall(landlock._CLONE[place], flags, 0, 0, 0, 0)
+            if child == 0:
+                os._exit(0)
+            told[f"clone {flags:x}"] = ctypes.get_errno() if child < 0 else os.waitpid(child, 0)[1]
+        with ThreadPoolExecutor(1) as threads:
+            started = threads.submit(subprocess.run, ["/usr/bin/true"], check=True).result().returncode
+        return [told.pop(f"clone {signal.SIGCHLD:x}"), started, told]
+
+    clone, started, told = ended(work).answer
+    assert (clone, started) == (0, 0)
+    assert told == dict.fromkeys(told, errno.EPERM)
 
 
 @as_root

@@ -47,7 +47,7 @@ def confine(given: list[str]) -> int | None:
 
 def fence_of(given: list[str]) -> Fence | None:
     """Returns what a command line may reach; None where it keeps its rights, or shows nothing but help."""
-    command, *words = given or [""]
+    command, *words = (given[1:] if given[:2] == ["fleet", "gather"] else given) or [""]
     writes = _WRITES.get(command)
     if writes is None or {"-h", "--help"} & set(words):
         return None

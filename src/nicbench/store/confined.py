@@ -255,6 +255,7 @@ def _enter(fence: Fence, line: socket.socket) -> None:
             reads = (*map(Path, _SYSTEM), *_program(), *fence.reads)
             writes = (scratch, Path(os.devnull))
             landlock.confine_to(reads, writes, listens=fence.listens, connects=fence.connects)
+        landlock.refuse_calls()
         _require_program(user)
     files.use_hands(_ClerksHands(line))
 

@@ -1,13 +1,15 @@
-"""What a process gives up of its rights for good: capabilities, other users' files, the network (capabilities(7),
-landlock(7)). Every call here is to the kernel, and concerns this process and those that it starts.
+"""What a process gives up of its rights for good: capabilities, other users' files, the network, and calls that no
+reader of files needs (capabilities(7), landlock(7), seccomp(2)). Every call here is to the kernel, and concerns this
+process and those that it starts.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +35,47 @@ _FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights of files each version of Landlock knows; later ones know one more."""
 _BIND, _CONNECT = 1 << 0, 1 << 1
 _ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1
+
+_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_LOAD, _IS, _IS_AT_LEAST, _HAS, _GIVE = 0x20, 0x15, 0x35, 0x45, 0x06
+"""Classic BPF: BPF_LD | BPF_W | BPF_ABS, BPF_JMP with BPF_JEQ, BPF_JGE and BPF_JSET, BPF_RET."""
+_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_NUMBERS_OF_X32: Final = 0x40000000
+_NEW_NAMESPACES: Final = 0x7E020000
+_ARCHITECTURES: Final[Mapping[str, tuple[int, int]]] = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+"""What the kernel calls each, and its place in ``_CALLS``."""
+_CLONE, _CLONE3 = (56, 220), 435
+_CALLS: Final = {
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "open_by_handle_at": (304, 265),
+    **{name: (428 + place, 428 + place) for place, name in enumerate(("open_tree", "move_mount", "fsopen", "fsconfig"))},
+    **{name: (432 + place, 432 + place) for place, name in enumerate(("fsmount", "fspick"))},
+    "mount_setattr": (442, 442),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+}
+"""What is refused, by the numbers of the architectures."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -80,6 +123,42 @@ def keep_capabilities(kept: Collection[int]) -> None:
 def gain_nothing() -> None:
     """Makes programs that are set-user-ID ordinary ones for this process."""
     _process_control(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def refuse_calls() -> None:
+    """Has the kernel refuse the calls that a reader of files does not need, and namespaces of its own.
+
+    Programs of another kind of machine can call nothing. Where the kernel has no filters, or the numbers of this
+    machine's calls are not known here, nothing is refused.
+    """
+    machine = os.uname().machine
+    if machine not in _ARCHITECTURES or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return
+    architecture, place = _ARCHITECTURES[machine]
+    numbers = [call[place] for call in _CALLS.values()]
+    steps = [
+        (_LOAD, 0, 0, _ARCHITECTURE_AT),
+        (_IS, 1, 0, architecture),
+        (_GIVE, 0, 0, _REFUSE | errno.EPERM),
+        (_LOAD, 0, 0, _NUMBER_AT),
+        # With flags that no filter can read; the C library then calls ``clone``.
+        (_IS, 0, 1, _CLONE3),
+        (_GIVE, 0, 0, _REFUSE | errno.ENOSYS),
+        *((_IS, len(numbers) + 4 - index, 0, number) for index, number in enumerate(numbers)),
+        (_IS_AT_LEAST, 4, 0, _NUMBERS_OF_X32),
+        (_IS, 0, 2, _CLONE[place]),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT_AT),
+        (_HAS, 1, 0, _NEW_NAMESPACES),
+        (_GIVE, 0, 0, _ALLOW),
+        (_GIVE, 0, 0, _REFUSE | errno.EPERM),
+    ]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    filters = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(program)))
+    try:
+        _process_control(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(filters))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
 
 
 def landlock_version() -> int:
