@@ -92,7 +92,7 @@ def test_it_signals_nobody_and_opens_no_connection() -> None:
     assert ended(work).answer[: 3 if version >= 4 else 1] == ["PermissionError"] * (3 if version >= 4 else 1)
 
 
-CALLS = {"ptrace": (16, 0), "unshare": (0x10000000,), "keyctl": (0, -2, 0), "io_uring_setup": (1, 0), "userfaultfd": (1,)}
+CALLS = {"ptrace": (16, 0), "unshare": (1 << 28,), "keyctl": (0, -2, 0), "io_uring_setup": (1, 0), "userfaultfd": (1,)}
 """Those that every user may make, with arguments."""
 
 
