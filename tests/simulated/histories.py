@@ -3,22 +3,23 @@
 Everything between the bench file and the report is nicbench's own. A ``Stand`` takes the place of tester and DUT, and a
 clock that only trials and sleeping advance that of the machine's; every tenth history is played by the engine with
 simulated ports, which every method of frames can use, and every twentieth by machines whose tools fail, begin late or
-are disturbed. ``find_faults`` says what of a history is wrong.
+are disturbed. What of a history is wrong is said by ``judged.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import io
-import json
+import itertools
 import math
 import random
-import re
 import selectors
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -31,12 +32,10 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 from rich.console import Console
-from tests.consistent._checks import contradictions
 from tests.consistent._rounds import METHODS as ROUND_METHODS
 from tests.consistent._rounds import draw_rounds, round_bench
-from tests.consistent._whole import Whole
 from tests.run.simulated_bench import nothing_told
-from tests.simulated.worlds import CLASSES, World, draw_world, holds
+from tests.simulated.worlds import CLASSES, World, draw_world
 
 from nicbench.bench_file import load
 from nicbench.cli.summary_table import print_summary
@@ -44,14 +43,13 @@ from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Bus, ResultReady, TrialFinished
 from nicbench.core.pattern import Way
 from nicbench.core.reading import Arrivals, Change, ChangeAction, ChangeKind, Counts, PathChanges
-from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
+from nicbench.core.result import Result, Summary
 from nicbench.core.round import Round
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading, Trial, TrialRequest
 from nicbench.report.gather import gather
 from nicbench.run import run
-from nicbench.search.base import NDR, PDR, Goal
+from nicbench.stages import machine, rigs
 from nicbench.stages import plan as stages_of_plan
-from nicbench.stages import rigs
 from nicbench.stages.tester import make_tester
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import Addressing
@@ -115,9 +113,13 @@ def run_in_simulated_time(clock: Clock, main: Any) -> Any:
         def submit(self, do: Any, /, *given: Any, **more: Any) -> Any:
             clock.thinking += 1
             future = super().submit(do, *given, **more)
+
             # Behind asyncio's own, which hands over what came of it: otherwise the clock might move on before that.
-            done = partial(loop.call_soon_threadsafe, loop.call_soon, waits)
-            loop.call_soon(future.add_done_callback, lambda _: done())
+            def done(_: Any) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: what it was asked for is done
+                    loop.call_soon_threadsafe(loop.call_soon, waits)
+
+            loop.call_soon(future.add_done_callback, done)
             return future
 
     answers = SimpleNamespace(Future=Answer, ThreadPoolExecutor=Threads)
@@ -171,6 +173,8 @@ class Stand(Tester):
     deaf_until_s: float = 0.0
     broken: list[int] = field(default_factory=list)
     made: int = 0
+    busy: list[float] = field(default_factory=list)
+    """When it began and ended to send frames."""
 
     async def start(self) -> TesterFacts:
         return TesterFacts({"engine": {"engine": "stand", "version": "0"}, "ports": []}, 64, 9018, None)
@@ -195,14 +199,16 @@ class Stand(Tester):
         load = request.load_frames_per_s if request.load_frames_per_s is not None else self.world.maximum
         if not phases:
             seconds = request.duration_s if request.frames is None else request.frames / load
-            phases = [(min(load, self.world.maximum), seconds)]
+            phases = [(load, seconds)]
         readings = [
             self._read(index + 1 if request.phases else None, load_there, seconds, request.drain_s)
             for index, (load_there, seconds) in enumerate(phases)
         ]
         streams, health = [one for one, _ in readings], _add_health([one for _, one in readings])
         seconds = sum(one for _, one in phases)
+        self.busy.append(self.clock.now_s)
         self.clock.now_s += seconds + request.drain_s
+        self.busy.append(self.clock.now_s)
         counts = Counts.sum_of(stream.counts for stream in streams)
         befallen = self._is_befallen(self.made - 1)
         if befallen and self.mishap is Mishap.DEAF:
@@ -373,6 +379,13 @@ def draw_history(seed: int) -> History:
     return History(seed, name, features, bench, stand.world.trial_s, stand, is_plain)
 
 
+def draw_together(seed: int) -> list[History]:
+    """Returns two to five histories that ask for one machine, of which that of the seed is the first."""
+    count = random.Random(f"together/{seed}").randint(2, 5)
+    stands = (draw_history(number) for number in itertools.count(seed) if number % 10 != 9 and number % 20 != 7)
+    return list(itertools.islice(stands, count))
+
+
 def _change(stand: Stand, **given: float) -> None:
     stand.world.dut = replace(stand.world.dut, **given)
 
@@ -541,7 +554,7 @@ class Ran:
 
     history: History
     folder: RunFolder
-    error: BaseException | None
+    error: NicbenchError | None
     summary: Summary | None
     trials: tuple[Trial, ...]
     rounds: tuple[Round, ...]
@@ -551,41 +564,101 @@ class Ran:
     """The state of the world when its first search had ended."""
 
 
+@dataclass
+class _Begun:
+    """A history in its new folder, and what is noted while it is played."""
+
+    history: History
+    folder: RunFolder
+    bus: Bus = field(default_factory=Bus)
+    published: list[Result] = field(default_factory=list)
+    searched: list[World] = field(default_factory=list)
+    error: NicbenchError | None = None
+
+    def note(self, event: Any) -> None:
+        """Notes a result, and with the first one the state of the world."""
+        if isinstance(event, ResultReady):
+            self.published.append(event.result)
+            if not self.searched and self.history.stand is not None:
+                world = self.history.stand.world
+                self.searched.append(replace(world, trials=list(world.trials), shares=list(world.shares)))
+
+    async def run(self, wait_s: float = 0.0) -> None:
+        """Runs it to its end, or notes why there is none."""
+        _STAND.set(self.history.stand)
+        try:
+            await run(load(self.folder.path / "bench.yaml"), self.folder, self.bus, wait_s=wait_s)
+        except NicbenchError as error:
+            self.error = error
+
+
+_STAND: ContextVar[Stand | None] = ContextVar("stand")
+"""That of the run that asks for a tester."""
+
+
 def play(history: History, parent: Path) -> Ran:
     """Runs a history in a new folder."""
-    parent.mkdir(parents=True, exist_ok=True)
-    name = f"2026-01-01T000000Z-history-{history.seed}"
-    with mock.patch("nicbench.store.folder.new_run_id", return_value=name):
-        folder = RunFolder.create(parent, history.bench, "A history")
-    bus, published, searched, error = Bus(), list[Result](), list[World](), None
-    bus.subscribe(folder.journal.append)
+    (ran,) = play_together([history], parent)
+    return ran
 
-    def note(event: Any) -> None:
-        if isinstance(event, ResultReady):
-            published.append(event.result)
-            if not searched and history.stand is not None:
-                world = history.stand.world
-                searched.append(replace(world, trials=list(world.trials), shares=list(world.shares)))
 
-    bus.subscribe(note)
-    stand = history.stand
+def play_together(histories: Sequence[History], parent: Path) -> list[Ran]:
+    """Runs histories at once, each in a new folder; several ask for the same machine, and some do not wait for it."""
+    begun = [_begin(history, parent) for history in histories]
+    first, *others = histories
     with (
-        mock.patch.object(rigs, "make_tester", **({"return_value": stand} if stand else {"side_effect": make_tester})),
+        mock.patch.object(rigs, "make_tester", side_effect=lambda *a, **k: _STAND.get() or make_tester(*a, **k)),
         mock.patch.object(stages_of_plan, "collect", nothing_told),
         mock.patch("nicbench.run.see_machines", nothing_told),
         mock.patch("os.fsync", new=int),  # nothing falls on this machine while a history is played
         pytest.MonkeyPatch.context() as patch,
     ):
-        if history.is_of_rounds:
-            draw_rounds(patch, random.Random(f"rounds/{history.seed}"))
-        bench = load(folder.path / "bench.yaml")
-        try:
-            if stand is None:
-                asyncio.run(run(bench, folder, bus))
-            else:
-                run_in_simulated_time(stand.clock, run(bench, folder, bus))
-        except NicbenchError as ended:
-            error = ended
+        if others:
+            _share_a_machine(patch, random.Random(f"together/{first.seed}"), parent / "machine")
+        if first.is_of_rounds:
+            draw_rounds(patch, random.Random(f"rounds/{first.seed}"))
+        if first.stand is None:
+            asyncio.run(begun[0].run())
+        else:
+            for history in histories:
+                assert history.stand is not None
+                history.stand.clock = first.stand.clock
+            run_in_simulated_time(first.stand.clock, _run_together(begun))
+    return [_tell(one) for one in begun]
+
+
+def _begin(history: History, parent: Path) -> _Begun:
+    parent.mkdir(parents=True, exist_ok=True)
+    name = f"2026-01-01T000000Z-history-{history.seed}"
+    with mock.patch("nicbench.store.folder.new_run_id", return_value=name):
+        begun = _Begun(history, RunFolder.create(parent, history.bench, "A history"))
+    begun.bus.subscribe(begun.folder.journal.append)
+    begun.bus.subscribe(begun.note)
+    return begun
+
+
+def _share_a_machine(patch: pytest.MonkeyPatch, draw: random.Random, runtime: Path) -> None:
+    """Has runs take the machine, as those do that change one."""
+    patch.setattr("nicbench.run.touches_machine", lambda _: True)
+    for taken in (machine.HostLock, machine.Place):
+        patch.setattr(machine, taken.__name__, partial(taken, runtime=runtime))
+    patch.setattr(machine, "restore_stale", nothing_stale)
+    patch.setattr(machine, "_try_again_s", lambda: draw.uniform(1.0, 3.0))
+
+
+async def nothing_stale() -> list[str]:
+    """In the place of what looks for runs that are dead."""
+    return []
+
+
+async def _run_together(begun: Sequence[_Begun]) -> None:
+    # Every third does not wait: it is refused, and says who has the machine.
+    await asyncio.gather(*(one.run(0.0 if number % 3 == 2 else math.inf) for number, one in enumerate(begun)))
+
+
+def _tell(begun: _Begun) -> Ran:
+    """Reads what became of a history from its folder."""
+    folder = begun.folder
     folder.journal.close()
     trials = tuple(event.trial for event in folder.journal.events() if isinstance(event, TrialFinished))
     rounds = tuple(folder.journal.rounds().values())
@@ -597,176 +670,5 @@ def play(history: History, parent: Path) -> Ran:
         report = gather(folder)
         said = {"terminal": printed.getvalue(), "headline": report.headline, "details": " ".join(report.details)}
         said["verdict"] = report.verdict_text
-    return Ran(history, folder, error, summary, trials, rounds, tuple(published), said, tuple(searched))
-
-
-def find_faults(ran: Ran) -> Iterator[str]:
-    """Yields what is wrong with a run, whatever its world was like."""
-    yield from _find_false_counts(ran)
-    yield from _find_lost_results(ran)
-    yield from _find_trust_in_broken_trials(ran)
-    yield from _find_trust_in_broken_rounds(ran)
-    trials = {trial.id: trial for trial in ran.trials}
-    for result in ran.summary.results if ran.summary else ():
-        for name, rate in result.values.items():
-            if isinstance(rate, Bounded) and name in ("ndr_frames_per_s", "pdr_frames_per_s"):
-                goal = NDR if name.startswith("ndr") else PDR
-                yield from _find_unseen(result, rate, goal, [trials[one] for one in result.trials], ran.history.trial_s)
-    yield from _find_invented_rates(ran)
-    is_read_whole = ran.history.seed % READ_WHOLE == 1 or ran.history.seed % (8 * READ_WHOLE) == 7
-    if is_read_whole and ran.summary is not None and ran.error is None:
-        yield from contradictions(Whole(ran.folder))
-
-
-READ_WHOLE = 50
-"""The number of histories of which one report is read whole, which takes longer than the run; of rounds, of eight times
-as many.
-"""
-
-
-_OF_STREAMS = ("intended", "sent", "unsent", "received", "lost", "late", "corrupted", "unattributed", "duplicated")
-"""The counts of which the total is the sum over streams; others are of ports, too."""
-
-
-def _find_false_counts(ran: Ran) -> Iterator[str]:
-    for trial in ran.trials:
-        every = [trial.reading.counts, *(stream.counts for stream in trial.reading.streams)]
-        for counts in every:
-            known = {name: value for name, value in counts if value is not None}
-            if any(value < 0 for value in known.values()):
-                yield f"{trial.id}: a negative count"
-            after = sum(known.get(one, 0) for one in ("received", "lost", "late", "corrupted", "unattributed"))
-            if counts.sent != after or counts.intended != counts.sent + counts.unsent:
-                yield f"{trial.id}: sent {counts.sent} of {counts.intended}, and {after} are accounted for"
-        summed = Counts.sum_of(stream.counts for stream in trial.reading.streams)
-        if any(getattr(summed, name) != getattr(trial.reading.counts, name) for name in _OF_STREAMS):
-            yield f"{trial.id}: its streams do not add up to its counts"
-
-
-def _find_lost_results(ran: Ran) -> Iterator[str]:
-    kept = {result.id for result in ran.summary.results} if ran.summary else set()
-    for result in ran.published:
-        if result.id not in kept:
-            yield f"{result.id} was published and is not in the summary"
-    if ran.error is None and ran.summary is None:
-        yield "the run ended without an error and without a summary"
-    if ran.error is not None and not str(ran.error).strip():
-        yield "the run ended with an error that says nothing"
-    for result in ran.summary.results if ran.summary else ():
-        reasons = [one.reason_null for one in result.values.values() if isinstance(one, Bounded) and one.value is None]
-        if not all(reasons):
-            yield f"{result.id}: a rate is unknown, and no reason is given"
-
-
-def _find_trust_in_broken_trials(ran: Ran) -> Iterator[str]:
-    if ran.history.stand is None:
-        return
-    broken = {Trial.id_of(number) for number in ran.history.stand.broken}
-    for trial in ran.trials:
-        if trial.id in broken and trial.verdict.valid and not _is_unharmed(trial):
-            yield f"{trial.id}: valid, although {ran.history.mishap}"
-    sound = {trial.id for trial in ran.trials if trial.verdict.valid}
-    for result in ran.summary.results if ran.summary else ():
-        used = broken & set(result.trials) - sound
-        if used and result.verdict is ResultVerdict.VALID and "ndr_frames_per_s" not in result.values:
-            yield f"{result.id}: valid, and made of {', '.join(sorted(used))}"
-
-
-def _find_trust_in_broken_rounds(ran: Ran) -> Iterator[str]:
-    for one in ran.rounds:
-        failed = [outcome.failure for outcome in one.outcomes if outcome.failure is not None]
-        began = [outcome.began_s for outcome in one.outcomes if outcome.began_s is not None]
-        is_together = not began or max(began) - min(began) < 0.5 * one.request.duration_s
-        is_stolen = any((cpu.steal or 0.0) >= 0.1 for cpu in one.cpu)
-        if one.verdict.valid and (failed or is_stolen or not is_together):
-            yield f"{one.id}: valid, although a tool failed or began late, or time was stolen"
-    sound = {one.id for one in ran.rounds if one.verdict.valid}
-    known = {one.id for one in ran.rounds}
-    for result in ran.summary.results if ran.summary else ():
-        used = known & set(result.trials) - sound
-        if used and result.verdict is ResultVerdict.VALID:
-            yield f"{result.id}: valid, and made of {', '.join(sorted(used))}"
-
-
-def _is_unharmed(trial: Trial) -> bool:
-    return not trial.reading.counts.failed
-
-
-def _find_unseen(result: Result, rate: Bounded, goal: Goal, trials: Sequence[Trial], trial_s: float) -> Iterator[str]:
-    """Yields where a rate says more than its trials showed."""
-    full = [trial for trial in trials if trial.request.duration_s >= 0.999 * trial_s]
-    if not full or rate.loss_floor is not None:
-        return
-    frame = 2.0 / trial_s  # the load of a trial is known to a frame at either end
-    seen = [(trial.sent_frames_per_s or 0.0, trial.reading.counts.loss_ratio <= goal.loss_ratio) for trial in full]
-    passed = [load for load, did in seen if did]
-    if rate.lower is not None and not any(load >= rate.lower - frame for load in passed):
-        yield f"{result.id}: {goal.name} {rate.lower:.0f}, and no trial passed it"
-    if rate.upper is not None and rate.queue is None:
-        above = [load for load in passed if load > rate.upper + frame]
-        if above and goal is NDR and not _is_misled(result):
-            yield f"{result.id}: {goal.name} none above {rate.upper:.0f}, and a trial passed {max(above):.0f}"
-    ends = [end for end in (rate.lower, rate.half, rate.some, rate.upper) if end is not None]
-    if ends != sorted(ends):
-        yield f"{result.id}: its ends are out of order: {ends}"
-
-
-def _is_misled(result: Result) -> bool:
-    """Whether shorter trials passed what a longer one did not, as the result says."""
-    return any("misl" in text or "validat" in text for text in result.disturbances)
-
-
-_RATE = re.compile(r"(?<![\d.,])(\d[\d,]*(?:\.\d+)?)\s?([kMG]?)pps")
-
-
-def rates_in(text: str) -> list[tuple[float, float]]:
-    """Returns every rate that a text states, and by how much it was rounded, in frames per second."""
-    found = []
-    for number, prefix in _RATE.findall(text):
-        scale = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}[prefix]
-        whole, _, decimals = number.replace(",", "").partition(".")
-        zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))  # they may be no digits of the rate
-        found.append((float(f"{whole}.{decimals}") * scale, scale * 10.0 ** (zeros - len(decimals))))
-    return found
-
-
-def _numbers_of(value: Any) -> Iterator[float]:
-    if isinstance(value, bool) or value is None:
-        return
-    if isinstance(value, int | float):
-        yield float(value)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _numbers_of(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _numbers_of(each)
-
-
-def _find_invented_rates(ran: Ran) -> Iterator[str]:
-    """Yields rates that are reported and stand neither in the results nor among the loads of trials."""
-    if ran.summary is None:
-        return
-    known = sorted(_numbers_of(json.loads(ran.summary.model_dump_json())))
-    for trial in ran.trials:
-        known += [load for load in (trial.request.load_frames_per_s, trial.sent_frames_per_s) if load]
-    known += [rate for rate, _ in rates_in(ran.history.bench)]
-    values = np.array(sorted(known))
-    for where, text in ran.said.items():
-        sent = re.sub(r"(?<=pps, )not [\d.,]+ [kM]?pps", "", text)  # but for what a tester was asked for and did not
-        for rate, rounded in rates_in(sent):
-            room = max(1.01 * rounded, 0.006 * rate)
-            at = int(np.searchsorted(values, rate))
-            near = values[max(0, at - 1) : at + 1]
-            if not any(abs(one - rate) <= room for one in near):
-                yield f"{where}: {rate:g} frames/s stands in no result"
-
-
-def find_held(ran: Ran) -> Iterator[bool]:
-    """Yields, for each goal of the first search, whether its interval holds the rate that is true of the world."""
-    if not ran.history.is_plain or ran.error is not None or not ran.searched:
-        return
-    for goal, name in ((NDR, "ndr_frames_per_s"), (PDR, "pdr_frames_per_s")):
-        rate = ran.published[0].values.get(name)
-        if isinstance(rate, Bounded):
-            yield holds(ran.searched[0], goal, rate)
+    published, searched = tuple(begun.published), tuple(begun.searched)
+    return Ran(begun.history, folder, begun.error, summary, trials, rounds, published, said, searched)

@@ -15,12 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.simulated.histories import draw_history, find_faults, find_held, play
+from tests.simulated.histories import draw_history, draw_together, play, play_together
+from tests.simulated.judged import find_faults, find_faults_together, find_held
 
 from nicbench.core.trial import Trial
 
 HISTORIES, AT_ONCE = 1000, 50
 HELD = 0.9
+TOGETHER = 20
+"""Every so many histories one is also played with others that ask for the same machine."""
 
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, AT_ONCE))
@@ -33,7 +36,12 @@ def test_histories_are_told_as_they_were(first: int, tmp_path: Path) -> None:
     assert held[True] >= HELD * held.total()
 
 
-@pytest.mark.parametrize("seed", [5005301, 5005451, 5008677])
+@pytest.mark.parametrize("seed", range(0, 100, TOGETHER))
+def test_runs_that_ask_for_one_machine_take_turns_and_are_told_as_they_were(seed: int, tmp_path: Path) -> None:
+    assert not list(find_faults_together(play_together(draw_together(seed), tmp_path)))
+
+
+@pytest.mark.parametrize("seed", [5005301, 5005451, 5008677, 6000995, 6026857])
 def test_a_history_in_which_a_fault_was_found_is_told_as_it_was(seed: int, tmp_path: Path) -> None:
     assert not list(find_faults(play(draw_history(seed), tmp_path)))
 
@@ -83,6 +91,14 @@ def play_all(seeds: range) -> Played:
             played.faults += [f"{about}: {fault}" for fault in find_faults(ran)]
             played.held.setdefault(history.name, Counter()).update(find_held(ran))
             shutil.rmtree(ran.folder.path)
+            if seed % TOGETHER == 0:
+                together = Path(folder, "together")
+                try:
+                    faults = list(find_faults_together(play_together(draw_together(seed), together)))
+                except Exception as error:
+                    faults = [repr(error)]
+                played.faults += [f"{seed} and others: {fault}" for fault in faults]
+                shutil.rmtree(together)
     return played
 
 

@@ -217,10 +217,10 @@ class FullLoad:
 
     def lower_to_sent(self, load_frames_per_s: float, trial: Trial) -> FullLoad:
         """Returns this object; with the sent rate as the ceiling where the context had to lower that trial's load."""
-        sent = trial.request.sent_frames_per_s
-        if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
+        expected = trial.request.sent_frames_per_s
+        if expected is None or expected >= load_frames_per_s * (1.0 - _CLOSE):
             return self
-        return replace(self, ceiling_frames_per_s=sent, is_of_a_trial=True)
+        return replace(self, ceiling_frames_per_s=trial.sent_frames_per_s or expected, is_of_a_trial=True)
 
     def limit_of(self, load_frames_per_s: float) -> LimitedBy:
         """Returns what kept the highest load that was offered from being higher: line, tester, or who asked for it."""
