@@ -20,7 +20,7 @@ RUNS = 100_000
 TRIALS = 10_000
 WAIT_MS = 120_000
 MOST_MB = 200
-HEAT = "document.querySelector('.wide .area')"
+HEAT = "document.querySelector('.wide-row .area')"
 LIST = "document.querySelector('select')"
 OLDER = "[...document.querySelectorAll('button')].find((each) => each.textContent === 'Older')"
 ACTS = {

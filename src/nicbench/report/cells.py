@@ -14,9 +14,11 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
+from nicbench.core.registry import find
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue, Result, Spread, Value, number_of
 from nicbench.core.table import Aspect, Column, Goal
-from nicbench.core.units import SCALES, Form, format_digits, format_duration_s, format_fixed
+from nicbench.core.units import SCALES, Form, format_digits, format_duration_s, format_fixed, suitable_form
+from nicbench.methods.base import Method
 from nicbench.report.numbers import (
     THIN_SPACE,
     UNKNOWN,
@@ -449,3 +451,24 @@ _FORMS: Mapping[Form, Callable[[float], str]] = MappingProxyType(
         "text": str,
     }
 )
+
+
+def in_one_unit(column: Column, results: Iterable[Result]) -> Column:
+    """Returns the column in the unit that suits the greatest value: kpps or Mpps."""
+    most = max(
+        (abs(number) for result in results if (number := number_in(result, column.value)) is not None), default=0.0
+    )
+    form = suitable_form(column.form, most)
+    return column if form == column.form else column.replace(form=form, unit=SCALES[form].unit)
+
+
+def main_words(result: Result) -> str:
+    """Returns the main values of a result in words, "NDR 498 .. 504 kpps, PDR 498 .. 504 kpps"; "" for none."""
+    method = find("nicbench.methods", Method).get(result.method)
+    told = []
+    for name in method.main_values(result) if method is not None else ():
+        declared = method.column_of(result, name) if method is not None else None
+        if declared is not None and name in result.values:
+            column = in_one_unit(declared.replace(aspect="span") if declared.aspect == "rate" else declared, (result,))
+            told.append(f"{column.head} {with_unit(column, text_of(column, result))}")
+    return ", ".join(told)

@@ -14,9 +14,9 @@ from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.core.turn import RunCounts, Turn, combination_name, combinations
-from nicbench.core.units import SCALES, format_fixed, suitable_form
+from nicbench.core.units import format_fixed
 from nicbench.methods.base import Method
-from nicbench.report.cells import factor_of, number_in, texts
+from nicbench.report.cells import factor_of, in_one_unit, number_in, texts
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
 from nicbench.report.rates import RateCell, RatesTable, rates_tables
 from nicbench.report.section import RunKnowledge, Section
@@ -64,15 +64,6 @@ def heat_maps(results: Sequence[Result], tests: Mapping[str, str], plan: Plan | 
     return tuple(found for (test, _, _), by_name in points.items() for found in _maps_of(test, by_name, axes))
 
 
-def _in_one_unit(column: Column, results: Iterable[Result]) -> Column:
-    """The column in the unit that suits the greatest value: kpps or Mpps."""
-    most = max(
-        (abs(number) for result in results if (number := number_in(result, column.value)) is not None), default=0.0
-    )
-    form = suitable_form(column.form, most)
-    return column if form == column.form else column.replace(form=form, unit=SCALES[form].unit)
-
-
 def _maps_of(test: str, by_name: Mapping[str, Result], axes: Mapping[str, Sequence[str]]) -> Iterator[HeatMap]:
     first = next(iter(by_name.values()))
     method = find("nicbench.methods", Method).get(first.method)
@@ -84,7 +75,7 @@ def _maps_of(test: str, by_name: Mapping[str, Result], axes: Mapping[str, Sequen
         declared = method.column_of(first, name)
         if declared is None:
             continue
-        shown = _in_one_unit(declared, by_name.values())
+        shown = in_one_unit(declared, by_name.values())
         written = dict(zip(by_name, texts(shown, list(by_name.values())), strict=True))
         for fixed in combinations({axis: axes[axis] for axis in further if axis is not None}):
             also = [f"{axis} {value}" for axis, value in fixed.items()]

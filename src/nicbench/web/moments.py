@@ -37,6 +37,8 @@ from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.core.units import format_bits_per_s
+from nicbench.report.cells import main_words
+from nicbench.report.section import load_words
 from nicbench.stats.latency import bin_counts
 from nicbench.stats.rounds import moved_bits_per_s, words_of
 from nicbench.store.samples import decode
@@ -173,9 +175,13 @@ def _of_round(one: Round) -> Item:
 
 
 def _of_result(test: str, result: Result) -> Item:
-    what = _point(result.parameters)
+    at = f", {load_words(result.parameters)}" if "load_percent" in result.parameters else ""
+    what = f"{_point(result.parameters)}{at}"
     conf = _configuration(result.configuration, result.run)
-    return _known({"k": "result", "test": test, "point": what, "conf": conf, "verdict": result.verdict.value})
+    found = main_words(result)
+    return _known(
+        {"k": "result", "test": test, "point": what, "conf": conf, "verdict": result.verdict.value, "found": found}
+    )
 
 
 def _configuration(name: str, run: int | None) -> str | None:

@@ -204,7 +204,7 @@ def serve(
         both = LakeRuns(lake, read_own)
         catalogue = Catalogue(both.read, look=both.look)
     door = Door.of(place.known_as, port, tls=place.tls_cert is not None, password=password)
-    site = Site(folder, catalogue, door, lake)
+    site = Site(folder, catalogue, door, lake, ends_with_run=until_eof)
     server = _Server(server_config(make_app(site), place), site)
     shown = place.shown
     if not until_eof:  # beside a run nothing is read before somebody asks

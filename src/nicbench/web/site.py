@@ -76,6 +76,8 @@ class Site:
     lake: Lake | None = None
     watched: WatchedRuns = field(default_factory=WatchedRuns)
     links: Sequence[Link] = ()
+    ends_with_run: bool = False
+    """Whether the server belongs to one run and is gone with it."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is to end: streams say their last."""
     streams: int = 0

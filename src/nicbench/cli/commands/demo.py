@@ -208,9 +208,8 @@ def _with_known_rate(bench: BenchFile, wait_s: float) -> BenchFile:
     (forwarding,) = (each for each in bench.configurations if each.configuration != KNOWN)
     forwarded = run_to_the_end(flood(forwarding, Bus(), wait_s))
     rate, burst = known_device(forwarded)
-    say(
-        f"a flood came back at {format_rate(forwarded)}: the known device passes {format_rate(rate)} and {burst} frames at once"
-    )
+    known = f"{format_rate(rate)} and {burst} frames at once"
+    say(f"a flood came back at {format_rate(forwarded)}: the known device passes {known}")
     return parse(with_device(bench.source, rate, burst).encode(), bench.path)
 
 

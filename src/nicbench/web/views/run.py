@@ -65,7 +65,7 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
                 state, spoke = now, time.monotonic()
                 yield f"event: state\nretry: {_AGAIN_MS}\ndata: {json_line(now)}\n\n"
             if ending:
-                yield "event: bye\ndata: {}\n\n"
+                yield f"event: bye\ndata: {json_line({'for_good': site.ends_with_run})}\n\n"
                 return
             if time.monotonic() - spoke > _KEPT_ALIVE_S:
                 spoke = time.monotonic()

@@ -86,7 +86,7 @@ export class Chart {
     this.readout = h("p", { class: "readout caption", "aria-live": "polite" });
     this.figure = h(
       "figure",
-      { class: wide ? "chart wide" : "chart" },
+      { class: wide ? "chart wide-row" : "chart" },
       h("figcaption", {}, h("b", {}, title), about ? [" ", about] : ""),
       this.area,
       this.names,

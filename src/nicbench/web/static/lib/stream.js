@@ -3,7 +3,7 @@
 
 import { say } from "./dom.js";
 
-/** Listens to a run, by its name as it stands in an address. `on`: {items, state, reset}, called with what came. */
+/** Listens to a run, by its name as it stands in an address. `on`: {items, state, reset, over}, called with what came. */
 export function listen(run, on) {
   const link = document.getElementById("link");
   let source;
@@ -21,6 +21,12 @@ export function listen(run, on) {
       on.items(JSON.parse(event.data));
     });
     source.addEventListener("state", (event) => on.state(JSON.parse(event.data)));
+    source.addEventListener("bye", (event) => {
+      if (!JSON.parse(event.data).for_good) return;
+      source.close();
+      say(link, "The run has ended, and the server of this page with it: `nicbench web` shows the run again.");
+      on.over();
+    });
     source.addEventListener("error", () => {
       say(link, "no connection to the server; trying again");
       if (source.readyState !== EventSource.CLOSED) return; // the browser tries by itself

@@ -28,6 +28,33 @@ export function lostFrames(samples, name) {
   return `${name}: lost ${count(lost)} of ${count(sent)} frames in ${trials.length} trials: ${where}.`;
 }
 
+/** What was found, a row for each result. */
+export class Results {
+  constructor() {
+    const heads = ["result", "found", "verdict"].map((text) => h("th", { scope: "col", class: "words" }, text));
+    this.body = h("tbody");
+    this.element = h(
+      "section",
+      { hidden: true },
+      h("h2", {}, "Results"),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Results" },
+        h("table", {}, h("thead", {}, h("tr", {}, heads)), this.body),
+      ),
+    );
+  }
+
+  show(results, nameOf) {
+    this.element.hidden = results.length === 0;
+    const cells = (item) => [nameOf(item), item.found ?? "–", item.verdict];
+    fill(
+      this.body,
+      results.map((item) => h("tr", {}, ...cells(item).map((text) => h("td", { class: "words" }, text)))),
+    );
+  }
+}
+
 /** The trials and rounds, the last first. */
 export class Trials {
   constructor() {

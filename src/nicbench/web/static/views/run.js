@@ -5,7 +5,7 @@ import { listen } from "../lib/stream.js";
 import { clock, count, rate, words } from "../lib/text.js";
 import { Charts } from "./run-charts.js";
 import { Monitor } from "./run-monitor.js";
-import { Log, Trials, lostFrames } from "./run-tables.js";
+import { Log, Results, Trials, lostFrames } from "./run-tables.js";
 
 const main = document.getElementById("main");
 const { run } = main.dataset; // as it stands in an address
@@ -47,7 +47,7 @@ const view = {
   lost: h("p", {}),
   last: h("p", {}),
 };
-const [trials, log] = [new Trials(), new Log()];
+const [results, trials, log] = [new Results(), new Trials(), new Log()];
 const monitorPlace = h("section", { class: "charts", "aria-label": "Machines", hidden: true });
 
 fill(
@@ -68,6 +68,7 @@ fill(
     view.asked,
   ),
   h("p", { class: "buttons" }, h("label", {}, "shown: ", view.points)),
+  results.element,
   view.last,
   view.charts,
   (view.losses = h("section", {}, h("h2", {}, "Where frames were lost"), view.lost)),
@@ -106,6 +107,13 @@ listen(run, {
     if (isOther) drawSoon();
     else drawHead();
   },
+  over() {
+    // No link may lead to the server, which is gone; the last parts are drawn first.
+    setTimeout(() => {
+      view.report.replaceWith("The report is report.html in the run folder.");
+      for (const link of document.querySelectorAll('a[href^="/"]')) link.replaceWith(...link.childNodes);
+    }, 300);
+  },
 });
 
 function drawSoon() {
@@ -136,6 +144,10 @@ function draw() {
   view.losses.hidden = !wanted.some((item) => item.k === "trial") && (isOver() || wanted.length > 0);
   view.trials.hidden = samples.length === 0 && isOver();
   trials.show(samples, keyOf);
+  results.show(
+    items.filter((item) => item.k === "result"),
+    keyOf,
+  );
 }
 
 function drawHead() {
