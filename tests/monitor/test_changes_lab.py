@@ -32,7 +32,11 @@ until bridge link show dev v0 | grep -q forwarding; do sleep 0.05; done
 CHANGES = [
     ("bridge link set dev v0 state 0", "bridge link set dev v0 state 3", "from forwarding to disabled"),
     ("bridge link set dev v0 isolated on", "bridge link set dev v0 isolated off", "isolated of the bridge's port"),
-    ("echo 0 >/sys/class/net/v0/brport/unicast_flood", "echo 1 >/sys/class/net/v0/brport/unicast_flood", "v0: flood of"),
+    (
+        "echo 0 >/sys/class/net/v0/brport/unicast_flood",
+        "echo 1 >/sys/class/net/v0/brport/unicast_flood",
+        "v0: flood of",
+    ),
     ("ip link set bridge type bridge stp_state 1", "ip link set bridge type bridge stp_state 0", "stp_state of"),
     ("bridge vlan add dev v0 vid 7 || ip link set v0 type bridge_slave learning off", "true", "in dut, v0: "),
     ("ip link set v1 promisc on", "ip link set v1 promisc off", "v1: promiscuous changed from off to on"),

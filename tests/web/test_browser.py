@@ -61,8 +61,10 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
             assert process.wait(60) == 0
             (live, _), (page, _) = seen
             await expect(live.locator("#link")).to_contain_text("the server of this page with it")
-            await expect(live.get_by_role("row", name=re.compile("64 bytes, 100 % .*Frame loss rate .* % valid"))).to_have_count(1)
-            await expect(live.locator("a[href^=\"/\"]")).to_have_count(0)
+            await expect(
+                live.get_by_role("row", name=re.compile("64 bytes, 100 % .*Frame loss rate .* % valid"))
+            ).to_have_count(1)
+            await expect(live.locator('a[href^="/"]')).to_have_count(0)
             await expect(live.get_by_role("row", name=re.compile("^t0001 first"))).to_have_count(1)
             (folder / "report.html").write_text("<h1>The report</h1>")
             await page.get_by_role("link", name="The report of this run").click()
