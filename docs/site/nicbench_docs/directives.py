@@ -14,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 from nicbench.core.judging import Thresholds
 from nicbench_docs.commands import help_of, options_of, usage_of
 from nicbench_docs.models import keys_of, model_of
-from nicbench_docs.program import COLUMN_HEADS, ITEM_HEADS, STEP_HEADS, column_rows, item_rows, step_rows
+from nicbench_docs.program import COLUMN_HEADS, ITEM_HEADS, STEP_HEADS, column_rows, item_rows, step_rows, steps_of
 from nicbench_docs.schemas import rows_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class _FromTheProgram(SphinxDirective):
 
 
 class Keys(_FromTheProgram):
-    """``{keys} testbed.duts/netem``: the keys of a kind, or of a model by ``module:Class``.
+    """``{keys} testbed.duts/netem``: the keys of a kind, or of a model by ``module:Class``; of a method its steps, too.
 
     ``own`` leaves out what it inherits, ``only`` and ``without`` choose keys by name.
     """
@@ -65,7 +65,8 @@ class Keys(_FromTheProgram):
             and (only is None or key.name in only)
             and key.name not in without
         ]
-        return table(("key", "value", "meaning"), rows)
+        steps = steps_of(name.removeprefix("methods/")) if name.startswith("methods/") else ""
+        return f"{steps}\n\n{table(('key', 'value', 'meaning'), rows)}"
 
 
 def _default(text: str) -> str:

@@ -1,6 +1,7 @@
-"""Rows of tables that the program itself has the words for: tuning items, profiles, columns of exports. Pure.
+"""What the program itself has the words for: steps of methods, tuning items, profiles, columns of exports. Pure.
 
-A tuning item is described by the docstring of its class, a step of a profile by its reason, a column by its ``about``.
+A tuning item is described by the docstring of its class, a step of a profile by its reason, a column by its ``about``;
+the steps of a method are those that its report prints.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 from nicbench.core.registry import find
 from nicbench.export.tables import OF_RESULT, OF_VALUE
+from nicbench.methods.base import Method
 from nicbench.tuning.items.base import DeviceOptions, Item
 from nicbench.tuning.tune import PROFILES
 from nicbench_docs.models import Key, keys_of
@@ -52,6 +54,13 @@ def column_rows(table: str) -> Iterator[tuple[str, str, str]]:
     """Yields the fixed columns of an exported table: ``results``, or those that ``values`` has besides."""
     for column in {"results": OF_RESULT, "values": OF_VALUE}[table]:
         yield f"`{column.name}`", _CELLS.get(column.kind, column.kind), column.about
+
+
+def steps_of(kind: str) -> str:
+    """Returns how a method measures, in paragraphs, without references to pages of this project."""
+    text = find("nicbench.methods", Method)[kind].procedure()
+    text = re.sub(r"(?<=\?) \(docs/[^)]*\)\.| \(docs/[^)]*\)", "", text)
+    return re.sub(r" (?=(?:Steps|Concluded|Verified|Deviation)\b)", "\n\n", text)
 
 
 def _option(key: Key) -> str:
