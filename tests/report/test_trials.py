@@ -123,7 +123,7 @@ def test_the_trial_shown_is_the_highest_load_without_a_failed_frame() -> None:
     name, size, load, *_, extent, behind, _, _, _, pdv, ipdv_mean, ipdv_maximum, flows, _ = texts(
         detail_row(trials["high"])
     )
-    assert (size, load, name) == ("64", "0.300", "high")
+    assert (size, load, name) == ("64", "300", "high")
     assert (extent, behind) == ("2.00 / 4", "1")
     assert (pdv, ipdv_mean, ipdv_maximum) == ("7.00", "0.050", "0.700")
     assert flows == "2 of 8"

@@ -241,14 +241,12 @@ def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -
 def known_devices(summary: Summary) -> dict[str, str]:
     """Returns the configurations whose device has a known rate, each with a sentence on whether it was found."""
     checks = grouped((result.configuration, result) for result in summary.counted if "self_check" in result.values)
-    told = {
-        name: [str(each.values["self_check"]) for each in found if each.values["agreement"] != Agreement.AGREE.value]
-        for name, found in checks.items()
-    }
-    return {
-        name: f"“{name}” is a device of known rate: {'; '.join(missed) or 'it was found at every point'}."
-        for name, missed in told.items()
-    }
+    told = {}
+    for name, found in checks.items():
+        missed = [each.values["self_check"] for each in found if each.values["agreement"] != Agreement.AGREE.value]
+        said = f": {'; '.join(map(str, missed))}" if missed else ", and every result agrees with it"
+        told[name] = f"“{name}” has a known rate{said}."
+    return told
 
 
 def in_order(sections: Sequence[Section]) -> list[Section]:

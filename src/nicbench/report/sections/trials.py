@@ -23,6 +23,7 @@ from nicbench.core.reading import (
 )
 from nicbench.core.result import Result, title_of_test
 from nicbench.core.trial import LossPlace, Purpose, Reading, Trial
+from nicbench.core.units import format_digits
 from nicbench.report import facts
 from nicbench.report.document.blocks import Block, Cell, Drawing, FoldedBlocks, Group, Note, plain
 from nicbench.report.document.making import (
@@ -173,7 +174,7 @@ _COLUMNS = (
     head("Trial"),
     Cell(inlines("Purpose"), is_head=True, words=True, look="short"),
     head("Frame", "bytes"),
-    head("Load", "Mpps"),
+    head("Load", "kpps"),
     head("Time", "s"),
     *heads("Sent", "Unsent", "Received", "Lost"),
     head("Loss", "%"),
@@ -231,7 +232,7 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     yield name(trial.id)
     yield Cell(inlines(f"{facts.label_of(trial.request.purpose.value)}{repeat}"), words=True, look="short")
     yield cell(_size(trial))
-    yield cell(_load(trial, 4))
+    yield cell(_load(trial))
     yield cell(f"{trial.request.duration_s:g}")
     yield cell(whole(counts.sent))
     yield cell(_unsent(counts))
@@ -262,9 +263,9 @@ def _size(trial: Trial) -> str:
     return trial.request.mix.name if trial.request.mix else str(trial.request.frame_bytes)
 
 
-def _load(trial: Trial, decimals: int) -> str:
+def _load(trial: Trial) -> str:
     load = trial.request.load_frames_per_s
-    return "full" if load is None else mpps(load, decimals)
+    return "full" if load is None else format_digits(load / 1e3, 5)
 
 
 def _unsent(counts: Counts) -> str:
@@ -472,7 +473,7 @@ def _capture(capture: Capture) -> Part:
 _DETAILS = (
     head("Trial"),
     head("Frame", "bytes"),
-    head("Load", "Mpps"),
+    head("Load", "kpps"),
     *heads("Lost", "Dupli-\ncated", "Re-\nordered", "Extent,\nmean / max", "Behind\n≥ 3", "Cor-\nrupted"),
     head("Unattri-\nbuted"),
     head("Checked", "bytes"),
@@ -519,7 +520,7 @@ def detail_row(trial: Trial) -> Iterator[Cell]:
     checked = [stream.checked_bytes for stream in streams if stream.checked_bytes is not None]
     yield name(trial.id)
     yield cell(_size_of(trial))
-    yield cell(_load(trial, 3))
+    yield cell(_load(trial))
     yield from (cell(whole(count)) for count in (counts.lost, counts.duplicated, counts.reordered))
     measured = sum(found.measured for found in reorderings)
     extents = sum((found.mean_extent or 0.0) * found.measured for found in reorderings)
