@@ -1,12 +1,10 @@
 """Latency (RFC 2544 section 26.2) under load: every frame of a trial is timed, not a tagged few.
 
-Steps, for each frame size: the load is a share of the throughput that an earlier test found (RFC 2544: at the
-throughput); one judged trial per load, or one of an exact number of frames. Minimum, mean, percentiles and maximum come
-from all frames, and a percentile only where a frame lies above it; delay variation is p99.9 - minimum (RFC 8219 section
-7.3.1). The long tail is the number of frames in each of a list of latency bins, and outside each of their bounds.
-Frames that were lost have no latency: the share of the trial's frames that was lost stands beside each latency. Latency
-runs from the moment the frame was handed to the port to the moment the receiver took it; the source of the time stamps
-and their uncertainty stand beside it.
+Steps, for each frame size: the load is a share of the throughput that an earlier test found; one judged trial for each
+load, or one of an exact number of frames. Latency runs from handing a frame to the port to its receipt; the source of
+the time stamps and their uncertainty stand beside it. A percentile is given only where a frame lies above it; delay
+variation is p99.9 - minimum (RFC 8219 section 7.3.1). The long tail counts the frames in each of a list of latency bins,
+and outside each bound. Lost frames have no latency: their share stands beside it.
 """
 
 from __future__ import annotations
