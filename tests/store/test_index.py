@@ -54,13 +54,18 @@ def age(path: Path, by_s: float = 60.0) -> None:
         os.utime(each, ns=(status.st_atime_ns, status.st_mtime_ns - int(by_s * 1e9)))
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    """A folder of fifty runs, a day apart."""
-    parent = tmp_path / "runs"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parent = tmp_path_factory.mktemp("made")
     for number in range(50):
         make_run(parent, f"2026-{1 + number // 25:02}-{1 + number % 25:02}T120000Z-one")
     return parent
+
+
+@pytest.fixture
+def runs(made: Path, tmp_path: Path) -> Path:
+    """A folder of fifty runs, a day apart."""
+    return shutil.copytree(made, tmp_path / "runs")
 
 
 def listed(parent: Path, **asked: Any) -> IndexedRuns:
