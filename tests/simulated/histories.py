@@ -35,6 +35,7 @@ from rich.console import Console
 from tests.consistent._rounds import METHODS as ROUND_METHODS
 from tests.consistent._rounds import draw_rounds, round_bench
 from tests.run.simulated_bench import nothing_told
+from tests.simulated.sessions import serve
 from tests.simulated.worlds import CLASSES, World, draw_world
 
 from nicbench.bench_file import load
@@ -350,6 +351,8 @@ class History:
     """None: the engine plays it, or machines whose tools are drawn (``is_of_rounds``)."""
     is_plain: bool = False
     is_of_rounds: bool = False
+    is_served: bool = False
+    """Whether it is a session, whose frames a client asks for."""
 
     @property
     def mishap(self) -> Mishap | None:
@@ -360,6 +363,9 @@ class History:
 def draw_history(seed: int) -> History:
     """Returns the history of a seed: of every second one the true rate is known."""
     draw = random.Random(f"history/{seed}")
+    if seed % 200 == 39:
+        bench = f"nicbench: 1\ntitle: A history\nlab: {{{_draw_lab(draw, 2)[1]}}}\ndut: simulated\n"
+        return History(seed, "session", (), bench, 0.1, is_served=True)
     if seed % 10 == 9:
         return _draw_engine(seed, draw)
     if seed % 20 == 7:
@@ -525,8 +531,7 @@ _OF_THE_LAB: dict[str, Any] = {
 def _draw_engine(seed: int, draw: random.Random) -> History:
     method = sorted(_PLAYED_BY_ENGINE)[seed // 10 % len(_PLAYED_BY_ENGINE)]
     ports, pattern, options = _PLAYED_BY_ENGINE[method]
-    features = tuple(draw.sample(sorted(_OF_THE_LAB), draw.randint(0, 5)))
-    lab = ", ".join([f"capacity: {draw.randint(1, 12)} kpps", *(_OF_THE_LAB[name](draw) for name in features)])
+    features, lab = _draw_lab(draw, ports)
     tests = [f"{{name: {method}, method: {method}, frame_bytes: [{draw.choice((64, 512))}], {options}}}"]
     if "at: throughput" in options:
         search = f"search: {{precision: 5 %, kind: {draw.choice(_SEARCHES)}}}"
@@ -535,7 +540,7 @@ def _draw_engine(seed: int, draw: random.Random) -> History:
         "nicbench: 1",
         "title: A history",
         f"seed: {draw.randrange(1000)}",
-        f"lab: {{kind: simulated, ports: {ports}, link: 20 Mb/s, seed: {draw.randrange(1000)}, {lab}}}",
+        f"lab: {{{lab}, seed: {draw.randrange(1000)}}}",
         "dut: simulated",
         *([f"traffic: {{pattern: {pattern}}}"] if pattern else []),
         "tests:",
@@ -543,6 +548,12 @@ def _draw_engine(seed: int, draw: random.Random) -> History:
         "",
     ]
     return History(seed, method, features, "\n".join(bench), 0.1)
+
+
+def _draw_lab(draw: random.Random, ports: int) -> tuple[tuple[str, ...], str]:
+    features = tuple(draw.sample(sorted(_OF_THE_LAB), draw.randint(0, 5)))
+    drawn = [f"capacity: {draw.randint(1, 12)} kpps", *(_OF_THE_LAB[name](draw) for name in features)]
+    return features, ", ".join([f"kind: simulated, ports: {ports}, link: 20 Mb/s", *drawn])
 
 
 # Running and judging it.
@@ -562,6 +573,8 @@ class Ran:
     said: dict[str, str]
     searched: tuple[World, ...]
     """The state of the world when its first search had ended."""
+    told: tuple[dict[str, Any], ...] = ()
+    """What the client of a session was told of the flows of each transmission, by name."""
 
 
 @dataclass
@@ -598,6 +611,8 @@ _STAND: ContextVar[Stand | None] = ContextVar("stand")
 
 def play(history: History, parent: Path) -> Ran:
     """Runs a history in a new folder."""
+    if history.is_served:
+        return _serve(history, parent)
     (ran,) = play_together([history], parent)
     return ran
 
@@ -625,6 +640,15 @@ def play_together(histories: Sequence[History], parent: Path) -> list[Ran]:
                 history.stand.clock = first.stand.clock
             run_in_simulated_time(first.stand.clock, _run_together(begun))
     return [_tell(one) for one in begun]
+
+
+def _serve(history: History, parent: Path) -> Ran:
+    told = list[dict[str, Any]]()
+    parent.mkdir(parents=True, exist_ok=True)
+    with mock.patch("nicbench.store.folder.new_run_id", return_value=f"2026-01-01T000000Z-history-{history.seed}"):
+        folder = asyncio.run(serve(history.seed, history.bench, parent, told))
+    published = [event.result for event in folder.journal.events() if isinstance(event, ResultReady)]
+    return replace(_tell(_Begun(history, folder, published=published)), told=tuple(told))
 
 
 def _begin(history: History, parent: Path) -> _Begun:

@@ -40,6 +40,7 @@ def find_faults(ran: Ran) -> Iterator[str]:
     """Yields what is wrong with a run, whatever its world was like."""
     yield from _find_false_counts(ran)
     yield from _find_lost_results(ran)
+    yield from _find_other_metrics(ran)
     yield from _find_trust_in_broken_trials(ran)
     yield from _find_trust_in_broken_rounds(ran)
     trials = {trial.id: trial for trial in ran.trials}
@@ -92,6 +93,18 @@ def _find_lost_results(ran: Ran) -> Iterator[str]:
         reasons = [one.reason_null for one in result.values.values() if isinstance(one, Bounded) and one.value is None]
         if not all(reasons):
             yield f"{result.id}: a rate is unknown, and no reason is given"
+
+
+def _find_other_metrics(ran: Ran) -> Iterator[str]:
+    """Yields where a client was told other counts than the results say."""
+    results = {(one.parameters.get("transmission"), one.parameters.get("flow")): one.values for one in ran.published}
+    for number, flows in enumerate(ran.told, 1):
+        for name, flow in flows.items():
+            values = results.get((number, name), {})
+            counted = (values.get("sent_frames"), values.get("received_frames"))
+            read = (flow["frames_tx"], flow["frames_rx"])
+            if counted != read:
+                yield f"transmission {number}, {name}: sent and received {counted}, and a client read {read}"
 
 
 def _find_trust_in_broken_trials(ran: Ran) -> Iterator[str]:
