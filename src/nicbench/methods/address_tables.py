@@ -215,7 +215,7 @@ class AddressCaching(FrameMethod):
     floods what it has not learnt. A binary search over the number of addresses ends with the greatest that was kept
     and the next number, which was not. Before each trial the DUT's ageing time passes. Verified: every frame by its
     signature and its payload. What is flooded is counted at every other port of the tester, by its signature:
-    frames of the DUT's own are none of it.
+    frames that the DUT itself sends do not count.
     """
 
     class Options(Frozen):
@@ -328,8 +328,8 @@ class AddressLearning(FrameMethod):
     arrive at the first port, and none at any other, to which a switch floods what it has not learnt. A search
     halves the rates between the highest that passed and the lowest that failed. Before each trial the DUT's ageing
     time passes. Verified: every frame by its signature and its payload, and the rate at which the frames left that
-    were learnt from: that one is claimed, not the one that was asked for. What is flooded is counted at every other
-    port of the tester, by its signature: frames of the DUT's own are none of it.
+    were learnt from: the result is this rate, not the intended one. What is flooded is counted at every other
+    port of the tester, by its signature: frames that the DUT itself sends do not count.
     """
 
     class Options(Frozen):

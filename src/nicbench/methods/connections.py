@@ -273,7 +273,7 @@ class HttpTransactions(ConnectionMethod):
     steps: ClassVar[str] = """
     HTTP transactions and their throughput (RFC 9411 sections 7.1, 7.3 and 7.7), on connections that stay.
     Steps, for TCP and each version of TLS, and each object or the mix of them: requests of HTTP/1.1 are due by the
-    clock, on one of so many connections in turn, whether earlier ones were answered or not. A trial passes where no
+    clock, on the connections in turn, whether earlier ones were answered or not. A trial passes where no
     more than 0.001 % of the requests fail and 99 % of those due in the sustain phase are complete when it ends. The
     greatest rate is found by halves; its goodput is that of the bodies. Verified: each request is counted once, as
     completed or as failed in one way; length and bytes of each object are compared.

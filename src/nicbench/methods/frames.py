@@ -6,8 +6,7 @@ servers of the DUT's shares restarted, the caches dropped; a pause; then the ins
 writes or reads frames of film in a directory of its own, one file a frame, held to a number of frames a second. The
 frames that are read are written beforehand. Verified: a read compares the stamp of every 4096 bytes; a frame that is
 not complete when it is due is a dropped one, and counts from when it was due; a server that ends during a round makes
-it invalid. Deviation from the published study: its limiter let through 5 % more than was asked, this one exactly what
-was asked.
+it invalid. Deviation from the published study: its limiter let through 5 % too much, this one is exact.
 """
 
 from __future__ import annotations

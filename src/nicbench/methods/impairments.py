@@ -4,7 +4,7 @@ The metrics are those of the IETF's IP Performance Metrics: one-way delay (RFC 7
 (RFC 5481 section 4.2), one-way loss (RFC 7680), duplication (RFC 5560), reordering (RFC 4737); and frames altered on
 their way. Steps, for each frame size: one judged trial at the load. Lost are shares of the frames sent; doubled and
 altered of those that arrived; reordered, which arrived after a later one of their flow, of those that arrived intact.
-Beside each share stands its exact binomial interval (Clopper and Pearson), which takes each frame as a draw of its own.
+Each share has its exact binomial interval (Clopper and Pearson), which takes each frame as an independent draw.
 Verified: every frame by its signature and its payload; every frame is timed.
 """
 

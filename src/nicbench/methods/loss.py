@@ -236,7 +236,7 @@ class LoadSweep(FrameMethod):
     rate, 64 and 1000 bytes, in each mode of the link, on two and on four ports. Steps, for each frame size and
     load: one judged trial. A load that tester or line do not carry is not measured, and the result says why. Where
     many ports send to one, loads may be above what that one carries (overload, RFC 2285 section 3.5.4). Verified:
-    the payload of every frame that comes back, in place of the sniffer beside the published measurement.
+    the payload of every frame that comes back, in place of the sniffer of the published measurement.
     """
 
     class Options(Frozen):

@@ -219,10 +219,10 @@ class MulticastMembership(FrameMethod):
     Steps, for each frame size: the first port sends to a group at a steady rate; the second joins it, and leaves it
     again in the same trial; several trials. The join delay is the time from the join to the first frame that comes,
     the leave delay from the leave to the last one. Both are known as exactly as frames follow one another: the
-    interval says so, and has the tester's own pauses. Frames before the join, none after it, and frames at the end
-    of the trial are told. With a burden (section 8.2) the last ports send to each other, from before the join to
-    the end. Verified: every frame by its signature and its payload; other ports, which joined nothing, must get
-    none.
+    interval says so, and has the tester's own pauses. The report names frames before the join, a join without
+    frames, and frames at the end of the trial. With a burden (section 8.2) the last ports send to each other, from
+    before the join to the end. Verified: every frame by its signature and its payload; other ports, which joined
+    nothing, must get none.
     """
 
     class Options(Frozen):

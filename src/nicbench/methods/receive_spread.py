@@ -5,9 +5,9 @@ DUT's own count) and core (``/proc/net/softnet_stat``, ``/proc/softirqs``) read 
 index (DEC-TR-301) and the most loaded queue by the mean of all. Both are held against 20,000 random assignments of the
 very same flows to as many queues, as an ideal hash makes them: few flows, or a flow with much of the load (an
 elephant), spread unevenly by chance alone. Where the adapter shows its indirection table, and adapter or kernel its
-key, the queue of each flow is computed as well (Toeplitz hash). Flows that lost frames are counted by stream, so that
-it is seen whom an overloaded queue costs frames. Verified: every frame by its signature; the counters of queues against
-the frames sent.
+key, the queue of each flow is computed as well (Toeplitz hash). Flows that lost frames are counted by stream, which
+shows whom an overloaded queue costs frames. Verified: every frame by its signature; the counters of queues against the
+frames sent.
 """
 
 from __future__ import annotations

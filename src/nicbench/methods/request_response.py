@@ -3,9 +3,9 @@
 A client sends a message and waits for one of the same size; the latency is by the tool's own clock on one machine, and
 it is stated whether it is of the round trip, half of it, or one way. Steps, for each port, transport and message size:
 a probe from the port's first client with nothing else; and, where a load is asked for, the same while streams run
-beside it through the same port, from its other clients, or from the probe's own where it has but one. Percentiles come
-from every request where the tool keeps them, else from the tool's own list. Verified: a load that failed, or that was
-over before the probe, makes the round invalid.
+through the same port, from its other clients, or from the probe's own where it has but one. Percentiles come from every
+request where the tool keeps them, else from the tool's own list. Verified: a load that failed, or that was over before
+the probe, makes the round invalid.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class CaptureReplay(FrameMethod):
     were recorded, but for the MAC addresses of the link; what comes back is recognised by all its bytes but those
     that a router changes (MAC addresses, hop limit, checksum of IPv4), or, where that is asked for, by a signature
     in place of the last bytes of the payload. Missing frames did not come; changed ones came between addresses and
-    ports of the capture with other bytes; extra ones came twice, or are none of the capture; reordered ones came
+    ports of the capture with other bytes; extra ones came twice, or are not in the capture; reordered ones came
     after a later one of the file (RFC 4737).
     """
     times_one_way = True
