@@ -3,8 +3,8 @@
 Steps, for each frame size: the load is a share of the throughput that an earlier test found; one judged trial for each
 load, or one of an exact number of frames. Latency runs from handing a frame to the port to its receipt; the source of
 the time stamps and their uncertainty stand beside it. A percentile is given only where a frame lies above it; delay
-variation is p99.9 - minimum (RFC 8219 section 7.3.1). The long tail counts the frames in each of a list of latency bins,
-and outside each bound. Lost frames have no latency: their share stands beside it.
+variation is p99.9 - minimum (RFC 8219 section 7.3.1). The long tail counts the frames in each of a list of latency
+bins, and outside each bound. Lost frames have no latency: their share stands beside it.
 """
 
 from __future__ import annotations
