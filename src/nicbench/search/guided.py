@@ -178,7 +178,7 @@ STEP, RARE_STEP = 2.0, 4.0
 FEW_FRAMES = 10
 """A loss of fewer frames may come at any load."""
 FARTHER = 8.0
-"""How many times as far above a pass as that lies above all rates that came back the next load is."""
+"""The next load above all rates that came back is as many times farther above them with each load that passes there."""
 NEARLY = 4.0
 """A gap of fewer precisions is halved."""
 ALIKE = 0.6
@@ -285,17 +285,17 @@ def _inside(zones: Zones, lower: float, upper: float, samples: Sequence[Sample],
         return middle
     if sum(one.counts.failed > 0 and lower < one.sent_frames_per_s <= NEARBY * upper for one in samples) > 2:
         guess = min(guess, upper - CREEP * (upper - lower))
-    above, below = guess * (1.0 + ABOVE * precision), guess * (1.0 - BELOW * precision)
-    if lower * (1.0 + BELOW * precision) < above < upper * (1.0 - BELOW * precision):
-        return above
-    if lower * (1.0 + BELOW * precision) < below < upper * (1.0 - BELOW * precision):
-        return below
+    passed = [vote for vote in zones.votes if vote.decision is Decision.PASS and vote.load_frames_per_s <= lower]
+    asked = [vote.sample.load_frames_per_s for vote in passed]
+    least = max(lower * (1.0 + BELOW * precision), *asked)
+    for load in (guess * (1.0 + ABOVE * precision), guess * (1.0 - BELOW * precision)):
+        if least < load < upper * (1.0 - BELOW * precision):
+            return load
     if zones.highest_pass is None or zones.highest_pass.load_frames_per_s > lower * (1.0 + CLOSE):
         return middle
     # Above all that passed, and all that came back: further up with every pass that comes near.
     top = max(rate for one in samples if (rate := forwarded_rate(one, zones.goal, limits)) is not None)
-    passes = [vote.load_frames_per_s for vote in zones.votes if vote.decision is Decision.PASS]
-    if top > lower:
-        near_top = sum(load > top * (1.0 - precision) for load in passes)
-        return min(middle, top * (1.0 + ABOVE * precision * STEP ** min(3, near_top)))
-    return min(middle, lower + max(precision * lower, FARTHER * (lower - top)))
+    if top > max(asked):
+        near_top = sum(load > top * (1.0 - precision) for load in asked)
+        return min(middle, top * (1.0 + ABOVE * precision * STEP ** near_top))
+    return min(middle, lower + max(precision * lower, FARTHER * (max(asked) - top)))
