@@ -164,7 +164,10 @@ class DrivenSearch(Search):
         unsure = [load for load in wanted if load is not None]
         if unsure:  # a trial above the ends of several goals tells of each
             load = max(one for one in unsure if one <= unsure[0] * (1.0 + 2.0 * limits.precision))
-            return TrialRequest(load, duration_at(load, limits))
+            duration_s = duration_at(load, limits)
+            if not recorder.has_time_for(duration_s, duration_s):
+                raise Spent(Ended.TIME)  # a trial that contradicts an end wants another to find it anew
+            return TrialRequest(load, duration_s)
         if unvalidated:
             return TrialRequest(unvalidated[0].load_frames_per_s, limits.longest_trial_s)
         return _witness(settled, recorder)
@@ -190,7 +193,7 @@ def _witness(readings: Sequence[Zones], recorder: Recorder) -> TrialRequest | No
     else:
         load = min(upper, max(known, default=upper) * (1.0 + limits.precision))
     duration_s = duration_at(load, limits)
-    return TrialRequest(load, duration_s) if recorder.has_time_for(duration_s) else None
+    return TrialRequest(load, duration_s) if recorder.has_time_for(duration_s, duration_s) else None
 
 
 def duration_at(load_frames_per_s: float, limits: Limits) -> float:
@@ -243,7 +246,7 @@ def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
         fails = sum(vote.decision is Decision.FAIL and told.get(id(vote), 0.0) <= upper for vote in near)
         passes = sum(vote.decision is Decision.PASS and load - step < vote.load_frames_per_s for vote in full)
         if _chance(fails, 0 if zones.told else passes // 2) > CHANCE:
-            return load
+            return min(limits.maximum_load_frames_per_s, load * (1.0 + limits.precision) if zones.disagree else load)
     load = zones.every.load_frames_per_s
     near = [vote for vote in full if vote.load_frames_per_s >= load - step]
     passes = sum(vote.decision is Decision.PASS for vote in near)
