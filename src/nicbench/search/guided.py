@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicbench.search._recording import DrivenSearch, dead_probe
+from nicbench.search._recording import DrivenSearch, dead_probe, share_sent
 from nicbench.search._zones import Decision, Zones, forwarded_rate
 from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample
 
@@ -286,7 +286,7 @@ def _inside(zones: Zones, lower: float, upper: float, samples: Sequence[Sample],
     if sum(one.counts.failed > 0 and lower < one.sent_frames_per_s <= NEARBY * upper for one in samples) > 2:
         guess = min(guess, upper - CREEP * (upper - lower))
     passed = [vote for vote in zones.votes if vote.decision is Decision.PASS and vote.load_frames_per_s <= lower]
-    asked = [vote.sample.load_frames_per_s for vote in passed]
+    asked = [vote.sample.load_frames_per_s * share_sent(samples) for vote in passed]
     least = max(lower * (1.0 + BELOW * precision), *asked)
     for load in (guess * (1.0 + ABOVE * precision), guess * (1.0 - BELOW * precision)):
         if least < load < upper * (1.0 - BELOW * precision):
