@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nicbench.core.result import LossFloor
+from nicbench.search._knee import guess_knee, of_the_dut
 from nicbench.search._zones import (
     CERTAINLY,
     FLOOR_LOW,
@@ -35,10 +36,10 @@ FLOOR_ENOUGH = 0.4
 """The ratio of a floor is known where its interval is at most this part of it wide,"""
 FLOOR_TRIALS = 16
 """or after this number of trials."""
-ENOUGH_TRIALS, ENOUGH_OF_SOFT, ENOUGH_OF_SHARP = 9, 8, 12
-NEARBY = 0.05
+ENOUGH_TRIALS, ENOUGH_OF_SHARP = 9, 12
+NEARBY, FAR = 0.05, 0.3
 """The trials between the ends, or as near to them as this part of the load, that are enough whatever they show: the
-second number where no rates are known, the third where no trial contradicts another and a gap is open,"""
+second number where losses begin slowly, or no trial contradicts another and a gap is open,"""
 WIDEST, WIDEST_OF_ONE = 1.6, 1.03
 """while the ends are at most this factor apart, where trials disagree and where they do not."""
 AGREEING = 3
@@ -219,10 +220,10 @@ def has_enough(zones: Zones, limits: Limits) -> bool:
     low, high = zones.lower, zones.upper
     if zones.goal.loss_ratio and not zones.disagree:
         low, high = zones.every.load_frames_per_s, zones.none.load_frames_per_s
-    enough = ENOUGH_OF_SOFT if zones.is_slight and not zones.told else ENOUGH_TRIALS
-    if not zones.disagree and not zones.is_slight and open_gaps(zones, limits):
-        enough = ENOUGH_OF_SHARP
-    return near >= enough and high <= low * widest
+    if zones.is_slight and not zones.goal.loss_ratio:
+        return near >= ENOUGH_OF_SHARP
+    is_open = not zones.disagree and not zones.is_slight and open_gaps(zones, limits)
+    return near >= (ENOUGH_OF_SHARP if is_open else ENOUGH_TRIALS) and high <= low * widest
 
 
 def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
@@ -235,6 +236,14 @@ def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
     """
     if zones.every is None or zones.none is None or limits.validation_duration_s is not None:
         return None
+    if zones.is_slight and not zones.goal.loss_ratio:
+        load = zones.every.load_frames_per_s
+        if zones.surely_lossy is None:
+            return zones.none.load_frames_per_s
+        if (zones.surely_kept or 0.0) >= load * (1.0 - NEARBY):
+            return None
+        knee = guess_knee(of_the_dut([vote.sample for vote in zones.votes]), zones.goal, limits)
+        return load if knee is None or knee < (1.0 - FAR) * load else min(load, knee)
     told = {id(vote): rate for vote, rate in zones.told}
     full = [vote for vote in zones.votes if vote.sample.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)]
     step = zones.step(limits)

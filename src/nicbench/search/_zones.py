@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
@@ -38,13 +38,17 @@ NEAR = 10.0
 CERTAINLY = 8
 """The frames more than the goal allows from which on a loss is not due to chance."""
 SLIGHT = 1e-3
-SURELY = 5
-"""As many trials that pass are not due to chance where half of them would fail."""
+MANY = 100
+"""More lost frames than that are as many."""
+SOFT = 0.06
+"""Where losses begin slowly, ends that are no farther apart than this part of the load are near enough to count frames
+there."""
 SURE_DEVIATIONS = 1.5
 """A loss that differs by fewer deviations from what the goal allows may meet it, or miss it, by chance;"""
 BESIDE = 0.05
 """then the next load, this part of it away at most, is the end."""
-BY_CHANCE = 0.04
+KEPT_BY_CHANCE, LOST_BY_CHANCE = 0.065, 0.04
+"""So few losses, or so many, have no greater probability where half of the trials lose nothing: four without any."""
 SAME_LOAD = 1e-3
 """Trials whose loads differ relatively by no more were made at one load, but for frames that the tester missed."""
 APART = 0.0025
@@ -146,15 +150,14 @@ class Zones:
     def lower(self) -> float | None:
         """The rate that every trial carried: ``every``, or less where a failed trial near it forwarded less.
 
-        Where losses begin slowly a few passes are chance: then it is the load at or above which ``SURELY`` trials
-        passed, or one lost clearly less than the goal allows.
+        Where losses begin slowly a few passes are chance: then it is the load from which on trials lost fewer frames
+        than where half of them meet the goal, or one lost clearly less than the goal allows.
         """
         if self.every is None:
             return None
         load = self.every.load_frames_per_s
         if self.is_slight:
-            passes = [vote for vote in reversed(self.votes) if vote.decision is Decision.PASS]
-            load = min(load, passes[min(SURELY, len(passes)) - 1].load_frames_per_s)
+            load = min(load, self.surely_kept or min(self._decided(Decision.PASS)))
         elif self.goal.loss_ratio:
             load = self._next_beside(self.every, Decision.PASS, -1.0)
         return min(load, *(rate for _, rate in self.told), math.inf)
@@ -170,7 +173,7 @@ class Zones:
             return None
         load = self.none.load_frames_per_s
         if _is_slight(self.none, self.goal):
-            load = max(load, self._surely_lossy() or load)
+            load = max(load, self.surely_lossy or max(self._decided(Decision.FAIL)))
         elif self.goal.loss_ratio:
             load = self._next_beside(self.none, Decision.FAIL, 1.0)
         return max(load, *(rate for _, rate in self.told), 0.0)
@@ -190,18 +193,23 @@ class Zones:
         apart = (one for one in self._decided(decision) if APART < side * (one / load - 1.0) < BESIDE)
         return min(apart, key=lambda one: abs(one - load), default=load)
 
-    def _surely_lossy(self) -> float | None:
-        """Returns the load up to which more frames were lost than where half of the trials lose none."""
-        lost = trials = 0
-        for vote in self.votes:
-            if self.lowest_fail is None or vote.load_frames_per_s < self.lowest_fail.load_frames_per_s:
-                continue
-            counts = vote.sample.counts
-            lost += max(0, counts.failed - int(self.goal.loss_ratio * counts.offered))
-            trials += 1
-            if vote.decision is Decision.FAIL and lost >= _surely_more(trials):
-                return vote.load_frames_per_s
-        return max(self._decided(Decision.FAIL), default=None)
+    @cached_property
+    def surely_kept(self) -> float | None:
+        """The highest load from which on trials lost fewer frames than where half of the trials lose none."""
+        return self._find_sure(len(self.votes) - 1, -1, lambda chances: chances[0] <= KEPT_BY_CHANCE)
+
+    @cached_property
+    def surely_lossy(self) -> float | None:
+        """The lowest load up to which trials lost more frames than where half of the trials lose none."""
+        return self._find_sure(0, 1, lambda chances: chances[1] <= LOST_BY_CHANCE)
+
+    def _find_sure(self, first: int, step: int, is_sure: Callable[[tuple[float, float]], bool]) -> float | None:
+        """Returns the first trial's load for which ``is_sure`` holds of some trials from it backwards."""
+        for place in range(first, len(self.votes) if step > 0 else -1, step):
+            decided = [vote for vote in self.votes[place::-step] if vote.decision is not Decision.OPEN]
+            if any(map(is_sure, _chances(decided, self.goal))):
+                return self.votes[place].load_frames_per_s
+        return None
 
     def _decided(self, decision: Decision) -> list[float]:
         return [vote.load_frames_per_s for vote in self.votes if vote.decision is decision]
@@ -229,15 +237,16 @@ class Zones:
         return max(step, ZONE_RESOLUTION * (self.upper - self.lower))
 
 
-def _surely_more(trials: int) -> int:
-    """Returns the fewest losses in a number of trials that show that fewer than half of such trials lose nothing."""
-    mean, count = trials * math.log(2.0), 0
-    term = rest = math.exp(-mean)
-    while 1.0 - rest > BY_CHANCE:
-        count += 1
-        term *= mean / count
-        rest += term
-    return count + 1
+def _chances(votes: Iterable[Vote], goal: Goal) -> Iterator[tuple[float, float]]:
+    """Yields with each further trial the probabilities that no more, and no fewer, frames are lost than in all up to
+    it, where half of such trials lose none.
+    """
+    lost = 0
+    for trials, vote in enumerate(votes, start=1):
+        counts, mean = vote.sample.counts, trials * math.log(2.0)
+        lost = min(MANY, lost + max(0, counts.failed - int(goal.loss_ratio * counts.offered)))
+        up_to = list(accumulate(math.exp(-mean) * mean**count / math.factorial(count) for count in range(lost + 1)))
+        yield up_to[-1], 1.0 - (up_to[-2] if lost else 0.0)
 
 
 def _margin(vote: Vote, goal: Goal) -> float:
@@ -552,6 +561,8 @@ def open_gaps(zones: Zones, limits: Limits) -> list[tuple[float | None, float | 
     gaps: list[tuple[float | None, float | None]] = []
     if every is None and not (fail is not None and fail.load_frames_per_s <= lowest * (1.0 + CLOSE)):
         gaps.append((None, fail.load_frames_per_s if fail else None))
+    if zones.is_slight and not zones.goal.loss_ratio and fail is not None:
+        step = max(step, SOFT * fail.load_frames_per_s)
     known = zones.told if zones.disagree else ()
     if every is not None and fail is not None and not known and fail.load_frames_per_s - every.load_frames_per_s > step:
         gaps.append((every.load_frames_per_s, fail.load_frames_per_s))
