@@ -42,6 +42,8 @@ NEARBY, FAR = 0.05, 0.3
 second number where losses begin slowly, or no trial contradicts another and a gap is open,"""
 WIDEST, WIDEST_OF_ONE = 1.6, 1.03
 """while the ends are at most this factor apart, where trials disagree and where they do not."""
+LAST_STEP = 1.2
+"""The last trial that there is time for lies no less than this factor above a pass, so that an end is known there."""
 AGREEING = 3
 CHANCE = 0.04
 """A sign test leaves this much to chance."""
@@ -156,7 +158,10 @@ class DrivenSearch(Search):
             for gap in open_gaps(zones, limits):
                 load = self.choose(zones, gap, samples, limits)
                 load = max(limits.minimum_load_frames_per_s, min(load, limits.maximum_load_frames_per_s))
-                return TrialRequest(load, duration_at(load, limits))
+                duration_s, at_last = duration_at(load, limits), LAST_STEP * (gap[0] or 0.0)
+                if load < at_last < (gap[1] or 0.0) and not recorder.has_time_for(duration_s, duration_s):
+                    load = at_last
+                return TrialRequest(load, duration_s)
         for floor in floors.values():
             telling = None if floor is None else choose_for_floor(floor, samples, limits)
             if telling is not None:
