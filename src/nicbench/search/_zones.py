@@ -39,7 +39,7 @@ CERTAINLY = 8
 """The frames more than the goal allows from which on a loss is not due to chance."""
 SLIGHT = 1e-3
 MANY = 100
-"""More lost frames than that are as many."""
+"""More lost frames than that are not due to chance in any number of trials."""
 SOFT = 0.06
 """Where losses begin slowly, ends that are no farther apart than this part of the load are near enough to count frames
 there."""
@@ -244,9 +244,14 @@ def _chances(votes: Iterable[Vote], goal: Goal) -> Iterator[tuple[float, float]]
     lost = 0
     for trials, vote in enumerate(votes, start=1):
         counts, mean = vote.sample.counts, trials * math.log(2.0)
-        lost = min(MANY, lost + max(0, counts.failed - int(goal.loss_ratio * counts.offered)))
-        up_to = list(accumulate(math.exp(-mean) * mean**count / math.factorial(count) for count in range(lost + 1)))
-        yield up_to[-1], 1.0 - (up_to[-2] if lost else 0.0)
+        lost += max(0, counts.failed - int(goal.loss_ratio * counts.offered))
+        if lost > MANY:
+            yield 1.0, 0.0
+            return
+        terms = [math.exp(-mean)]
+        for count in range(1, lost + 1):
+            terms.append(terms[-1] * mean / count)
+        yield sum(terms), 1.0 - sum(terms[:-1])
 
 
 def _margin(vote: Vote, goal: Goal) -> float:
