@@ -74,6 +74,12 @@ class ReportWishes(Frozen):
     """The question of the run, in one sentence; without it one is made of the tests."""
     author: Line | None = None
     """Who is responsible for the report."""
+    contact: Line | None = None
+    """Where to ask: an address of a page or of mail. It stands behind the author."""
+    sponsor: Line | None = None
+    """Who paid for the test, or lent what was tested."""
+    disclaimer: Paragraphs | None = None
+    """What the publisher of the report states about its use. It stands above the foot of the page."""
     about: Paragraphs | None = None
     """The section “About this report” in the author's words. An empty line begins a paragraph."""
     audience: Paragraphs | None = None

@@ -27,6 +27,7 @@ from nicbench.report.document.making import (
     heading,
     inlines,
     join_inlines,
+    listing,
     mark,
     name,
     paragraph,
@@ -48,17 +49,20 @@ from nicbench.report.facts import (
 )
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words
-from nicbench.report.section import Row, Section
+from nicbench.report.rates import rates_tables
+from nicbench.report.section import Row, RunKnowledge, Section
 from nicbench.report.sections import closing, comparing, opening
 from nicbench.report.sections.editors import studies
 from nicbench.report.sections.overview import basis_line, loss_line, point_table, size_table
 from nicbench.report.sections.results import notes, other_results, result_table
 from nicbench.report.sections.statistics import statistics
+from nicbench.report.statistics import StatisticsView
+from nicbench.report.study import procedure_of
 from nicbench.report.system_table import tell
-from nicbench.report.tables import scale_units
+from nicbench.report.tables import CONFIGURATION, scale_units, side_by_side
 from nicbench.report.tails import TailTable
 from nicbench.report.wiring import wirings
-from nicbench.report.wording import grouped, lower_first
+from nicbench.report.wording import count_of, grouped, lower_first
 
 _BITS: Final = frozenset({"megabits", "gigabits"})
 """The forms of bit rates: the further tables that there is room for have them."""
@@ -66,38 +70,69 @@ _MOST_CHARTS: Final = 3
 """The most small charts, which is one row of them on paper."""
 
 
-def small_charts(report: Report, figures: Figures) -> Iterator[Block]:
-    """Yields the lead chart and the first charts of the other tests, small and side by side."""
-    compared = report.comparison
-    sections = compared.sections if compared else report.sections
-    found = [figures.lead] if figures.lead else []
-    found += [
-        figure for section in sections for figure in figures.of_section(section)[:1] if figure is not figures.lead
-    ]
-    panels = [_small(figure) for figure in found if len(figure.panels) == 1][:_MOST_CHARTS]
-    if panels:
-        yield Figure(tuple(panels), look="multiples", title="Results as charts")
+def small_charts(report: Report, sections: Sequence[Section], figures: Figures) -> Iterator[Block]:
+    """Yields the lead chart and the first charts of the other tests, small and side by side; one alone is wide."""
+    found = _lead_charts(report, sections, figures)
+    drawn = (section for section in sections if not (_is_of_several(section) and section.table.rates))
+    found += [figure for section in drawn for figure in figures.of_section(section)[:1] if figure not in found]
+    chosen = [figure for figure in found if len(figure.panels) == 1][:_MOST_CHARTS]
+    if chosen:
+        panels = tuple(_small(figure, is_alone=len(chosen) == 1) for figure in chosen)
+        yield Figure(panels, look="multiples", title="Results as charts")
 
 
-def _small(figure: Figure) -> Panel:
+def _is_of_several(section: Section) -> bool:
+    """Whether a section has the configurations of its test side by side."""
+    return any(CONFIGURATION in row.result.parameters for row in section.rows)
+
+
+def _lead_charts(report: Report, sections: Sequence[Section], figures: Figures) -> list[Figure]:
+    """Returns the chart that shows how configurations differ, or else the lead of the page."""
+    names = tuple(dict.fromkeys(row.result.configuration for section in report.sections for row in section.rows))
+    if report.comparison is None and len(names) > 1:
+        none = StatisticsView(0, 0, (), None, None, None)
+        tables = rates_tables(sections, names, report.statistics or none)
+        drawn = (figures.of_rates(each, each.goals[0]) for each in tables[:1])
+        return [figure for figure in drawn if figure is not None]
+    return [figures.lead] if figures.lead else []
+
+
+def _small(figure: Figure, *, is_alone: bool) -> Panel:
     panel = figure.panels[0]
     label = figure.title or panel.drawing.label
     said = first_sentence(figure.caption)
-    return replace(panel, drawing=panel.narrow or panel.drawing, narrow=None, head=inlines(strong(label)),
-                   caption=inlines(f"{said}."))  # fmt: skip
+    return replace(
+        panel,
+        drawing=panel.drawing if is_alone else panel.narrow or panel.drawing,
+        narrow=None,
+        head=inlines(strong(label)),
+        caption=inlines(f"{said}."),
+    )
 
 
-def compact_sections(report: Report) -> Iterator[Block]:
-    """Yields one table for all sections of a method that have the same columns, a heading row for each of them.
-
-    Searched rates are in the table by frame size, where there is one.
+def compact_sections(
+    sections: Iterable[Section], tails: Iterable[TailTable], *, rates_are_shown: bool
+) -> Iterator[Block]:
+    """Yields one table for all sections of a method that have the same columns, a heading row for each of them, and
+    one for the long tails. Searched rates that the table by frame size has are left out.
     """
-    shown = [section for section in report.sections if not section.is_bare]
+    shown = [section for section in sections if not section.is_bare]
     for _, members in groupby(shown, key=lambda section: (section.rows[0].result.method, section.table.part)):
-        yield from _alike(list(members), is_shown=report.overview.by_size is not None)
-    tails = [tail for tail in report.tails if any(row.outside for row in tail.rows)]
-    if tails:
-        yield from _tails(tails)
+        yield from _alike(list(members), is_shown=rates_are_shown)
+    told = [tail for tail in tails if any(row.outside for row in tail.rows)]
+    if told:
+        yield from _tails(told)
+
+
+def _beside(report: Report) -> tuple[Section, ...]:
+    """Returns the sections, with the configurations of each test side by side."""
+    if report.comparison:
+        return report.comparison.sections
+    results = [row.result for section in report.sections for row in section.rows]
+    if len({result.configuration for result in results}) < 2 or any(result.run is not None for result in results):
+        return report.sections
+    tests = {row.result.id: section.test for section in report.sections for row in section.rows}
+    return side_by_side(results, tests, known=RunKnowledge(report.plan))
 
 
 def _alike(sections: Sequence[Section], *, is_shown: bool) -> Iterator[Block]:
@@ -133,7 +168,7 @@ def _further(section: Section) -> Iterator[Block]:
     yield from notes(section.notes)
     yield from _doubts([section])
     for further in section.further:
-        if not any(column.form in _BITS for column in further.table.columns):
+        if _is_of_several(section) or not any(column.form in _BITS for column in further.table.columns):
             continue
         places = [at for at, column in enumerate(further.table.columns) if at == 0 or not column.is_minor]
         columns = [further.table.columns[at] for at in places]
@@ -198,9 +233,6 @@ def _tails(tails: Sequence[TailTable]) -> Iterator[Block]:
                 yield row(name(each.name, mark(each.result)), *(cell(share) for _, share in each.outside))
 
     yield table(([head("Frame"), *(head(f"> {bound} µs") for bound in bounds)],), rows(), "result")
-
-
-__all__ = ["compact_sections", "small_charts"]
 
 
 Tell = Callable[[Facts], str | None]
@@ -455,8 +487,9 @@ def sections(report: Report, figures: Figures) -> Iterator[Block]:
     else:
         yield from opening.answer(report)
     results = tuple(_results(report, figures))
-    yield Group((heading(1, "Results", id="results"), *(results or (paragraph("No test gave a result."),))))
-    if report.statistics:
+    told = () if report.imported else tuple(_how_measured(report))
+    yield Group((heading(1, "Results", id="results"), *(results or (paragraph("No test gave a result."),)), *told))
+    if report.statistics and not (report.comparison and report.comparison.runs == 1):
         yield Group((heading(1, "Statistics"), *statistics(report, figures)))
     if report.imported:
         yield Group((heading(1, "Source", id="method"), *closing.source(report)))
@@ -478,15 +511,28 @@ def _results(report: Report, figures: Figures) -> Iterator[Block]:
     if shown.points and compared is None:
         yield point_table(shown.points)
     yield from loss_line(report)
-    yield from small_charts(report, figures)
-    if compared is None:
-        yield from compact_sections(report)
-    else:
+    sections = _beside(report)
+    yield from small_charts(report, sections, figures)
+    if compared is not None:
         yield from comparing.compared_configurations(compared, report)
         yield from comparing.over_axes(compared, figures)
-        yield from comparing.rates(compared, report, figures)
-        yield from comparing.every_value(compared, report, figures)
+        if shown.by_size is None:
+            yield from comparing.rates(compared, report, figures)
+    tails = compared.tails if compared else report.tails
+    yield from compact_sections(sections, tails, rates_are_shown=shown.by_size is not None)
     yield from other_results(report.other_results)
+
+
+def _how_measured(report: Report) -> Iterator[Block]:
+    """Yields what was done, a line for each test, and how many samples were made; the setup is told below."""
+    if report.plan is None:
+        return
+    yield heading(2, "How it was measured")
+    planned = (test for plan in report.plan.each for test in plan.tests)
+    lines = dict.fromkeys(first_sentence(inlines(procedure_of(test))) for test in planned)
+    trials = report.known_trials.values()
+    counted = [f"{count_of(len(trials), 'trial')}, {sum(not each.verdict.valid for each in trials)} of them invalid"]
+    yield listing([f"{line}." for line in (*lines, *(counted if trials else ()))])
 
 
 def _card(card: Card) -> Iterator[Block]:

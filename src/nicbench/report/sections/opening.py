@@ -19,15 +19,21 @@ def header(report: Report) -> Iterator[Block]:
     yield paragraph(strong("nicbench"), f"{started} · run {report.run_id}", role="eyebrow")
     revision = report.wishes.revision
     issued = f"Revision {revision.number}, {revision.date:%Y-%m-%d}" if revision else None
-    if by := " · ".join(text for text in (report.wishes.author, issued) if text):
+    told = report.wishes
+    sponsored = f"Sponsored by {told.sponsor}" if told.sponsor else None
+    if by := " · ".join(text for text in (told.author, told.contact, issued, sponsored) if text):
         yield paragraph(by, role="author")
     if report.description:
         yield paragraph(report.description, role="description")
 
 
 def footer(report: Report) -> Inlines:
-    """Returns the text of the footer: which nicbench made the page, and where the raw numbers are."""
-    made = f"Made by nicbench {report.nicbench_version or ''} from the run folder {report.run_id} alone. "
+    """Returns the text of the footer: the publisher's disclaimer, which nicbench made the page, and where the raw
+    numbers are.
+    """
+    disclaimer = " ".join(_paragraphs(report.wishes.disclaimer or ""))
+    made = f"{disclaimer} " if disclaimer else ""
+    made += f"Made by nicbench {report.nicbench_version or ''} from the run folder {report.run_id} alone. "
     if report.imported:
         source = report.imported.source
         return inlines(
