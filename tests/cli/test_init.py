@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,10 @@ def test_a_table_of_results_needs_two_commands_and_no_bench_file(nicbench: Any, 
     assert first == "nicbench import mine.csv --method throughput --configuration Card --title 'Two cards'"
     assert second.startswith("nicbench report latest --layout datasheet")
     assert nicbench(*first.replace("'Two cards'", "Two").split()[1:]).status == 0
+    assert nicbench("report", "latest", "--layout", "datasheet").status == 0
+    (page,) = Path("runs").glob("*/report-datasheet.html")
+    (chart,) = re.findall(r'<svg role="img".*?</svg>', page.read_text(), re.DOTALL)
+    assert 'data-series="A|B"' in chart
 
 
 def test_what_is_to_be_filled_in_is_told_with_what_to_do_and_nothing_is_promised(nicbench: Any) -> None:

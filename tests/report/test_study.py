@@ -108,6 +108,9 @@ def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callabl
         "title": "A <b>title</b>",
         "question": "Is it fast?",
         "author": "A. Tester",
+        "contact": "lab@example.com",
+        "sponsor": "Example Networks",
+        "disclaimer": "No warranty.",
         "about": "What it <i>is</i>\nabout.\n\nAnd how.",
         "audience": "Engineers.",
         "revisions": [{"number": "1.1", "date": "2026-02-01", "text": "a typing error mended"}],
@@ -120,7 +123,11 @@ def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callabl
     assert "<h1>A &lt;b&gt;title&lt;/b&gt;</h1>" in page
     assert '<p class="question">Is it fast?</p>' in page
     assert "How many frames a second" not in page
-    assert '<p class="author">A. Tester · Revision 1.1, 2026-02-01</p>' in page
+    assert (
+        '<p class="author">A. Tester · lab@example.com · Revision 1.1, 2026-02-01 · Sponsored by Example Networks</p>'
+        in page
+    )
+    assert "<footer>No warranty. Made by nicbench" in page
     assert "<p>What it &lt;i&gt;is&lt;/i&gt; about.</p><p>And how.</p>" in page.replace(">\n<", "><")
     assert page.index('id="about"') < page.index('id="audience"') < page.index('id="question"')
     history = page[page.index('id="revisions"') :]
