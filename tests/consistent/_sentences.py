@@ -16,7 +16,7 @@ BAD: Final = {
     "a value of Python": re.compile(r"(?<![\w-])(None|nan|NaN|inf|Infinity|null|True|False)(?![\w-]|: every)"),
     "an identifier": re.compile(r"(?<![\w`/.])[a-z]+\d*(?:_[a-z0-9]+)+\b(?!`)"),
     "an unrounded number": re.compile(r"(?<![\w.:])(?=\d+\.\d{7})(?:0*\.0*)?[1-9](?:\.?\d){9}(?![\w:]*\.\d)"),
-    "a power of ten": re.compile(r"\d[eE][+-]?\d"),
+    "a power of ten": re.compile(r"(?<![\w.])\d[\d.,]*[eE][+-]?\d"),
     "a doubled unit": re.compile(r"(?<!\w)(%|kpps|Mpps|pps|Gb/s|Mb/s|µs|ms|ns|bytes|frames|fps) \1(?!\w)"),
     "an empty pair": re.compile(r"\(\)|\[\]|“”|\bof of\b|, ,|\s[.,;](?:\s|$)"),
     "another sign of micro": re.compile(r"\d us\b"),
