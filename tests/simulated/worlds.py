@@ -149,7 +149,7 @@ class World:
         fresh = float(draw.standard_normal())
         first = not self.trials
         self._noise = fresh if first else dut.alike * self._noise + math.sqrt(1.0 - dut.alike**2) * fresh
-        share = math.exp(dut.noise * self._noise) * (1.0 - dut.drift_per_s * self.now_s)
+        share = math.exp(dut.noise * self._noise) * max(0.01, 1.0 - dut.drift_per_s * self.now_s)
         if dut.slope:
             self._taken = min(0.8, max(0.0, self._taken + 0.15 * float(draw.standard_normal())))
             share *= 1.0 - dut.slope * self._taken
