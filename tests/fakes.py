@@ -1,27 +1,40 @@
 """Doubles of the machine for tests: a host that runs nothing, an undo stack that notes changes, and monitors.
 
 ``FakeHost`` has scripted answers, files in memory, and a log of its commands. ``NotedChanges`` makes and notes changes,
-which nobody undoes. ``FakeMonitors`` notes what a run tells it.
+which nobody undoes. ``FakeMonitors`` notes what a run tells it. ``FakePlayer`` plays rounds by functions.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, WorkloadChoice
+from nicbench.core.bond import BondObservation
 from nicbench.core.errors import HostError
 from nicbench.core.machine import MonitorPlan
 from nicbench.core.reading import PathChanges
-from nicbench.core.round import MachineCpu
+from nicbench.core.round import (
+    HostCommand,
+    Job,
+    JobOutcome,
+    JobSpec,
+    MachineCpu,
+    Preparation,
+    RestartServers,
+    RoundRequest,
+    SenderTrace,
+)
 from nicbench.hosts.base import Completed, Host, Process
+from nicbench.measure.rounds import Player
 from nicbench.monitor.base import Monitors
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.base import Undo
+from nicbench.workloads.base import Watch
 
 Answer = str | Completed | Callable[[tuple[str, ...]], "str | Completed"]
 
@@ -216,3 +229,63 @@ class FakeMonitors(Monitors):
     @property
     def plans(self) -> tuple[MonitorPlan, ...]:
         return ()
+
+
+@dataclass
+class FakePlayer(Player):
+    """``outcome`` gives what comes of a job of the round with this number, ``bonded`` what is seen of its bonds."""
+
+    outcome: Callable[[int, Job], JobOutcome]
+    heard: list[RoundRequest] = field(default_factory=list)
+    steered: list[tuple[str, tuple[int, ...] | None]] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    """Those that are there now."""
+    own_folder: str = "nicbench-fake"
+    prepared: list[Preparation] = field(default_factory=list)
+    before: list[HostCommand | RestartServers] = field(default_factory=list)
+    broken: Callable[[int], str | None] = lambda number: None
+    """How a server of the DUT ended in the midst of the round of this number."""
+    failed: str | None = None
+    bonded: Callable[[RoundRequest], tuple[BondObservation, ...]] = lambda request: ()
+    traced: Callable[[RoundRequest], tuple[SenderTrace, ...]] = lambda request: ()
+
+    async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
+        """Every tool is there."""
+
+    async def prepare(self, preparation: Preparation) -> None:
+        self.prepared.append(preparation)
+
+    async def run_before(self, command: HostCommand | RestartServers) -> None:
+        self.before.append(command)
+
+    async def rest(self, pause_s: float) -> None:
+        """Returns at once."""
+
+    async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
+        await watch.begin()
+        self.heard.append(request)
+        self.failed = self.broken(number)
+        return tuple(self.outcome(number, job) for job in request.jobs)
+
+    def server_failure(self) -> str | None:
+        return self.failed
+
+    def bonds(self) -> tuple[BondObservation, ...]:
+        return self.bonded(self.heard[-1]) if self.heard else ()
+
+    def senders(self) -> tuple[SenderTrace, ...]:
+        return self.traced(self.heard[-1]) if self.heard else ()
+
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        path = f"{folder}/{endpoint}-{purpose}"
+        self.files.append(path)
+        return path
+
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        self.files.remove(path)
+
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        self.steered.append((endpoint, cpus))
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        return {}

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.fakes import FakeHost, FakeMonitors
+from tests.fakes import FakeHost, FakeMonitors, FakePlayer
 
 import nicbench.run as running
 from nicbench.bench_file.models import BenchFile
@@ -34,7 +34,6 @@ from nicbench.core.round import (
     RoundRequest,
 )
 from nicbench.measure import host_player
-from nicbench.measure.rounds import FakePlayer
 from nicbench.stages import plan, rigs
 from nicbench.stats.latency import histogram_of
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.fakes import FakeHost, FakeMonitors
+from tests.fakes import FakeHost, FakeMonitors, FakePlayer
 
 from nicbench.core.events import Bus, Event, ResultReady
 from nicbench.core.judging import Thresholds
 from nicbench.core.result import Result
 from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
-from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 

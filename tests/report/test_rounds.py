@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
-from tests.fakes import FakeHost, FakeMonitors
+from tests.fakes import FakeHost, FakeMonitors, FakePlayer
 
 from nicbench import report
 from nicbench.core.bond import (
@@ -40,7 +40,7 @@ from nicbench.core.round import (
     Round,
     RoundRequest,
 )
-from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
 from nicbench.report.bonds import failed_link_sentence, list_failed_links

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from tests.fakes import FakeHost, FakeMonitors
+from tests.fakes import FakeHost, FakeMonitors, FakePlayer
 
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
@@ -27,7 +27,7 @@ from nicbench.core.round import (
     Round,
     RoundRequest,
 )
-from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.monitor.running import add_users
 from nicbench.stats.cpu import UNSEEN, Census, CountedProcess

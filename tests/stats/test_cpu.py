@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
-from base64 import b64encode
 from collections.abc import Iterable
 
 import pytest
 
-from nicbench.core.trial import Looks
 from nicbench.stats.cpu import (
     ENDED,
     INTERRUPTS,
@@ -18,7 +15,6 @@ from nicbench.stats.cpu import (
     CpuStates,
     CpuUse,
     add_times,
-    decode_looks,
     parse_census,
     tell_apart,
     utilisation,
@@ -63,28 +59,6 @@ def test_no_time_is_no_share() -> None:
 def test_cpus_add_up() -> None:
     both = add_times([spent(1, 0), spent(0, 1, steal_s=1)])
     assert both.by_state == {"user": S, "softirq": 0, "idle": S, "steal": S}
-
-
-# Looks at a core, decoded.
-
-
-def looks(shares: bytes, begins_ns: int = -3, slot_ns: int = 10) -> Looks:
-    return Looks(begins_ns=begins_ns, slot_ns=slot_ns, shares=b64encode(zlib.compress(shares)).decode())
-
-
-def test_each_look_has_the_time_of_its_slot_and_an_empty_slot_is_left_out() -> None:
-    assert decode_looks(looks(bytes((100, 0, 57)))) == ((-3, 1.0), (17, 0.57))
-
-
-@pytest.mark.parametrize("shares", ["?", "AAAA", b64encode(zlib.compress(b"1" * 50)[:-5]).decode()])
-def test_damaged_looks_are_an_error(shares: str) -> None:
-    with pytest.raises(ValueError, match="looks at a core"):
-        decode_looks(Looks(begins_ns=0, slot_ns=1, shares=shares))
-
-
-def test_looks_that_unpack_without_end_are_an_error() -> None:
-    with pytest.raises(ValueError, match="more than"):
-        decode_looks(looks(bytes(2**21)))
 
 
 # Who used the CPUs between two counts of processes: the test, the kernel, nicbench, strangers.

@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from nicbench.core.base import WorkloadChoice
@@ -21,7 +20,6 @@ from nicbench.core.machine import NumaNode
 from nicbench.core.reading import PathChanges
 from nicbench.core.round import (
     HostCommand,
-    Job,
     JobOutcome,
     JobSpec,
     MachineCpu,
@@ -51,7 +49,7 @@ from nicbench.workloads.base import Watch
 
 # What makes a round's jobs run (``Player``): the one part of a round that touches hosts.
 #
-# ``HostPlayer`` (``host_player.py``) is the real one; ``FakePlayer`` is a deterministic stand-in.
+# ``HostPlayer`` (``host_player.py``) is the real one.
 
 
 class ServingDut(Protocol):
@@ -150,66 +148,6 @@ class Player(ABC):
     @abstractmethod
     async def counters(self) -> dict[str, dict[str, int]]:
         """Cumulative counters of each endpoint's interface, by its name; what cannot be read is left out."""
-
-
-@dataclass
-class FakePlayer(Player):
-    """``outcome`` gives what comes of a job of the round with this number, ``bonded`` what is seen of its bonds."""
-
-    outcome: Callable[[int, Job], JobOutcome]
-    heard: list[RoundRequest] = field(default_factory=list)
-    steered: list[tuple[str, tuple[int, ...] | None]] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    """Those that are there now."""
-    own_folder: str = "nicbench-fake"
-    prepared: list[Preparation] = field(default_factory=list)
-    before: list[HostCommand | RestartServers] = field(default_factory=list)
-    broken: Callable[[int], str | None] = lambda number: None
-    """How a server of the DUT ended in the midst of the round of this number."""
-    failed: str | None = None
-    bonded: Callable[[RoundRequest], tuple[BondObservation, ...]] = lambda request: ()
-    traced: Callable[[RoundRequest], tuple[SenderTrace, ...]] = lambda request: ()
-
-    async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
-        """Every tool is there."""
-
-    async def prepare(self, preparation: Preparation) -> None:
-        self.prepared.append(preparation)
-
-    async def run_before(self, command: HostCommand | RestartServers) -> None:
-        self.before.append(command)
-
-    async def rest(self, pause_s: float) -> None:
-        """Returns at once."""
-
-    async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
-        await watch.begin()
-        self.heard.append(request)
-        self.failed = self.broken(number)
-        return tuple(self.outcome(number, job) for job in request.jobs)
-
-    def server_failure(self) -> str | None:
-        return self.failed
-
-    def bonds(self) -> tuple[BondObservation, ...]:
-        return self.bonded(self.heard[-1]) if self.heard else ()
-
-    def senders(self) -> tuple[SenderTrace, ...]:
-        return self.traced(self.heard[-1]) if self.heard else ()
-
-    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
-        path = f"{folder}/{endpoint}-{purpose}"
-        self.files.append(path)
-        return path
-
-    async def remove_file(self, endpoint: str, path: str) -> None:
-        self.files.remove(path)
-
-    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
-        self.steered.append((endpoint, cpus))
-
-    async def counters(self) -> dict[str, dict[str, int]]:
-        return {}
 
 
 Counters = Mapping[str, Mapping[str, int]]

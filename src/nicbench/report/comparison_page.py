@@ -113,10 +113,6 @@ def entries(page: Page) -> Iterator[Block]:
         yield shown
 
 
-def _told_part(label: str, text: str) -> Part:
-    return set_tone(text, tone_of(text)) if label == "Verdict" else text
-
-
 def settings(page: Page) -> Iterator[Block]:
     """Yields the settings in which the entries differ, the most important first."""
     known, main, more = page.known, page.settings, page.more_settings

@@ -298,10 +298,6 @@ def _of_searches(compared: Comparison) -> Iterator[ChangePart]:
             yield ChangePart(f"{of_test}{goal.name} [{table.unit(goal)}], {goal.clause}", rows)
 
 
-def _most_doubtful(results: Sequence[Result]) -> Result | None:
-    return next((each for each in results if each.verdict.value != "valid"), results[0] if results else None)
-
-
 def _point(point: str) -> str:
     """Returns the name of a point with its numbers kept together with their units."""
     return re.sub(r"(?<=\d) (?=\S)", "\u00a0", f"{point} B" if point.isdigit() else point)

@@ -28,7 +28,7 @@ from nicbench.core.events import (
     Waiting,
 )
 from nicbench.core.judging import Sample, SampleKind
-from nicbench.core.reading import HealthLevel, Measure
+from nicbench.core.reading import Measure
 from nicbench.core.round import Round
 from nicbench.core.trial import CALIBRATION, Trial
 from nicbench.core.turn import ALONE, Turn
@@ -298,10 +298,6 @@ def _hottest_of(sample: Sample) -> Hottest | None:
         levels, key=lambda level: (level.value / level.limit if level.limit else 0.0, level.value), default=None
     )
     return None if found is None else Hottest(f"{found.where} on {found.host}", found.value, found.limit)
-
-
-def _heat(level: HealthLevel) -> tuple[float, float]:
-    return level.value / level.limit if level.limit else 0.0, level.value
 
 
 def _add_hardware(known: Iterable[HardwareEvent], sample: Sample) -> tuple[HardwareEvent, ...]:

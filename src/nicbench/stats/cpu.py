@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
-from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from nicbench.core.round import CpuUser, ProcessShare
-from nicbench.core.trial import Looks
 
 # CPU time by state, and the share of it that was work (docs/studies.md).
 #
@@ -437,27 +433,3 @@ def _sum_up(used: Iterable[_Used], hidden_ns: int) -> dict[tuple[CpuUser, str], 
 
 
 # How much of its physical core a CPU had, look by look over a trial.
-
-
-_MOST_SLOTS: Final = 2**20
-"""Of a series that is read: the engine keeps a sixteenth of this."""
-
-
-class Look(NamedTuple):
-    """The core's speed in the slot that began at ``time_ns`` since the first frame was due, of its best."""
-
-    time_ns: int
-    share: float
-
-
-def decode_looks(looks: Looks) -> tuple[Look, ...]:
-    """Returns the looks in the order of their time, slots without one left out; ValueError where they are damaged."""
-    unpack = zlib.decompressobj()
-    try:
-        shares = unpack.decompress(b64decode(looks.shares, validate=True), _MOST_SLOTS)
-    except (NotBase64, zlib.error) as problem:
-        raise ValueError(f"the looks at a core are damaged: {problem}") from problem
-    if not unpack.eof or unpack.unused_data:
-        raise ValueError(f"the looks at a core are cut off, or more than {_MOST_SLOTS}")
-    begins_ns, slot_ns = looks.begins_ns, looks.slot_ns
-    return tuple(Look(begins_ns + slot * slot_ns, share / 100) for slot, share in enumerate(shares) if share)
