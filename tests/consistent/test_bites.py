@@ -28,7 +28,6 @@ TIMES = {"duration": "1 s", "drain": "10 ms", "settle": "1 ms"}
 BENCH = {
     "nicbench": 1,
     "title": "Found out",
-    "seed": 3,
     "lab": {"kind": "simulated", "link": "1 Gb/s"},
     "dut": {"kind": "simulated"},
     "monitor": "off",
@@ -55,14 +54,17 @@ DISTURBED = Nature(capacity_frames_per_s=100_000.0, tester_frames_per_s=900_000.
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    """A run of which some results are disturbed, and some are not."""
-    with pytest.MonkeyPatch.context() as patch:
-        draw_frames(patch, random.Random(5), DISTURBED)
-        made = asyncio.run(run_drawn(tmp_path_factory.mktemp("runs"), json.dumps(BENCH), "Found out"))
-    summary = made.summary()
-    assert summary is not None
-    assert {ResultVerdict.DISTURBED, ResultVerdict.VALID} <= {one.verdict for one in summary.results}
-    return made
+    """A run of which some results are disturbed, and some are not: the first of twenty seeds that makes one."""
+    for seed in range(3, 23):
+        with pytest.MonkeyPatch.context() as patch:
+            draw_frames(patch, random.Random(seed), DISTURBED)
+            bench = json.dumps({**BENCH, "seed": seed})
+            made = asyncio.run(run_drawn(tmp_path_factory.mktemp("runs"), bench, "Found out"))
+        summary = made.summary()
+        assert summary is not None
+        if {ResultVerdict.DISTURBED, ResultVerdict.VALID} <= {one.verdict for one in summary.results}:
+            return made
+    raise AssertionError("no run has both")
 
 
 def test_the_run_itself_contradicts_nothing(folder: RunFolder) -> None:
