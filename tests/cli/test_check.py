@@ -146,7 +146,7 @@ def test_a_run_that_is_as_good_or_better_ends_with_0(make: Make, nicbench: Any) 
     make("02", result(64, 99.0), result(128, 120.0), result(256, 1.0))
     ended = nicbench("check", "latest", "--against", "2026-01-01")
     assert ended.status == 0
-    assert "1 better, 1 no difference shown" in ended.stdout
+    assert "1 better, 1 within the tolerance" in ended.stdout
     assert "not measured before: throughput: with 256-byte frames" in ended.stdout
 
 

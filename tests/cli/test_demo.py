@@ -131,6 +131,18 @@ def test_it_says_that_the_known_device_was_found_and_then_the_zones() -> None:
     assert len(lines) < 24
 
 
+def test_a_result_that_is_not_valid_is_marked_and_its_reason_stands_below() -> None:
+    doubtful = FORWARDING[3].replace(
+        verdict=ResultVerdict.DISTURBED, disturbances=("other programs used 53.8 % of the DUT's core 1",)
+    )
+    lines = shown(known(64, 6229.0, 6258.0), *FORWARDING[:3], doubtful)
+    assert [line.split()[0] for line in lines[-5:-2]] == ["64*", "512", "1518"]
+    assert " ".join(lines[-2:]) == (
+        "* latency at 64 bytes is disturbed: other programs used 53.8 % of the DUT's core 1"
+    )
+    assert max(map(len, lines)) <= WIDTH
+
+
 @pytest.mark.parametrize("agreement", ["do not agree", "cannot be told"])
 def test_a_known_device_that_was_missed_is_told_with_the_culprit_and_the_command_that_helps(agreement: str) -> None:
     checked = [known(64, 6229.0, 6258.0), known(512, 5000.0, 5100.0, agreement)]

@@ -215,6 +215,31 @@ def test_several_files_make_one_run(nicbench: Any) -> None:
     assert "raw/b.csv" in (path / "report.html").read_text()
 
 
+def test_a_sheet_of_two_cards_is_about_both_and_names_its_publisher(nicbench: Any) -> None:
+    Path("cards.csv").write_text("Card,Frame size,Frame rate [Mpps]\nAlpha,64,37.20\nBeta,64,29.76\n")
+    said = ("--report", "contact=The help desk of Alpha", "--report", "disclaimer=Figures may change.")
+    ended = nicbench("import", "cards.csv", *SAID, "--configuration", "Card", *said)
+    assert ended.status == 0, ended.stderr
+    assert nicbench("report", "latest", "--layout", "datasheet", "--format", "md").status == 0
+    (path,) = Path("runs").iterdir()
+    page = (path / "report-datasheet.md").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    for text in (
+        "(Alpha) passes 37.20 Mpps",
+        "(Beta) passes 29.76 Mpps",
+        "The help desk of Alpha",
+        "Figures may change.",
+    ):
+        assert text in page
+
+
+def test_an_unknown_key_of_the_report_is_refused_with_those_that_are_known(nicbench: Any) -> None:
+    Path("card.csv").write_text(TABLE)
+    ended = nicbench("import", "card.csv", *SAID, "--report", "contakt=x")
+    assert ended.status == 2
+    assert "contakt" in ended.stderr
+    assert "contact, sponsor" in ended.stderr
+
+
 def test_files_of_one_name_are_refused(nicbench: Any) -> None:
     for folder in ("x", "y"):
         Path(folder).mkdir()

@@ -27,7 +27,7 @@ LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
     [
         ([rate(100, 100, 101)], [rate(90, 90, 91)], Outcome.WORSE, "do not overlap"),
         ([rate(90, 90, 91)], [rate(100, 100, 101)], Outcome.BETTER, "do not overlap"),
-        ([rate(100, 100, 101)], [rate(97, 97, 98)], Outcome.SAME, "tolerance"),
+        ([rate(100, 100, 101)], [rate(97, 97, 98)], Outcome.TOLERATED, "tolerance"),
         ([rate(100, 100, 120)], [rate(90, 90, 110)], Outcome.SAME, "overlap"),
         ([LINE], [rate(90, 90, 91)], Outcome.WORSE, "do not overlap"),
         ([LINE], [LINE], Outcome.SAME, "equal"),
@@ -85,7 +85,9 @@ def test_of_a_value_that_is_better_higher(before: list[Value], after: list[Value
     assert why in found.why
 
 
-@pytest.mark.parametrize(("after", "outcome"), [(120.0, Outcome.WORSE), (80.0, Outcome.BETTER), (103.0, Outcome.SAME)])
+@pytest.mark.parametrize(
+    ("after", "outcome"), [(120.0, Outcome.WORSE), (80.0, Outcome.BETTER), (103.0, Outcome.TOLERATED)]
+)
 def test_of_a_value_that_is_better_lower(after: float, outcome: Outcome) -> None:
     assert judge([100.0], [after], higher_is_better=False, tolerance_ratio=0.05).outcome is outcome
 

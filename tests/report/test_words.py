@@ -384,13 +384,23 @@ def test_a_sentence_says_what_trials_showed(rate: Bounded, words: str) -> None:
     [
         (SHARP, ("200.4", "200.4 to 200.9", "DUT", "200.4 .. 200.9")),
         (ZONE, ("41 to 58", "half at 47, some to 55", "DUT", "41 to 58")),
+        (ZONE.replace(half=41_300.0), ("41 to 58", "some to 55", "DUT", "41 to 58")),
         (FAR, ("100 to 1670", "half at 101.1, some to 103.4", "DUT", "100 to 1670")),
         (OPEN, ("≥ 41.3", "half at 50.0, some to 55.2", "tester", "≥ 41.3")),
         (FLOOR, ("6.9", "6.5 to 7.3; 0.0100 % lost", "loss at any load", "")),
         (NEVER_SURE, ("< 57.6", "some to 55.2", "DUT", "< 57.6")),
         (QUEUED, ("100.0", "100.0 to 100.5; 109.7 for 1 s", "DUT", "100.0 .. 100.5")),
     ],
-    ids=["sharp", "zone", "wide zone", "zone without an end", "loss at any load", "zone from 0", "queue"],
+    ids=[
+        "sharp",
+        "zone",
+        "half at its lower end",
+        "wide zone",
+        "zone without an end",
+        "loss at any load",
+        "zone from 0",
+        "queue",
+    ],
 )
 def test_cells_have_the_zone_and_as_many_digits_as_it_gives(rate: Bounded, cells: tuple[str, ...]) -> None:
     section = searched(rate)

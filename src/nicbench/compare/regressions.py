@@ -179,6 +179,11 @@ class Outcome(StrEnum):
     """The value changed, but neither a higher nor a lower one is better."""
     BETTER = "better"
     SAME = "no difference shown"
+    TOLERATED = "within the tolerance"
+    """The value changed by no more than the tolerance, whether or not the change is shown."""
+
+
+_UNCHANGED: Final = (Outcome.SAME, Outcome.TOLERATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +229,14 @@ def judge(
     dead = sum(map(_passes_nothing, after))
 
     def judgement_of(outcome: Outcome, why: str) -> Judgement:
-        if outcome is Outcome.SAME and dead and not any(map(_passes_nothing, before)):
+        if outcome in _UNCHANGED and dead and not any(map(_passes_nothing, before)):
             outcome, why = Outcome.UNKNOWN, f"in {dead} of {len(after)} runs now nothing passed, in none before: {why}"
         return Judgement(outcome, why, old, new, change)
 
     if new == old:
         return judgement_of(Outcome.SAME, "equal" if len({*numbers[0], *numbers[1]}) == 1 else "equal medians")
     if change is not None and abs(change) <= tolerance_ratio:
-        return judgement_of(Outcome.SAME, f"within the tolerance of {100.0 * tolerance_ratio:g} %")
+        return judgement_of(Outcome.TOLERATED, f"at most {100.0 * tolerance_ratio:g} % (--tolerance)")
     shown, why = _judge_by_runs(before, after, *numbers) or _judge_by_intervals(before, after)
     if shown is None:
         return judgement_of(Outcome.UNKNOWN, why)

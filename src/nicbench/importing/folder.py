@@ -14,7 +14,7 @@ from nicbench import __version__
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
 from nicbench.core.machine import MonitorPlan
-from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.plan import Plan, PlannedTest, ReportWishes
 from nicbench.core.result import NOT_MEASURED, ImportCheck, ImportedFile, ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.importing.cells import MOST_ROWS, Cell, Dialect, Sheet, decode, read_bytes
@@ -349,6 +349,7 @@ def plan_of(
         command=tuple(map(as_text, command)),
         dut={"name": named} if named else {},
         link_bits_per_s=options.get("link_bits_per_s"),
+        report=ReportWishes.model_validate(options.get("report", {})),
         monitors=plans([each.recording for each in machines]),
         tests=tuple(  # none of a recording
             PlannedTest(

@@ -82,9 +82,9 @@ def value_cell(rate: Bounded, write: Writer) -> str:
 def interval_cell(rate: Bounded, write: Writer) -> str:
     """Returns further knowledge of a rate: its interval, or within its zone the loads that some and half passed."""
     if rate.is_zone:
-        write = _within(rate, write)
-        known = [f"half at {write.down(rate.half)}"] if rate.half is not None else []
-        known += [f"some to {write.down(rate.some)}"] if rate.some is not None else []
+        half = _half(rate, write)
+        known = [f"half at {half}"] if half else []
+        known += [f"some to {_within(rate, write).down(rate.some)}"] if rate.some is not None else []
         return ", ".join(known) or UNKNOWN
     found = interval(rate, write)
     if rate.loss_floor is not None:
@@ -92,6 +92,15 @@ def interval_cell(rate: Bounded, write: Writer) -> str:
     if rate.queue is not None:
         return f"{found}; {write.down(rate.queue.burst_frames_per_s)} for {format_duration_s(rate.queue.trial_s)}"
     return found
+
+
+def _half(rate: Bounded, write: Writer) -> str | None:
+    """Returns the load that half of the trials passed; None where it reads as the lower end, which all passed."""
+    if rate.half is None:
+        return None
+    write = _within(rate, write)
+    half = write.down(rate.half)
+    return None if rate.lower is not None and half == write.down(rate.lower) else half
 
 
 def _within(rate: Bounded, write: Writer) -> Writer:
@@ -149,7 +158,7 @@ def _bounds_clause(rate: Bounded, write: Writer, unit: str) -> str:
         told.append(f"some up to {_within(rate, write).down(rate.some)}{GAP}{unit}")
     if rate.shared_core:
         told.append("by what other programs leave of the CPU")
-    half = f"; half of the trials passed at {_within(rate, write).down(rate.half)}{GAP}{unit}" if rate.half else ""
+    half = f"; half of the trials passed at {half}{GAP}{unit}" if (half := _half(rate, write)) else ""
     return f": {', '.join(told)}{half}"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -16,7 +16,7 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, RunsFolder, Wait
 from nicbench.cli.output import print_line, say
 from nicbench.core.errors import NotReadyError, ThresholdError, UsageError
-from nicbench.core.result import Bounded, Result, Value, number_of
+from nicbench.core.result import Bounded, Result, ResultVerdict, Value, number_of
 from nicbench.core.units import format_digits, format_lower, format_rate, format_span, format_upper
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def screen(summary: Summary, trials: Iterable[Trial]) -> str:
     checked = [each for each in summary.counted if each.configuration == KNOWN and "agreement" in each.values]
     culprit = _culprit(trial for trial in trials if trial.configuration == KNOWN and not _is_flood(trial, checked))
     measured = [each for each in summary.counted if each.configuration != KNOWN]
-    return "\n".join((*_wrap(known_words(checked, culprit)), "", *_table(measured)))
+    return "\n".join((*_wrap(known_words(checked, culprit)), "", *_table(measured), *_doubts(measured)))
 
 
 def known_words(checked: Sequence[Result], culprit: str | None) -> str:
@@ -90,13 +90,27 @@ def _culprit(trials: Iterable[Trial]) -> str | None:
 def _table(results: Sequence[Result]) -> list[str]:
     rates = {_size(each): each.values[_RATE] for each in results if _RATE in each.values}
     timed = {_size(each): each.values for each in results if _LATENCIES[0] in each.values}
+    doubted = {_size(each) for each in results if each.verdict is not ResultVerdict.VALID}
     rows = [
-        (size, *_zones(rate), *(_microseconds(timed.get(size, {}).get(name)) for name in _LATENCIES))
+        (
+            f"{size}*" if size in doubted else size,
+            *_zones(rate),
+            *(_microseconds(timed.get(size, {}).get(name)) for name in _LATENCIES),
+        )
         for size, rate in rates.items()
     ]
     cells = [*_HEADS, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADS[0]))]
     return ["   ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+
+
+def _doubts(results: Sequence[Result]) -> Iterator[str]:
+    """Yields the lines below the table: each result that is not valid, and why."""
+    for each in results:
+        if each.verdict is not ResultVerdict.VALID:
+            what = "rate" if _RATE in each.values else "latency"
+            why = f": {each.disturbances[0]}" if each.disturbances else ""
+            yield from _wrap(f"* {what} at {_size(each)} bytes is {each.verdict.value}{why}")
 
 
 def _size(result: Result) -> str:

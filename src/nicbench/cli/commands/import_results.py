@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -17,6 +18,7 @@ from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, choice
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.core.errors import UsageError
 from nicbench.core.number_reader import DECIMALS, THOUSANDS, Decimal
+from nicbench.core.plan import ReportWishes
 from nicbench.core.registry import find
 from nicbench.core.result import Summary
 from nicbench.core.units import parse_ratio
@@ -148,6 +150,10 @@ LastLine = Annotated[
     int | None, _option("--last-line", "N", "The last line with figures; what is below are notes.", min=1)
 ]
 SheetName = Annotated[str | None, _option("--sheet", "NAME", "The sheet of a workbook (XLSX).")]
+OfReport = Annotated[
+    list[str] | None,
+    _option("--report", "KEY=TEXT", "What the report says of its publisher: author, contact, sponsor, disclaimer, ..."),
+]
 Errata = Annotated[bool, typer.Option("--errata", help="Accept implausible figures as printed, and list them.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; write nothing.")]
 
@@ -176,6 +182,18 @@ def recordings(option: str, written: Iterable[str]) -> list[tuple[Path, str | No
             raise UsageError(f"{option} {text!r} is not FILE=HOST", next_step=f"write {option} 'FILE=HOST'")
         else:
             found.append((Path(file), host.strip()))
+    return found
+
+
+def wishes(option: str, written: Iterable[str]) -> dict[str, str]:
+    """Parses KEY=TEXT of the section ``report`` of a bench file."""
+    found = pairs(option, written)
+    try:
+        ReportWishes.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        step = f"known are {', '.join(ReportWishes.model_fields)}"
+        raise UsageError(f"{option} {first['loc'][0]}: {first['msg']}", next_step=step) from error
     return found
 
 
@@ -274,6 +292,7 @@ def _import(
     last_line: LastLine = None,
     sheet: SheetName = None,
     with_monitor: WithMonitor = None,
+    report: OfReport = None,
     errata: Errata = False,
     dry_run: DryRun = False,
     runs_folder: RunsFolder = DEFAULT_RUNS,
@@ -321,6 +340,7 @@ def _import(
         "pdr_loss_ratio": options.loss_ratio,
         "link_bits_per_s": options.link.bits_per_s if options.link else None,
         "columns": {one.head.text: one.key for one in found.columns},
+        "report": wishes("--report", report or ()),
     }
     if dry_run:
         show_import(summary, found, machines, as_json=json)

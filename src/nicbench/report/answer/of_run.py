@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Summary
@@ -210,6 +210,8 @@ def _megabytes(way: OneWay, name: str, count: int) -> str:
 
 
 _MOST_SENTENCES = 4
+_MOST_DEVICES = 3
+"""The most imported devices that the answer is about; the tables have all."""
 
 
 def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -> str:
@@ -223,7 +225,7 @@ def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -
         if (said := statement_of(first)) is not None or any(row.result.trials for row in first.rows):
             return f"{subject} {first.table.statement.alone}. {said or ''}".strip()
     elif first is not None and (said_of_first := answers_of(first, subject)):
-        return said_of_first[0]
+        return " ".join((said_of_first[0], *(_of_other_devices(ordered, plan) if summary.imported else ())))
     if summary.results and all(map(_is_empty, summary.results)):
         return "Nothing was measured: no tool gave a figure."
     lacking = [result for result in summary.results if _is_of_rounds(result) and not _is_complete(result)]
@@ -236,6 +238,14 @@ def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -
         recorded = [each.host for each in plan.monitors] if plan else []
         return f"No results, but what {' and '.join(recorded[:5])} did was recorded: it is shown below."
     return "Nothing was measured: the run ended before its first result."
+
+
+def _of_other_devices(sections: Sequence[Section], plan: Plan | None) -> Iterator[str]:
+    """Yields what the first section says, of the other imported devices: a table of two cards is about both."""
+    first, *others = sections
+    for each in others[: _MOST_DEVICES - 1]:
+        if each.test == first.test and each.configuration != first.configuration:
+            yield from answers_of(each, subject_in(plan, each.configuration))[:1]
 
 
 def known_devices(summary: Summary) -> dict[str, str]:
