@@ -41,7 +41,7 @@ SLIGHT = 1e-3
 MANY = 100
 """More lost frames than that are not due to chance in any number of trials."""
 SOFT = 0.06
-"""Where losses begin slowly, ends that are no farther apart than this part of the load are near enough to count frames
+"""Where losses begin slowly, ends within this part of the load of each other are near enough to count frames
 there."""
 SURE_DEVIATIONS = 1.5
 """A loss that differs by fewer deviations from what the goal allows may meet it, or miss it, by chance;"""

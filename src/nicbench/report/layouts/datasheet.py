@@ -524,7 +524,7 @@ def _results(report: Report, figures: Figures) -> Iterator[Block]:
 
 
 def _how_measured(report: Report) -> Iterator[Block]:
-    """Yields what was done, a line for each test, and how many samples were made; the setup is told below."""
+    """Yields what was done, a line for each test, and how many samples were made; the setup stands below."""
     if report.plan is None:
         return
     yield heading(2, "How it was measured")
