@@ -227,6 +227,7 @@ def test_a_sheet_of_two_cards_is_about_both_and_names_its_publisher(nicbench: An
         "(Alpha) passes 37.20 Mpps",
         "(Beta) passes 29.76 Mpps",
         "The help desk of Alpha",
+        "Alpha, Beta",
         "Figures may change.",
     ):
         assert text in page

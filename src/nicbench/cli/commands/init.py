@@ -422,7 +422,7 @@ def _show_import(csv: Path, title: str | None) -> None:
         return
     say("These two commands make the datasheet; no bench file is needed. Add to the first:")
     say("  --link-speed and --ports, unless the table has them; --source and --year: who measured, and when;")
-    say("  --report contact=..., sponsor=..., disclaimer=...: what the sheet says of its publisher")
+    say("  --report contact=..., --report sponsor=..., --report disclaimer=...: what the sheet says of its publisher")
 
 
 def _say_what_to_run(wish: Frames | Streams, path: Path) -> None:

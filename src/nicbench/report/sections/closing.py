@@ -7,6 +7,7 @@ from typing import Final
 
 from nicbench import __version__
 from nicbench.core.result import Erratum, Result
+from nicbench.core.turn import DEFAULT
 from nicbench.report.document.blocks import Block, Code, Definitions, FoldedBlocks
 from nicbench.report.document.making import (
     Part,
@@ -176,10 +177,11 @@ def source(report: Report) -> Iterator[Block]:
     yield heading(2, "Origin", id="tested")
     names = (told.file, *(more.file for more in told.more_files))
     files = (join_inlines(", ", map(file_link, names)), f", read as {told.format}, {told.rows} results")
+    devices = [name for name in dict.fromkeys(each.configuration for each in report.sections) if name != DEFAULT]
     rows: tuple[tuple[str, tuple[Part, ...]], ...] = (
         ("Source", (told.source or "not named",)),
         ("Year", (str(told.year or "not named"),)),
-        ("Device", (told.device or "not named",)),
+        ("Device", (told.device or ", ".join(devices) or "not named",)),
         ("File", files),
         ("SHA-256", (code(told.sha256),)),
     )
