@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
-from tests.fakes import FakeHost, FakeMonitors
+from tests.fakes import FakeHost, FakeMonitors, FakePlayer
 
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, Event, RoundBegun, RoundFinished
 from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
 from nicbench.core.round import EndpointFacts, Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.measure.rounds import FakePlayer, LiveRoundContext, RoundMaker, RoundRepeats
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker, RoundRepeats
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.witnesses import Interface
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
