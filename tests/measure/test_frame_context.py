@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.headers import Groups
 from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
 from nicbench.core.reading import Arrivals, Counts
 from nicbench.core.registry import find
@@ -123,6 +124,13 @@ def test_a_trial_without_findings_may_decide_everything(trial: MakeTrial) -> Non
 def test_the_pauses_of_the_tester_are_shares_of_the_transmission(trial: MakeTrial) -> None:
     sample = sample_of(trial(0, longest_gap_ns=30_000_000, total_gap_ns=80_000_000))
     assert (sample.longest_pause_share, sample.held_up_share) == pytest.approx((0.03, 0.08))
+
+
+def test_the_time_in_which_stations_join_and_leave_is_none_of_the_load(trial: MakeTrial) -> None:
+    plain = trial(0)
+    joined = plain.replace(request=plain.request.replace(groups=Groups(groups=4, members=3, send_s=0.05)))
+    longer = joined.replace(reading=joined.reading.replace(sending_ns=1_100_000_000))
+    assert sample_of(longer).sent_frames_per_s == longer.request.load_frames_per_s
 
 
 TRANSMISSION_NS, LEAST_NS = 1_000_000_000, 50_000
