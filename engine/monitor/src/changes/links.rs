@@ -29,13 +29,13 @@ const HAS_NO_ARP: u32 = libc::IFF_NOARP as u32;
 const TAKES_ALL: u32 = libc::IFF_PROMISC as u32;
 const HAS_CARRIER: u32 = 1 << 16;
 
-/// Options of a bridge that can stop frames (`IFLA_BR_`).
-const BRIDGE: [(u16, &str); 6] = [
+/// Options of a bridge that can stop frames (`IFLA_BR_`). `mcast_snooping` is none of them: the kernel itself ends it
+/// where the table of groups is full.
+const BRIDGE: [(u16, &str); 5] = [
     (4, "ageing_time of the bridge"),
     (5, "stp_state of the bridge"),
     (7, "vlan_filtering of the bridge"),
     (9, "group_fwd_mask of the bridge"),
-    (23, "mcast_snooping of the bridge"),
     (39, "default_pvid of the bridge"),
 ];
 /// The same of its ports (`IFLA_BRPORT_`).
