@@ -130,7 +130,7 @@ def test_the_time_in_which_stations_join_and_leave_is_none_of_the_load(trial: Ma
     plain = trial(0)
     joined = plain.replace(request=plain.request.replace(groups=Groups(groups=4, members=3, send_s=0.05)))
     longer = joined.replace(reading=joined.reading.replace(sending_ns=1_100_000_000))
-    assert sample_of(longer).sent_frames_per_s == longer.request.load_frames_per_s
+    assert sample_of(longer).sent_frames_per_s == longer.sent_frames_per_s == longer.request.load_frames_per_s
 
 
 TRANSMISSION_NS, LEAST_NS = 1_000_000_000, 50_000

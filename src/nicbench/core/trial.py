@@ -425,12 +425,21 @@ class Trial(Sample):
         return self.reading.transmit_ns / 1e9
 
     @property
+    def offering_ns(self) -> int:
+        """The time over which the load was offered, the basis of rates. The time in which stations join groups before
+        it, and leave them after it, is none of it.
+        """
+        if self.request.groups is not None:
+            return round(1e9 * self.request.duration_s)
+        return self.reading.offering_ns
+
+    @property
     def sent_frames_per_s(self) -> float | None:
         """The load that was sent: the requested load, by the share of it that was offered in the time taken."""
         asked, counts = self.request.load_frames_per_s, self.reading.counts
         if asked is None or not counts.intended:
             return None
-        late = self.reading.offering_ns / 1e9 / self.request.duration_s if self.request.frames is None else 1.0
+        late = self.offering_ns / 1e9 / self.request.duration_s if self.request.frames is None else 1.0
         return asked * counts.offered / counts.intended / max(1.0, late)
 
 

@@ -405,8 +405,7 @@ def sample_of(trial: Trial) -> Sample:
     request, reading = trial.request, trial.reading
     found = set(trial.verdict.reasons) - {Reason.DUT_DISTURBED}
     health, transmit_ns = reading.health, max(1, reading.transmit_ns)
-    # Stations join groups before the load begins, and leave them after it: the transmission is longer than the load.
-    overtime = 1.0 if request.groups else max(1.0, reading.offering_ns / 1e9 / request.duration_s)
+    overtime = max(1.0, trial.offering_ns / 1e9 / request.duration_s)
     overtime = overtime if overtime > OVERTIME else 1.0
     return Sample(
         load_frames_per_s=request.load_frames_per_s or 0.0,

@@ -8,7 +8,7 @@ from typing import Any
 from nicbench.core.headers import UNICAST
 from nicbench.core.pattern import Way, way_of_stream
 from nicbench.core.reading import Counts, PassedFrames, PortFigures, PortFrames, WayFrames
-from nicbench.core.trial import Latency, Reading, StreamReading, Trial
+from nicbench.core.trial import Latency, StreamReading, Trial
 from nicbench.stats.latency import merge
 
 
@@ -30,18 +30,18 @@ def port_figures(trial: Trial) -> PortFigures | None:
         by_way.setdefault(way, []).append(stream)
     names = [port.name for port in reading.ports]
     offered = _offered_by_port(trial, by_way)
-    ways = {way: _way_figures(way, streams, names, reading) for way, streams in by_way.items()}
+    ways = {way: _way_figures(way, streams, names, trial.offering_ns) for way, streams in by_way.items()}
     return PortFigures(
         trial=trial.id,
         load_frames_per_s=trial.request.sent_frames_per_s,
         ways=tuple(ways.values()),
         ports=tuple(
-            _port_figures(number, ways, offered.get(number, 0), reading)
+            _port_figures(number, ways, offered.get(number, 0), trial)
             for number in range(len(names))
             if any(number in way for way in ways)
         ),
         combined=PassedFrames(
-            **_count_fields(reading.counts, reading.latency, reading.offering_ns, sum(offered.values()))
+            **_count_fields(reading.counts, reading.latency, trial.offering_ns, sum(offered.values()))
         ),
     )
 
@@ -60,29 +60,30 @@ def _offered_by_port(trial: Trial, by_way: Mapping[Way, Sequence[StreamReading]]
     return {port: found.get(port, 0) + of_groups.get(port, 0) for port in (*found, *of_groups)}
 
 
-def _way_figures(way: Way, streams: Sequence[StreamReading], names: Sequence[str], reading: Reading) -> WayFrames:
+def _way_figures(way: Way, streams: Sequence[StreamReading], names: Sequence[str], offering_ns: int) -> WayFrames:
     counts = Counts.sum_of(stream.counts for stream in streams)
     latency = merge([stream.latency for stream in streams if stream.latency])
     transmit, receive = way
     return WayFrames(
         transmit_port=names[transmit],
         receive_port=names[receive],
-        **_count_fields(counts, latency, reading.offering_ns),
+        **_count_fields(counts, latency, offering_ns),
     )
 
 
-def _port_figures(number: int, ways: dict[Way, WayFrames], offered: int, reading: Reading) -> PortFrames:
+def _port_figures(number: int, ways: dict[Way, WayFrames], offered: int, trial: Trial) -> PortFrames:
+    port = trial.reading.ports[number]
     gets = [passed for (_, receive), passed in ways.items() if receive == number]
     received = sum(passed.received_frames for passed in gets)
     return PortFrames(
-        port=reading.ports[number].name,
+        port=port.name,
         offered_frames=offered,
         expected_frames=sum(passed.offered_frames for passed in gets),
         received_frames=received,
-        offered_frames_per_s=_rate(offered, reading.offering_ns),
-        received_frames_per_s=_rate(received, reading.offering_ns),
-        foreign_frames=reading.ports[number].foreign,
-        misdirected_frames=reading.ports[number].misdirected,
+        offered_frames_per_s=_rate(offered, trial.offering_ns),
+        received_frames_per_s=_rate(received, trial.offering_ns),
+        foreign_frames=port.foreign,
+        misdirected_frames=port.misdirected,
     )
 
 

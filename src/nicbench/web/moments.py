@@ -125,7 +125,7 @@ def _point(parameters: dict[str, Any]) -> str:
 
 def _of_trial(trial: Trial) -> Item:
     counts, reading, request = trial.reading.counts, trial.reading, trial.request
-    over_s = reading.transmit_ns / 1e9
+    over_s = trial.offering_ns / 1e9
     return _known(
         {
             "k": "trial",
