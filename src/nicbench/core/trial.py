@@ -426,8 +426,8 @@ class Trial(Sample):
 
     @property
     def offering_ns(self) -> int:
-        """The time over which the load was offered, the basis of rates. The time in which stations join groups before
-        it, and leave them after it, is none of it.
+        """The time over which the load was offered, the basis of rates, without the time in which stations join groups
+        before it and leave them after it.
         """
         if self.request.groups is not None:
             return round(1e9 * self.request.duration_s)
