@@ -17,6 +17,7 @@ from nicbench.core.result import ResultVerdict
 from nicbench.report import facts, html
 from nicbench.report.document.blocks import plain
 from nicbench.report.document.making import heading, inlines
+from nicbench.report.facts import differing
 from nicbench.report.gather import gather
 from nicbench.report.layouts.datasheet import settings, setup
 from nicbench.report.model import Report
@@ -308,3 +309,8 @@ def test_what_configurations_share_is_disclosed_once() -> None:
     whole = plan("a", "policer", 2.1e9, compared=["c", "b", "a"], others=others)
     assert [names for names, _ in facts.of_configurations(whole, "tester")] == [""]
     assert [names for names, _ in facts.of_configurations(whole, "dut")] == ["c, a", "b"]
+
+
+def test_of_a_further_configuration_what_it_has_otherwise_and_what_it_lacks_is_shown() -> None:
+    first, other = {"flows": 1, "vlan": {"id": 7, "priority": 2}, "vni": 3}, {"flows": 1, "vlan": {"id": 8}}
+    assert differing(first, other) == {"vni": "not given", "vlan": {"priority": "not given", "id": 8}}

@@ -63,8 +63,10 @@ def _settings(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differing(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what ``other`` has and ``first`` lacks or has otherwise, beneath the keys that lead to it."""
-    found = {}
+    """Returns the values of ``other`` that ``first`` has otherwise, beneath the keys that lead to them; what ``other``
+    lacks is "not given".
+    """
+    found: dict[str, Any] = {key: "not given" for key in first if key not in other}
     for key, value in other.items():
         had = first.get(key)
         if value != had:
