@@ -1,4 +1,4 @@
-"""The site of documents, by Sphinx: every Markdown page of the repository, with a reference made from the models."""
+"""The site of documents, by Sphinx: every Markdown page of the repository, tables of docs/tables in their places."""
 
 from __future__ import annotations
 

@@ -72,8 +72,3 @@ def test_every_command_and_option_that_a_page_names_exists(page: str) -> None:
         if name in known and "--" not in words and given - known[name] - {"-h", "--help"}:
             wrong.append(f"nicbench {line}: {sorted(given - known[name])}")
     assert not wrong
-
-
-def test_the_page_of_commands_has_each_of_them() -> None:
-    page = (ROOT / "docs/commands.md").read_text()
-    assert set(re.findall(r"^```\{command\} (.+)$", page, re.MULTILINE)) == set(commands())

@@ -176,7 +176,7 @@ class NatOptions(Frozen):
     alone.
     """
     empty_table: bool = False
-    """Each trial begins with an empty table, as [`connection-capacity`](tests.md#connection-capacity) needs it: the
+    """Each trial begins with an empty table, as `connection-capacity` needs it: the
     outside address is taken away for a moment, upon which the kernel forgets what it translated to it. Not with a pool.
     """
 
