@@ -9,6 +9,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import LostFolderError, NicbenchError, UnwrittenError, explain
 from nicbench.core.events import Bus, RunFinished, StageStarted
 from nicbench.core.result import Summary
+from nicbench.report.answer.of_run import in_brief
 from nicbench.stages.hosts import describe_making, require_named
 from nicbench.stages.machine import claims, hold_for_run, see_machines
 from nicbench.stages.plan import describe, disclose
@@ -127,5 +128,6 @@ def _finish(bench: BenchFile, folder: RunFolder, bus: Bus | None, *, complete: b
     summary = summarise(bench, folder.journal, folder.run_id, complete=complete)
     if bus is not None:
         bus.publish(RunFinished(verdict=summary.verdict, complete=complete, wall_time=wall_time()))
+    summary = summary.replace(headline=in_brief(summary))
     folder.finish(summary, bench.measures)
     return summary

@@ -14,7 +14,7 @@ from tests.methods.round_contexts import Laboratory, streamed
 from tests.methods.test_throughput import Nothing
 
 from nicbench.bench_file import load
-from nicbench.cli.summary_table import ShownColumn, headline, print_fitted, print_summary
+from nicbench.cli.summary_table import ShownColumn, print_fitted, print_summary
 from nicbench.core.errors import HostError, NicbenchError, NothingMeasuredError, ToolsFailedError
 from nicbench.core.events import RoundFinished
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, NearLimit, Result, ResultVerdict, Spread, Summary
@@ -22,6 +22,7 @@ from nicbench.core.round import Figures, Job, JobOutcome
 from nicbench.methods.base import main_values
 from nicbench.methods.impairments import Impairments
 from nicbench.methods.stream import Stream
+from nicbench.report.answer.of_run import in_brief
 from nicbench.stages.turns import find_nothing_measured
 from nicbench.stats.runs import summarise_over_runs
 
@@ -61,7 +62,7 @@ def test_configurations_stand_beneath_each_other_with_their_medians() -> None:
     assert printed.count("390 .. 400 .. 410") == 2
     assert "each number is the median of several runs" in printed
     said = "NDR 400 kpps at 64 bytes (median of 2 runs)"
-    assert headline(summary) == f"rules: {said}; bare: {said}"
+    assert in_brief(summary) == f"rules: {said}; bare: {said}"
 
 
 def shown(*results: Result) -> str:
@@ -102,7 +103,7 @@ def test_a_dut_that_passes_nothing_is_said_to() -> None:
     )
     assert "passes nothing" in shown(rate(ndr_frames_per_s=dead))
     summary = Summary(title="t", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=dead),))
-    assert headline(summary) == "passes nothing at 64 bytes"
+    assert in_brief(summary) == "passes nothing at 64 bytes"
 
 
 @pytest.mark.parametrize(
@@ -128,13 +129,13 @@ def test_runs_in_which_the_dut_passed_nothing_count_as_0(rates: tuple[float | No
     text = io.StringIO()
     print_summary(Console(file=text, width=150, color_system=None), summary)
     assert f"│ {cell} │" in " ".join(text.getvalue().split())
-    assert headline(summary) == said
+    assert in_brief(summary) == said
 
 
 def test_a_rate_that_is_only_known_as_below_a_bound_is_listed_as_that() -> None:
     below = Bounded(value=None, upper=1001.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed")
     summary = Summary(title="t", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=below),))
-    assert headline(summary) == "NDR < 1.01 kpps at 64 bytes"
+    assert in_brief(summary) == "NDR < 1.01 kpps at 64 bytes"
 
 
 def test_a_rate_that_was_not_found_is_none_and_not_zero() -> None:
@@ -180,14 +181,14 @@ def test_titles_and_notes_are_shown_as_they_are() -> None:
 
 def test_the_headline_is_the_first_rate() -> None:
     summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=INTERVAL),))
-    assert headline(summary) == "NDR 410 kpps at 64 bytes"
-    assert headline(summary.replace(results=())) is None
+    assert in_brief(summary) == "NDR 410 kpps at 64 bytes"
+    assert in_brief(summary.replace(results=())) is None
 
 
 def test_a_rate_known_only_from_above_is_below_its_bound_in_the_headline_too() -> None:
     below = Bounded(value=None, upper=0.515e6, limited_by=LimitedBy.DUT)
     summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=below),))
-    assert headline(summary) == "NDR < 515 kpps at 64 bytes"
+    assert in_brief(summary) == "NDR < 515 kpps at 64 bytes"
 
 
 def test_a_method_that_brings_a_table_has_one_of_its_own_with_its_units() -> None:
@@ -204,7 +205,7 @@ def test_a_method_that_brings_a_table_has_one_of_its_own_with_its_units() -> Non
     assert "61.3" in table
     assert "its own record" in table
     summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(result,))
-    assert str(headline(summary)).startswith("forwards at least 9.66")
+    assert str(in_brief(summary)).startswith("forwards at least 9.66")
 
 
 def soaked(interval: int | str) -> Result:

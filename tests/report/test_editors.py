@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from nicbench import report
-from nicbench.cli.summary_table import headline, print_summary
+from nicbench.cli.summary_table import print_summary
 from nicbench.core.judging import Verdict
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import (
@@ -28,7 +28,7 @@ from nicbench.core.round import (
     RoundRequest,
 )
 from nicbench.importing.reference.data_sets import data_set, results_of
-from nicbench.report.answer.of_run import sentences, study_in_brief
+from nicbench.report.answer.of_run import in_brief, sentences, study_in_brief
 from nicbench.report.cells import fill_digits
 from nicbench.report.document.blocks import Cell, Table, Text, plain
 from nicbench.report.drawing.runs import dot_figures
@@ -335,7 +335,7 @@ def test_the_terminal_has_the_answer_and_the_sums() -> None:
     assert "Writing: sum of all instances [fps]" in shown
     assert "0 of 3" in shown
     assert shown.count("rows are in the report") == 2
-    assert headline(summed) == study_in_brief(study(_editors.results(instances=(1, 2, 10), runs=3)))
+    assert in_brief(summed) == study_in_brief(study(_editors.results(instances=(1, 2, 10), runs=3)))
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_of_two_tests_every_sentence_and_title_says_which_it_is_about(tmp_path: 
     assert "large frames: Reading, the server sustained not even 1 editor" in shown
     assert "small frames, reading: sum of all instances [fps]" in shown
     assert "large frames: Frames: each instance: 1 row is in the report" in shown
-    assert headline(_editors.summary(found)) == (
+    assert in_brief(_editors.summary(found)) == (
         "small frames: read: at least 1 editor in every run; large frames: read: not even 1 editor in every run"
     )
     page = report.build(_editors.write(tmp_path, found)).read_text()

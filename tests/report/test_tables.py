@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from nicbench.cli.summary_table import headline, print_summary
+from nicbench.cli.summary_table import print_summary
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.core.table import Column, Grid
 from nicbench.methods.single_core import NO_RECORD, SingleCore
 from nicbench.report import numbers
+from nicbench.report.answer.of_run import in_brief
 from nicbench.report.drawing import kit
 from nicbench.report.drawing.plots import curve_chart, curves
 from nicbench.report.numbers import UNKNOWN, speak_number
@@ -320,7 +321,7 @@ def test_the_answer_says_first_up_to_which_load_nothing_was_lost() -> None:
 def test_a_list_of_runs_has_the_first_clause_of_the_answer() -> None:
     results = (grids_result("64", 100.0, 69.51), grids_result("64", 30.0, 0.0))
     summary = Summary(title="Loss", verdict=ResultVerdict.VALID, results=results)
-    assert headline(summary) == "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
+    assert in_brief(summary) == "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
 
 
 def test_a_disturbed_cell_is_named_by_its_place() -> None:

@@ -91,6 +91,14 @@ def test_rounds_of_workloads_are_counted_as_trials_are(runs: Path) -> None:
     assert {run.run_id: run.trials for run in listed(runs).runs}[folder.name] == 13
 
 
+def test_the_answer_that_a_run_wrote_is_listed_as_it_stands(runs: Path) -> None:
+    folder = max(path for path in runs.iterdir() if path.is_dir())
+    path = folder / "summary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"headline": "NDR 1 Mpps"}))
+    manifest.write(folder)
+    assert [run.headline for run in listed(runs).runs[-2:]] == ["found 1", "NDR 1 Mpps"]
+
+
 def test_new_changed_and_removed_runs_are_noticed_each_by_itself(runs: Path) -> None:
     listed(runs)
     folders = sorted(runs.glob("2*"))

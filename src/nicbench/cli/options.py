@@ -196,10 +196,7 @@ def runs_called(reference: str, runs_folder: Path, lake: Lake | None = None, mos
 
 
 def describe_results(summary: Summary) -> str | None:
-    """Returns the line on a run's results that lists show; None if it has none."""
-    from nicbench.cli.summary_table import headline  # imported here, as only runs new to the index need it
+    """Returns the line on a run's results that lists show, for a summary without one; None if it has none."""
+    from nicbench.report.answer.of_run import in_brief  # imported here, as few lists need it
 
-    try:
-        return headline(summary)
-    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
-        return None  # a summary that nicbench did not write: its row has no headline
+    return in_brief(summary)

@@ -21,9 +21,7 @@ from nicbench.core.reading import PortFigures
 from nicbench.core.result import NOT_MEASURED, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.core.units import format_rate, format_ratio, uncapitalise
-from nicbench.report.answer.of_run import answers, brief
-from nicbench.report.answer.of_run import briefs as studies_in_brief
-from nicbench.report.answer.sentences import brief as session_in_brief
+from nicbench.report.answer.of_run import answers
 from nicbench.report.cells import texts
 from nicbench.report.comparison import runs_lines
 from nicbench.report.editors import OneWay, Study, rate_decimals, rate_text, studies
@@ -31,7 +29,7 @@ from nicbench.report.imported import errata_words, value_name
 from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.overview import BySize, SizeColumn, join_by_size
 from nicbench.report.section import Crossing, GridTable, Section, one_above_the_other
-from nicbench.report.tables import sections, side_by_side
+from nicbench.report.tables import side_by_side
 from nicbench.stats.frames import FiguresOverRuns
 
 # Tables on the terminal: any that fit, those of imported results, and those of a study of editors.  No number is cut
@@ -332,22 +330,6 @@ def _print_few(console: Console, lines: Sequence[str]) -> None:
         print_line(f"  {line}", console)
     if len(lines) > _MOST_LINES:
         console.print(f"  ... and {len(lines) - _MOST_LINES} more like these; the report has them all")
-
-
-def headline(summary: Summary) -> str | None:
-    """The answer in a few words, for a list of runs; of each configuration, where several are compared."""
-    of_editors = studies(summary.counted, {}, summary.configurations)
-    if of_editors:
-        return studies_in_brief(of_editors)
-    if (of_session := session_in_brief(summary.counted)) is not None:
-        return of_session
-    if not summary.configurations:
-        return brief(sections(summary.over_runs or summary.counted, {}))
-    by_name = {
-        name: brief(sections([one for one in summary.beside_each_other if one.configuration == name], {}))
-        for name in summary.configurations
-    }
-    return "; ".join(f"{name}: {text}" for name, text in by_name.items() if text) or None
 
 
 def _title(section: Section, every: Sequence[Section]) -> str:

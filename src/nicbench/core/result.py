@@ -465,6 +465,8 @@ class Summary(Frozen):
     """The source of results that were not measured by nicbench. Since format 1.3."""
     runs: RunCounts | None = optional(None)
     """The numbers of runs, where there are warm-up runs or the number of runs is not fixed. Since format 1.4."""
+    headline: str | None = optional(None)
+    """The answer in a few words, as lists show it. Since format 1.7."""
 
     @property
     def counted(self) -> tuple[Result, ...]:

@@ -16,6 +16,7 @@ from nicbench.core.events import Bus, Event, Note, RunFinished, StageStarted, Wa
 from nicbench.core.redaction import Redactor
 from nicbench.otg.session import Session, session_on
 from nicbench.report import build
+from nicbench.report.answer.of_run import in_brief
 from nicbench.stages.served import locations_of, require_servable, served_bed
 from nicbench.stages.turns import summarise, wall_time
 from nicbench.store.folder import RunFolder
@@ -180,7 +181,7 @@ class Sessions:
         """Writes the files that are derived from the journal, and the report."""
         summary = summarise(self._bench, folder.journal, folder.run_id, complete=True)
         bus.publish(RunFinished(verdict=summary.verdict, complete=True, wall_time=wall_time()))
-        folder.finish(summary, "frames")
+        folder.finish(summary.replace(headline=in_brief(summary)), "frames")
         report = await asyncio.to_thread(build, folder.path)
         self._tell(f"report: {report}")
 

@@ -233,6 +233,7 @@ LARGEST_WHOLE_NUMBER: Final = 10**30
 """Larger than any count: it is more nanoseconds than the universe is old."""
 LONGEST_LINE_BYTES: Final = 16 * 2**20
 """Limit of a line of a journal or log; the longest known, a trial with its histograms, is far below one MiB."""
+_BLOCK_BYTES: Final = 2**16
 _DECODER: Final = json.JSONDecoder()
 _GAP: Final = re.compile(r"[\s,:]*")
 _LINE: Final = re.compile(r"\bat line (\d+)")
@@ -300,6 +301,10 @@ def _past_gap(text: str, at: int) -> int:
 
 def open_file(path: Path) -> BinaryIO:
     """Opens a file for reading. FileNotFoundError if it is missing, HostError if it is not a regular file."""
+    return os.fdopen(_open(path), "rb")
+
+
+def _open(path: Path) -> int:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         _refuse_strange(path, path.lstat())  # before it is opened: opening some devices has an effect
@@ -310,25 +315,29 @@ def open_file(path: Path) -> BinaryIO:
         if error.errno == errno.ELOOP:
             raise _strange_error(path, "a symbolic link, and none is followed") from error
         raise storage_error(error, path) from error
-    stream = os.fdopen(descriptor, "rb")
     try:
         _refuse_strange(path, os.fstat(descriptor))
     except BaseException:
-        stream.close()
+        os.close(descriptor)
         raise
-    return stream
+    return descriptor
 
 
 def read_bytes(path: Path) -> bytes:
     """Reads a whole file. FileNotFoundError where it is missing, HostError where it is too large or not regular."""
-    with open_file(path) as stream:
-        try:
-            found = stream.read(MOST_BYTES + 1)
-        except OSError as error:
-            raise storage_error(error, path) from error
-    if len(found) > MOST_BYTES:
+    descriptor = _open(path)
+    parts, left = [], MOST_BYTES + 1
+    try:
+        while part := os.read(descriptor, min(left, _BLOCK_BYTES)):
+            parts.append(part)
+            left -= len(part)
+    except OSError as error:
+        raise storage_error(error, path) from error
+    finally:
+        os.close(descriptor)
+    if not left:
         raise damaged_error(ValueError(f"it is larger than {MOST_BYTES // 2**20} MiB"), path)
-    return found
+    return b"".join(parts)
 
 
 def read_text(path: Path) -> str:

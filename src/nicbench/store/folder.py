@@ -170,11 +170,11 @@ class RunFolder:
 
         return self._model(PLAN, Plan)
 
-    def summary(self) -> Summary | None:
-        """Reads the summary; None where the run is not finished."""
+    def summary(self, known: bytes | None = None) -> Summary | None:
+        """Reads the summary; None where the run is not finished. ``known`` is what the file holds, if that was read."""
         from nicbench.core.result import Summary  # imported here, as in plan
 
-        return self._model(SUMMARY, Summary)
+        return self._model(SUMMARY, Summary, known)
 
     def finish(self, summary: Summary, measures: Measures = "frames") -> None:
         """Writes the files derived from the journal, and the manifest last. It may be repeated.
@@ -213,8 +213,9 @@ class RunFolder:
         """Removes the manifest, which no longer covers a journal that grows again."""
         hands().remove(self.path / manifest.NAME)
 
-    def _model(self, name: str, kind: type[Kind]) -> Kind | None:
-        content, path = self.read_json(name), self.path / name
+    def _model(self, name: str, kind: type[Kind], known: bytes | None = None) -> Kind | None:
+        path = self.path / name
+        content = self.read_json(name) if known is None else files.parse_json_of(known, path)
         try:
             return None if content is None else kind.model_validate(content)
         except ValidationError as error:

@@ -5,12 +5,14 @@ For a list a journal is skimmed: title, start, methods and counts, without check
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -19,7 +21,7 @@ from pydantic_core import from_json
 
 from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.store import files, manifest
-from nicbench.store.files import JOURNAL
+from nicbench.store.files import BENCH, JOURNAL, SUMMARY
 from nicbench.store.folder import SHOWN, RunFolder, is_run_folder, refuse_damaged
 from nicbench.store.marks import tags_of
 
@@ -55,10 +57,13 @@ class Machines:
     drivers: tuple[str, ...] = ()
 
 
-def machines_of(folder: Path) -> Machines:
-    """Reads cards, kernels and drivers of a run folder; empty where it has no readable inventory."""
+def machines_of(folder: Path, inventory: bytes | None = None) -> Machines:
+    """Reads cards, kernels and drivers of a run folder; empty where it has no readable inventory.
+
+    ``inventory`` is the content of that file where it is known.
+    """
     try:
-        return machines(from_json(files.read_bytes(folder / INVENTORY), allow_inf_nan=False))
+        return machines(from_json(inventory or files.read_bytes(folder / INVENTORY), allow_inf_nan=False))
     except (OSError, ValueError, RecursionError, NicbenchError):
         return Machines()
 
@@ -243,30 +248,37 @@ class JournalSkim:
     trouble: str | None = None
 
 
-def skim(journal: Path) -> JournalSkim:
-    """Reads what a list shows of a journal. Torn or damaged lines are skipped; opening the run reports them."""
-    first: dict[str, Any] = {}
-    trials, results = 0, set[str]()
-    methods, configurations = dict[str, None](), dict[str, None]()
+def skim(journal: Path, content: bytes | None = None) -> JournalSkim:
+    """Reads what a list shows of a journal, whose ``content`` may be known.
+
+    Torn or damaged lines are skipped; opening the run reports them.
+    """
     try:
-        with files.open_file(journal) as stream:
-            while line := stream.readline(LONGEST_LINE):
-                kind, event = _event(line)
-                if kind in ("trial_finished", "round_finished"):
-                    trials += 1
-                elif kind == "run_started" and not first:
-                    first = event
-                elif kind == "test_started":
-                    methods[str(event.get("method"))] = None
-                elif kind == "result_ready" and isinstance(result := event.get("result"), dict):
-                    results.add(json.dumps(result.get("id")))
-                    configurations[str(result.get("configuration") or "default")] = None
+        with files.open_file(journal) if content is None else io.BytesIO(content) as stream:
+            return _skim(iter(partial(stream.readline, LONGEST_LINE), b""))
     except FileNotFoundError:
         return JournalSkim()
     except NicbenchError as error:
         return JournalSkim(trouble=f"{journal.name} {error.message}")
     except OSError as error:
         return JournalSkim(trouble=str(error))
+
+
+def _skim(lines: Iterable[bytes]) -> JournalSkim:
+    first: dict[str, Any] = {}
+    trials, results = 0, set[str]()
+    methods, configurations = dict[str, None](), dict[str, None]()
+    for line in lines:
+        kind, event = _event(line)
+        if kind in ("trial_finished", "round_finished"):
+            trials += 1
+        elif kind == "run_started" and not first:
+            first = event
+        elif kind == "test_started":
+            methods[str(event.get("method"))] = None
+        elif kind == "result_ready" and isinstance(result := event.get("result"), dict):
+            results.add(json.dumps(result.get("id")))
+            configurations[str(result.get("configuration") or "default")] = None
     return JournalSkim(
         title=_text_of(first.get("title")),
         started=_text_of(first.get("wall_time")),
@@ -305,7 +317,7 @@ _MOST_CHECKED_BYTES: Final = 16 * 2**20
 LATEST = "latest"
 
 Tell = Callable[["Summary"], str | None]
-"""Returns one line on the results of a run."""
+"""Returns one line on the results of a run whose summary has no headline."""
 
 
 def list_runs(parent: Path, tell: Tell = lambda _: None) -> tuple[RunHeadline, ...]:
@@ -327,9 +339,9 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
     from nicbench.core.result import ResultVerdict  # imported here: a list of known runs reads none
 
     try:
-        departures = manifest.departures(path, _READ, _MOST_CHECKED_BYTES)
-        damage = manifest.describe([each for each in departures if each.name in SHOWN])
-        if not damage:
+        examined = manifest.examine(path, _READ, _MOST_CHECKED_BYTES)
+        damage = manifest.describe([each for each in examined.departures if each.name in SHOWN])
+        if not damage and BENCH not in examined.contents:
             RunFolder.open(path)
     except UsageError as error:  # written by a newer nicbench
         return unreadable(path, f"{Path(error.place or path).name} {error.message}")
@@ -337,36 +349,36 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
         damage = (f"{Path(error.place or path).name} {error.message}",)
     if damage:
         return unreadable(path, f"damaged: {'; '.join(damage)}")
-    journal = skim(path / JOURNAL)
+    contents, finished = examined.contents, manifest.NAME in examined.files
+    journal = skim(path / JOURNAL, contents.get(JOURNAL))
     trouble: str | None
     title, results, trouble = journal.title, journal.results, journal.trouble
     methods, configurations = journal.methods, journal.configurations
     verdict, said, version = ResultVerdict.INCOMPLETE, None, None
-    folder = RunFolder(path)
     device: tuple[str, ...] = ()
     summary = None
     try:
-        summary = folder.summary()
+        summary = RunFolder(path).summary(contents.get(SUMMARY))
         if summary is not None:
-            version, said = summary.format, tell(summary)
+            version, said = summary.format, summary.headline or tell(summary)
             methods = tuple(result.method for result in summary.results) or methods
             configurations = summary.configurations or tuple(result.configuration for result in summary.results)
             device = (summary.imported.device or "",) if summary.imported else ()
-        if summary is not None and folder.finished:
+        if summary is not None and finished:
             title, verdict, results = summary.title, summary.verdict, len(summary.results)
     except NicbenchError as error:
         trouble = error.message
-    machines = machines_of(path)
+    machines = machines_of(path, contents.get(INVENTORY))
     return RunHeadline(
         run_id=clean(path.name),
         folder=str(path),
         title=_text(title),
         started=_in_utc(journal.started),
         verdict=verdict.value if trouble is None else None,
-        finished=folder.finished,
+        finished=finished,
         trials=journal.trials,
         results=results,
-        has_report=(path / "report.html").is_file(),
+        has_report="report.html" in examined.files,
         trouble=_text(trouble),
         tags=tags_of(path),
         cards=_names((*device, *machines.cards)),

@@ -14,10 +14,10 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -35,6 +35,7 @@ _LARGEST_BYTES: Final = 2**36
 """No checksum is computed of larger files: a sparse file of a few bytes would keep a reader busy for days."""
 _MOST_DESCRIBED: Final = 20
 _BLOCK_BYTES: Final = 2**20
+_CHANGED: Final = "was changed after the run had finished"
 
 
 class Manifest(Frozen):
@@ -103,8 +104,50 @@ def departures(
     Checksums are compared of the files in ``only`` (None: all) up to ``most_bytes``. In a run that is not finished,
     only entries that do not belong in a run folder are found.
     """
-    manifest = read(folder)
+
+    def unlike(name: str, checksum: str) -> str | None:
+        return _unlike(folder / name, checksum, most_bytes) if only is None or name in only else None
+
+    return _departures(folder, dict(_entries(folder)), unlike)
+
+
+class Examined(NamedTuple):
+    """A run folder that was looked at: its files, what departs, and the content of those that are as the run left them.
+
+    Only files that were asked for, and are not too large, have their content here.
+    """
+
+    files: Collection[str]
+    departures: tuple[Departure, ...]
+    contents: Mapping[str, bytes]
+
+
+def examine(folder: Path, names: Collection[str], most_bytes: int) -> Examined:
+    """Finds what ``departures`` finds, and keeps what it read: a list reads each file once."""
+    contents: dict[str, bytes] = {}
+
+    def unlike(name: str, checksum: str) -> str | None:
+        path = folder / name
+        try:
+            if name not in names or path.lstat().st_size > most_bytes:
+                return _unlike(path, checksum, most_bytes) if name in names else None
+            content = files.read_bytes(path)
+        except OSError as error:
+            raise storage_error(error, path) from error
+        if hashlib.sha256(content).hexdigest() != checksum:
+            return _CHANGED
+        contents[name] = content
+        return None
+
     entries = dict(_entries(folder))
+    return Examined(entries.keys(), _departures(folder, entries, unlike), contents)
+
+
+def _departures(
+    folder: Path, entries: Mapping[str, int], unlike: Callable[[str, str], str | None]
+) -> tuple[Departure, ...]:
+    """Compares the ``entries`` of a folder with its manifest; ``unlike`` says what is wrong with an existing file."""
+    manifest = read(folder)
     found = {name: f"is {words}" for name, mode in entries.items() if (words := files.describe_strange(mode))}
     if manifest is not None:
         present = {name for name, mode in entries.items() if stat.S_ISREG(mode) and _is_measured(name)}
@@ -113,7 +156,7 @@ def departures(
                 continue
             if name not in present:
                 found[name] = "is missing"
-            elif (only is None or name in only) and (wrong := _unlike(folder / name, checksum, most_bytes)):
+            elif wrong := unlike(name, checksum):
                 found[name] = wrong
         found |= dict.fromkeys(present - set(manifest.sha256), "was added after the run had finished")
     return tuple(Departure(name, what) for name, what in sorted(found.items()))
@@ -143,7 +186,7 @@ def _is_measured(name: str) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, int]]:
-    """Lists path and mode of every entry below a folder except folders; links are not followed."""
+    """Lists path and type of every entry below a folder except folders; links are not followed."""
     open_folders = [(folder, "")]
     while open_folders:
         path, prefix = open_folders.pop()
@@ -152,11 +195,13 @@ def _entries(folder: Path) -> Iterator[tuple[str, int]]:
                 for entry in entries:
                     if entry.name.startswith("."):
                         continue
-                    mode, name = entry.stat(follow_symlinks=False).st_mode, f"{prefix}{entry.name}"
-                    if stat.S_ISDIR(mode):
+                    name = f"{prefix}{entry.name}"
+                    if entry.is_dir(follow_symlinks=False):
                         open_folders.append((path / entry.name, f"{name}/"))
+                    elif entry.is_file(follow_symlinks=False):  # asked first: the folder itself says it
+                        yield name, stat.S_IFREG
                     else:
-                        yield name, mode
+                        yield name, entry.stat(follow_symlinks=False).st_mode
         except OSError as error:
             raise storage_error(error, path) from error
 
@@ -168,7 +213,7 @@ def _unlike(path: Path, checksum: str, most_bytes: int) -> str | None:
         return f"is larger than {_LARGEST_BYTES // 2**30} GiB, which is not checked"
     if size_bytes > most_bytes:
         return None
-    return None if _checksum(path) == checksum else "was changed after the run had finished"
+    return None if _checksum(path) == checksum else _CHANGED
 
 
 def _checksum(path: Path) -> str:

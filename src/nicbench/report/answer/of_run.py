@@ -8,7 +8,9 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import and_list
+from nicbench.report import tables
 from nicbench.report.answer.sentences import answers_of, brief_rate, largest_sentence, statement_of, subject_in
+from nicbench.report.answer.sentences import brief as session_in_brief
 from nicbench.report.editors import (
     GAP,
     OneWay,
@@ -17,6 +19,7 @@ from nicbench.report.editors import (
     held_words,
     local_types,
     plain_rate,
+    studies,
     target_words,
 )
 from nicbench.report.numbers import megabytes, share
@@ -285,8 +288,30 @@ def details(sections: Sequence[Section]) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if sentence)
 
 
+def in_brief(summary: Summary) -> str | None:
+    """Returns the answer in a few words, for a list of runs; of each configuration, where several are compared.
+
+    None where there is none, as in a summary that nicbench did not write.
+    """
+    try:
+        of_editors = studies(summary.counted, {}, summary.configurations)
+        if of_editors:
+            return briefs(of_editors)
+        if (of_session := session_in_brief(summary.counted)) is not None:
+            return of_session
+        if not summary.configurations:
+            return brief(tables.sections(summary.over_runs or summary.counted, {}))
+        by_name = {
+            name: brief(tables.sections([one for one in summary.beside_each_other if one.configuration == name], {}))
+            for name in summary.configurations
+        }
+        return "; ".join(f"{name}: {text}" for name, text in by_name.items() if text) or None
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
+        return None
+
+
 def brief(sections: Sequence[Section]) -> str | None:
-    """Returns a few words for a list of runs: the first rate, or else what the first section says."""
+    """Returns the first rate, or else what the first section says."""
     ordered = in_order(sections)
     searched = next((section for section in ordered if section.table.rates is not None), None)
     if searched is not None:
