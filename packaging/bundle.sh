@@ -75,11 +75,11 @@ pip_for() {
 }
 
 # Takes the names of functions out of the libraries in folder $2, for the machine of triplet $1: 40 MB, which no report of a crash
-# needs. Not of NumPy and SciPy: their makers moved sections (patchelf), and strip then makes libraries that do not load.
+# needs. Not of NumPy: its makers moved sections (patchelf), and strip then makes libraries that do not load.
 strip_for() {
     local strip=strip
     if command -v "$1-strip" >/dev/null; then strip=$1-strip; fi
-    find "$2" -path '*/numpy*' -prune -o -path '*/scipy*' -prune -o -name '*.so*' -type f -exec "$strip" --strip-unneeded {} +
+    find "$2" -path '*/numpy*' -prune -o -name '*.so*' -type f -exec "$strip" --strip-unneeded {} +
 }
 
 # Files of folder $1 that are the same become links to one of them: a wheel has no links.

@@ -78,7 +78,7 @@ def test_a_pruned_program_measures_reports_exports_and_compares(pruned: Path, tm
 
     # -S: without the environment of this test, which has everything.
     python = f"{sys.executable} -S"
-    where = of(python)("-c 'import scipy, pyarrow; print(scipy.__file__, pyarrow.__file__)'")
+    where = of(python)("-c 'import numpy, pyarrow; print(numpy.__file__, pyarrow.__file__)'")
     assert where.count(str(pruned)) == 2
     use_all_of(of(f"{python} -m nicbench"), of(python), str(tmp_path / "runs"), tmp_path / "runs")
 

@@ -24,7 +24,7 @@ share_interval(3, 9)
 assert split_at_changes([*rates, *(rate / 2 for rate in rates)]) == (15,)
 print("statistics computed")
 """
-"""Calls SciPy by every way that nicbench has of it: tests on few values count outcomes and do without."""
+"""Statistics of many values, which the runs of this test do not have: tests on few values count outcomes."""
 
 
 def use_all_of(nicbench: Callable[[str], str], python: Callable[[str], str], runs: str, seen_at: Path) -> None:

@@ -23,6 +23,7 @@ from nicbench.core.units import format_digits
 from nicbench.search._zones import brings_nothing_back, reachable_frames_per_s
 from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.critical_load import MODELS, CriticalLoad, Posterior
+from nicbench.stats.distributions import binomial_tail
 
 COVERAGE = 0.99
 """The share of each model's posterior inside its interval: between the quantiles at 0.5 and 99.5 %."""
@@ -178,8 +179,6 @@ def find_inconsistent_loss(samples: Sequence[Sample]) -> str | None:
     """Describes two trials of which the one at the lower load lost more than chance explains; None if there are
     none.
     """
-    from scipy.special import bdtrc  # imported here, as it loads slowly
-
     worst: tuple[float, Sample, Sample] | None = None
     for one in samples:
         for other in samples:
@@ -188,7 +187,7 @@ def find_inconsistent_loss(samples: Sequence[Sample]) -> str | None:
             mine, theirs = one.counts.failed, other.counts.failed
             share = one.counts.sent / (one.counts.sent + other.counts.sent)
             # At equal loss ratios the first trial's share of the losses would be binomially distributed.
-            chance = float(bdtrc(mine - 1, mine + theirs, share)) if mine else 1.0
+            chance = binomial_tail(mine - 1, mine + theirs, share) if mine else 1.0
             apart = one.counts.loss_ratio - other.counts.loss_ratio
             if chance < _BY_CHANCE and (worst is None or apart > worst[0]):
                 worst = (apart, one, other)

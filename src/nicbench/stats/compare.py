@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -22,6 +23,7 @@ from nicbench.stats.bootstrap import (
     ratio_of_medians,
     whole_pairs,
 )
+from nicbench.stats.distributions import normal_tail, student_quantile
 from nicbench.stats.sample import Sample, Values, describe, known_numbers, standard_deviation
 
 # Rank tests and Cliff's delta: whether one of two configurations is higher, and by how much.
@@ -32,7 +34,7 @@ from nicbench.stats.sample import Sample, Values, describe, known_numbers, stand
 # more than milliseconds p is exact, also with ties: every way to deal the same ranks to the two sides is counted
 # (Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 2014, sections 3.1 and 4.1). SciPy has no such
 # count: its exact tests are wrong with ties, and its permutation tests end at some 13 values. For larger samples
-# SciPy's normal approximation is used, with the corrections for ties and continuity.
+# the normal approximation is used, with the corrections for ties and continuity.
 
 
 MANN_WHITNEY: Final = "Mann-Whitney U"
@@ -95,11 +97,10 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest:
         counts = _count_sums_of(fewer, [rank // unit for rank in ranks])
         p, smallest = _two_sided_p(counts, seen // unit, 2 * fewer * (m + n + 1) // unit)
         return RankTest(MANN_WHITNEY, u, p, Exactness.EXACT, smallest, smallest_p(m, n))
-    if min(ranks) == max(ranks):  # all values are equal: SciPy has no p then
+    if min(ranks) == max(ranks):  # all values are equal
         return RankTest(MANN_WHITNEY, u, 1.0, Exactness.APPROXIMATE, 1.0)
-    from scipy.stats import mannwhitneyu  # imported here: it takes a second to load
-
-    p = float(mannwhitneyu(first, second, method="asymptotic").pvalue)
+    ties = _ties(ranks) / ((m + n) * (m + n - 1))
+    p = _normal_p(u - m * n / 2.0, m * n / 12.0 * (m + n + 1 - ties))
     return RankTest(MANN_WHITNEY, u, p, Exactness.APPROXIMATE, None)
 
 
@@ -117,9 +118,10 @@ def signed_ranks(differences: Sequence[float]) -> RankTest:
     if 2 ** len(ranks) <= _MOST_WAYS:
         p, smallest = _two_sided_p(_count_sums(ranks), above, sum(ranks))
         return RankTest(SIGNED_RANKS, above / 2.0, p, Exactness.EXACT, smallest, smallest_p(len(differences)))
-    from scipy.stats import wilcoxon  # imported here, as above
-
-    p = float(wilcoxon(differences, zero_method="pratt", correction=True, method="approx").pvalue)
+    n, zeros = len(differences), len(differences) - len(ranks)
+    expected = (n * (n + 1) - zeros * (zeros + 1)) / 4.0
+    variance = (n * (n + 1) * (2 * n + 1) - zeros * (zeros + 1) * (2 * zeros + 1) - _ties(ranks) / 2.0) / 24.0
+    p = _normal_p(above / 2.0 - expected, variance)
     return RankTest(SIGNED_RANKS, above / 2.0, p, Exactness.APPROXIMATE, None)
 
 
@@ -174,6 +176,16 @@ def _two_sided_p(counts: _Counts, seen: int, twice_expected: int) -> tuple[float
     farthest = int(distance[counts > 0].max())
     p = int(counts[distance >= abs(2 * seen - twice_expected)].sum()) / total
     return p, int(counts[distance >= farthest].sum()) / total
+
+
+def _ties(ranks: Sequence[int]) -> int:
+    """Returns the sum of t³ - t over the groups of t equal ranks, by which ties lessen a variance."""
+    return sum(times**3 - times for times in Counter(ranks).values())
+
+
+def _normal_p(apart: float, variance: float) -> float:
+    """Returns the two-sided p of a rank sum this far from the expected one, with the correction for continuity."""
+    return min(1.0, 2.0 * normal_tail((abs(apart) - 0.5) / math.sqrt(variance)))
 
 
 class Magnitude(StrEnum):
@@ -354,9 +366,7 @@ def _runs_for(seen: float, variance: float, least_runs: int, level: float, *, pa
 
 
 def _quantiles(freedom: int, level: float) -> float:
-    from scipy.special import stdtrit  # imported here, as it loads slowly
-
-    return float(stdtrit(freedom, 1.0 - level / 2.0) + stdtrit(freedom, POWER))
+    return student_quantile(freedom, 1.0 - level / 2.0) + student_quantile(freedom, POWER)
 
 
 class Effect(StrEnum):

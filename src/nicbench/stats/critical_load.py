@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nicbench.core.base import Frozen
+from nicbench.stats.special import Numbers, erfc, log_gamma, scaled_erfc
 
 LEAST_SCATTER, MOST_SCATTER = 0.02, 1.0
 _PARAMETERS = 3
@@ -30,7 +30,6 @@ _EXTREME = 40.0
 # values are logarithms, because a loss of interest may be one frame in many millions, and a tail is far smaller still.
 
 
-Numbers = NDArray[np.float64]
 LossModel = Callable[[Numbers, Numbers, Numbers], Numbers]
 """Maps load, mrr and spread, which are broadcast, to the natural logarithm of the frames lost per second."""
 
@@ -54,13 +53,11 @@ def stretch(load: Numbers, mrr: Numbers, spread: Numbers) -> Numbers:
 
 def erf(load: Numbers, mrr: Numbers, spread: Numbers) -> Numbers:
     """The Gaussian model: r = a (i((m-b)/a) - i(m/a)) / (2 Phi(sqrt(2) m/a)), where i is the integral of erfc."""
-    from scipy.special import log_ndtr  # imported here, as it loads slowly and few methods need it
-
     start = mrr / spread
     reached, none = _log_integral((mrr - load) / spread), _log_integral(start)
     grown = reached + np.log(-np.expm1(np.minimum(none - reached, -1e-300)))
-    # 1 + erf(x) = 2 Phi(x sqrt(2))
-    return np.asarray(np.log(spread) + grown - np.log(2.0) - log_ndtr(start * np.sqrt(2.0)))
+    # 2 Phi(x sqrt(2)) = 2 - erfc(x)
+    return np.asarray(np.log(spread) + grown - np.log(2.0) - np.log1p(-0.5 * erfc(start)))
 
 
 MODELS: Mapping[str, LossModel] = MappingProxyType({"stretch": stretch, "erf": erf})
@@ -87,10 +84,8 @@ def critical_load(model: LossModel, mrr: Numbers, spread: Numbers, loss_ratio: f
 
 def _log_integral(x: Numbers) -> Numbers:
     """Returns the logarithm of the integral of erfc from ``x`` on: ``exp(-x²)/sqrt(pi) - x erfc(x)``."""
-    from scipy.special import erfc, erfcx
-
     near = np.clip(x, 0.0, _FAR)
-    scaled = 1.0 / np.sqrt(np.pi) - near * erfcx(near)
+    scaled = 1.0 / np.sqrt(np.pi) - near * scaled_erfc(near)
     # The asymptotic series of that, from the one of erfc (DLMF 7.12.1).
     far = np.maximum(x, _FAR)
     series = (1.0 - 1.5 / far**2 * (1.0 - 2.5 / far**2)) / (2.0 * np.sqrt(np.pi) * far**2)
@@ -186,8 +181,6 @@ class Posterior:
 
     def _log_likelihood(self, points: Numbers, trials: Numbers) -> Numbers:
         """Returns the log likelihood of these trials at each point, by the negative binomial distribution."""
-        from scipy.special import gammaln  # imported here, as it loads slowly
-
         mrr, spread, scatter = (column[:, None] for column in self._parameters(points))
         load, offered, lost, weight = trials.T
         log_mean = np.log(offered) + log_loss_ratio(self._model, load[None, :], mrr, spread)
@@ -195,9 +188,9 @@ class Posterior:
         # log(1 + mean / shape)
         more = np.logaddexp(0.0, log_mean - np.log(shape))
         each = (
-            gammaln(lost + shape)
-            - gammaln(shape)
-            - gammaln(lost + 1.0)
+            log_gamma(lost + shape)
+            - log_gamma(shape)
+            - log_gamma(lost + 1.0)
             + lost * (log_mean - np.log(shape) - more)
             - shape * more
         )

@@ -10,11 +10,9 @@ from enum import StrEnum
 from typing import Final
 
 from nicbench.core.result import MeanInterval
+from nicbench.stats.distributions import share_quantile, student_quantile
 
 # Intervals of a mean, of a share, and of the ratio of two ways of measuring the same thing.
-#
-# The quantiles are those of ``scipy.special``: ``scipy.stats`` takes three times as long to load and adds nothing
-# here.
 
 
 _MOST_EXPONENT: Final = 700.0
@@ -30,12 +28,10 @@ def mean_interval(values: Sequence[float], confidence_ratio: float, asked_ratio:
     mean = statistics.fmean(values)
     if len(values) < 2:
         return MeanInterval(mean=mean, confidence_ratio=confidence_ratio, asked_ratio=asked_ratio)
-    from scipy.special import stdtrit  # imported here, as a fixed number of runs does not need it
-
     deviation = statistics.stdev(values)
     half = 0.0
     if deviation > 0.0:
-        quantile = float(stdtrit(len(values) - 1, (1.0 + confidence_ratio) / 2.0))
+        quantile = student_quantile(len(values) - 1, (1.0 + confidence_ratio) / 2.0)
         half = quantile * deviation / math.sqrt(len(values))
     width_ratio = 0.0 if half == 0.0 else 2.0 * half / abs(mean) if mean != 0.0 else None
     return MeanInterval(
@@ -58,11 +54,9 @@ def share_interval(hits: int, draws: int, confidence: float = 0.95) -> tuple[flo
         raise ValueError(f"{hits} of {draws} is no share")
     if draws == 0:
         return 0.0, 1.0
-    from scipy.special import betaincinv  # imported here, as most commands do not need it
-
     tail = (1.0 - confidence) / 2.0
-    lower = 0.0 if hits == 0 else float(betaincinv(hits, draws - hits + 1, tail))
-    upper = 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, 1.0 - tail))
+    lower = 0.0 if hits == 0 else share_quantile(hits, draws - hits + 1, tail)
+    upper = 1.0 if hits == draws else share_quantile(hits + 1, draws - hits, 1.0 - tail)
     return lower, upper
 
 
@@ -92,11 +86,9 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], confidence_ratio: float
     """
     if len(pairs) < 2:
         return None
-    from scipy.special import stdtrit  # imported here, as few commands need it
-
     logarithms = [math.log(second / first) for first, second in pairs]
     middle, deviation = statistics.fmean(logarithms), statistics.stdev(logarithms)
-    quantile = float(stdtrit(len(pairs) - 1, (1.0 + confidence_ratio) / 2.0))
+    quantile = student_quantile(len(pairs) - 1, (1.0 + confidence_ratio) / 2.0)
     half = quantile * deviation / math.sqrt(len(pairs))
     return RatioInterval(
         math.exp(middle), math.exp(middle - half), math.exp(min(middle + half, _MOST_EXPONENT)), len(pairs)
