@@ -65,3 +65,8 @@ async def until(condition: Callable[[], bool], limit_s: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come true"
         await asyncio.sleep(0.02)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Waits until it holds, outside of a loop."""
+    asyncio.run(until(condition))

@@ -8,11 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from tests.hosts.ending import wait_until
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.containers import BOOT_LABEL, OWNER_LABEL, remove_left_containers
@@ -172,9 +172,9 @@ def test_nothing_is_left_of_a_controller_that_is_killed(tmp_path: Path) -> None:
     controller.kill()
     controller.communicate()
 
-    _wait_until(lambda: not subprocess.run(["pgrep", "-f", f"sleep {mark}"], check=False, capture_output=True).stdout)
-    _wait_until(lambda: said[1] not in _names())
-    _wait_until(lambda: not _mounts_of(container))
+    wait_until(lambda: not subprocess.run(["pgrep", "-f", f"sleep {mark}"], check=False, capture_output=True).stdout)
+    wait_until(lambda: said[1] not in _names())
+    wait_until(lambda: not _mounts_of(container))
 
 
 async def test_containers_of_dead_runs_are_removed_and_those_of_living_ones_stay(host: ContainerHost) -> None:
@@ -229,10 +229,3 @@ def _names() -> list[str]:
 def _mounts_of(container: str) -> list[str]:
     """Its overlay among them."""
     return [line for line in Path("/proc/mounts").read_text().splitlines() if container in line]
-
-
-def _wait_until(condition: Callable[[], bool], limit_s: float = 30.0) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.05)

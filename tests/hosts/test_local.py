@@ -7,27 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.fakes import FakeHost
+from tests.hosts.ending import until, wait_until
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts import host_from_spec
-from nicbench.hosts.base import Host, Process
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.owner import MARK, owner_mark, start_ticks
 
-# The local host: bounded, killed in time, and never outliving the controller.
-
-
-async def test_a_command_gives_its_output_and_status() -> None:
-    done = await LocalHost().run(("sh", "-c", "cat; echo oops >&2; exit 3"), input_text="hello", check=False)
-
-    assert (done.status, done.stdout, done.stderr) == (3, "hello", "oops\n")
+# The local host, beyond ``test_contract.py``: it never outlives the controller.
 
 
 async def test_what_it_starts_bears_the_mark_of_this_controller_and_so_do_its_children(
@@ -38,11 +31,6 @@ async def test_what_it_starts_bears_the_mark_of_this_controller_and_so_do_its_ch
     assert done.stdout == f"{owner_mark()}\n"
 
 
-async def test_a_failing_command_is_an_error_that_says_what_and_why() -> None:
-    with pytest.raises(HostError, match=r"sh -c .*exit status 3: oops"):
-        await LocalHost().run(("sh", "-c", "echo oops >&2; exit 3"))
-
-
 async def test_a_command_that_is_not_installed_points_at_doctor() -> None:
     with pytest.raises(NotReadyError) as caught:
         await LocalHost().run(("no-such-command",))
@@ -51,20 +39,12 @@ async def test_a_command_that_is_not_installed_points_at_doctor() -> None:
     assert "nicbench doctor" in str(caught.value)
 
 
-async def test_a_command_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    with pytest.raises(HostError, match="did not end within"):
-        await LocalHost().run(("sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"), timeout_s=0.5)
-
-    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
-
-
 async def test_a_child_that_keeps_the_pipes_of_a_command_that_has_ended_is_killed(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     with pytest.raises(HostError, match="did not end within"):
         await LocalHost().run(("sh", "-c", f"sleep 1000 & echo $! > {pid_file}"), timeout_s=0.5)
 
-    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
+    await until(lambda: start_ticks(int(pid_file.read_text())) is None)
 
 
 async def test_a_child_that_left_the_session_holds_nobody_up(tmp_path: Path) -> None:
@@ -78,17 +58,6 @@ async def test_a_child_that_left_the_session_holds_nobody_up(tmp_path: Path) -> 
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
 
-async def test_a_process_that_never_answers_is_ended_with_its_children() -> None:
-    process = await LocalHost().start(("sh", "-c", "sleep 1000 & echo $!; wait"))
-    child = int(await process.read_line(10.0) or "")
-    with pytest.raises(HostError, match="silent for"):
-        await process.read_line(0.1)
-    await process.signal(signal.SIGKILL)
-
-    assert await process.wait(10.0) == -signal.SIGKILL
-    await _until(lambda: start_ticks(child) is None)
-
-
 @pytest.mark.parametrize("script", ["sleep 1000", "sleep 1000; true"])
 async def test_a_silent_shell_is_ended_at_once(script: str) -> None:
     process = await LocalHost().start(("sh", "-c", script))
@@ -96,59 +65,6 @@ async def test_a_silent_shell_is_ended_at_once(script: str) -> None:
         await process.read_line(0.1)
     await process.signal(signal.SIGKILL)
     assert await process.wait(10.0) == -signal.SIGKILL
-
-
-async def test_the_child_of_a_process_that_was_killed_alone_is_killed_too() -> None:
-    process = await LocalHost().start(("sh", "-c", "sleep 1000 & echo $!; wait"))
-    child = int(await process.read_line(10.0) or "")
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-
-    assert await process.wait(10.0) == -signal.SIGKILL
-    await _until(lambda: start_ticks(child) is None)
-
-
-async def test_endless_output_is_cut_off() -> None:
-    with pytest.raises(HostError, match="bytes of output"):
-        await LocalHost().run(("yes",))
-
-
-async def test_a_cancelled_command_is_killed(tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    task = asyncio.create_task(LocalHost().run(("sh", "-c", f"echo $$ > {pid_file}; exec sleep 60")))
-    await _until(lambda: pid_file.exists() and pid_file.read_text() != "")
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-    assert start_ticks(int(pid_file.read_text())) is None
-
-
-async def test_a_process_is_talked_to_line_by_line() -> None:
-    process = await LocalHost().start(("sh", "-c", "read x; echo got $x; echo last words >&2; exit 5"))
-    await process.write_line("hello")
-
-    assert await process.read_line(10.0) == "got hello"
-    assert await process.read_line(10.0) is None
-    assert await process.wait(10.0) == 5
-    assert process.stderr_tail() == "last words"
-
-
-async def test_writing_to_a_process_that_has_ended_is_an_error_with_its_last_words() -> None:
-    process = await LocalHost().start(("sh", "-c", "echo no more >&2; exit 1"))
-    await process.wait(10.0)
-    with pytest.raises(HostError, match="no more"):
-        await _write_much(process)
-
-
-async def test_a_silent_process_is_an_error_after_the_timeout() -> None:
-    process = await LocalHost().start(("sleep", "60"))
-    with pytest.raises(HostError, match="silent for"):
-        await process.read_line(0.1)
-    await process.signal(signal.SIGKILL)
-
-    assert await process.wait(10.0) == -signal.SIGKILL
-    await process.signal(signal.SIGKILL)  # nothing happens any more
 
 
 async def test_a_process_has_a_session_of_its_own_so_that_ctrl_c_reaches_the_controller_alone() -> None:
@@ -174,39 +90,12 @@ def test_a_process_dies_with_a_controller_that_is_killed(tmp_path: Path) -> None
     assert controller.stdout is not None
     pid = int(controller.stdout.readline())
     # The signal is arranged by the first program that runs there, before it becomes `sleep`.
-    _wait_until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
+    wait_until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
     controller.kill()
     controller.wait()
     controller.stdout.close()
 
-    _wait_until(lambda: start_ticks(pid) is None)
-
-
-async def test_files_are_read_and_written_and_a_missing_one_is_none(tmp_path: Path) -> None:
-    host = LocalHost()
-    await host.write_file(str(tmp_path / "file"), "text")
-
-    assert await host.read_file(str(tmp_path / "file")) == "text"
-    assert await host.read_file(str(tmp_path / "missing")) is None
-    with pytest.raises(HostError, match="cannot write"):
-        await host.write_file(str(tmp_path / "no" / "folder"), "text")
-
-
-async def _write_much(process: Process) -> None:
-    for _ in range(100):
-        await process.write_line("x" * 100_000)
-
-
-async def _until(condition: object) -> None:
-    await asyncio.to_thread(_wait_until, condition)
-
-
-def _wait_until(condition: object, limit_s: float = 20.0) -> None:
-    assert callable(condition)
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.02)
+    wait_until(lambda: start_ticks(pid) is None)
 
 
 # The namespace host wraps another one; what depends on the namespace goes through a process in it.
@@ -301,31 +190,6 @@ def test_an_unknown_kind_of_host_is_refused_with_those_that_there_are() -> None:
 def test_a_name_that_is_no_namespace_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         NetnsHost(FakeHost(), name)
-
-
-# Files are copied whole or not at all: directly on this machine, and as text where a host has no better way.
-
-
-@pytest.mark.parametrize("how", [LocalHost, Host], ids=["directly", "as text"])
-async def test_a_file_arrives_whole_with_its_mode_and_comes_back(how: type[Host], tmp_path: Path) -> None:
-    host, content = LocalHost(), os.urandom(300_001)
-    (tmp_path / "given").write_bytes(content)
-    await how.put(host, tmp_path / "given", str(tmp_path / "there"), 0o750)
-    await how.get(host, str(tmp_path / "there"), tmp_path / "back")
-
-    assert (tmp_path / "there").read_bytes() == (tmp_path / "back").read_bytes() == content
-    assert (tmp_path / "there").stat().st_mode & 0o777 == 0o750
-
-
-@pytest.mark.parametrize("how", [LocalHost, Host], ids=["directly", "as text"])
-async def test_what_cannot_be_copied_leaves_nothing(how: type[Host], tmp_path: Path) -> None:
-    (tmp_path / "given").write_text("text")
-    with pytest.raises(HostError, match=r"cannot copy .*No such file or directory"):
-        await how.put(LocalHost(), tmp_path / "given", str(tmp_path / "no" / "folder"))
-    with pytest.raises(HostError, match=r"cannot copy .*No such file or directory"):
-        await how.get(LocalHost(), str(tmp_path / "missing"), tmp_path / "never")
-
-    assert [path.name for path in tmp_path.iterdir()] == ["given"]
 
 
 async def test_a_namespace_has_the_files_of_its_machine(tmp_path: Path) -> None:

@@ -1,55 +1,33 @@
-"""A host by ssh, against a real sshd: it behaves as this machine does, bounded and killed in time."""
+"""A host by ssh, against a real sshd: what ``test_contract.py`` has not, and that nothing of it survives."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.hosts.ending import machine_of, silence, until
 from tests.hosts.sshd_server import Server
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.engine.binaries import deploy_file, find_binary
 from nicbench.hosts import close_connections, host_from_spec
-from nicbench.hosts.base import Process
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.owner import start_ticks
-from nicbench.hosts.ssh_lease import LeasedConnection
-from nicbench.hosts.ssh_pool import machine
 from nicbench.monitor.running import NAME, MonitorClient
 from nicbench.system.xdp.abilities import ask_flags, try_live_frames
 
 
-async def test_a_command_gives_its_output_and_status(sshd: Server) -> None:
-    script = "cat; echo oops >&2; exit 3"
-    done = await sshd.host().run(("sh", "-c", script), input_text="hello", check=False)
-
-    assert (done.status, done.stdout, done.stderr) == (3, "hello", "oops\n")
-
-
-async def test_a_failing_command_is_an_error_that_says_what_and_why(sshd: Server) -> None:
-    with pytest.raises(HostError, match=r"client1: sh -c .*exit status 3: oops"):
-        await sshd.host().run(("sh", "-c", "echo oops >&2; exit 3"))
-
-
 async def test_a_signal_that_ended_a_command_is_a_negative_status(sshd: Server) -> None:
     assert (await sshd.host().run(("sh", "-c", "kill -TERM $$"), check=False)).status == -signal.SIGTERM
-
-
-async def test_a_command_that_is_not_installed_is_named(sshd: Server) -> None:
-    with pytest.raises(NotReadyError, match="client1: no-such-command: command not found"):
-        await sshd.host().run(("no-such-command",))
 
 
 async def test_words_reach_the_command_as_they_are_and_so_does_its_environment(sshd: Server) -> None:
@@ -60,44 +38,6 @@ async def test_words_reach_the_command_as_they_are_and_so_does_its_environment(s
     )
 
     assert done.stdout.split("|")[:-1] == ["it's $HOME", "C", *words]
-
-
-async def test_a_command_that_does_not_end_is_killed_with_what_it_started(sshd: Server, tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    # `timeout` puts its child into a process group of its own.
-    with pytest.raises(HostError, match="did not end within"):
-        await sshd.host().run(("sh", "-c", f"timeout 60 sleep 61 & echo $! > {pid_file}; wait"), timeout_s=3)
-
-    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
-
-
-async def test_endless_output_is_cut_off_and_ended(sshd: Server, tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    with pytest.raises(HostError, match="bytes of output"):
-        await sshd.host().run(("sh", "-c", f"echo $$ > {pid_file}; exec yes"))
-
-    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
-
-
-async def test_a_cancelled_command_is_killed(sshd: Server, tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    task = asyncio.create_task(sshd.host().run(("sh", "-c", f"echo $$ > {pid_file}; exec sleep 60")))
-    await _until(lambda: pid_file.exists() and pid_file.read_text() != "")
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
-
-
-async def test_a_process_is_talked_to_line_by_line(sshd: Server) -> None:
-    process = await sshd.host().start(("sh", "-c", "read x; echo got $x; echo last words >&2; exit 5"))
-    await process.write_line("hello")
-
-    assert await process.read_line(10.0) == "got hello"
-    assert await process.read_line(10.0) is None
-    assert await process.wait(10.0) == 5
-    assert process.stderr_tail() == "last words"
 
 
 async def test_a_long_line_arrives_whole_and_output_that_nobody_reads_waits(sshd: Server) -> None:
@@ -116,36 +56,6 @@ async def test_a_process_ends_at_the_end_of_its_input(sshd: Server) -> None:
     await process.close_stdin()
 
     assert await process.wait(10.0) == 0
-
-
-async def test_writing_to_a_process_that_has_ended_is_an_error_with_its_last_words(sshd: Server) -> None:
-    process = await sshd.host().start(("sh", "-c", "echo no more >&2; exit 1"))
-    await process.wait(10.0)
-    with pytest.raises(HostError, match="no more"):
-        await _write_much(process)
-
-
-async def test_a_silent_process_is_an_error_and_is_ended_with_its_children(sshd: Server) -> None:
-    process = await sshd.host().start(("sh", "-c", "sleep 1000 & echo $!; wait"))
-    child = int(await process.read_line(10.0) or "")
-    assert process.pid is not None
-    with pytest.raises(HostError, match=r"client1: sh -c .*: silent for"):
-        await process.read_line(0.1)
-    await process.signal(signal.SIGKILL)
-
-    assert await process.wait(10.0) == -signal.SIGKILL
-    await _until(lambda: start_ticks(child) is None)
-    await process.signal(signal.SIGKILL)  # nothing happens any more
-
-
-async def test_the_child_of_a_process_that_was_killed_alone_is_killed_too(sshd: Server) -> None:
-    process = await sshd.host().start(("sh", "-c", "sleep 1000 & echo $!; wait"))
-    child = int(await process.read_line(10.0) or "")
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-
-    assert await process.wait(10.0) == -signal.SIGKILL
-    await _until(lambda: start_ticks(child) is None)
 
 
 async def test_commands_beyond_what_one_connection_takes_run_over_another(sshd: Server) -> None:
@@ -173,33 +83,12 @@ async def test_an_sshd_that_allows_one_session_is_told_of(sshd: Server) -> None:
         await host.run(("true",))
 
 
-async def test_files_are_read_and_written_and_a_missing_one_is_none(sshd: Server, tmp_path: Path) -> None:
+async def test_files_of_the_kernel_are_read_and_a_folder_is_none(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host()
-    await host.write_file(str(tmp_path / "file"), "text")
-
-    assert await host.read_file(str(tmp_path / "file")) == "text"
-    assert await host.read_file(str(tmp_path / "missing")) is None
     assert await host.read_file("/proc/self/no/such") is None
     assert (await host.read_file("/proc/sys/kernel/ostype")) == "Linux\n"
     with pytest.raises(HostError, match=r"client1: cannot read .*Is a directory"):
         await host.read_file(str(tmp_path))
-    with pytest.raises(HostError, match=r"cannot write 'x' to .*No such file or directory"):
-        await host.write_file(str(tmp_path / "no" / "folder"), "x")
-
-
-async def test_files_are_copied_whole_there_and_back(sshd: Server, tmp_path: Path) -> None:
-    host, content = sshd.host(), os.urandom(3_000_001)
-    (tmp_path / "given").write_bytes(content)
-    await host.put(tmp_path / "given", str(tmp_path / "there"), 0o750)
-    await host.get(str(tmp_path / "there"), tmp_path / "back")
-
-    assert (tmp_path / "there").read_bytes() == (tmp_path / "back").read_bytes() == content
-    assert (tmp_path / "there").stat().st_mode & 0o777 == 0o750
-    with pytest.raises(HostError, match=r"cannot copy .*No such file or directory"):
-        await host.put(tmp_path / "given", str(tmp_path / "no" / "folder"))
-    with pytest.raises(HostError, match=r"cannot copy .*No such file or directory"):
-        await host.get(str(tmp_path / "missing"), tmp_path / "never")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "given", "there"]
 
 
 async def test_a_host_is_made_again_from_its_spec_and_shares_the_connection(sshd: Server) -> None:
@@ -224,21 +113,9 @@ async def test_a_namespace_of_another_machine_is_a_host_too(sshd: Server) -> Non
         await close_connections()
         assert await process.wait(20.0) == -signal.SIGKILL
         assert process.pid is not None
-        await _until(lambda: start_ticks(process.pid or 0) is None)
+        await until(lambda: start_ticks(process.pid or 0) is None)
     finally:
         await outer.run(("ip", "netns", "delete", name))
-
-
-async def _write_much(process: Process) -> None:
-    for _ in range(100):
-        await process.write_line("x" * 100_000)
-
-
-async def _until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        await asyncio.sleep(0.02)
 
 
 async def test_what_interfaces_can_do_with_xdp_is_asked_there_without_copying_a_file(sshd: Server) -> None:
@@ -277,12 +154,12 @@ def _stubborn(pids: Path) -> tuple[str, ...]:
 async def test_closing_in_order_ends_everything_and_leaves_no_folder(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host()
     await host.start(_stubborn(tmp_path / "pids"))
-    folder = _connection(host).keeper.folder
-    await _ssh_endings_until(lambda: _running(tmp_path / "pids") == 2)
+    folder = machine_of(host).connection.keeper.folder
+    await until(lambda: _running(tmp_path / "pids") == 2)
     await close_connections()
 
-    await _ssh_endings_until(lambda: _running(tmp_path / "pids") == 0)
-    await _ssh_endings_until(lambda: not Path(folder).exists())
+    await until(lambda: _running(tmp_path / "pids") == 0)
+    await until(lambda: not Path(folder).exists())
 
 
 def test_everything_ends_when_the_controller_is_killed(sshd_folder: Path, tmp_path: Path) -> None:
@@ -298,34 +175,26 @@ def test_everything_ends_when_the_controller_is_killed(sshd_folder: Path, tmp_pa
     pids, spec = tmp_path / "pids", Server(sshd_folder).host().spec()
     words = (json.dumps(spec), json.dumps(_stubborn(pids)))
     controller = subprocess.Popen([sys.executable, "-c", script, *words], env={**os.environ, "HOME": str(tmp_path)})
-    asyncio.run(_ssh_endings_until(lambda: _running(pids) == 4))
+    asyncio.run(until(lambda: _running(pids) == 4))
     controller.kill()
     controller.wait()
 
-    asyncio.run(_ssh_endings_until(lambda: _running(pids) == 0))
+    asyncio.run(until(lambda: _running(pids) == 0))
 
 
 async def test_a_connection_that_goes_silent_ends_everything_on_both_sides(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host(lease=3.0)
     process = await host.start(_stubborn(tmp_path / "pids"))
     running = asyncio.create_task(host.run(("sleep", "600"), timeout_s=600.0))
-    await _ssh_endings_until(lambda: _running(tmp_path / "pids") == 2)
-    # What neither end hears of: sshd is still there, and so is every pipe.
-    sshds = _sshds_above(_connection(host).keeper.pid)
-    for pid in sshds:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    await until(lambda: _running(tmp_path / "pids") == 2)
+    async with silence(host):
         with pytest.raises(HostError, match="client1: the ssh connection was lost: silent for") as caught:
             await process.read_line(60.0)
         assert "its settings are put back there" in caught.value.message
         assert caught.value.next_step is not None
         with pytest.raises(HostError, match="was lost"):
             await running
-        await _ssh_endings_until(lambda: _running(tmp_path / "pids") == 0)
-    finally:
-        for pid in sshds:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        await until(lambda: _running(tmp_path / "pids") == 0)
     with pytest.raises(HostError, match="was lost"):  # what was set there is no more: nothing may go on as if it were
         await host.run(("true",))
     await host.reconnect()  # the undo does that
@@ -335,11 +204,11 @@ async def test_a_connection_that_goes_silent_ends_everything_on_both_sides(sshd:
 async def test_everything_ends_with_a_keeper_that_somebody_kills(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host()
     process = await host.start(_stubborn(tmp_path / "pids"))
-    await _ssh_endings_until(lambda: _running(tmp_path / "pids") == 2)
-    keeper = _connection(host).keeper
+    await until(lambda: _running(tmp_path / "pids") == 2)
+    keeper = machine_of(host).connection.keeper
     os.kill(keeper.pid, signal.SIGKILL)
 
-    await _ssh_endings_until(lambda: _running(tmp_path / "pids") == 0)
+    await until(lambda: _running(tmp_path / "pids") == 0)
     with pytest.raises(HostError, match="was lost"):
         await process.wait(20.0)
     shutil.rmtree(keeper.folder)  # it had no time for that
@@ -348,37 +217,16 @@ async def test_everything_ends_with_a_keeper_that_somebody_kills(sshd: Server, t
 async def test_no_watcher_stays_behind_its_command(sshd: Server) -> None:
     host = sshd.host()
     await asyncio.gather(*(host.run(("true",)) for _ in range(20)))
-    folder = _connection(host).keeper.folder
+    folder = machine_of(host).connection.keeper.folder
 
     def watchers() -> list[str]:
         arguments = (each.read_bytes() for each in Path("/proc").glob("[0-9]*/cmdline") if each.exists())
         return [line.decode() for line in arguments if b"flock" in line and folder.encode() in line]
 
-    await _ssh_endings_until(lambda: not watchers())
-
-
-def _connection(host: SshHost) -> LeasedConnection:
-    return machine(host.options)._connections[0]
-
-
-def _sshds_above(pid: int) -> list[int]:
-    found = []
-    while pid > 1:
-        fields = Path(f"/proc/{pid}/stat").read_text()
-        if "(sshd" in fields:
-            found.append(pid)
-        pid = int(fields.rpartition(")")[2].split()[1])
-    return found
+    await until(lambda: not watchers())
 
 
 def _running(pids: Path) -> int:
     """How many of these are there. A process that was killed and not waited for is none."""
     text = pids.read_text() if pids.exists() else ""
     return sum(start_ticks(int(pid)) is not None for pid in text.split())
-
-
-async def _ssh_endings_until(condition: Callable[[], bool], limit_s: float = 30.0) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        await asyncio.sleep(0.02)

@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hosts.ending import wait_until
 
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.owner import start_ticks
@@ -100,7 +100,7 @@ def network(sshd_folder: Path, tmp_path: Path) -> Iterator[Network]:
             _do(f"ip -n {name} link set wire up")
         options = ("-D", "-f", str(made.server.config), "-E", str(sshd_folder / "log"), "-o", f"Port={_PORT}")
         daemon = subprocess.Popen(("ip", "netns", "exec", far, made.server.command()[0], *options))
-        _until(lambda: "LISTEN" in _do(f"ip netns exec {far} ss -Htln sport = :{_PORT}"))
+        wait_until(lambda: "LISTEN" in _do(f"ip netns exec {far} ss -Htln sport = :{_PORT}"))
         yield made
     finally:
         for controller in made.controllers:
@@ -140,9 +140,9 @@ def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_sett
     rules = "table ip swallow { chain arriving { type filter hook prerouting priority raw; policy drop; }; }"
     subprocess.run(("ip", "netns", "exec", network.far, "nft", "-f", "-"), input=rules, text=True, check=True)
 
-    _until(lambda: all(start_ticks(pid) is None for pid in pids))
+    wait_until(lambda: all(start_ticks(pid) is None for pid in pids))
     folder = Path(folder_of(str(tmp_path / "run"), "run", host_from_spec(spec)))
-    _until((folder / "undo.sh.done").exists)
+    wait_until((folder / "undo.sh.done").exists)
     assert (tmp_path / "value").read_text() == "old"
     said = controller.communicate(timeout=60)[0]
     assert controller.returncode == 0
@@ -155,10 +155,3 @@ def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_sett
 
 def _do(command: str) -> str:
     return subprocess.run(command.split(), check=True, capture_output=True, text=True).stdout
-
-
-def _until(condition: Any, limit_s: float = 30.0) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.05)
