@@ -265,19 +265,3 @@ def test_a_name_that_is_neither_run_nor_tag_ends_with_2(make: Make, nicbench: An
     assert ended.status == 2
     assert "neither a run nor a tag" in ended.stderr
     assert nicbench("check", "latest", "--against", "latest").status == 2
-
-
-@pytest.mark.parametrize("form", ["1.0", "1.1", "1.2", "1.3"])
-def test_runs_of_older_formats_are_listed_and_checked(form: str, make: Make, nicbench: Any) -> None:
-    make("01", result(64, 100.0), form=form)
-    make("02", result(64, 80.0))
-    assert nicbench("check", "latest", "--against", "2026-01-01").status == 6
-    assert [run["format"] for run in json.loads(nicbench("list", "--json").stdout)["runs"]] == [form, "1.4"]
-
-
-def test_a_run_of_a_newer_format_says_so(make: Make, nicbench: Any) -> None:
-    make("01", result(64, 100.0, from_the_future=1), form="1.99")
-    ended = nicbench("check", "latest", "--against", "latest")
-    assert ended.status == 2
-    assert "a newer nicbench wrote" in ended.stderr
-    assert "newer" in json.loads(nicbench("list", "--json").stdout)["runs"][0]["trouble"]

@@ -122,9 +122,7 @@ def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(of_roo
     run = str(of_roots_own)
     for words, made in (
         (("report", run, "--format", "html,md"), of_roots_own / "report.html"),
-        (("report", run, "--format", "md", "--layout", "datasheet"), of_roots_own / "report-datasheet.md"),
         (("report", run, "--out", "there/too"), tmp_path / "there/too/report.html"),
-        (("export", run, "--to", "csv"), tmp_path / f"{of_roots_own.name}.csv"),
         (("export", run, "--to", "json", "--out", "out/x.json"), tmp_path / "out/x.json"),
         (("tag", run, "nightly"), of_roots_own / "tags.json"),
         (("list",), tmp_path / "runs/.index.sqlite"),

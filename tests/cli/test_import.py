@@ -366,15 +366,6 @@ def test_sums_of_runs(nicbench: Any) -> None:
     assert "every instance of every run" not in page, "of sums alone nobody knows"
 
 
-def test_rates_of_instances(nicbench: Any) -> None:
-    _, page = page_of(nicbench, "instances.csv", published("read_instances"))
-    assert sustained_in(page) == {place: held for place, held in SUSTAINED.items() if place[0] == "read"}
-    assert "Reading: every instance of every run" in page
-    assert "by the sum of their rates" not in page, "each of them is known"
-    assert page.count("<h5 ") == 20
-    assert "Std. Deviation is that of the population" in page
-
-
 def test_printed_statistics(nicbench: Any) -> None:
     """A figure on each row."""
     _, page = page_of(nicbench, "statistics.csv", published("published_statistics"))

@@ -185,12 +185,6 @@ def test_the_headline_is_the_first_rate() -> None:
     assert in_brief(summary.replace(results=())) is None
 
 
-def test_a_rate_known_only_from_above_is_below_its_bound_in_the_headline_too() -> None:
-    below = Bounded(value=None, upper=0.515e6, limited_by=LimitedBy.DUT)
-    summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=below),))
-    assert in_brief(summary) == "NDR < 515 kpps at 64 bytes"
-
-
 def test_a_method_that_brings_a_table_has_one_of_its_own_with_its_units() -> None:
     values = {
         "frame_rate_frames_per_s": Bounded(value=9.66e6, limited_by=LimitedBy.TESTER),

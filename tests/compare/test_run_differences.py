@@ -136,11 +136,6 @@ def test_every_fact_that_matters_has_a_reason() -> None:
     assert not is_volatile("inventory.core_clock_policy.governor")
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", str(tmp_path), str(tmp_path)]) == 2
-    assert "is not the folder of a run" in capsys.readouterr().err
-
-
 def test_a_setting_that_only_one_run_tuned_is_named_by_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nicbench
-from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.export.document import FORMAT, ExportDocument, export_schema, export_schema_text
@@ -320,24 +320,6 @@ def test_a_run_that_is_not_finished_gives_its_results_so_far(synthetic: Any, tmp
     assert run.summary.verdict is ResultVerdict.INCOMPLETE
     assert not run.document.run.finished
     assert (len(run.results), run.trials_frame().num_rows) == (1, 11)
-
-
-def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not the folder of a run"):
-        nicbench.load(tmp_path)
-    with pytest.raises(UsageError, match="there is no such folder"):
-        nicbench.load(tmp_path / "none")
-
-
-def test_a_damaged_table_is_named(measured: Path, tmp_path: Path) -> None:
-    for file in measured.iterdir():
-        if file.is_file():
-            (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "trials.parquet").write_bytes(b"PAR1 no more")
-
-    with pytest.raises(NicbenchError) as stopped:
-        nicbench.load(tmp_path).trials_frame()
-    assert "trials.parquet was changed" in str(stopped.value)
 
 
 def test_every_cell_of_the_notebook_runs_and_draws_a_chart(

@@ -39,7 +39,7 @@ _TEXTS = {
     "markup": f"[/] [bold]{CANARY}[/bold] [link=file:///etc/passwd]x[/link] \\",
     "formula": f'=HYPERLINK("http://{CANARY}.invalid","x")+cmd|\' /C calc\'!A0',
     "lines": f"good\n2026-01-01T000000Z-{CANARY}  valid\n" + "\n" * 50,
-    "long": CANARY * 20_000,
+    "long": CANARY * 5_000,
 }
 
 

@@ -16,7 +16,6 @@ import pytest
 from tests.web._browser import chromium, needs_browser, open_page
 
 from nicbench import report
-from nicbench.core.errors import UsageError
 from nicbench.core.plan import Layout
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.measure.completing import add_near_limits
@@ -40,10 +39,6 @@ def parsed(page: str) -> Any:
 def text_of(page: str) -> str:
     """What is read on the page; cells and lines are parted by a blank, other blanks stay what they are."""
     return re.sub(r"[ \n]+", " ", " ".join(parsed(page).find(f"{XHTML}body").itertext()))
-
-
-def test_the_page_is_sound_html(page: str) -> None:
-    assert parsed(page).find(f".//{XHTML}h1").text == "Linux IP forwarding between two veth ports"
 
 
 def test_the_page_loads_nothing(page: str) -> None:
@@ -150,21 +145,6 @@ def test_what_was_tested_is_disclosed(page: str) -> None:
         assert part in text
 
 
-def test_hostile_text_is_shown_and_not_obeyed(synthetic_run: Callable[..., Any]) -> None:
-    hostile = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'{{ 7*7 }}"
-    run = synthetic_run(title=hostile, host_name=hostile)
-    run.measure((64,), latency=False)
-    page = report.build(run.finish()).read_text(encoding="utf-8")
-
-    tree = parsed(page)
-    assert tree.find(f".//{XHTML}h1").text == hostile
-    assert tree.find(f".//{XHTML}title").text == hostile
-    names = {str(element.tag).rpartition("}")[2] for element in tree.iter()}
-    assert "img" not in names
-    assert page.count("<script") == 1
-    assert text_of(page).count(hostile) == 2  # heading and host name
-
-
 def test_a_disturbed_run_marks_the_result_and_gives_the_reason(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.measure((64, 128), latency=False, disturbed_size=64)
@@ -262,11 +242,6 @@ async def test_the_first_table_of_results_stands_whole_on_a_phone(whole_run: Pat
 
 def test_the_same_folder_gives_the_same_page(whole_run: Path, page: str) -> None:
     assert report.build(whole_run).read_text(encoding="utf-8") == page
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not the folder of a run"):
-        report.build(tmp_path)
 
 
 PAGES = ("whole", "datasheet", "disturbed", "editors", "rounds")

@@ -159,12 +159,6 @@ def with_s(n: int, s: int) -> list[float]:
     return values
 
 
-def test_reversed_time_turns_the_sign_and_keeps_p(draw: random.Random) -> None:
-    values = [draw.randrange(8) for _ in range(15)]
-    one, other = mann_kendall(values), mann_kendall(values[::-1])
-    assert (one.statistic, one.p) == (-other.statistic, pytest.approx(other.p))
-
-
 def test_many_values_are_approximated_and_it_is_said() -> None:
     found = mann_kendall([float(value % 7) for value in range(60)])
     assert (found.exactness, found.smallest_p) == (Exactness.APPROXIMATE, None)
