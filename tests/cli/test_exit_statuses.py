@@ -28,7 +28,7 @@ from nicbench.core.errors import (
     ThresholdError,
     UsageError,
 )
-from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.result import Summary
 
 ERRORS = {
     "our own fault": (NicbenchError("the plan contradicts itself"), 1),
@@ -103,15 +103,14 @@ def test_a_folder_that_cannot_be_written_is_a_wrong_option_and_nothing_to_resume
     assert "resume" not in ended.stderr
 
 
-@pytest.mark.parametrize("verdict", [ResultVerdict.VALID, ResultVerdict.ADJUSTED])
 def test_a_reliable_result_that_is_not_accepted_ends_a_run_with_6(
-    nicbench: Any, run_is: Callable[..., None], finished_run: Any, verdict: ResultVerdict
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any
 ) -> None:
     async def refused(bench: Any, folder: Any, bus: Any) -> Summary:
         summary: Summary = await finished_run(bench, folder, bus)
         (result,) = summary.results
         values = {**result.values, "accepted": "no"}
-        refused_result = result.replace(values=values, verdict=verdict)
+        refused_result = result.replace(values=values)
         return summary.replace(results=(refused_result,))
 
     run_is(refused)

@@ -113,12 +113,6 @@ def test_nothing_is_claimed_from_disturbed_results_and_no_test_is_made(runs: int
     assert found.shown == ()
 
 
-def test_an_adjusted_result_counts_in_a_comparison() -> None:
-    adjusted = [one.replace(verdict=ResultVerdict.ADJUSTED) for one in side("a", [rate(4)]).results]
-    (one,) = compare_sides([Side("a", tuple(adjusted)), side("b", [rate(2)])], seed=SEED).all
-    assert (one.claim.basis, one.better) == (Basis.INTERVALS, "a")
-
-
 def test_runs_made_in_rounds_are_compared_in_pairs_where_there_are_enough() -> None:
     drifting = [1.0 + number for number in range(6)]
     beside = [value * 1.02 for value in drifting]

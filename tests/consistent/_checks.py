@@ -18,7 +18,6 @@ from ._reading import Part, Table, numbers_in, plain
 from ._truth import factor_of, is_interval_said, is_limit_said, is_said
 from ._whole import Whole
 
-RELIABLE: Final = (ResultVerdict.VALID, ResultVerdict.ADJUSTED)
 Check = Callable[[Whole], Iterator[str]]
 
 
@@ -120,7 +119,7 @@ def every_latency_has_its_loss_and_verdict(whole: Whole) -> Iterator[str]:
             if one.values.get("loss_ratio") != ratio:
                 yield f"{one.id}: loss {one.values.get('loss_ratio')} of a trial that lost {ratio}"
             disturbed = not trials[0].verdict.valid
-            if disturbed and one.verdict in RELIABLE:
+            if disturbed and one.verdict is ResultVerdict.VALID:
                 yield f"{one.id}: {one.verdict.value} of an invalid trial"
 
 
@@ -159,7 +158,7 @@ def verdicts_agree(whole: Whole) -> Iterator[str]:
     """The run's verdict is the worst of its results, and every output has it."""
     summary = whole.summary
     verdict = summary.verdict.value
-    order = [ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.DISTURBED, ResultVerdict.INCOMPLETE]
+    order = [ResultVerdict.VALID, ResultVerdict.DISTURBED, ResultVerdict.INCOMPLETE]
     worst = max((one.verdict for one in summary.counted), key=order.index)
     if worst is not summary.verdict:
         yield f"the run is {verdict}, its worst result {worst.value}"
@@ -175,7 +174,7 @@ def verdicts_agree(whole: Whole) -> Iterator[str]:
         if case is None:
             yield f"JUnit lacks {one.id}"
         elif (case.find("skipped") is None and case.find("failure") is None) is not (
-            one.verdict in RELIABLE
+            one.verdict is ResultVerdict.VALID
             and "no" not in (one.values.get("met"), one.values.get("accepted"))
             and one.values.get("agreement") != Agreement.DISAGREE.value
         ):
@@ -185,12 +184,11 @@ def verdicts_agree(whole: Whole) -> Iterator[str]:
         if rows.get((one.id, "" if one.run is None else str(one.run)), one.verdict.value) != one.verdict.value:
             yield f"CSV has another verdict of {one.id}"
     paragraph = " ".join(whole.said("Answer"))
-    for count, total in re.findall(r"(\d+) of (\d+) (?:results )?(?:rest|use|are disturbed|are adjusted)", paragraph):
-        kind = ResultVerdict.ADJUSTED if "are adjusted" in paragraph else ResultVerdict.DISTURBED
+    for count, total in re.findall(r"(\d+) of (\d+) (?:results )?(?:rest|use|are disturbed)", paragraph):
         said = {
-            sum(one.verdict is kind and not one.contradicted_by for one in summary.counted),
-            sum(one.verdict is kind for one in summary.counted),
-            sum(one.verdict not in RELIABLE for one in summary.counted),
+            sum(one.verdict is ResultVerdict.DISTURBED and not one.contradicted_by for one in summary.counted),
+            sum(one.verdict is ResultVerdict.DISTURBED for one in summary.counted),
+            sum(one.verdict is not ResultVerdict.VALID for one in summary.counted),
         }
         if int(total) != len(summary.counted) or int(count) not in said:
             yield f"{count} of {total} said, {said} of {len(summary.counted)} are: {paragraph}"

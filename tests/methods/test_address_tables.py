@@ -145,16 +145,6 @@ async def test_frames_of_the_switch_itself_change_nothing(keeps: int) -> None:
     assert talkative.requests == quiet.requests
 
 
-async def test_trials_of_a_run_from_before_flooded_frames_were_counted_apart_are_read_as_ever() -> None:
-    class Earlier(Table):
-        def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
-            reading = super().read(point, request)
-            ports = tuple(PortReading(name=port.name, foreign=port.misdirected) for port in reading.ports)
-            return reading.replace(ports=ports)
-
-    assert capacity_of(await measured(Earlier(300))).value == 300
-
-
 # Address learning: the rate of a switch that learns a known number of addresses a second is found within its interval.
 
 

@@ -344,10 +344,6 @@ def test_means_are_weighted_by_the_time_of_each_round_and_warm_ups_do_not_count(
     ]
 
 
-def test_a_run_of_before_has_no_such_section() -> None:
-    assert list(cpu_user_parts(list_cpu_users([played(1, 1.0, MachineCpu(machine="old", mean=0.5))]))) == []
-
-
 def test_each_machine_has_a_row_and_a_table_of_its_ten_greatest_programs() -> None:
     many = (ProcessShare(user="stranger", name=f"program-{number}", share=0.01) for number in range(20))
     rounds = [played(1, 1.0, machine("server", 0.4, 0.2, *many), machine("c0", 0.1, 0.0, tool(0.1)))]

@@ -341,19 +341,6 @@ def test_a_trial_that_is_made_again_is_told_apart_from_what_was_recorded_before(
     assert [row["trial"] for row in rows(tmp_path)] == expected
 
 
-def test_a_table_of_an_older_nicbench_is_told_apart_where_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as older:
-        older.setattr(monitor_samples, "_made_again", lambda *_: {})
-        for began_ns in (1_000_000_000, 50_000_000_000):
-            logged(tmp_path, began_ns).close()
-        monitor_samples.finish(tmp_path)
-    monitored = monitor_samples.read(tmp_path, ("cpu_user_ns",))
-    assert monitored is not None
-    assert monitored.table["trial"].to_pylist() == [None, "t0007 (unfinished)", None, None, "t0007", None]
-
-
 def test_each_session_has_the_wall_time_of_its_start(tmp_path: Path) -> None:
     now_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
     logged(tmp_path, began_ns=monotonic_ns - 7_200_000_000_000).close()

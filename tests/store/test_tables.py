@@ -17,17 +17,16 @@ from nicbench.core.errors import HostError, UsageError
 from nicbench.core.judging import Verdict
 from nicbench.core.result import Summary
 from nicbench.core.round import Figures, Flow, FrameFigures, FrameTimes, Job, JobOutcome, JobSpec, Round, RoundRequest
-from nicbench.report.gather import gather
 from nicbench.stats.latency import histogram_of
 from nicbench.store import Journal, manifest, tables
 from nicbench.store.files import json_text, parse_json
-from nicbench.store.listing import headline, open_run
+from nicbench.store.listing import headline
 from nicbench.store.schema import summary_schema, summary_schema_text
 from nicbench.store.tables import OF_FRAMES, OF_SAMPLES, TRIAL_SCHEMA, rounds_parquet
 
 # Files of others: small ones that stand for more than memory holds, and counts that cannot be.
 
-GOLDEN = Path(__file__).parent / "golden" / "1.6"
+GOLDEN = Path(__file__).parent / "golden" / "run"
 
 
 def test_more_rows_than_a_run_has_are_refused_by_what_the_file_says_of_them(tmp_path: Path) -> None:
@@ -146,10 +145,10 @@ def test_no_rounds_are_an_empty_table() -> None:
     assert pq.read_table(io.BytesIO(rounds_parquet([]))).num_rows == 0
 
 
-# What is published about summary.json is true, and what was released stays readable.
+# What is published about summary.json is true, and what is kept of the format stays readable.
 
 ROOT = Path(__file__).parents[2]
-RELEASED = sorted((ROOT / "tests" / "golden").glob("summary-*.json"))
+KEPT = ROOT / "tests" / "golden" / "summary-1.7.json"
 
 
 def test_the_published_schema_is_current() -> None:
@@ -160,77 +159,17 @@ def test_the_published_schema_is_current() -> None:
     )
 
 
-def test_a_summary_of_every_format_is_kept() -> None:
-    current = Summary.model_fields["format"].default
-    assert [path.stem for path in RELEASED] == [
-        f"summary-{version}" for version in (*(f"1.{minor}" for minor in range(7)), current)
-    ]
+def test_the_kept_summary_is_of_the_format_fits_the_schema_and_is_written_as_it_was() -> None:
+    text = KEPT.read_text(encoding="utf-8")
 
-
-@pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
-def test_every_released_summary_is_read_and_written_as_it_was(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-
+    assert KEPT.stem == f"summary-{Summary.model_fields['format'].default}"
+    jsonschema.validate(json.loads(text), summary_schema())
     assert json_text(Summary.model_validate_json(text), sort_keys=True) + "\n" == text
-
-
-@pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
-def test_every_released_summary_fits_the_schema(path: Path) -> None:
-    jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), summary_schema())
 
 
 def test_a_summary_with_an_unknown_key_does_not_fit() -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"title": "x", "verdict": "valid", "format": "1.0", "speed": 1}, summary_schema())
-
-
-# Run folders that earlier nicbench wrote, kept as they were: each opens as one of today, and a newer one says so.
-
-OLDER_FORMATS_GOLDEN = Path(__file__).with_name("golden")
-EARLIER = [f"1.{minor}" for minor in range(int(str(Summary.model_fields["format"].default).split(".")[1]))]
-
-
-def test_there_is_a_golden_folder_of_each_earlier_format() -> None:
-    assert sorted(path.name for path in OLDER_FORMATS_GOLDEN.iterdir()) == EARLIER
-
-
-@pytest.mark.parametrize("form", EARLIER)
-def test_a_folder_of_an_earlier_format_is_whole_and_read_to_the_end(form: str) -> None:
-    row = headline(OLDER_FORMATS_GOLDEN / form)
-    assert (row.trouble, row.format, row.verdict, row.finished) == (None, form, "valid", True)
-    folder = open_run(form, OLDER_FORMATS_GOLDEN)
-    assert folder.differences() == ()
-    assert len(folder.journal.trials()) == row.trials > 0
-    report = gather(folder)
-    assert report.sections[0].rows
-    assert report.changed_files == ()
-    loaded = nicbench.load(folder.path)
-    assert len(loaded.results) == row.results
-    assert loaded.trials_frame().num_rows == row.trials
-
-
-def test_a_rate_of_an_earlier_format_that_was_estimated_is_an_interval_and_its_notes_are_not_written(
-    tmp_path: Path,
-) -> None:
-    shutil.copytree(OLDER_FORMATS_GOLDEN / "1.6", tmp_path / "run")
-    path = tmp_path / "run" / "summary.json"
-    content = json.loads(path.read_text())
-    (result,) = content["results"]
-    content["verdict"] = result["verdict"] = "adjusted"
-    result["extrapolated"] = ["ndr_frames_per_s"]
-    result["values"] |= {"ndr_borne_by_half_frames_per_s": 15e3, "ndr_at_clock_hz": 4e9, "ndr_clock_seen": "on a day"}
-    path.write_text(json.dumps(content))
-    manifest.write(tmp_path / "run")
-
-    folder = open_run("run", tmp_path)
-    report = gather(folder)
-    headed = report.headline.replace("\u00a0", " ")
-    assert "passes 20.0 kpps of 64-byte frames without loss, interval 19.6 to 20.7 kpps (NDR)" in headed
-    assert [goal.name for goal in report.sections[0].table.rates.goals] == ["NDR", "PDR"]
-    assert report.verdict.is_reliable
-    summary = folder.summary()
-    assert summary is not None
-    assert "extrapolated" not in summary.model_dump_json()
 
 
 @pytest.mark.parametrize(
@@ -241,7 +180,7 @@ def test_a_rate_of_an_earlier_format_that_was_estimated_is_an_interval_and_its_n
     ],
 )
 def test_a_folder_of_a_newer_format_says_so(name: str, change: dict[str, object], tmp_path: Path) -> None:
-    shutil.copytree(OLDER_FORMATS_GOLDEN / EARLIER[-1], tmp_path / "run")
+    shutil.copytree(GOLDEN, tmp_path / "run")
     path = tmp_path / "run" / name
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     if name != manifest.NAME:

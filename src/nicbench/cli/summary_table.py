@@ -214,7 +214,6 @@ _MOST_LINES: Final = 6
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?: [kMG]?pps)?")
 _STYLES = {
     ResultVerdict.VALID: "green",
-    ResultVerdict.ADJUSTED: "green",
     ResultVerdict.DISTURBED: "yellow",
     ResultVerdict.INCOMPLETE: "red",
     ResultVerdict.IMPORTED: "cyan",

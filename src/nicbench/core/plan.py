@@ -158,8 +158,6 @@ class Plan(Frozen):
     dut: dict[str, Any] = Field(default_factory=dict)
     dut_disclosure: dict[str, Any] = Field(default_factory=dict)
     cores: dict[str, Any] = Field(default_factory=dict)
-    reference_clock: dict[str, Any] | None = Field(default=None, exclude=True)
-    """Of runs whose rates were estimated for a clock. It is read, and not written."""
     link_bits_per_s: float | None = None
     link_is_nominal: bool = False
     simulated: bool = False

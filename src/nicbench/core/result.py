@@ -46,7 +46,6 @@ class Erratum(Frozen):
     computed: str | None
     reason: str
     stands: bool = optional(False)
-    """Written in summaries from format 1.4 on."""
 
 
 class ImportedRow(Frozen):
@@ -87,10 +86,10 @@ class ImportOrigin(Frozen):
     rows: int
     ignored_columns: tuple[str, ...] = ()
     more_files: tuple[ImportedFile, ...] = optional(())
-    """All source files but the first, where there are several. Since format 1.4."""
+    """All source files but the first, where there are several."""
 
     checks: tuple[ImportCheck, ...] = optional(())
-    """The consistency checks that the printed figures underwent. Since format 1.5."""
+    """The consistency checks that the printed figures underwent."""
 
     @property
     def named(self) -> str:
@@ -109,7 +108,7 @@ class LimitedBy(StrEnum):
     TESTER = "tester"
     LINE_RATE = "line_rate"
     MAXIMUM_LOAD = "maximum_load"
-    """The highest load that the bench file lets a search try. Since format 1.6."""
+    """The highest load that the bench file lets a search try."""
 
     @property
     def words(self) -> str:
@@ -169,7 +168,7 @@ class Bounded(Frozen):
     some: float | None = optional(None)
     half: float | None = optional(None)
     shared_core: bool = optional(False)
-    """Whether other programs used the DUT's core in the trials that disagreed. The last five are since format 1.7."""
+    """Whether other programs used the DUT's core in the trials that disagreed."""
     loss_floor: LossFloor | None = optional(None)
     """The loss at any load, where there is one: ``value`` is then the load at which half of the trials lose nothing."""
     queue: Queue | None = optional(None)
@@ -288,9 +287,9 @@ class Spread(Frozen):
     limited_by: LimitedBy | None = None
     """What limited a rate, where that is the same in all runs."""
     of_mean: MeanInterval | None = optional(None)
-    """The interval of the mean of a main value, where runs are repeated until it is narrow. Since format 1.4."""
+    """The interval of the mean of a main value, where runs are repeated until it is narrow."""
     statistics: RunStatistics | None = optional(None)
-    """The statistics of a main value. Since format 1.5."""
+    """The statistics of a main value."""
 
     @classmethod
     def of(cls, values: Sequence[float | Bounded], runs: int) -> Spread:
@@ -331,17 +330,15 @@ class ResultVerdict(StrEnum):
     """Whether a result, or a run, may be relied on."""
 
     VALID = "valid"
-    ADJUSTED = "adjusted"
-    """Of formats 1.5 and 1.6: others used the DUT's core in some trials, and the rate was estimated all the same."""
     DISTURBED = "disturbed"
     INCOMPLETE = "incomplete"
     IMPORTED = "imported"
-    """Not measured by nicbench, which cannot judge the measurement. Since format 1.3."""
+    """Not measured by nicbench, which cannot judge the measurement."""
 
     @property
     def is_reliable(self) -> bool:
         """Whether a claim may rest on it."""
-        return self in (ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED)
+        return self in (ResultVerdict.VALID, ResultVerdict.IMPORTED)
 
 
 Value = Bounded | Spread | float | int | str | None
@@ -382,37 +379,29 @@ class Result(Frozen):
 
     id: str
     test: str | None = optional(None)
-    """The test's name in the bench file; not written before format 1.2."""
+    """The test's name in the bench file."""
     method: str
     configuration: str = DEFAULT
     run: int | None = optional(None)
-    """The number of the run of the configuration, from 1.
-
-    None for a result over all runs. Not written before format 1.2.
-    """
+    """The number of the run of the configuration, from 1; None for a result over all runs."""
     warm_up: bool = optional(False)
-    """Whether the result is of a warm-up run, which is shown and enters no conclusion. Since format 1.4."""
+    """Whether the result is of a warm-up run, which is shown and enters no conclusion."""
     scope: str = "default"
     parameters: dict[str, Any]
     values: dict[str, Value]
     verdict: ResultVerdict = ResultVerdict.VALID
     disturbed_runs: int = optional(0)
-    """How many runs are disturbed, in a result over several; its verdict may be a worse one. Since format 1.6."""
+    """How many runs are disturbed, in a result over several; its verdict may be a worse one."""
     contradicted_by: tuple[str, ...] = optional(())
-    """The later trials that contradict it, where they alone are why it is disturbed. Since format 1.7."""
+    """The later trials that contradict it, where they alone are why it is disturbed."""
     disturbances: tuple[str, ...] = ()
-    extrapolated: tuple[str, ...] = Field(default=(), exclude=True)
-    """Of format 1.6: the names of estimated values that no trial came near. It is read, and not written."""
     trials: tuple[str, ...] = ()
     near_tester_limit: tuple[NearLimit, ...] | None = optional(None)
-    """The values close to the tester's own limit.
-
-    Always written since format 1.1; None, and not written, in a result of format 1.0.
-    """
+    """The values close to the tester's own limit; None where it is not known."""
     by_port: PortFigures | None = optional(None)
     """The figures of each port, each way, and in total, where several ways between ports carried traffic at once."""
     imported: ImportedRow | None = optional(None)
-    """The origin of a result that was not measured by nicbench. Since format 1.3."""
+    """The origin of a result that was not measured by nicbench."""
 
     @model_validator(mode="after")
     def _can_be(self) -> Result:
@@ -462,11 +451,11 @@ class Summary(Frozen):
     over_runs: tuple[Result, ...] = optional(())
     """Each point over all runs, numbers as median and range, where each configuration has several runs."""
     imported: ImportOrigin | None = optional(None)
-    """The source of results that were not measured by nicbench. Since format 1.3."""
+    """The source of results that were not measured by nicbench."""
     runs: RunCounts | None = optional(None)
-    """The numbers of runs, where there are warm-up runs or the number of runs is not fixed. Since format 1.4."""
+    """The numbers of runs, where there are warm-up runs or the number of runs is not fixed."""
     headline: str | None = optional(None)
-    """The answer in a few words, as lists show it. Since format 1.7."""
+    """The answer in a few words, as lists show it."""
 
     @property
     def counted(self) -> tuple[Result, ...]:

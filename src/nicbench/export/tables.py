@@ -98,10 +98,10 @@ OF_RESULT: Final = (
     Column("test", about="the test's name in the bench file"),
     Column("method", about="the way of measuring"),
     Column("configuration", about="its name in the bench file, else `default`"),
-    Column("run", "integer", about="of the configuration, from 1; empty over runs, and before format 1.2"),
+    Column("run", "integer", about="of the configuration, from 1; empty over runs"),
     Column("warm_up", "flag", about="of a run that warms up: it counts for nothing"),
     Column("scope", about="whether rates are per port or a sum of ports"),
-    Column("verdict", about="`valid`, `adjusted`, `disturbed`, `incomplete` or `imported`"),
+    Column("verdict", about="`valid`, `disturbed`, `incomplete` or `imported`"),
     Column("disturbances", about="what disturbed it, sentences joined by `; `"),
     Column("imported", "flag", about="not measured by nicbench"),
 )

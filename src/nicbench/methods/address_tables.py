@@ -164,13 +164,12 @@ def ports_objection(context: Any) -> Objection | None:
 def flooded_frames(trial: Trial) -> int:
     """Returns the flood count (RFC 2285 section 3.8.3): the most frames of the trial at any port that none was for.
 
-    Frames of the DUT's own are not among them, but in trials from before these were counted apart.
+    Frames of the DUT's own are not among them.
     """
     ways = (way_of_stream(stream.name) for stream in trial.reading.streams)
     used = {port for way in ways if way is not None for port in way}
     others = [port for number, port in enumerate(trial.reading.ports) if number not in used]
-    flooded = (port.foreign if port.misdirected is None else port.misdirected for port in others)
-    return max((frames or 0 for frames in flooded), default=0)
+    return max((port.misdirected or 0 for port in others), default=0)
 
 
 def _sent_rate(trial: Trial) -> SentRate:

@@ -319,7 +319,7 @@ class Incast(RoundMethod):
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """Writes the cell of the grid from its figures, also of several runs and of earlier versions."""
+        """Writes the cell of the grid from its figures, also of several runs."""
         return _cell_of(result.values)
 
     @classmethod

@@ -253,13 +253,9 @@ class Latency(FrameMethod):
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """Returns the share lost, and the number of timed frames, which earlier formats have only in their trials."""
+        """Returns the share lost in percent."""
         ratio = number_of(result.values.get("loss_ratio"))
-        lost: Values = {"loss_percent": None if ratio is None else 100.0 * ratio}
-        if "timed_frames" in result.values:
-            return lost
-        readings = (trials[name].reading.latency for name in result.trials if name in trials)
-        return {**lost, "timed_frames": next((latency.count for latency in readings if latency is not None), None)}
+        return {"loss_percent": None if ratio is None else 100.0 * ratio}
 
     @classmethod
     def imports(cls) -> ImportTable:

@@ -50,8 +50,6 @@ from nicbench.stats.limits import describe_share
 # The columns of throughput tables, with rate, interval, limit and share for each goal, and their explanation.
 
 
-_BORNE = ("_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s")
-"""Ends of the names of rates that runs of formats 1.5 and 1.6 have in addition to estimated ones."""
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
 LINE_RATE_COLUMN = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
@@ -74,7 +72,7 @@ def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
 def keys_of_goals(results: Iterable[Result]) -> tuple[str, ...]:
     """Returns the prefix of the names of each goal's values: "ndr"."""
     names = (name for result in results for name, value in result.values.items() if not isinstance(value, str))
-    rates = (name for name in names if name.endswith(RATE) and not name.endswith(_BORNE))
+    rates = (name for name in names if name.endswith(RATE))
     keys = dict.fromkeys(name.removesuffix(RATE) for name in rates)
     return tuple(key for key in keys if key not in _BOUNDS)
 

@@ -161,11 +161,9 @@ def _of_endpoints(plan: Plan, bonds: Mapping[str, Bond]) -> Wiring | None:
 
 
 def _program(plan: Plan) -> str | None:
-    """Returns the name of the program that sends the frames; older plans store it as one string."""
+    """Returns the name of the program that sends the frames."""
     engine = plan.tester.get("engine")
-    if isinstance(engine, Mapping):
-        return " ".join(_told(engine.get("engine"), engine.get("version"))) or None
-    return str(engine) if engine else None
+    return " ".join(_told(engine.get("engine"), engine.get("version"))) or None if isinstance(engine, Mapping) else None
 
 
 def _ends(links: Sequence[Any]) -> Iterator[tuple[str, str]]:

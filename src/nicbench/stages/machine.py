@@ -220,7 +220,7 @@ async def see_machines(bench: BenchFile, folder: RunFolder, bus: Bus, *, others_
     """Journals the machines of a run where it begins; where it goes on, refuses others.
 
     ``others_allowed``: go on there as well, and say so. UsageError where samples are of other machines. A run in which
-    nothing was measured yet goes on anywhere, and one of an older nicbench, which did not say where it began, as well.
+    nothing was measured yet goes on anywhere.
     """
     used = {name: await _identify(host, folder.run_id) for name, host in _machines(bench).items()}
     before, measured = _last_used(folder.journal.events())

@@ -37,7 +37,7 @@ MOST_NAMES: Final = 64
 _FIELD: Final = "\x1f"
 _NAME: Final = "\x1e"
 """Separators of the fields of a line, and of the names in a field: characters that no clean text has."""
-VERDICTS: Final = frozenset({"", "valid", "adjusted", "disturbed", "incomplete", "imported"})
+VERDICTS: Final = frozenset({"", "valid", "disturbed", "incomplete", "imported"})
 """Values of a headline's verdict; empty where it has none."""
 _FIELDS: Final = 17
 _LONGEST_LINE: Final = 200_000

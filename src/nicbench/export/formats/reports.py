@@ -29,7 +29,7 @@ _LETTER: Final = 6.6
 """Width of a letter of 11 pixels, about; ``textLength`` makes every font keep to it."""
 _MARGIN: Final = 6
 _LONGEST: Final = 60
-_COLOURS: Final = {"valid": "#1a7f37", "adjusted": "#1a7f37", "imported": "#57606a", "disturbed": "#9a6700"}
+_COLOURS: Final = {"valid": "#1a7f37", "imported": "#57606a", "disturbed": "#9a6700"}
 _OTHERWISE: Final = "#b42318"
 _BADGE: Final = Markup(
     '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{said}">'
@@ -72,7 +72,7 @@ def badge_of(measure: Measure, figure: Figure) -> str:
 
 def badge(label: str, value: str, verdict: str) -> str:
     """Returns a badge as SVG with a title; its colour and its words say the verdict."""
-    shown = value if verdict in ("valid", "adjusted") else f"{value} ({verdict})"
+    shown = value if verdict == "valid" else f"{value} ({verdict})"
     label, shown = (_short(text) for text in (label, shown))
     label_width, value_width = (round(_LETTER * len(text)) for text in (label, shown))
     left = label_width + 2 * _MARGIN

@@ -46,7 +46,6 @@ _AFTER = re.compile(r"(?<=[/._])(?=\w)")
 _SEVERAL_RUNS = re.compile(r"(?P<median>.*\S) \((?P<runs>[^()]* to [^()]*|\d+ of \d+ runs)\)")
 _TONES: Final[dict[str, Tone]] = {
     "valid": "good",
-    "adjusted": "good",
     "disturbed": "warn",
     "incomplete": "bad",
     "imported": "quiet",

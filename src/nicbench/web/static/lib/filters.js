@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-const STATES = ["valid", "adjusted", "disturbed", "incomplete", "imported", "unfinished", "damaged"];
+const STATES = ["valid", "disturbed", "incomplete", "imported", "unfinished", "damaged"];
 const LABELS = {
   q: "search",
   state: "verdict",

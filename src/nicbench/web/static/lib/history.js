@@ -13,7 +13,6 @@ const ANY = "*";
 /** What the shapes of figures mean; a chart names those that it has. */
 const MARKS = {
   circle: "● valid",
-  square: "■ adjusted",
   triangle: "▲ imported",
   arrow: "▼ below its mark: no load that was tried passed",
   left: "◀ left of its mark: no load that was tried passed",

@@ -13,7 +13,7 @@ const DAY_S = 86_400;
 const HINT =
   "A point says its numbers where it is pointed at or tapped, and by the arrow keys. Click it, tap it again or press " +
   "Enter to open its run. Drag over a part to zoom.";
-const SHAPE = { valid: "circle", adjusted: "square", imported: "triangle" };
+const SHAPE = { valid: "circle", imported: "triangle" };
 
 /**
  * The shape of a figure: a cross where no claim rests on it, an arrow where it lies below a bound: down where that is its

@@ -36,7 +36,7 @@ function axis(found) {
   return { label, value, kind: page.query.has("xlog") ? "log" : undefined };
 }
 
-const RELIABLE = ["valid", "adjusted", "imported"];
+const RELIABLE = ["valid", "imported"];
 
 /**
  * Adds lines through the medians at each x of a parameter, or where several figures stand at one x. They end at a place

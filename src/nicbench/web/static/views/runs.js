@@ -268,7 +268,7 @@ function cell(row, name) {
 }
 
 const look = (verdict) =>
-  ({ valid: "valid", adjusted: "valid", disturbed: "disturbed", imported: "imported" })[verdict] ??
+  ({ valid: "valid", disturbed: "disturbed", imported: "imported" })[verdict] ??
   (verdict === "unfinished" ? "label" : "incomplete");
 
 document.addEventListener("visibilitychange", () => {
