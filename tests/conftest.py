@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import secrets
@@ -38,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.set_threshold(50_000, 20, 100)  # as nicbench itself does
     config.pluginmanager.register(repeats)
     if hasattr(config, "workerinput"):
         config.option.seed = config.workerinput["seed"]
@@ -128,6 +130,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         reason = why_not() if marked else None
         for item in marked if reason is not None else ():
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # ten thousand tests: the collector would look at them all again and again
 
 
 def _require_spelt_out(marker: str, files: set[Path]) -> None:

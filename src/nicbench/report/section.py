@@ -305,14 +305,19 @@ class Section:
         unknown = [f"{{{column.value}}}" for column, cell in pairs if cell == UNKNOWN]
         said = (text for text in sentences if not any(name in text for name in unknown))
         words = {name: value for name, _ in self.table.notes if isinstance(value := value_of(row.result, name), str)}
-        texts_of = {
+        known = {LOAD: load_words(row.result.parameters), **words}
+        names = known.keys() | {column.value for column, _ in pairs}
+        chosen = next((text for text in said if names_in(text) <= names), None)
+        if chosen is None:
+            return None
+        named = names_in(chosen)
+        known |= {
             column.value: speak_cell(column, self._round_for_speech(column, row, cell))
             + known_within(row.result, column.value)
             for column, cell in pairs
+            if column.value in named
         }
-        known = {LOAD: load_words(row.result.parameters), **words, **texts_of}
-        chosen = next((text for text in said if names_in(text) <= known.keys()), None)
-        return chosen and f"{chosen.format(**known)}{self._line_of(row, names_in(chosen))}"
+        return f"{chosen.format(**known)}{self._line_of(row, named)}"
 
     def _line_of(self, row: Row, named: Collection[str]) -> str:
         """Returns the line of the curve on which the row lies, in brackets, as far as a sentence has not ``named`` it;
