@@ -214,10 +214,15 @@ def counts_add_up(whole: Whole) -> Iterator[str]:
     """As many trials are listed as are said, and results rest on trials that there are."""
     trials = [one for one in whole.samples.values() if isinstance(one, Trial)]
     invalid = sum(not one.verdict.valid for one in trials)
-    listed = [row for part in whole.parts if part.title == "Every trial" for table in part.tables for row in table.rows]
+    listed = [row for part in whole.parts if part.title == "Trials" for table in part.tables for row in table.rows]
     left_out = any("Left out here" in text for part in whole.parts for text in part.texts)
-    if trials and not left_out and len(listed) != len(trials):
-        yield f"{len(listed)} trials are listed, {len(trials)} were made"
+    disturbed = sum(bool(one.verdict.findings) for one in trials)
+    if trials and not left_out and len(listed) != disturbed:
+        yield f"{len(listed)} trials are listed, {disturbed} were disturbed or adjusted for"
+    for text in whole.said("Trials"):
+        said = re.match(r"(\d+) trials?, (\d+) of them", text)
+        if said and [int(said[1]), int(said[2])] != [len(trials), disturbed]:
+            yield f"{said[0]!r} is said, {len(trials)} were made, {disturbed} disturbed or adjusted for"
     for text in whole.said("Reliability"):
         found = re.search(
             r"(\d+) trials measured the DUT(?: and (\d+) calibrated)?.*?\. (\d+) of the measuring(?: and (\d+))?", text
@@ -228,7 +233,7 @@ def counts_add_up(whole: Whole) -> Iterator[str]:
                 yield f"{said} trials are said, {len(trials)} were made, {invalid} of them invalid"
     for part in whole.parts:
         for table, above in zip(part.tables, _summaries(part), strict=False):
-            found = re.search(r": (\d+) (?:trials|rounds)$|: (\d+)$", above)
+            found = re.search(r": (\d+)(?: of \d+)? (?:trials|rounds)$|: (\d+)$", above)
             if found and int(found[1] or found[2]) != len(table.rows):
                 yield f"{part.title}: {above!r}, and {len(table.rows)} rows"
     for one in whole.summary.results:

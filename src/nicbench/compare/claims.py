@@ -327,14 +327,16 @@ def _explain_rule(found: Comparisons) -> Iterator[str]:
     level = found.asked.level_ratio
     confidence = f"{100.0 * found.asked.confidence_ratio:g} %"
     independent, pairs = (fewest_runs(level, paired=paired) for paired in (False, True))
-    yield (
-        f"A difference is claimed where the {confidence} interval of the ratio of medians leaves out 1 and a rank test "
-        f"has p of at most {level:g}, which needs at least {independent} runs of each; rates that a search found must "
-        f"also lie farther apart than their intervals. With fewer runs, a difference is "
-        f"claimed only for searched rates: where the intervals of all runs do not overlap. Disturbed results support "
-        f"no "
-        "claim."
-    )
+    few = "a difference is claimed only for searched rates, where the intervals of all runs do not overlap"
+    if all(max(one.comparison.first.sample.n, one.comparison.second.sample.n) < 2 for one in found.all):
+        yield f"With one run of each, {few}. Disturbed results support no claim."
+    else:
+        yield (
+            f"A difference is claimed where the {confidence} interval of the ratio of medians leaves out 1 and a rank "
+            f"test has p of at most {level:g}, which needs at least {independent} runs of each; rates that a search "
+            f"found must also lie farther apart than their intervals. With fewer runs, {few}. Disturbed results "
+            "support no claim."
+        )
     if found.with_first is not None:
         yield (
             f"There are more than {MOST_SIDES}: each is compared with the first, “{found.with_first}” (at a point that "

@@ -176,8 +176,8 @@ def by_core_table(size: Column, values: frozenset[str]) -> tuple[FurtherTable, .
         FurtherTable(
             title="Latency with and without a neighbour on the core",
             caption=(
-                "Of the frames above, those that were under way while a look at the DUT's core found its physical core "
-                "shared with another hyperthread or guest, and the others. A look stands for the time until the next."
+                "Of the frames above, those under way while the DUT's physical core was shared with another "
+                "hyperthread or guest, and the others."
             ),
             columns=(size, Column(value=_SHARED_PERCENT, head="Frames, core shared", form="of_frames"), *columns),
         ),

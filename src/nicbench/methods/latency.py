@@ -199,14 +199,13 @@ class Latency(FrameMethod):
             title="Latency at {load}",
             apart_by=("load_percent", "load_of"),
             caption=(
-                "One way, from the tester's port through the DUT to the tester's port. The tester's own is the median "
-                "without a DUT: it is part of every number here and is not subtracted. A percentile is printed where "
-                "at least one frame lies above it: p99.9999 takes a million frames. PDV is p99.9 less the minimum "
-                "(RFC 8219, 7.3.1)."
+                "One way, from the tester's port through the DUT to the tester's port. The tester's own, the median "
+                "without a DUT, is part of every number here. A percentile is printed where a frame lies above it. PDV "
+                "is p99.9 less the minimum (RFC 8219, 7.3.1)."
             ),
             caption_beside=(
-                "Each configuration's load is a share of its own rate: the column says how much. Of several runs each "
-                "number is the median; percentiles of several runs are never pooled."
+                "Each configuration's load is a share of its own rate. Of several runs each number is the median; "
+                "percentiles of several runs are never pooled."
             ),
             basis_of="Loads",
             columns=(

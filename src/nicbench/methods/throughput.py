@@ -136,14 +136,12 @@ def _in_bits(goals: tuple[Goal, ...]) -> FurtherTable:
         for goal in goals
         for layer in ("l2", "l1")
     ]
-    trials = Column(value="search_trials", head="Trials of the search", form="whole", is_minor=True, is_optional=True)
-    traffic = Column(value="search_traffic_s", head="Its traffic", unit="s", is_minor=True, is_optional=True)
     return FurtherTable(
         title="The same in bits",
         caption=(
             "L2 counts the frame with its FCS; L1 adds the 20 bytes of preamble, start delimiter and inter-frame gap."
         ),
-        columns=(FRAME, *layers, trials, traffic, CEILING),
+        columns=(FRAME, *layers, CEILING),
     )
 
 

@@ -130,11 +130,13 @@ def _of_driver(options: Mapping[str, Any], because: object) -> dict[str, Any]:
 
 
 def asked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns options as they were asked for; an option that was not given is "not asked for" rather than unknown."""
-    return {
-        name: "not asked for" if value is None else asked_options(value) if isinstance(value, Mapping) else value
+    """Returns the options that somebody asked for, without those that are None or empty."""
+    shown = {
+        name: asked_options(value) if isinstance(value, Mapping) else value
         for name, value in options.items()
+        if value is not None
     }
+    return {name: value for name, value in shown.items() if value not in ({}, [], ())}
 
 
 def command(plan: Plan) -> tuple[str, ...]:
@@ -402,7 +404,7 @@ def _fact(name: str, value: object, shape: Shape) -> Fact:
             return Fact(
                 label, children=tuple(Fact(str(inner), text=cpu_mask(str(mask))) for inner, mask in value.items())
             )
-        return Fact(label, children=tuple(Fact(inner, text=text) for inner, text in _flat(value, shape)))
+        return Fact(label, children=tuple(Fact(inner, text=text) for inner, text in _merge_ports(_flat(value, shape))))
     if isinstance(value, list | tuple) and value:
         if all(isinstance(item, Mapping) for item in value):
             heads, rows = _columns(
@@ -423,6 +425,17 @@ def _code_lines(items: Iterable[object]) -> tuple[str, ...]:
     """Returns lines of code: the arguments of one command on one line, or several commands on a line each."""
     texts = [str(item) for item in items]
     return (" ".join(texts),) if any(text.startswith("-") for text in texts) else tuple(texts)
+
+
+def _merge_ports(rows: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    """Yields the rows; a sysctl that several ports have with one value is one row: net/ipv4/conf/d0, d1/rp_filter."""
+    merged: dict[tuple[str, str, str], list[str]] = {}
+    for label, text in rows:
+        before, conf, after = label.partition("/conf/")
+        port, slash, setting = after.partition("/")
+        merged.setdefault((before + conf, slash + setting, text), []).append(port)
+    for (before, after, text), ports in merged.items():
+        yield f"{before}{', '.join(ports)}{after}", text
 
 
 def _flat(values: Mapping[str, Any], shape: Shape, above: str = "") -> Iterable[tuple[str, str]]:

@@ -240,7 +240,7 @@ def sections(
                 brief=_rows(chosen, table, known.trials, among) if len(chosen) < len(members) else section.sums or rows,
                 further=tuple(_further(further, members, known.trials, among) for further in table.further),
                 search_notes=tuple(_search_notes(table, rows)),
-                says_caption=not (table.apart_by and caption in said),
+                says_caption=caption not in said,
                 known=known,
                 timing=_timing(rows, known) if table.times_frames and not rows[0].result.imported else None,
             )

@@ -79,9 +79,8 @@ OF_FRAMES: Final[Mapping[str, str]] = {
     "Line rate": "The most frames per second on the link: bit rate / ((frame + 20) × 8).",
     "Ceiling": "The most frames per second that the tester can send, measured without a DUT.",
     "Interval": (
-        "From the highest load up to which every trial met the goal to the lowest from which on none did. Where trials "
-        "in between disagreed, it stands in place of the rate, and beside it what some and half of the trials passed. "
-        "“<”: every load that was tried failed."
+        "From the highest load up to which every trial met the goal to the lowest from which on none did. “Some” and "
+        "“half”: what some and half of the trials in between passed. “<”: every load that was tried failed."
     ),
     "Limited by": ("What kept the rate down: the DUT, the tester or the line rate. With “≥” the DUT may do more."),
     "Trial": "One transmission at one load.",
@@ -90,8 +89,7 @@ OF_FRAMES: Final[Mapping[str, str]] = {
     "Long tail": "How many frames took longer than each bound.",
     "Frame loss rate": "The share of the offered frames that did not come back intact.",
     "Share": (
-        "A part of the frames, with its exact 95 % interval in brackets (Clopper and Pearson 1934), or its one end "
-        "where none or all were counted; each frame is a draw of its own."
+        "A part of the frames, with its exact 95 % interval in brackets (Clopper and Pearson 1934), each frame a draw."
     ),
     "L1, L2": "Layers: L2 counts the frame’s bytes, L1 also preamble and gap.",
     "Disturbed": "Other work took the processor from the tester or the DUT beyond a threshold.",
@@ -134,19 +132,13 @@ def _variables(report: Report) -> Block:
 def _steps(report: Report) -> Iterator[Part]:
     version = report.nicbench_version or "that made this report"
     yield inlines(
-        f"In a clone of nicbench’s repository, at version {version}: ",
-        code("make install"),
-        ". The program is ",
-        code(".venv/bin/nicbench"),
-        "; ",
+        f"Install nicbench {version}; ",
         code("nicbench doctor"),
         " lists what the machine lacks.",
     )
     yield inlines(
         "Save the bench file below as ",
         code("bench.yaml"),
-        " and check it, which changes nothing: ",
-        code("nicbench validate bench.yaml"),
         ".",
     )
     plan = report.plan
@@ -163,9 +155,9 @@ def _steps(report: Report) -> Iterator[Part]:
     yield inlines(
         "Compare: ",
         code("nicbench diff RUN RUN"),
-        " lists the settings that differ between two runs; ",
+        " lists settings that differ, ",
         code("nicbench compare"),
-        " shows both results side by side.",
+        " shows both results.",
     )
 
 

@@ -101,6 +101,10 @@ def compared_configurations(compared: Comparison, report: Report) -> Iterator[Bl
     if compared.compares:
         each = f", {compared.runs} runs each" if compared.runs > 1 else ""
         calibrates = "" if report.rounds else ", calibrates the tester"
+        drift = (
+            "; runs come in pairs, the second in reverse order, so that steady drift affects all configurations alike"
+        )
+        drift = drift if compared.runs > 1 else ""
         single = (
             " With one run each, a change between the runs cannot be told from an effect of the configuration."
             if compared.runs == 1
@@ -109,8 +113,7 @@ def compared_configurations(compared: Comparison, report: Report) -> Iterator[Bl
         yield heading(2, "What is compared", id="compared")
         yield caption(
             f"{len(compared.names)} configurations of one bench file{each}. They took turns: "
-            f"{', '.join(compared.order)}. Each run makes its own testbed{calibrates} and measures; runs come in "
-            f"pairs, the second in reverse order, so that steady drift affects all configurations alike.{single}"
+            f"{', '.join(compared.order)}. Each run makes its own testbed{calibrates} and measures{drift}.{single}"
         )
         if compared.differences:
             yield table(

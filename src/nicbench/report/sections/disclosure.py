@@ -82,7 +82,13 @@ def disclosure(report: Report) -> Iterator[Block]:
     if report.configured is not None:
         yield from _configurations(report.configured)
     sent = [
-        (_of(whose), {**each.traffic, **{f"Direction {n}": entry for n, entry in enumerate(each.addressing, 1)}})
+        (
+            _of(whose),
+            {
+                **disclosed.asked_options(each.traffic),
+                **{f"Direction {n}": entry for n, entry in enumerate(each.addressing, 1)},
+            },
+        )
         for whose, each in (of_configurations(plan, "traffic", "addressing") if plan else ())
         if each.traffic or each.addressing
     ]

@@ -249,11 +249,9 @@ def trust_trials(report: Report) -> Iterator[Block]:
     yield paragraph(
         f"{len(measuring)} trials measured the DUT{calibrated}{took}. {len(invalid)} of the measuring"
         f"{of_calibrating} trials were invalid because of the tester or of other load. An invalid trial is repeated "
-        f"at most {policy.maximum_repeats} times, and repeats take at most {share(policy.budget_share)} of a test’s "
-        f"time, or {policy.least_s:g} s; after that the least disturbed one is used, and results that depend on it are "
-        "marked. "
-        f"{used} invalid {'trial was' if used == 1 else 'trials were'} used in this way. "
-        "The number of frames lost never makes a trial invalid."
+        f"at most {policy.maximum_repeats} times, in at most {share(policy.budget_share)} of a test’s time, or "
+        f"{policy.least_s:g} s; then the least disturbed one is used, and its results are marked: {used} here. "
+        "Lost frames never make a trial invalid."
     )
 
 
@@ -338,10 +336,9 @@ def tester_limits(report: Report) -> Iterator[Block]:
         yield cell(mpps(ceiling.ceiling_frames_per_s if ceiling else None, decimals))
         yield cell(microseconds(latency.latency_p50_ns if latency else None))
         if ceiling is None or ceiling.calibrated:
-            yield words("measured without a DUT, before the first test")
+            yield words("before the first test")
         else:
-            measured = "; the latency was measured without a DUT" if latency else ""
-            yield words(f"learnt from a shortfall: {ceiling.text}{measured}")
+            yield words(f"learnt from a shortfall: {ceiling.text}")
 
     titles = (
         *word_heads(turns and "Run"),
@@ -351,6 +348,7 @@ def tester_limits(report: Report) -> Iterator[Block]:
         *word_heads("How it is known"),
     )
     yield heading(3, "The tester’s own limits")
+    yield caption("Measured without a DUT, unless the last column says otherwise.")
     yield table((titles,), map(limits, places))
 
 
@@ -361,8 +359,14 @@ def deviations(report: Report) -> Iterator[Block]:
     common = [text for text in first if all(text in plan.deviations for _, plan in each)]
     if any(plan.deviations for _, plan in each):
         yield heading(2, "Deviations from the standards", id="deviations")
-        yield listing(common)
+        yield listing(_of_tests(common))
     for whose, plan in each:
         if own := [text for text in plan.deviations if text not in common]:
             yield caption(f"Of {whose} alone:")
-            yield listing(own)
+            yield listing(_of_tests(own))
+
+
+def _of_tests(deviations: Iterable[str]) -> Iterator[str]:
+    """Yields each deviation once, after the names of all tests that have it."""
+    for text, tests in grouped((text, test) for test, _, text in (one.partition(": ") for one in deviations)).items():
+        yield f"{', '.join(tests)}: {text}"

@@ -57,20 +57,24 @@ from nicbench.report.wording import capitalise
 
 
 def runs(report: Report, figures: Figures) -> Iterator[Block]:
-    """Yields every test of the run, or of each run of each configuration."""
+    """Yields every test of the run, or of each run of each configuration; of one run each, rates stand side by side."""
     for section in report.own_sections:
-        yield from section_blocks(section, report, figures, is_drawn=figures.is_alone)
+        yield from section_blocks(
+            section, report, figures, is_drawn=figures.is_alone, has_rows=not report.is_of_one_run
+        )
     for number, tail in enumerate(report.own_tails):
         yield from long_tail(tail, report, figures, is_first=number == 0, is_drawn=figures.is_alone)
 
 
-def section_blocks(section: Section, report: Report, figures: Figures, *, is_drawn: bool = True) -> Iterator[Block]:
+def section_blocks(
+    section: Section, report: Report, figures: Figures, *, is_drawn: bool = True, has_rows: bool = True
+) -> Iterator[Block]:
     """Yields the section of one method: figures, grids, the table of every row, and the notes below it."""
     kind = section.table.title
     alike = {each.test for each in report.sections if each.table.title == kind}
     title = table_name(kind, section.test, section.configuration, several=len(alike) > 1)
     yield heading(2, title, id=place_of_section(section).id)
-    if section.says_caption:
+    if section.says_caption and has_rows:
         yield caption(foreign(report), " ", " ".join(_caption(section, report)))
     for figure in figures.of_section(section) if is_drawn else ():
         if figure is not figures.lead:
@@ -86,7 +90,7 @@ def section_blocks(section: Section, report: Report, figures: Figures, *, is_dra
         points = section.grids and not report.rounds and not report.imported
         about = "Every point with its frames" if points else "All rows"
         yield FoldedBlocks(inlines(f"{about}: {len(section.rows)}"), (every,), is_detail=True)
-    else:
+    elif has_rows:
         yield every
     yield from notes(section.notes)
     yield from remarks(section.doubts, "warn", "results are disturbed or incomplete, for these reasons")
@@ -263,9 +267,10 @@ def long_tail(
             else ""
         )
         yield caption(
-            f"{capitalise(tail.what)} by latency, and how many were timed. Bounds have the precision of the histogram, "
-            f"0.1 %. Lost frames have no latency and are in no bin.{spread}"
+            f"{capitalise(tail.what)} that took longer than each bound, which is exact to 0.1 %. Lost frames have no "
+            f"latency.{spread}"
         )
+    figure = None
     if is_drawn:
         what = f"{capitalise(tail.what)} in each latency bin"
         below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar is empty.")
@@ -273,7 +278,7 @@ def long_tail(
         if figure:
             yield figure
     corner = head("Load" if messages else "Frame")
-    if not report.imported or any(row.counts for row in tail.rows):
+    if any(row.counts for row in tail.rows) if report.imported else figure is None:
         yield table(
             (
                 (NOTHING, NOTHING, head(f"{tail.what}, by latency [µs]", columns=len(tail.bins))),

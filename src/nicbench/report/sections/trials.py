@@ -33,6 +33,7 @@ from nicbench.report.document.making import (
     about_row,
     caption,
     cell,
+    code,
     file_link,
     head,
     heading,
@@ -155,19 +156,32 @@ _MOST_BESIDE = 12
 
 
 def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
-    """Yields every trial of every test, folded."""
+    """Yields how many trials each test made, and, folded, those that something disturbed or that were adjusted for."""
     if not groups:
         return
-    counts = (trial.reading.counts for trials in groups.values() for trial in trials)
+    told = {test: [trial for trial in trials if trial.verdict.findings] for test, trials in groups.items()}
+    every, found = (sum(map(len, some.values())) for some in (groups, told))
+    yield heading(2, "Trials", id="trials")
+    yield caption(
+        inlines(
+            f"{count_of(every, 'trial')}, {found} of them disturbed or adjusted for. All, with every count, are in ",
+            file_link("trials.parquet"),
+            " (",
+            code("nicbench export RUN --to csv --table trials"),
+            ").",
+        )
+    )
+    if not found:
+        return
+    counts = (trial.reading.counts for trials in told.values() for trial in trials)
     is_unknown = any(None in each.model_dump().values() for each in counts)
     unknown = " Where a count is an en dash it is not measured by this tester." if is_unknown else ""
-    told = caption(
+    about = caption(
         "Load is per port; of many ports that send to one, their sum. Unsent is the tester’s own shortfall, with "
-        "back-pressure of a lossless port after the plus sign. The tester’s ceiling is measured into a sink. A gap is "
-        "time in which the tester’s loop was held up; it has a column where it disturbed a trial. Frames with other "
-        f"fates have a column where there are any; without it, those that were not lost were received.{unknown}"
+        "back-pressure of a lossless port after the plus sign. A gap is time in which the tester’s loop was held up. "
+        f"Other fates of frames have a column where there are any; those that were not lost were received.{unknown}"
     )
-    yield Group((heading(2, "Every trial"), told, *(_trials(*each) for each in groups.items())), "trials")
+    yield Group((about, *(_trials(test, groups[test], trials) for test, trials in told.items() if trials)), "trials")
 
 
 _COLUMNS = (
@@ -212,14 +226,15 @@ def _filled(
     return [[cells[place] for place in kept] for cells in every]
 
 
-def _trials(test: str, trials: Sequence[Trial]) -> Block:
+def _trials(test: str, every: Sequence[Trial], trials: Sequence[Trial]) -> Block:
     bad = sum(not trial.verdict.valid for trial in trials)
+    of = f"{test}: {len(trials)} of {count_of(len(every), 'trial')}{f', {bad} invalid' if bad else ''}"
     titles, *rows = _filled(_COLUMNS, (tuple(_trial(trial)) for trial in trials), _RARE, _dull(trials))
     body = (
         row(*cells, look="" if trial.verdict.valid else "invalid") for trial, cells in zip(trials, rows, strict=True)
     )
     return FoldedBlocks(
-        inlines(f"{test}: {count_of(len(trials), 'trial')}{f', {bad} invalid' if bad else ''}"),
+        inlines(of),
         (table((titles,), body),),
         is_for_screens=len(trials) > PRINTED_TRIALS,
         is_detail=True,
@@ -250,7 +265,7 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     stale = f" + {whole(counts.stale)} of earlier trials" if counts.stale else ""
     yield cell(f"{whole(counts.foreign)}{misdirected}{stale}")
     yield cell(milliseconds(health.longest_gap_ns))
-    told = "; ".join(f"{facts.label_of(each.reason.value)}: {each.text}" for each in trial.verdict.findings)
+    told = "; ".join(each.text for each in trial.verdict.findings)
     said = f"adjusted for: {told}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else told
     yield words(said)
 
@@ -285,10 +300,9 @@ def ledger(lossy: Sequence[Trial], groups: Mapping[str, Sequence[Trial]]) -> Ite
     if unexplained:
         summary = f" Of {whole(lost)} lost frames {whole(unexplained)} are unexplained."
     told = caption(
-        "Counters on every host of the path were read before and after each trial that measured the DUT. Places stand "
-        "from sender to receiver. A frame that several counters saw is counted once. Unexplained is what no counter "
-        "accounts for: such a trial has a row of its own. Frames that the tester failed to send are not among the "
-        f"lost.{'' if faults else summary}"
+        "By counters on every host of the path, before and after each trial that measured the DUT. A frame that "
+        "several counters saw is counted once; a trial with unexplained losses has its own row."
+        f"{'' if faults else summary}"
     )
     places = {name: list(dict.fromkeys(loss.counter for loss in losses)) for name, losses in lost_places(lossy).items()}
     tests = {trial.id: test for test, trials in groups.items() for trial in trials}
@@ -375,8 +389,8 @@ def _hardware(asked: Sequence[tuple[Trial, MachineHealth]]) -> Iterator[Block]:
     calm = "" if events else f" No counter rose in {whole(len(asked))} trials."
     yield heading(2, "Health of the hardware")
     yield caption(
-        "Before and after each trial the hosts were asked for errors of their PCIe and network links, corrected and "
-        f"not, for changes of links, throttling, temperatures and power, as far as they tell.{took}{calm}"
+        "Errors of PCIe and network links, changes of links, throttling, temperatures and power, as far as the hosts "
+        f"report them, before and after each trial.{took}{calm}"
     )
     if events:
         titles = (head("What rose", words=True), *heads("By", "In trials"), head("Verdict", words=True))
@@ -446,13 +460,16 @@ def frame_by_frame(tables: Mapping[str, Sequence[Trial]], trials: Iterable[Trial
     captures = [trial.reading.capture for trial in trials if trial.reading.capture]
     if not tables and not captures:
         return
+    counts = [trial.reading.counts for members in tables.values() for trial in members]
+    is_broken = any(one.corrupted or one.unattributed for one in counts)
+    broken = "; a broken payload makes a frame corrupted, a broken signature unattributed" if is_broken else ""
+    is_behind = any(one.reordered for one in counts)
+    overtook = "Extent: how many frames came since the first that overtook (RFC 4737, 4.2). " if is_behind else ""
     told = caption(
-        "Every frame of every flow is judged. For each point, the trial at the highest load without a failed frame, or "
-        "else the one that failed least. Extent: how many frames came since the first that overtook (RFC 4737, 4.2). "
-        "PDV: 99.9th percentile less minimum (RFC 8219, 7.3.1). IPDV: difference, without its sign, between the "
-        "latencies of frames of a flow that follow one another (RFC 5481, 4.1). Checked: bytes of each frame that are "
-        "compared with what was sent; a frame with a broken payload is corrupted, one with a broken signature "
-        "unattributed. A fault has a column where one was seen."
+        "For each point, the trial at the highest load without a failed frame, or else the one that failed least. "
+        f"{overtook}PDV: p99.9 less minimum (RFC 8219, 7.3.1). IPDV: difference, without sign, between latencies of "
+        "consecutive frames of a flow (RFC 5481, 4.1). Checked: bytes of each frame that are compared with what was "
+        f"sent{broken}. A fault has a column where one was seen."
     )
     files = (
         (FoldedBlocks(inlines(f"Captured frames: {len(captures)} files"), (listing(map(_capture, captures)),)),)
@@ -483,7 +500,7 @@ _DETAILS = (
     head("Flows\nwith loss"),
     head("Received over time", "Mpps"),
 )
-_FAULTS = frozenset(range(4, 10))
+_FAULTS = frozenset({*range(3, 10), 14})
 """The columns of faults that few trials have."""
 _BEHIND = frozenset({6, 7})
 """The columns of how far frames came behind."""
@@ -535,7 +552,8 @@ def detail_row(trial: Trial) -> Iterator[Cell]:
     maximum_ns = max((found.maximum_ns for found in variations), default=None)
     yield from (cell(microseconds(ns)) for ns in (_pdv_ns(trial.reading), mean_ns, maximum_ns))
     flows = [stream.flows for stream in streams if stream.flows]
-    lossy = f"{whole(sum(one.with_loss for one in flows))} of {whole(sum(one.flows for one in flows))}"
-    yield cell(lossy if flows else UNKNOWN)
+    lossy = sum(one.with_loss for one in flows)
+    every = f" of {whole(sum(one.flows for one in flows))}" if lossy else ""
+    yield cell(f"{whole(lossy)}{every}" if flows else UNKNOWN)
     over = received_over_time([stream.intervals for stream in streams if stream.intervals])
     yield cell(UNKNOWN) if over is None else cell(over[0], BREAK, set_tone(over[1], "quiet"))

@@ -140,8 +140,8 @@ def _phases(view: WatchedMachine) -> Block:
     )
     return table(
         (
-            (NOTHING, NOTHING, *(head(group, columns=3) for group in groups)),
-            (head("During", words=True), head("CPU", words=True), *heads(*("min", "mean", "max") * 3)),
+            (NOTHING, NOTHING, *(head(group, columns=2) for group in groups)),
+            (head("During", words=True), head("CPU", words=True), *heads(*("mean", "max") * 3)),
         ),
         rows,
         "result",
@@ -181,9 +181,8 @@ def _socket_links(rows: tuple[SocketLinks, ...]) -> Iterator[Block]:
 def _utilisation(used: Iterable[Utilisation | None]) -> Iterator[Cell]:
     for each in used:
         if each is None:
-            yield from (cell(UNKNOWN),) * 3
+            yield from (cell(UNKNOWN),) * 2
         else:
-            yield cell(f"{_percent(each.minimum)}")
             yield cell(strong(_percent(each.mean)))
             yield cell(f"{_percent(each.maximum)}")
 
@@ -197,12 +196,12 @@ def _shares_words(view: WatchedMachine, *, is_recording: bool) -> str:
         recorder = view.plan.recorder if view.plan else None
         return (
             f"Shares of each CPU’s time, as {recorder} told them; what it does not tell is “–”. Means are over the "
-            "whole recording, minima and maxima of single snapshots. Busy is programs and kernel, with interrupts."
+            "whole recording, maxima of single snapshots. Busy is programs and kernel, with interrupts."
         )
     paused = ", which in trials are whole trials" if view.plan and view.plan.paused else ""
     return (
-        "Shares of each CPU’s time. Means are over all of the phase; minima and maxima are of single samples of 100 ms "
-        f"or more{paused}. Busy is programs, kernel, interrupts and softirqs."
+        "Shares of each CPU’s time. Means are over all of the phase; maxima are of single samples of 100 ms or "
+        f"more{paused}. Busy is programs, kernel, interrupts and softirqs."
     )
 
 
@@ -225,8 +224,8 @@ def _sampling_words(view: WatchedMachine) -> str:
         else ""
     )
     took = (
-        f"It took {significant(100 * cost.share_of_a_core)} % of one core ({significant(cost.cpu_ns / 1e6)} ms of CPU "
-        f"time in {cost.samples} samples over {seconds(cost.elapsed_ns / 1e9)} s, by getrusage). "
+        f"It took {significant(100 * cost.share_of_a_core)} % of one core ({cost.samples} samples over "
+        f"{seconds(cost.elapsed_ns / 1e9)} s). "
         if cost and cost.share_of_a_core is not None
         else "What it cost is not known: it did not end by itself. "
     )
