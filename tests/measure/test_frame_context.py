@@ -43,17 +43,6 @@ def guided() -> Search:
     return find("nicbench.search", Search)["guided"]()
 
 
-async def test_the_search_finds_the_capacity_through_asynchronous_trials() -> None:
-    async def measure(load: float, duration: float) -> Sample:
-        await asyncio.sleep(0)
-        return sample(load, 300_000)
-
-    outcome = (await run_search(guided(), measure, [NDR], LIMITS))["NDR"]
-    assert outcome.rate.lower is not None
-    assert outcome.rate.upper is not None
-    assert outcome.rate.lower <= 300_000 <= outcome.rate.upper
-
-
 async def test_a_failing_trial_fails_the_search() -> None:
     async def measure(load: float, duration: float) -> Sample:
         raise OSError("the peer is gone")

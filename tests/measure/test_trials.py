@@ -110,14 +110,6 @@ async def test_a_journaled_trial_is_given_back_and_not_sent_again() -> None:
     assert sum(isinstance(event, TrialFinished) for event in published) == 1
 
 
-async def test_a_trial_after_replayed_ones_goes_on_with_their_numbers() -> None:
-    tester, published = FakeTester(capacity_frames_per_s=900.0), list[object]()
-    first = await maker(tester, {}, published).make("t/0/0", "t", {}, REQUEST, 0)
-    resumed = maker(tester, {"t/0/0": first}, published)
-    await resumed.make("t/0/0", "t", {}, REQUEST, 0)
-    assert (await resumed.make("t/1/0", "t", {}, REQUEST, 0)).id == "t0002"
-
-
 async def test_a_journal_that_asked_for_something_else_is_refused() -> None:
     tester, published = FakeTester(capacity_frames_per_s=900.0), list[object]()
     first = await maker(tester, {}, published).make("t/0/0", "t", {}, REQUEST, 0)

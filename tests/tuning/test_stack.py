@@ -276,15 +276,6 @@ async def test_what_a_dead_run_left_is_undone_and_said(machine: Machine) -> None
     assert not machine.runtime.exists()
 
 
-async def test_restoring_twice_is_harmless(machine: Machine) -> None:
-    machine.leave("run", dead())
-    await restore("run", machine.runtime, machine.make_host)
-    machine.host.files[PAGES] = "8"
-
-    assert await restore("run", machine.runtime, machine.make_host) == ["run: nothing to undo"]
-    assert machine.host.files[PAGES] == "8"
-
-
 async def test_a_run_folder_stands_for_its_run_and_its_own_record_is_not_believed(
     machine: Machine, tmp_path: Path
 ) -> None:
@@ -401,15 +392,6 @@ async def test_where_the_other_machine_has_rebooted_too_nothing_is_set_there(
     assert not machines.runtime.exists()
 
 
-async def test_a_value_that_somebody_changed_on_the_other_machine_since_is_left_there(machines: TwoMachines) -> None:
-    machines.leave("run", REBOOTED)
-    machines.other.files[PAGES] = "64"
-
-    _, trouble = await restore_stale(machines.runtime, machines.make_host)
-    assert "somebody changed it" in trouble
-    assert machines.other.files[PAGES] == "64"
-
-
 async def test_the_record_stays_while_the_other_machine_cannot_be_reached(
     machines: TwoMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,15 +413,6 @@ async def test_a_lab_that_was_made_to_stay_stays_until_it_is_taken_down(machine:
     assert find_kept_runs(machine.runtime) == ["lab"]
     await restore("lab", machine.runtime, machine.make_host)
     assert find_kept_runs(machine.runtime) == []
-
-
-async def test_a_value_that_somebody_changed_since_the_crash_is_left_alone_and_reported(machine: Machine) -> None:
-    machine.leave("run", dead())
-    machine.host.files[PAGES] = "64"
-
-    _, trouble = await restore("run", machine.runtime, machine.make_host)
-    assert "somebody changed it" in trouble
-    assert machine.host.files[PAGES] == "64"
 
 
 async def test_a_record_that_cannot_be_read_is_an_error_that_names_it(machine: Machine) -> None:

@@ -218,19 +218,6 @@ async def test_interrupts_of_queues_are_placed_on_the_cpus_asked_for(
     assert card.files["/proc/irq/201/smp_affinity_list"] == "0-3"
 
 
-async def test_a_value_that_somebody_changed_since_is_left_alone_and_told(tmp_path: Path) -> None:
-    card = Card()
-    stack = UndoStack("run", None, tmp_path)
-    await tune(stack, asked(card, "rings", rx=4096, tx=4096))
-    await card.run(("ethtool", "-G", DEVICE, "rx", "2048"))
-    (said,) = await stack.undo_all()
-    assert "rings was left at" in said
-    assert "2048" in said
-    (one,) = asked(card, "rings", rx=1)
-    now = await one.item.read(one.place)
-    assert (now["rx"], now["tx"]) == (2048, 1024)
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "reason"),
     [
