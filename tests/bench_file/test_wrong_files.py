@@ -389,10 +389,3 @@ def test_a_wrong_file_is_refused_with_place_message_and_next_step(
     for problem, (_, _, message, next_step) in zip(found, expected, strict=True):
         assert message in problem.message
         assert next_step is None or next_step in (problem.next_step or "")
-
-
-def test_the_message_begins_with_file_line_and_column(read: Read) -> None:
-    with pytest.raises(WrongBenchFileError) as refused:
-        read(HEAD + "sed: 1\n" + LAB + TESTS)
-    assert str(refused.value) == "b.yaml:3:1: unknown key `sed`\n  next: did you mean `seed`?"
-    assert refused.value.exit_status == 2

@@ -139,12 +139,6 @@ def test_echo_of_both_versions_has_its_checksum() -> None:
     assert read.cksum == recomputed(frame, scapy.ICMPv6EchoRequest, "cksum")
 
 
-def test_arp_has_its_addresses() -> None:
-    arp = header("arp", operation=2, sender_hardware_addr="00:00:00:00:00:05", target_protocol_addr="4.4.4.4")
-    read = decoded([ETHERNET, arp])[scapy.ARP]
-    assert (read.op, read.hwsrc, read.pdst, read.hwlen, read.plen) == (2, "00:00:00:00:00:05", "4.4.4.4", 6, 4)
-
-
 def test_igmp_is_encoded() -> None:
     frame = frame_of(program_of([ETHERNET, IPV4, header("igmpv1", group_address="224.1.2.3")]), 0)
     assert (frame[23], frame[34:36].hex(), frame[38:42].hex()) == (2, "1100", "e0010203")

@@ -295,13 +295,6 @@ def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run: Path, t
     assert list((run / "report-figures").glob("figure-*.svg"))
 
 
-def test_a_pdf_made_twice_is_the_same(run: Path, tmp_path: Path) -> None:
-    one = report.build_formats(run, (Format.PDF,), out=tmp_path / "one")[Format.PDF]
-    other = report.build_formats(run, (Format.PDF,), out=tmp_path / "other")[Format.PDF]
-
-    assert one.read_bytes() == other.read_bytes()
-
-
 def test_a_full_disk_is_said_with_the_way_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

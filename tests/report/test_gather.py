@@ -28,50 +28,6 @@ from ._sections import rate_of, searched, timed
 from ._synthetic_plan import synthetic_plan
 
 
-def test_every_throughput_result_is_a_row_with_the_summarys_numbers(view: Report, whole_run: Path) -> None:
-    summary = RunFolder.open(whole_run).summary()
-    assert summary is not None
-    by_size = {row.parameters["frame_bytes"]: row for row in summary.results if row.method == "throughput"}
-
-    table = searched(view)
-    assert [row.result.parameters["frame_bytes"] for row in table.rows] == [64, 128, 256, 512, 1024, 1280, 1518]
-    assert (table.test, table.scope) == ("throughput", "per port")
-    for row in table.rows:
-        values = by_size[row.result.parameters["frame_bytes"]].values
-        assert {name: row.result.values[name] for name in values} == values
-
-
-def test_every_latency_result_is_a_row_with_the_summarys_numbers(view: Report, whole_run: Path) -> None:
-    summary = RunFolder.open(whole_run).summary()
-    assert summary is not None
-    expected = {row.id: row.values for row in summary.results if row.method == "latency"}
-
-    titles = ["Latency at 100 % of the NDR", "Latency at 50 % of the NDR"]
-    assert [section.table.title for section in timed(view)] == titles
-    rows = [row for section in timed(view) for row in section.rows]
-    assert len(rows) == len(expected) == 14
-    for row in rows:
-        for name, value in expected[row.result.id].items():
-            assert row.result.values[name] == value
-    for section in timed(view):
-        assert section.timing is not None
-        assert section.timing.clocks == section.timing.warnings == ()
-        (said,) = section.timing.stamped_by
-        assert said.startswith(
-            "sent frames are stamped by software when their burst is handed to the port, received ones"
-        )
-        assert "software (TSC)" in said
-
-
-def test_bits_per_second_count_the_overhead_on_layer_one_only(view: Report) -> None:
-    row = searched(view).rows[-1]
-    rate = rate_of(row).value
-    assert rate is not None
-
-    assert row.result.values["ndr_l2_bits_per_s"] == rate * 1518 * 8
-    assert row.result.values["ndr_l1_bits_per_s"] == rate * 1538 * 8
-
-
 def test_goals_carry_their_name_and_loss_ratio_from_the_plan(view: Report) -> None:
     rates = searched(view).table.rates
     assert rates is not None

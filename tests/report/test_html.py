@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -25,7 +24,6 @@ from nicbench.store import RunFolder
 
 from . import _editors
 from ._documents import page_of
-from ._sections import rate_of, searched
 from .test_rounds import finished, missing
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
@@ -96,15 +94,6 @@ def test_every_trial_that_something_disturbed_is_listed_with_its_counts(page: st
         row = {"Unsent": "0", "Received": str(int(rows[name]["Sent"]) - int(rows[name]["Lost"])), **rows[name]}
         shown = [row[head] for head in ("Sent", "Unsent", "Received", "Lost")]
         assert shown == [str(n) for n in (counts.sent, counts.unsent, counts.received, counts.lost)]
-
-
-def test_the_rates_of_the_table_are_the_results(page: str, view: Report) -> None:
-    text = text_of(page)
-    for row in searched(view).rows:
-        for value in ("ndr_frames_per_s", "pdr_frames_per_s"):
-            rate = rate_of(row, value).value
-            assert rate is not None
-            assert f"{math.floor(rate / 1e3)}" in text
 
 
 def test_each_chart_is_drawn_for_a_screen_and_for_a_phone(page: str) -> None:

@@ -6,7 +6,6 @@ import pytest
 from pydantic import ValidationError
 from tests.simulated.worlds import Dut, World
 
-from nicbench.core.registry import find
 from nicbench.core.result import LimitedBy
 from nicbench.search.base import NDR, PDR, Ended, Limits, Sample, Search
 from nicbench.search.guided import Guided
@@ -42,10 +41,6 @@ def noisy() -> World:
 def soft() -> World:
     """Loses nothing in 1 s at loads at which it loses some frames in 60 s."""
     return World(Dut(640_000, early=1e-4, knee_width=0.02), 1_000_000, 3)
-
-
-def test_the_registry_finds_the_searches() -> None:
-    assert find("nicbench.search", Search) == {"guided": Guided, "mlr": Mlr, "step-down": StepDown}  # type: ignore[type-abstract]
 
 
 @every

@@ -9,24 +9,12 @@ import pytest
 from lab import DUT_MACS, TESTER_MACS, described_testbed
 
 from nicbench.core.errors import UsageError
-from nicbench.core.registry import find
 from nicbench.testbed.addressing import SWEPT_ADDRESSES, network_behind, swept_address
 from nicbench.testbed.duts._kernel import ForwardingPort, neighbour_of, require_host, require_ports, settings_for
-from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.duts.external import External, ExternalOptions
 from nicbench.testbed.duts.kernel_forward import KernelForward, KernelForwardOptions
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
-
-
-def test_the_registry_finds_every_kind_of_dut() -> None:
-    kernel, layers, user_space, others = (
-        ["bridge", "kernel-forward", "nat", "netem", "policer", "tunnel-end", "xdp-forward", "xdp-tunnel", "xdp-tx"],
-        ["flower", "ipsec", "ovs", "vpp", "wireguard"],
-        ["l3fwd", "lossless-switch", "reflector", "testpmd"],
-        ["external", "file-server", "firewall", "router", "server", "simulated"],
-    )
-    assert sorted(find("nicbench.testbed.duts", Dut)) == sorted([*kernel, *layers, *user_space, *others])
 
 
 @pytest.mark.parametrize("ip", [4, 6])

@@ -10,10 +10,8 @@ from pydantic import ValidationError
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.registry import find
 from nicbench.testbed.cores import CoreMap, core_map, cpus_of_status, make_core_map, order_by_core
 from nicbench.testbed.interfaces.namespaces import explain_no_pair
-from nicbench.testbed.labs.base import Lab
 from nicbench.testbed.labs.simulated import SimulatedLab, SimulatedOptions
 from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6, mac, namespace_name
 from nicbench.tuning.stack import UndoStack
@@ -163,7 +161,3 @@ def test_it_asks_for_no_root() -> None:
 def test_a_fault_is_a_probability() -> None:
     with pytest.raises(ValidationError):
         SimulatedOptions(loss=1.5)
-
-
-def test_the_kinds_of_labs_are_found() -> None:
-    assert list(find("nicbench.testbed.labs", Lab)) == ["clients", "memif", "simulated", "veth"]
