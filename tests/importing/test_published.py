@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,25 @@ from nicbench.methods.frames import IMPORTS, Frames
 from nicbench.report.section import RunKnowledge
 from nicbench.report.tables import sections
 from nicbench.report.tails import tail_tables
-from nicbench.stats.frames import RATE, SUM, Target, find_sustained, runs_of, summarise_run_figures
+from nicbench.stats.frames import (
+    RATE,
+    SUM,
+    Point,
+    RunFigures,
+    Target,
+    find_sustained,
+    group_by_point,
+    summarise_run_figures,
+)
 
 Imported = Callable[..., ImportedResults]
+
+
+def runs_of(results: Iterable[Result], default: Target) -> dict[Point, tuple[RunFigures, ...]]:
+    """The figures of each run, by point."""
+    return {
+        point: tuple(ran.figures for ran in found.runs) for point, found in group_by_point(results, default).items()
+    }
 
 
 def lines(path: Path) -> list[dict[str, str]]:

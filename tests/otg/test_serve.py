@@ -21,7 +21,6 @@ from nicbench.bench_file.load import has_tests
 from nicbench.core.errors import UsageError
 from nicbench.otg.configuration import read_configuration
 from nicbench.stages.served import require_servable
-from nicbench.testbed.labs.veth import mac
 
 from .frames import frame_of
 from .packets import PACKETS, config_of_many, wait_for_many
@@ -284,25 +283,6 @@ def test_a_session_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
         api = served.api()
         api.set_config(configured(api))
         wait_until((served.run_folder() / "report.html").exists)
-
-
-@pytest.mark.acceptance
-def test_six_ports_send_to_each_other(tmp_path: Path) -> None:
-    ports = tuple(f"t{number}" for number in range(6))
-    with serving(tmp_path, lab="{kind: simulated, ports: 6}") as served:
-        api = served.api()
-        config = configured(api, ports, captured=False)
-        ways = [(sender, receiver) for sender in range(6) for receiver in range(6) if sender != receiver]
-        for sender, receiver in ways:
-            flow = add_flow(config, f"{sender}-{receiver}", frames=100)
-            flow.tx_rx.port.tx_name, flow.tx_rx.port.rx_names = f"p{sender + 1}", [f"p{receiver + 1}"]
-            flow.packet.ethernet().ipv4().udp()[0].dst.value = mac(0, receiver)
-        api.set_config(config)
-        transmit(api, "start")
-        metrics = wait_for_stop(api)
-        assert len(metrics) == 30
-        assert {(metric.frames_tx, metric.frames_rx) for metric in metrics.values()} == {(100, 100)}
-        assert {(metric.frames_tx, metric.frames_rx) for metric in port_metrics(api).values()} == {(500, 500)}
 
 
 @pytest.mark.acceptance  # of real ports: test_serve_lab_faults.py

@@ -11,7 +11,7 @@ from nicbench.core.result import Bounded, Result
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import run_bench
-from .simulated_bench import run_in_child, run_whole
+from .simulated_bench import run_whole
 
 LINE_FRAMES_PER_S = 10e6 / (84 * 8)  # of 64 bytes at 10 Mb/s
 CAPACITY_FRAMES_PER_S = 10_000
@@ -76,16 +76,6 @@ def test_a_simulated_buffer_is_found_to_the_frame(tmp_path: Path) -> None:
     text = report.build(folder.path).read_text(encoding="utf-8")
     assert "Back-to-back frames" in text
     assert "bursts: 2 repetitions, RFC 2544 section 26.4 asks for 50" in text
-
-
-def test_a_search_that_was_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    whole = RunFolder.create(tmp_path / "whole", BENCH, "Bursts")
-    run_whole(whole)
-    killed = RunFolder.create(tmp_path / "killed", BENCH, "Bursts")
-    assert run_in_child(killed, kill_at=str(len(list(whole.journal.events())) - 8)) != 0
-    assert 0 < len(RunFolder.open(killed.path).journal.trials()) < len(whole.journal.trials())
-    run_whole(RunFolder.open(killed.path))
-    assert bursts_of(RunFolder.open(killed.path)) == bursts_of(whole)
 
 
 POLICER = """

@@ -31,9 +31,7 @@ tests:
 """
 
 
-def real_run(
-    parent: Path, governor: str, monkeypatch: pytest.MonkeyPatch, tuning: Any = None, bench: str = BENCH
-) -> RunFolder:
+def real_run(parent: Path, governor: str, monkeypatch: pytest.MonkeyPatch, bench: str = BENCH) -> RunFolder:
     """A whole run on simulated ports; of the machine only the governor is reported, for other tests change the rest."""
 
     async def told(*_: Any) -> dict[str, Any]:
@@ -42,38 +40,11 @@ def real_run(
 
     monkeypatch.setattr(plan_stage, "collect", told)
     run = RunFolder.create(parent, bench, "Compared")
-    if tuning is not None:
-        run.write_json("tuning.json", {"format": 1, "settings": tuning})
     run_whole(run)
     return run
 
 
-def tuned(value: str) -> list[dict[str, Any]]:
-    common = {"host": "local", "scope": "machine", "device": None, "source": "bench file", "options": {}}
-    return [
-        {
-            **common,
-            "item": "governor",
-            "outcome": "changed",
-            "asked": {"governor": value},
-            "during": {"governor": value},
-        }
-    ]
-
-
-def test_the_setting_that_was_changed_is_named_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [real_run(tmp_path, value, monkeypatch, tuned(value)) for value in ("performance", "powersave")]
-    found = find_differences(*runs)
-    assert [row.path for row in found.settings] == [
-        "tuning.governor.machine.governor",
-        "inventory.core_clock_policy.governor",
-    ]
-    assert found.settings[0].values == ("performance", "powersave")
-    assert found.settings[1].places == ("tester", "dut")
-    assert not found.equal
-
-
-def test_a_setting_that_only_the_inventory_tells_of_is_named_first_as_well(
+def test_a_setting_that_only_the_inventory_tells_of_is_named_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [real_run(tmp_path, value, monkeypatch) for value in ("performance", "powersave")]
@@ -82,15 +53,6 @@ def test_a_setting_that_only_the_inventory_tells_of_is_named_first_as_well(
     assert document["differences"][0]["path"] == "inventory.core_clock_policy.governor"
     assert document["differences"][0]["values"] == [["performance"], ["powersave"]]
     assert document["equal"] is False
-
-
-def test_an_option_of_the_bench_file_is_named_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = BENCH.replace("queue_frames: 16", "queue_frames: 64")
-    found = find_differences(
-        real_run(tmp_path, "performance", monkeypatch), real_run(tmp_path, "performance", monkeypatch, bench=other)
-    )
-    assert found.settings[0].path == "lab.queue_frames"
-    assert found.settings[0].values == (16, 64)
 
 
 def test_equal_runs_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from nicbench.core.result import Result, ResultVerdict
 from nicbench.report.gather import gather
 from nicbench.store.folder import RunFolder
 
-from .simulated_bench import run_in_child, run_whole
+from .simulated_bench import run_whole
 
 LINE_FRAMES_PER_S = 10e6 / (84 * 8)  # of 64 bytes at 10 Mb/s
 
@@ -94,12 +94,3 @@ def test_a_sequence_that_ends_early_is_not_taken_for_a_run_that_broke_off(tmp_pa
     assert [result.parameters["load_percent"] for result in losses] == [pytest.approx(60.6, abs=0.6), 60.0]
     text = gather(RunFolder.open(folder.path)).verdict_text
     assert text.startswith("Everything planned was tried. 2 of 12 results have no value")
-
-
-def test_a_sequence_that_was_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    lab = f"capacity: {0.55 * LINE_FRAMES_PER_S} pps, queue_frames: 4"
-    whole = results_of(folder_of(tmp_path / "whole", "frame-loss", lab))
-    folder = folder_of(tmp_path / "killed", "frame-loss", lab)
-    assert run_in_child(folder, kill_at="12") != 0
-    assert 0 < len(RunFolder.open(folder.path).journal.trials()) < len(whole)
-    assert results_of(RunFolder.open(folder.path)) == whole

@@ -128,39 +128,6 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return differences({**before, **were}, {**after, **both})
 
 
-def test_what_others_do_on_the_machine_is_not_charged_to_the_run() -> None:
-    near = {"ip -d -j link show": [{"ifname": "t0"}], "files": {"mtu": "1500"}}
-    before: dict[str, Any] = {
-        "namespaces": ["nbrestoredt1"],
-        "networks": {"first": {"ip -d -j link show": [{"ifname": "eth0"}]}, "nbrestoredt1": near},
-        "mounts": ["8:1 / / rw", "0:9 / /tmp/x/mount rw,relatime"],
-        "records": [],
-        "processes": ["ksoftirqd/0 going nice=0 "],
-        "sysctls": {"net/ipv4/ip_forward": "0", "net/core/busy_poll": "0", "vm/swappiness": "60"},
-        "files": {"/sys/class/bdi/8:0/read_ahead_kb": "128"},
-    }
-    after: dict[str, Any] = {
-        "namespaces": ["nb-3fa2c1-dut", "nbrestoredt1", "podman-1"],
-        "networks": {
-            "first": {"ip -d -j link show": [{"ifname": "eth0"}, {"ifname": "podman0"}]},
-            "podman-1": {},
-            "nbrestoredt1": near,
-        },
-        "mounts": [*before["mounts"], "0:70 / /run/netns/podman-1 rw", "0:80 / /var/lib/containers/overlay rw"],
-        "records": ["/run/nicbench/other/undo.json"],
-        "processes": [*before["processes"], "sleep going nice=0 sleep 9", "nicbench-packets going nice=0 /c other"],
-        "sysctls": {**before["sysctls"], "net/ipv4/ip_forward": "1", "user/new": "7"},
-        "files": {**before["files"], "/sys/class/bdi/0:80/read_ahead_kb": "128"},
-    }
-    assert changes(only_ours(before), only_ours(after)) == []
-
-    after["sysctls"]["net/core/busy_poll"] = "50"
-    after["mounts"][1] = "0:9 / /tmp/x/mount rw,noatime"
-    after["networks"]["nbrestoredt1"] = {**near, "files": {"mtu": "1700"}}
-    after["processes"].append("irqbalance stopped nice=0 /tmp/x/irqbalance 600")
-    assert len(changes(only_ours(before), only_ours(after))) == 4
-
-
 def nicbench(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "nicbench", *arguments]
 

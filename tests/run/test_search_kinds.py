@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.errors import HostError
-from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.result import Bounded, Result
 from nicbench.report import build
 from nicbench.store.folder import RunFolder
 
@@ -56,20 +55,6 @@ def test_a_known_capacity_is_found_and_confirmed_by_a_longer_trial(kind: str, tm
     plan = run.plan()
     assert plan is not None
     assert "throughput: validation trial 0.5 s, RFC 2544 section 24 asks for 60 s" in plan.deviations
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_line_rate_is_said_when_the_dut_passes_it(kind: str, tmp_path: Path) -> None:
-    result, _, page = result_of(tmp_path, kind, "capacity: 1 Mpps")
-    assert ndr(result).limited_by is LimitedBy.LINE_RATE
-    assert ndr(result).value == pytest.approx(20e6 / (84 * 8))
-    assert "passes the line rate of 64-byte frames" in page
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_dead_dut_has_no_rate(kind: str, tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="nothing comes back from port"):
-        result_of(tmp_path, kind, "dead: true")
 
 
 @pytest.mark.parametrize("kind", KINDS)

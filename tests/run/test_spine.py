@@ -153,12 +153,3 @@ def test_trials_and_rounds_are_one_kind_of_record_that_says_what_it_is() -> None
     assert [kind_of(each) for each in ("t0001", "r0001", "7")] == ["trial", "round", None]
     result = Result(id="t/a", method="stream", parameters={}, values={}, trials=(one.id,))
     assert result.measured_by == "round"
-
-
-def test_a_round_that_warms_up_is_known_by_its_request_also_in_a_journal_of_before() -> None:
-    fields = {"id": "r0001", "key": "t/0/0", "test": "t", "configuration": "default", "parameters": {}, "repeat": 0}
-    for warm_up in (True, False):
-        request = RoundRequest(jobs=(), duration_s=1.0, warm_up=warm_up).model_dump(mode="json")
-        known = Round.model_validate({**fields, "request": request, "outcomes": [], "verdict": {}})
-        assert known.warm_up is warm_up
-        assert "warm_up" not in known.model_dump(mode="json")

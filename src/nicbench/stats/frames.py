@@ -389,13 +389,6 @@ def group_by_point(results: Iterable[Result], default: Target | None = None) -> 
     }
 
 
-def runs_of(results: Iterable[Result], default: Target) -> dict[Point, tuple[RunFigures, ...]]:
-    """Returns the figures of ``group_by_point`` alone."""
-    return {
-        point: tuple(ran.figures for ran in found.runs) for point, found in group_by_point(results, default).items()
-    }
-
-
 def _group_runs(
     number: int,
     instances: Mapping[int, Mapping[int, Result]],

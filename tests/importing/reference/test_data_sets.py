@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.importing.test_published import runs_of
 
 from nicbench.core.errors import UsageError
 from nicbench.importing.reference.data_sets import (
@@ -19,7 +20,7 @@ from nicbench.importing.reference.data_sets import (
     results_of,
     sheet_of,
 )
-from nicbench.stats.frames import Target, find_sustained, runs_of, summarise_run_figures
+from nicbench.stats.frames import Target, find_sustained, summarise_run_figures
 
 DATA = Path(__file__).parents[3] / "src/nicbench/importing/reference/data"
 TAKEN = [one.name for one in data_sets().values() if one.reading]
