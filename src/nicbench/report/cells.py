@@ -284,16 +284,21 @@ def texts(
     values = [value_of(result, column.value) for result in results]
     every = [*values, *(value_of(result, column.value) for result in among)]
     write = writer(column, [value for value in every if not _is_enclosed(value)])
-    written = [
-        cell_text(
-            value, column.aspect, writer(column, [value]) if _is_enclosed(value) else write, with_range=with_range
-        )
-        for value in values
-    ]
     return [
-        text if column.aspect in ("interval", "limit") else printed_digits(result, column) or text
-        for text, result in zip(written, results, strict=True)
+        _text(column, result, value, writer(column, [value]) if _is_enclosed(value) else write, with_range=with_range)
+        for value, result in zip(values, results, strict=True)
     ]
+
+
+def text_of(column: Column, result: Result) -> str:
+    """Returns the text of a single cell."""
+    value = value_of(result, column.value)
+    return _text(column, result, value, writer(column, [value]))
+
+
+def _text(column: Column, result: Result, value: Value, write: Writer, *, with_range: bool = True) -> str:
+    text = cell_text(value, column.aspect, write, with_range=with_range)
+    return text if column.aspect in ("interval", "limit") else printed_digits(result, column) or text
 
 
 def writer(column: Column, values: Iterable[Value]) -> Writer:
@@ -414,11 +419,6 @@ def _move_point(text: str, unit: str | None, to: str | None) -> str | None:
                 return None
             return f"{number.scaleb(powers[unit] - powers[to]):f}"
     return None
-
-
-def text_of(column: Column, result: Result) -> str:
-    """Returns the text of a single cell."""
-    return texts(column, [result])[0]
 
 
 def with_unit(column: Column, text: str) -> str:

@@ -83,10 +83,12 @@ def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = Non
     if grid.each is not None and len({_path(result, grid.across) for result in results}) == 1:
         # Many tables with one column each are better shown as one table with a column for each.
         grid = grid.replace(across=(*grid.across, grid.each), each=None)
+    # All at once: the decimals of a column rest on all of its cells.
+    cells = map(Crossing, texts(grid.cell, results, decisive), results)
     groups = grouped(
-        (with_unit(grid.each, text_of(grid.each, result)) if grid.each else None, result) for result in results
+        (with_unit(grid.each, text_of(grid.each, cell.result)) if grid.each else None, cell) for cell in cells
     )
-    return tuple(_table(title, members, grid, decisive) for title, members in groups.items())
+    return tuple(_table(title, members, grid) for title, members in groups.items())
 
 
 class _Place(NamedTuple):
@@ -96,11 +98,11 @@ class _Place(NamedTuple):
     turn: int
 
 
-def _table(title: str | None, results: Sequence[Result], grid: Grid, among: Sequence[Result]) -> GridTable:
+def _table(title: str | None, cells: Iterable[Crossing], grid: Grid) -> GridTable:
     at: dict[tuple[_Place, tuple[str, ...]], Crossing] = {}
     turns: Counter[tuple[Value, tuple[str, ...]]] = Counter()
     members: dict[_Place, Result] = {}
-    for cell in map(Crossing, texts(grid.cell, results, among), results):
+    for cell in cells:
         value, path = value_of(cell.result, grid.rows.value), _path(cell.result, grid.across)
         place = _Place(value, turns[value, path])
         turns[value, path] += 1
