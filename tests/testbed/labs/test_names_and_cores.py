@@ -11,7 +11,7 @@ from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.testbed.cores import CoreMap, core_map, cpus_of_status, make_core_map, order_by_core
-from nicbench.testbed.interfaces.namespaces import explain_no_pair
+from nicbench.testbed.interfaces.namespaces import explain_no_entry, explain_no_pair
 from nicbench.testbed.labs.simulated import SimulatedLab, SimulatedOptions
 from nicbench.testbed.labs.veth import dut_ipv4, dut_ipv6, mac, namespace_name
 from nicbench.tuning.stack import UndoStack
@@ -116,6 +116,14 @@ def test_a_kernel_without_the_driver_is_told_with_the_step(said: str) -> None:
 def test_a_host_that_is_silent_keeps_its_own_words() -> None:
     silent = HostError("`ip link add` gave no answer within 30 s", place="guest", next_step="is it there?")
     assert explain_no_pair(silent, FakeHost("guest")) is silent
+    assert explain_no_entry(silent, FakeHost("guest")) is silent
+
+
+def test_a_chroot_whose_root_is_no_mount_point_is_told_with_the_step() -> None:
+    said = 'exit status 255: "mount --make-rslave /" failed: Invalid argument'
+    error = explain_no_entry(HostError(f"ip netns exec lab true: {said}", place="local"), FakeHost("local"))
+    assert isinstance(error, NotReadyError)
+    assert error.next_step == "mount --bind FOLDER FOLDER, before chroot FOLDER"
 
 
 # The simulated lab: two joined ports of the engine, no root, no change.

@@ -291,7 +291,7 @@ def details(sections: Sequence[Section]) -> tuple[str, ...]:
 def in_brief(summary: Summary) -> str | None:
     """Returns the answer in a few words, for a list of runs; of each configuration, where several are compared.
 
-    None where there is none, as in a summary that nicbench did not write.
+    None for a summary that nicbench did not write.
     """
     try:
         of_editors = studies(summary.counted, {}, summary.configurations)

@@ -97,7 +97,23 @@ async def make_namespace(changes: Changes, host: NetnsHost, holding: tuple[str, 
             next_step="run as root on a kernel with network namespaces; in a container, with CAP_SYS_ADMIN",
         ) from error
     # Not through the undo stack: the settings go with the namespace. In one shell: on a remote host each start is slow.
-    await host.run(("sh", "-c", _BEGIN, "begin", *(f"{value}={path}" for path, value in _QUIET)))
+    try:
+        await host.run(("sh", "-c", _BEGIN, "begin", *(f"{value}={path}" for path, value in _QUIET)))
+    except HostError as error:
+        raise explain_no_entry(error, host.inner) from error
+
+
+def explain_no_entry(error: HostError, host: Host) -> NicbenchError:
+    """NotReadyError in place of an error that says that / is not a mount point, as `ip netns exec` needs it in a chroot;
+    any other error unchanged.
+    """
+    if "mount --make-rslave /" not in error.message:
+        return error
+    return NotReadyError(
+        "no network namespace can be entered: / of this chroot is not a mount point",
+        place=host.name,
+        next_step="mount --bind FOLDER FOLDER, before chroot FOLDER",
+    )
 
 
 def explain_no_pair(error: HostError, host: Host) -> NicbenchError:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import NotReadyError
+from nicbench.core.shipped import clone
 from nicbench.hosts.owner import boot_id
 
 # Finds the guest's kernel, Debian's of ``scripts/fetch-vm`` or the machine's own, and makes its initial file system.
@@ -28,7 +29,7 @@ from nicbench.hosts.owner import boot_id
 # userspace/buffer-format.rst of the kernel); an initrd may have several one after another.
 
 
-FETCH_COMMAND = "scripts/fetch-vm"
+FETCH_COMMAND = "scripts/fetch-vm" if clone() else "scripts/fetch-vm, in a clone of nicbench’s repository"
 
 
 @dataclass(frozen=True, slots=True)
