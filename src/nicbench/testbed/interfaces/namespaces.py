@@ -104,9 +104,7 @@ async def make_namespace(changes: Changes, host: NetnsHost, holding: tuple[str, 
 
 
 def explain_no_entry(error: HostError, host: Host) -> NicbenchError:
-    """NotReadyError in place of an error that says that / is not a mount point, as `ip netns exec` needs it in a chroot;
-    any other error unchanged.
-    """
+    """NotReadyError for an error that says that / is not a mount point, as in a chroot; any other error unchanged."""
     if "mount --make-rslave /" not in error.message:
         return error
     return NotReadyError(
