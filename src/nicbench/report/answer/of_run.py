@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from nicbench.core.plan import Plan
+from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import and_list
+from nicbench.methods.base import Method, tables_of
 from nicbench.report import tables
 from nicbench.report.answer.sentences import answers_of, brief_rate, largest_sentence, statement_of, subject_in
 from nicbench.report.answer.sentences import brief as session_in_brief
@@ -300,14 +302,26 @@ def in_brief(summary: Summary) -> str | None:
         if (of_session := session_in_brief(summary.counted)) is not None:
             return of_session
         if not summary.configurations:
-            return brief(tables.sections(summary.over_runs or summary.counted, {}))
+            return _brief(summary.over_runs or summary.counted)
         by_name = {
-            name: brief(tables.sections([one for one in summary.beside_each_other if one.configuration == name], {}))
+            name: _brief([one for one in summary.beside_each_other if one.configuration == name])
             for name in summary.configurations
         }
         return "; ".join(f"{name}: {text}" for name, text in by_name.items() if text) or None
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
         return None
+
+
+def _brief(results: Sequence[Result]) -> str | None:
+    """Returns what ``brief`` says of all sections; where rates were searched, others are not made for it."""
+    methods = find("nicbench.methods", Method)
+    searching = {
+        kind
+        for kind in {result.method for result in results}
+        if kind in methods and any(table.search_notes for table in tables_of(methods[kind]))
+    }
+    searched = [result for result in results if result.method in searching]
+    return brief(tables.sections(searched or results, {}))
 
 
 def brief(sections: Sequence[Section]) -> str | None:
