@@ -9,9 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from nicbench.core.machine import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.core.round import CpuUser, MachineCpu, Round
@@ -303,6 +300,9 @@ def watched_machines(
     monitored = monitor_samples.read(folder, (*METRICS, *LINKS, *(MOVED if recorded else ())))
     if monitored is None:
         return ()
+    import pyarrow as pa  # imported here, as few tables are watched
+    import pyarrow.compute as pc
+
     rows = monitored.table
 
     def columns_of(metrics: Iterable[str]) -> dict[str, list[object]]:

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic_core import from_json
 
@@ -308,6 +307,8 @@ def _made_again(earlier: Iterable[pa.RecordBatch], about: _About, log: Path | No
 
 def _tell_apart(batch: pa.RecordBatch, made_again: Mapping[int, list[str]]) -> pa.RecordBatch:
     """Gives the rows of trials that were made again an id of their own."""
+    import pyarrow.compute as pc  # imported here: it makes hundreds of functions, and a run without monitors needs none
+
     session, trial = batch.column("session"), batch.column("trial")
     for number, trials in made_again.items():
         is_one = pc.and_(pc.equal(session, number), pc.is_in(trial, value_set=pa.array(trials, pa.string())))
@@ -318,6 +319,8 @@ def _tell_apart(batch: pa.RecordBatch, made_again: Mapping[int, list[str]]) -> p
 
 def _read_filtered(stream: BinaryIO, metrics: tuple[str, ...] | None) -> pa.Table:
     """Reads the rows of some metrics, within bounds: a table of a few bytes can stand for billions of rows."""
+    import pyarrow.compute as pc
+
     batches, rows = [], 0
     # Words are read as dictionaries, so that one that is in every row takes memory once.
     with pq.ParquetFile(stream, read_dictionary=_WORDS) as file:
@@ -338,6 +341,8 @@ def _read_filtered(stream: BinaryIO, metrics: tuple[str, ...] | None) -> pa.Tabl
 
 
 def _longest(words: pa.Array) -> int:
+    import pyarrow.compute as pc
+
     values = words.dictionary if isinstance(words, pa.DictionaryArray) else words
     return pc.max(pc.binary_length(values)).as_py() or 0
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nicbench.core.reading import Counts
@@ -390,6 +389,8 @@ def _bytes(column: pa.Array) -> int:
     """Computes the bytes that a column takes once its words are expanded. ValueError where a word is too long."""
     if not isinstance(column, pa.DictionaryArray):
         return int(column.nbytes)
+    import pyarrow.compute as pc  # imported here, as in monitor_samples
+
     lengths = pc.binary_length(column.dictionary)
     if (pc.max(lengths).as_py() or 0) > _LONGEST_WORD_BYTES:
         raise ValueError(f"a text in it is longer than {_LONGEST_WORD_BYTES // 2**20} MiB")
