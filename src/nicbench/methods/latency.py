@@ -200,8 +200,7 @@ class Latency(FrameMethod):
             apart_by=("load_percent", "load_of"),
             caption=(
                 "One way, from the tester's port through the DUT to the tester's port. The tester's own, the median "
-                "without a DUT, is part of every number here. A percentile is printed where a frame lies above it. PDV "
-                "is p99.9 less the minimum (RFC 8219, 7.3.1)."
+                "without a DUT, is part of every number here. A percentile is printed where a frame lies above it."
             ),
             caption_beside=(
                 "Each configuration's load is a share of its own rate. Of several runs each number is the median; "

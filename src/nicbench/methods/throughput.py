@@ -138,9 +138,7 @@ def _in_bits(goals: tuple[Goal, ...]) -> FurtherTable:
     ]
     return FurtherTable(
         title="The same in bits",
-        caption=(
-            "L2 counts the frame with its FCS; L1 adds the 20 bytes of preamble, start delimiter and inter-frame gap."
-        ),
+        caption="",
         columns=(FRAME, *layers, CEILING),
     )
 

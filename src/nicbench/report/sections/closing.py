@@ -91,7 +91,7 @@ OF_FRAMES: Final[Mapping[str, str]] = {
     "Share": (
         "A part of the frames, with its exact 95 % interval in brackets (Clopper and Pearson 1934), each frame a draw."
     ),
-    "L1, L2": "Layers: L2 counts the frame’s bytes, L1 also preamble and gap.",
+    "L1, L2": "L2 counts the frame with its FCS, L1 adds 20 bytes: preamble, start delimiter and inter-frame gap.",
     "Disturbed": "Other work took the processor from the tester or the DUT beyond a threshold.",
     **_OF_CLOCKS,
     **_OF_STATISTICS,

@@ -134,7 +134,7 @@ def _caption(section: Section, report: Report) -> Iterator[str]:
 def _further(further: Further, scope: str) -> Iterator[Block]:
     """Yields a further table of the same results with other columns."""
     yield heading(3, further.table.title)
-    yield caption(f"{further.table.caption} Rates are {basis_words(scope)}.")
+    yield caption(f"{further.table.caption} Rates are {basis_words(scope)}.".strip())
     yield _rows(further.table.columns, further.rows)
 
 

@@ -467,7 +467,7 @@ def frame_by_frame(tables: Mapping[str, Sequence[Trial]], trials: Iterable[Trial
     overtook = "Extent: how many frames came since the first that overtook (RFC 4737, 4.2). " if is_behind else ""
     told = caption(
         "For each point, the trial at the highest load without a failed frame, or else the one that failed least. "
-        f"{overtook}PDV: p99.9 less minimum (RFC 8219, 7.3.1). IPDV: difference, without sign, between latencies of "
+        f"{overtook}IPDV: difference, without sign, between latencies of "
         "consecutive frames of a flow (RFC 5481, 4.1). Checked: bytes of each frame that are compared with what was "
         f"sent{broken}. A fault has a column where one was seen."
     )
