@@ -3,6 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+include!("../bpf/compile.rs");
+
 /// Buses, memory pools and shared code of drivers. Their constructors register them, so all of each archive is linked.
 const INFRASTRUCTURE: &[&str] = &[
     "bus_auxiliary",
@@ -95,7 +97,7 @@ fn main() {
     }
     let with_dpdk = env::var_os("CARGO_FEATURE_DPDK").is_some();
     if env::var_os("CARGO_FEATURE_XDP").is_some() {
-        compile_programs();
+        compile_programs(PROGRAMS);
         if !with_dpdk {
             // DPDK's AF_XDP driver brings them along.
             ["bpf", "elf", "z"].iter().for_each(|name| println!("cargo:rustc-link-arg=-l{name}"));
@@ -110,40 +112,8 @@ fn main() {
     println!("cargo:rustc-env=NICBENCH_DPDK_DRIVERS={}", DRIVERS.join(","));
 }
 
-/// The programs that run in the kernel, from `bpf/NAME.bpf.c` to `NAME.o`, which becomes part of the binary.
+/// The programs that run in the kernel.
 const PROGRAMS: &[&str] = &["generate", "receive", "receive_card"];
-
-/// Compiles the BPF programs. The kernel's types are read by their BTF names (CO-RE), so no kernel headers are needed.
-fn compile_programs() {
-    println!("cargo:rerun-if-changed=bpf");
-    let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo's folder for results"));
-    for name in PROGRAMS {
-        let mut command = std::process::Command::new(env::var_os("CLANG").unwrap_or_else(|| "clang".into()));
-        command.args(["-O2", "-g", "-Wall", "-Werror", "-mcpu=v3", "-target", "bpf"]);
-        // No path of this machine becomes part of the object, which is part of a program that is built reproducibly.
-        command.arg("-fdebug-compilation-dir=.");
-        // What the tracing macros ask for; programs read no registers.
-        command.arg("-D__TARGET_ARCH_x86");
-        // asm/types.h stands in the multiarch folder, which clang does not search for this target.
-        if let Some(folder) = multiarch_include() {
-            command.arg("-idirafter").arg(folder);
-        }
-        command.arg("-c").arg(format!("bpf/{name}.bpf.c")).arg("-o").arg(output.join(format!("{name}.o")));
-        if !command.status().is_ok_and(|status| status.success()) {
-            eprintln!("bpf/{name}.bpf.c was not compiled: {command:?}");
-            eprintln!(
-                "next: apt-get install clang libbpf-dev, or build without the kernel's tester: cargo build --no-default-features"
-            );
-            std::process::exit(1);
-        }
-    }
-}
-
-/// Of this machine, whatever the engine is built for: the programs are the same for every CPU.
-fn multiarch_include() -> Option<PathBuf> {
-    let machine = env::consts::ARCH;
-    Some(PathBuf::from(format!("/usr/include/{machine}-linux-gnu"))).filter(|folder| folder.is_dir())
-}
 
 struct Dpdk {
     link_folder: PathBuf,

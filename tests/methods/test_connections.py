@@ -251,3 +251,21 @@ def test_through_a_dut_takes_two_ports() -> None:
     method = cps(through=True)
     assert [one.option for one in method.find_misfits({"s0": ["c0"]}, ["server"])] == [("through",)]
     assert not list(method.find_misfits({"s0": ["c0"], "s1": ["c1"]}, ["server"]))
+
+
+@pytest.mark.parametrize(
+    ("option", "options"),
+    [
+        ("tls", {"tls": ["none", "1.3"]}),
+        ("target", {"target": "http://198.18.0.1/"}),
+        ("own_server", {"own_server": {"reset_every": 5}}),
+        ("answer_within", {"answer_within": 40.0}),
+        ("object_bytes", {"object_bytes": [1, 65_537]}),
+    ],
+)
+def test_what_only_the_kernels_sockets_can_do_is_refused_in_the_hook(option: str, options: dict[str, Any]) -> None:
+    ports = {"s0": ["c0"], "s1": ["c1"]}
+    (misfit,) = cps(driver="xdp", **options).find_misfits(ports, ["server"])
+    assert misfit.option == (option,)
+    assert not list(cps(**options).find_misfits(ports, ["server"]))
+    assert not list(cps(driver="xdp").find_misfits(ports, ["server"]))

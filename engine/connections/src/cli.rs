@@ -86,6 +86,9 @@ struct Client {
     /// Threads.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: u64,
+    /// Make connections in the driver's hook (XDP) of this interface, in place of the kernel's sockets.
+    #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["tls", "path"])]
+    xdp: Option<String>,
 }
 
 #[derive(Args)]
@@ -105,6 +108,12 @@ struct Server {
     /// Threads.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: u64,
+    /// Answer in the driver's hook (XDP) of this interface, in place of the kernel's sockets.
+    #[arg(long, value_name = "INTERFACE", conflicts_with = "tls")]
+    xdp: Option<String>,
+    /// Connections that it has room for there at once.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
+    room: u64,
     /// Seconds that each answer waits.
     #[arg(long, default_value_t = 0.0, value_parser = seconds)]
     delay: f64,
@@ -151,7 +160,7 @@ struct Nginx {
 pub fn run(open_files: u64) -> ExitCode {
     let done = match Options::parse() {
         Options::Client(asked) => run_client(&asked),
-        Options::Serve(asked) => server::run(&asked.serving()),
+        Options::Serve(asked) => asked.run(),
         Options::Nginx(asked) => nginx::run(&nginx::Setup {
             on: asked.on,
             ports: (asked.port..).take(asked.ports.into()).collect(),
@@ -174,7 +183,11 @@ pub fn run(open_files: u64) -> ExitCode {
 }
 
 fn run_client(asked: &Client) -> std::io::Result<String> {
-    let (tally, wall_ns) = client::run(&asked.plan()?)?;
+    let plan = asked.plan()?;
+    let (tally, wall_ns) = match &asked.xdp {
+        None => client::run(&plan)?,
+        Some(interface) => in_hook::connect(&plan, interface)?,
+    };
     Ok(serde_json::to_string(&tally.report(wall_ns))?)
 }
 
@@ -242,7 +255,42 @@ impl Client {
     }
 }
 
+/// Both ends in the driver's hook.
+#[cfg(feature = "xdp")]
+mod in_hook {
+    pub use crate::xdp::client::run as connect;
+    pub use crate::xdp::server::run as serve;
+}
+
+#[cfg(not(feature = "xdp"))]
+mod in_hook {
+    use std::io;
+
+    use crate::client::Plan;
+    use crate::client::tally::Tally;
+    use crate::server::Serving;
+
+    fn is_missing<T>() -> io::Result<T> {
+        Err(io::Error::other("this program was built without XDP: next, build it with its default features"))
+    }
+
+    pub fn connect(_: &Plan, _: &str) -> io::Result<(Tally, u64)> {
+        is_missing()
+    }
+
+    pub fn serve(_: &Serving, _: &str, _: u64) -> io::Result<String> {
+        is_missing()
+    }
+}
+
 impl Server {
+    fn run(&self) -> std::io::Result<String> {
+        match &self.xdp {
+            None => server::run(&self.serving()),
+            Some(interface) => in_hook::serve(&self.serving(), interface, self.room),
+        }
+    }
+
     fn serving(&self) -> Serving {
         Serving {
             on: self.on,

@@ -13,6 +13,8 @@ pub mod poll;
 pub mod server;
 pub mod tls;
 pub mod transport;
+#[cfg(feature = "xdp")]
+pub mod xdp;
 
 /// What an object is filled with, so that a client sees a byte that is not the server's.
 pub const FILLING: u8 = b'x';

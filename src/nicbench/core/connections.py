@@ -14,6 +14,8 @@ from nicbench.core.base import Frozen
 ConnectionsTask = Literal["connect", "requests", "hold"]
 """What is due: connections that end, requests on connections that stay, or connections that stay."""
 TlsVersion = Literal["1.2", "1.3"]
+ConnectionDriver = Literal["kernel", "xdp"]
+"""What makes and answers connections: the kernel's sockets, or programs in the driver's hook (XDP)."""
 ServerKind = Literal["own", "nginx", "target"]
 """What serves: nicbench's own server, nginx, or a server that is there already (``target``)."""
 
@@ -62,6 +64,7 @@ class ConnectionsSpec(Frozen):
     server: ServerKind = "own"
     broken: Broken = Broken()
     target: ConnectionsTarget | None = None
+    driver: ConnectionDriver = "kernel"
 
 
 Tally = Annotated[int, Field(ge=0, lt=2**64)]
@@ -100,6 +103,19 @@ class ConnectionInterval(Frozen):
     open: Tally
 
 
+class Segments(Frozen):
+    """Segments of TCP that an end in the driver's hook sent and got; those that were ``resent`` were lost, or late."""
+
+    sent: Tally
+    resent: Tally
+    damaged: Tally
+    """Those with a wrong checksum, which do not count."""
+    repeated: Tally
+    """Those that came again, or before others."""
+    not_expected: Tally
+    """Those of no connection."""
+
+
 class ConnectionFigures(Frozen):
     """What a client counted. ``sustain`` are those due in the sustain phase, of which alone the times are."""
 
@@ -133,3 +149,6 @@ class ConnectionFigures(Frozen):
     """Connections that nicbench's own server accepted; None for another."""
     served: Tally | None = None
     """Requests that nicbench's own server got."""
+    segments: Segments | None = None
+    """The client's segments; None of the kernel's sockets, which do not count them for a program."""
+    server_segments: Segments | None = None

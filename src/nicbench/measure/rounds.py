@@ -34,6 +34,7 @@ from nicbench.core.round import (
 from nicbench.measure.host_readings import is_telling
 from nicbench.measure.round_verdict import LINK_CHANGED, judge_round
 from nicbench.measure.samples import LiveContext, Maker, RepeatRule, SampleLog, Slot, TestSetting
+from nicbench.measure.trial_verdict import leave_out_programs
 from nicbench.measure.witnesses import (
     SETTLE_S,
     Interface,
@@ -218,7 +219,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
             await player.rest(SETTLE_S)
             after = await player.counters()
             of_ports = self._look_at_ports(request, outcomes, before, after)
-        counters, changes = _differences(before, after), watch.changes
+        counters, changes = _differences(before, after), _leave_out_hooks(watch.changes, request, self._interfaces)
         made = Round(
             id=Round.id_of(slot.number),
             **self.record_of(slot),
@@ -254,6 +255,22 @@ class RoundMaker(Maker[Round, RoundRequest]):
             *find_lost_ports(request, self._interfaces, self._readable, after),
             *find_contradicted_ports(request, outcomes, self._interfaces, before, after),
         )
+
+
+def _leave_out_hooks(
+    seen: PathChanges | None, request: RoundRequest, interfaces: Mapping[str, Interface]
+) -> PathChanges | None:
+    """Returns the changes without what follows where ends of connections enter and leave their driver's hook: their
+    programs, and the offloads that a veth switches at both ends meanwhile.
+    """
+    hooked = [job for job in request.jobs if job.ask.connections is not None and job.ask.connections.driver == "xdp"]
+    if seen is None or not hooked:
+        return seen
+    ends = {name for job in hooked for name in (job.client, job.server) if name is not None}
+    kept = leave_out_programs(seen, {interfaces[name].device for name in ends if name in interfaces})
+    if kept is None:
+        return None
+    return kept.replace(changes=tuple(each for each in kept.changes if each.what != "offloads"))
 
 
 class RoundRepeats(RepeatRule[Round]):

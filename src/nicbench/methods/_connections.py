@@ -13,7 +13,14 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.connections import Broken, ConnectionFigures, ConnectionsSpec, ConnectionsTarget, ConnectionTimes
+from nicbench.core.connections import (
+    Broken,
+    ConnectionDriver,
+    ConnectionFigures,
+    ConnectionsSpec,
+    ConnectionsTarget,
+    ConnectionTimes,
+)
 from nicbench.core.quantity import Ratio, Seconds, SomeBytes
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.round import EndpointFacts, Job, JobSpec, Round, RoundRequest
@@ -52,6 +59,11 @@ Url = Annotated[str, BeforeValidator(_read_url)]
 _Every = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
+LONGEST_IN_HOOK_S: Final = 30.0
+MOST_IN_HOOK_BYTES: Final = 64 * 1024
+"""What a connection in the driver's hook may last, and the largest object there."""
+
+
 class OwnServer(Frozen):
     """How nicbench's own server answers, where a method is tried on a server of known faults."""
 
@@ -72,6 +84,10 @@ class OwnServer(Frozen):
 class ConnectionOptions(Frozen):
     """Options that all methods of connections have."""
 
+    driver: ConnectionDriver = "kernel"
+    """`xdp`: the ends make and answer connections in their driver's hook, many times as fast as the kernel's sockets
+    (`kernel`); without TLS, and objects of at most 64 KiB. `nginx` itself keeps the kernel's sockets.
+    """
     server: Literal["own", "nginx"] = "own"
     """What serves: nicbench's own server, or `nginx`, which nicbench configures and starts."""
     target: Url | None = None
@@ -139,11 +155,30 @@ def misfits_of(options: ConnectionOptions, clients: Mapping[str, Sequence[str]])
     if options.target is not None and options.through:
         message = "a `target` is where it is: `through` has no effect"
         yield Misfit(option=("through",), message=message, next_step="leave `through` out")
+    if options.driver == "xdp":
+        yield from _misfits_of_hook(options)
     if options.own_server != OwnServer() and (options.server != "own" or options.target is not None):
         message = "`own_server` says how nicbench's own server answers, and another serves"
         yield Misfit(
             option=("own_server",), message=message, next_step="leave `own_server` out, or write `server: own`"
         )
+
+
+def _misfits_of_hook(options: ConnectionOptions) -> Iterator[Misfit]:
+    """Yields what only the kernel's sockets can do."""
+    step = "leave `driver` out"
+    if options.tls != ("none",):
+        yield Misfit(option=("tls",), message="`driver: xdp` speaks no TLS", next_step=step)
+    if options.target is not None:
+        message = "`driver: xdp` takes answers of a known length, and a `target` gives any"
+        yield Misfit(option=("target",), message=message, next_step=step)
+    if options.own_server != OwnServer():
+        message = "the server in the driver's hook breaks no answers and delays none"
+        yield Misfit(option=("own_server",), message=message, next_step=step)
+    for name, seconds in (("connect_within", options.connect_within), ("answer_within", options.answer_within)):
+        if seconds > LONGEST_IN_HOOK_S:
+            message = f"`driver: xdp` waits at most {LONGEST_IN_HOOK_S:g} s"
+            yield Misfit(option=(name,), message=message, next_step=f"write at most {LONGEST_IN_HOOK_S:g} s")
 
 
 def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSpec:
@@ -161,6 +196,7 @@ def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSp
         client_threads=options.client_threads,
         server_threads=options.server_threads,
         server=options.server if target is None else "target",
+        driver=options.driver,
         target=target,
         broken=Broken(
             delay_s=own.delay,
@@ -227,7 +263,7 @@ def words_of_mix(objects: Sequence[tuple[int, int]]) -> str:
 # Figures of rounds of connections: counts of all clients together, percentiles of all histograms, and failures.
 
 
-CLIENT_FAILURES: Final = frozenset({"no_ports", "no_files"})
+CLIENT_FAILURES: Final = frozenset({"no_ports", "no_files", "not_begun"})
 """Failures of the client itself, which say nothing of DUT or server."""
 ANSWER_FAILURES: Final = frozenset({"reset", "short", "status", "length", "content", "not_http", "lost"})
 """Failures after a connection stood: a server or a DUT that is broken has them at every load."""
@@ -243,6 +279,7 @@ _TIMES: Final = ("connect", "handshake", "first_byte", "last_byte")
 _WORDS: Final = {
     "no_ports": "no local port was free",
     "no_files": "the client may open no more files",
+    "not_begun": "the client could not begin them in time",
     "refused": "refused",
     "unreachable": "unreachable",
     "connect_timeout": "not connected in time",
@@ -606,6 +643,12 @@ class ConnectionMethod(RoundMethod):
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         yield from misfits_of(self.options, clients)
+        asked = (ask.connections.objects for _, ask in self.job_specs() if ask.connections is not None)
+        largest = max((size for objects in asked for size, _ in objects), default=0)
+        if self.options.driver == "xdp" and largest > MOST_IN_HOOK_BYTES:
+            most = format_bytes(MOST_IN_HOOK_BYTES)
+            message = f"`driver: xdp` takes objects of at most {most}, and one has {format_bytes(largest)}"
+            yield Misfit(option=("object_bytes",), message=message, next_step=f"write sizes of at most {most}")
 
     def objection(self, context: RoundContext) -> Objection | None:
         return objection_to(context, self.options)

@@ -108,6 +108,11 @@ async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
         made = making.facts
     else:
         lab: EndpointLab = bench.lab.plugin(bench.lab.options)
+        lab.takes_redirected = any(
+            ask.connections is not None and ask.connections.driver == "xdp"
+            for test in bench.tests
+            for _, ask in test.build().job_specs()
+        )
         testbed = await lab.up(changes, machine_of_lab(bench, hosts))
     statements, facts = disclose_hosts(hosts)
     testbed = replace(testbed, statements=(*statements, *testbed.statements), facts={**testbed.facts, **facts, **made})

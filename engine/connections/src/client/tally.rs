@@ -14,6 +14,8 @@ use serde::Serialize;
 pub enum Failure {
     /// The client's own: no local port was free.
     NoPorts,
+    /// The client's own: it was half a second late with it, and left it.
+    NotBegun,
     /// The client's own: it may open no more files, or has no memory left for a socket.
     NoFiles,
     /// A RST came as the answer to the SYN.
@@ -59,6 +61,11 @@ impl Times {
     /// Adds one.
     pub fn add(&mut self, ns: u64) {
         self.0.saturating_record(ns.max(1));
+    }
+
+    /// Adds one several times.
+    pub fn add_many(&mut self, ns: u64, times: u64) {
+        self.0.saturating_record_n(ns.max(1), times);
     }
 
     /// The 99th percentile, 0 of none.
@@ -126,6 +133,11 @@ impl Counts {
     fn fail(&mut self, kind: Failure) {
         *self.failed.entry(kind).or_default() += 1;
     }
+
+    /// All that failed.
+    pub fn failures(&self) -> u64 {
+        self.failed.values().sum()
+    }
 }
 
 /// What happened in one second of the run.
@@ -139,6 +151,21 @@ pub struct Interval {
     pub bytes: u64,
     /// Connections that were open at its end, or as many as there were last.
     pub open: u64,
+}
+
+/// Segments of TCP, as an end without the kernel's sockets counts them.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Segments {
+    /// Sent, those that were sent again among them.
+    pub sent: u64,
+    /// Sent again, because nobody acknowledged them.
+    pub resent: u64,
+    /// Came with a wrong checksum.
+    pub damaged: u64,
+    /// Came again, or before others.
+    pub repeated: u64,
+    /// Belong to no connection.
+    pub not_expected: u64,
 }
 
 /// What one thread, and in the end the client, has counted.
@@ -176,6 +203,8 @@ pub struct Tally {
     pub cpu_ns: u64,
     /// The CPU time of the busiest thread.
     pub busiest_ns: u64,
+    /// What only an end of our own TCP counts.
+    pub segments: Option<Segments>,
 }
 
 impl Tally {
@@ -261,6 +290,7 @@ impl Tally {
             intervals: &self.intervals,
             cpu_ns: self.cpu_ns,
             busiest_thread_ns: self.busiest_ns,
+            segments: self.segments,
         }
     }
 }
@@ -287,4 +317,6 @@ pub struct Report<'a> {
     intervals: &'a [Interval],
     cpu_ns: u64,
     busiest_thread_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segments: Option<Segments>,
 }

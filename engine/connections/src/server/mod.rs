@@ -40,6 +40,11 @@ pub struct Serving {
 }
 
 impl Serving {
+    /// Whether any answer waits or is broken.
+    pub fn breaks(&self) -> bool {
+        self.delay_ns + self.reset_every + self.short_every + self.status_every + self.corrupt_every > 0
+    }
+
     /// Whether the answer of this number, from 1, waits.
     fn delays(&self, number: u64) -> bool {
         self.delay_ns > 0 && (self.delay_every == 0 || number % self.delay_every == 0)
@@ -73,9 +78,7 @@ pub fn run(serving: &Serving) -> io::Result<String> {
     };
     let counted = Counted::default();
     // All listen before one serves, so that a port that is taken is told before anything is answered.
-    let listeners = (0..serving.threads)
-        .map(|_| serving.ports.iter().map(|&port| open(SocketAddr::new(serving.on, port))).collect())
-        .collect::<io::Result<Vec<Vec<TcpListener>>>>()?;
+    let listeners = (0..serving.threads).map(|_| listen_on(serving)).collect::<io::Result<Vec<Vec<TcpListener>>>>()?;
     std::thread::scope(|scope| {
         let workers: Vec<_> = listeners
             .into_iter()
@@ -106,6 +109,11 @@ pub fn stopped_by_signal() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// Listeners on all ports.
+pub fn listen_on(serving: &Serving) -> io::Result<Vec<TcpListener>> {
+    serving.ports.iter().map(|&port| open(SocketAddr::new(serving.on, port))).collect()
 }
 
 /// Each thread has a listener of its own on each port, and the kernel spreads connections over them (SO_REUSEPORT).

@@ -21,7 +21,8 @@ use crate::orders::{Order, Orders};
 use crate::port::{Clock, PortCounters, PortFacts};
 use crate::signature::Signer;
 use crate::snapshot::Snapshot;
-use crate::sys::{signal, thread as own_thread};
+use crate::sys::bpf::{end_call, install_interruption};
+use crate::sys::thread as own_thread;
 use crate::tester::Tester;
 use crate::trial::Trial;
 use crate::trial_part::{Roles, TrialPart};
@@ -71,7 +72,7 @@ struct Sending {
 
 impl XdpTester {
     pub fn new(ports: Vec<XdpPort>, lanes: Vec<Lane>, watched_cpus: Vec<u32>, tsc: TscClock) -> Self {
-        signal::install_interruption();
+        install_interruption();
         let core_watch = CoreWatch::start(&watched_cpus, tsc.hz());
         Self { ports, lanes, clock: MonotonicClock, tsc, watched_cpus, core_watch, told_slow: 0, failure: None }
     }
@@ -397,7 +398,7 @@ impl Sending {
         self.is_over.store(true, Ordering::Release);
         while !self.thread.is_finished() {
             // A signal that comes before the call is lost: another follows.
-            signal::end_call(self.number.load(Ordering::Acquire));
+            end_call(self.number.load(Ordering::Acquire));
             thread::sleep(Duration::from_micros(200));
         }
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))

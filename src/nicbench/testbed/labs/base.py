@@ -308,6 +308,8 @@ class EndpointLab(Lab):
     """A lab that makes hosts with addresses, one of them measured, for workloads between them."""
 
     port_kind = "endpoint"
+    takes_redirected = False
+    """Whether links are to take frames that programs in a driver's hook send."""
 
     @abstractmethod
     def clients_of_ports(self) -> dict[str, tuple[str, ...]]:

@@ -333,6 +333,7 @@ class ClientsLab(EndpointLab):
             facts={
                 "lab": self.kind,
                 **self.options.model_dump(),
+                **({"gro": "on"} if self.takes_redirected else {}),
                 "links": [f"{client.name} <-> {client.facts.port}" for client in clients],
                 "namespaces": {name: namespace.namespace for name, namespace in inside.items()},
             },
@@ -439,6 +440,8 @@ class ClientsLab(EndpointLab):
                 reason = await free_senders(end.host, end.device)
                 self._holds_senders_back = self._holds_senders_back or reason
             await self._bring_up(end, rate)
+            if self.takes_redirected:
+                await network.receive_redirected(end.host, end.device)
 
     async def _bring_up(self, end: _End, rate: float | None) -> None:
         """Brings an end up so that it sends nothing by itself, with segments that fit into the bucket of a rate."""

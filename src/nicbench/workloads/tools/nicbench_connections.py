@@ -18,6 +18,11 @@ from nicbench.workloads.tool_output import json_object
 
 MOST_PORTS: Final = 128
 """The most TCP ports that a job's server listens on."""
+ROOM: Final = 100_000
+MOST_ROOM: Final = 50_000_000
+"""The fewest and the most connections that a server in the driver's hook has room for."""
+ROOM_S: Final = 2.0
+"""The seconds in which a connection should have ended."""
 
 
 class NicbenchConnections(Workload):
@@ -45,11 +50,13 @@ class NicbenchConnections(Workload):
         common = ("--on", server.address, "--port", str(job.port), "--ports", str(asked.ports))
         tls = () if asked.tls is None else ("--tls",)
         threads = ("--threads", str(asked.server_threads))
-        return (self.kind, mode, *common, *threads, *tls, *_server_arguments(asked))
+        hook = _hook(asked, server) if mode == "serve" else ()
+        room = ("--room", str(_room(asked, job.ask.duration_s or 0.0))) if hook else ()
+        return (self.kind, mode, *common, *threads, *tls, *hook, *room, *_server_arguments(asked))
 
     def client_command(self, job: Job, client: End, server: End | None) -> Command:
         asked = _asked(job)
-        return (self.kind, "client", *_client_arguments(asked, job, server))
+        return (self.kind, "client", *_hook(asked, client), *_client_arguments(asked, job, server))
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         asked = _asked(job)
@@ -74,6 +81,7 @@ class NicbenchConnections(Workload):
         if server is not None and asked is not None and asked.server == "own":
             counts = json_object(server.stdout, f"{self.kind}, server")
             served = {"accepted": counts.get("accepted"), "served": counts.get("requests")}
+            served["server_segments"] = counts.get("segments")
         known = {name: value for name, value in said.items() if name in ConnectionFigures.model_fields}
         try:
             figures = ConnectionFigures.model_validate({**known, **served})
@@ -87,6 +95,21 @@ def _asked(job: Job) -> ConnectionsSpec:
     if job.ask.connections is None:
         raise ValueError("a job of nicbench-connections without what it is asked")
     return job.ask.connections
+
+
+def _hook(asked: ConnectionsSpec, end: End) -> tuple[str, ...]:
+    """Returns the argument that moves an end into its driver's hook."""
+    if asked.driver == "kernel":
+        return ()
+    if end.device is None:
+        raise WorkloadError("`driver: xdp` needs a kernel interface, and this end has none")
+    return ("--xdp", end.device)
+
+
+def _room(asked: ConnectionsSpec, duration_s: float) -> int:
+    """Returns the number of connections that the server keeps at once: those that are held, or those of a second."""
+    held = asked.connections if asked.task == "hold" else int(asked.rate_per_s * min(duration_s, ROOM_S))
+    return max(ROOM, min(held, MOST_ROOM))
 
 
 def _server_arguments(asked: ConnectionsSpec) -> Iterator[str]:

@@ -1,0 +1,629 @@
+// The client's end: what follows from a segment of the server, and what the process asks to be sent.
+#pragma once
+
+#include "segment.h"
+
+#define UNKNOWN 0xFFFFFFFF // bytes of the body, before the head was read
+#define END_OF_HEAD 0x0A0D0A0D // "\r\n\r\n"
+#define LEAST_HEAD 19 // "HTTP/1.1 200 \r\n\r\n" and what tells its length
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct client);
+} clients SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, PLANNED);
+	__type(key, __u32);
+	__type(value, struct work);
+} planned_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, KINDS_OF_TIMES *TIMES_BUCKETS);
+	__type(key, __u32);
+	__type(value, __u64);
+} times_map SEC(".maps");
+
+static __always_inline void add_time(enum times kind, __u64 ns)
+{
+	__u32 shift, key;
+	__u64 *count;
+
+	if (ns >> 36)
+		ns = (1ULL << 36) - 1;
+	shift = ns >> 11 ? bits_of(ns >> 11) : 0;
+	key = kind * TIMES_BUCKETS + shift * 1024 + (__u32)(ns >> shift);
+	count = bpf_map_lookup_elem(&times_map, &key);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+static __always_inline __u64 since(__u32 then, __u64 now_ns)
+{
+	__s32 passed = ticks(now_ns) - then;
+
+	return passed > 0 ? (__u64)passed << TICK_BITS : 0;
+}
+
+// Ends a connection, once; whether this call did.
+static __always_inline int end_client(struct client *connection, __u32 control)
+{
+	__u32 ended = CONTROL(FREE, 0, USE(control));
+
+	if (__sync_val_compare_and_swap(&connection->control, control, ended) != control)
+		return 0;
+	if (STATE(control) != OPENING)
+		ADD(ENDED, 1);
+	return 1;
+}
+
+static __always_inline int fail(struct client *connection, __u32 control, enum failure failure)
+{
+	if (!end_client(connection, control))
+		return 0;
+	__sync_fetch_and_add(&counters[FAILED + 2 * failure + (FLAGS(control) & MEASURED)], 1);
+	return 1;
+}
+
+// Whether the present exchange asks the server to end the connection.
+static __always_inline __u32 is_last(const struct client *connection, __u32 control)
+{
+	return FLAGS(control) & CLOSES && connection->exchanges == 1 && !settings.resets;
+}
+
+static __always_inline __u32 request_bytes(const struct client *connection, __u32 control)
+{
+	return requests[connection->object % OBJECTS].bytes[is_last(connection, control) & 1];
+}
+
+// Sends the request of the present exchange in place of the frame.
+static __always_inline int write_request(struct xdp_md *context, struct client *connection, __u32 control,
+					 struct outgoing *out)
+{
+	struct request *request = &requests[connection->object % OBJECTS];
+	__u32 last = is_last(connection, control), bytes = request->bytes[last & 1], at;
+
+	if (bytes < 1 || bytes > MOST_REQUEST)
+		return XDP_ABORTED;
+	out->flags = ACK | PSH;
+	out->bytes = bytes;
+	out->sum = request->sums[last & 1];
+	at = make_room(context, out);
+	if (!at || bpf_xdp_store_bytes(context, at, request->text[last & 1], bytes))
+		return XDP_ABORTED;
+	return write_headers(context, out);
+}
+
+static __always_inline int ask(struct xdp_md *context, struct client *connection, __u32 flags, __u64 now_ns,
+			       struct outgoing *out)
+{
+	__u32 use = USE(connection->control);
+	int action;
+
+	flags &= ~(ACKNOWLEDGED | BEGUN);
+	connection->sent = ticks(now_ns);
+	connection->left = UNKNOWN;
+	connection->control = CONTROL(ASKED, flags, use);
+	out->sequence = connection->next;
+	action = write_request(context, connection, connection->control, out);
+	connection->next += out->bytes;
+	return action == XDP_ABORTED ? postpone(out->slot) : action;
+}
+
+struct sums {
+	__u64 sum; // of all 16-bit words
+	__u32 differs; // whether a byte from `from` on is not FILLING
+	__u32 padding;
+};
+
+#define WORDS_OF_PIECE (SCRATCH_BYTES / 8)
+#define MOST_PIECES 19 // of a segment
+
+// Adds up to 512 bytes, and whether any of them is not FILLING. They are read into memory that is full of it.
+__attribute__((noinline)) int add_piece(struct xdp_md *context, __u32 at, __u32 bytes, struct sums *sums)
+{
+	__u32 zero = 0, behind = SCRATCH_BYTES - bytes;
+	struct scratch *scratch = bpf_map_lookup_elem(&scratch_map, &zero);
+	__u64 sum = 0, differs = 0, *words;
+
+	if (!scratch || !sums)
+		return 0;
+	words = (__u64 *)scratch->bytes;
+	for (int number = 0; number < WORDS_OF_PIECE; number++)
+		words[number] = 0x7878787878787878ULL;
+	SEEN(bytes);
+	if (bytes < 1 || bytes > SCRATCH_BYTES || at > 0x3FFF || bpf_xdp_load_bytes(context, at, scratch->bytes, bytes))
+		return 0;
+	for (int number = 0; number < WORDS_OF_PIECE; number++) {
+		sum += (words[number] & 0xFFFFFFFF) + (words[number] >> 32);
+		differs |= words[number] ^ 0x7878787878787878ULL;
+	}
+	// What stands behind an odd number of bytes begins with the second byte of a word.
+	sums->sum += sum - (__u64)(behind / 2) * WORD_OF_FILLING - (behind % 2 ? FILLING << 8 : 0);
+	sums->differs = differs != 0;
+	return 1;
+}
+
+// Adds up the data of a segment, and compares what is behind its first `from` bytes with what bodies are filled with.
+__attribute__((noinline)) int sum_data(struct xdp_md *context, __u32 at, __u32 bytes, __u32 from, struct sums *sums)
+{
+	__u32 first = bytes < SCRATCH_BYTES ? bytes : SCRATCH_BYTES, differs;
+	struct sums body = {};
+
+	if (!sums || !add_piece(context, at, first, sums))
+		return 0;
+	if (from && from < first) {
+		if (!add_piece(context, at + from, first - from, &body))
+			return 0;
+		sums->differs = body.differs;
+	} else if (from) {
+		sums->differs = 0;
+	}
+	differs = sums->differs;
+	for (__u32 piece = 1; piece < MOST_PIECES; piece++) {
+		__u32 before = piece * SCRATCH_BYTES, rest = bytes - before;
+
+		if (before >= bytes)
+			break;
+		if (!add_piece(context, at + before, rest < SCRATCH_BYTES ? rest : SCRATCH_BYTES, sums))
+			return 0;
+		differs |= sums->differs;
+	}
+	sums->differs = differs;
+	return 1;
+}
+
+// The length of the head of an answer with status 200 at the front of this data; 0: there is no whole head; -1: another
+// status.
+__attribute__((noinline)) int read_head(struct xdp_md *context, __u32 at, __u32 bytes)
+{
+	__u32 zero = 0, length = bytes < SCRATCH_BYTES ? bytes : SCRATCH_BYTES;
+	struct scratch *scratch = bpf_map_lookup_elem(&scratch_map, &zero);
+
+	if (!scratch || length < LEAST_HEAD || length > SCRATCH_BYTES || at > 200)
+		return 0;
+	if (bpf_xdp_load_bytes(context, at, scratch->bytes, length))
+		return 0;
+	if (*(__u32 *)scratch->bytes != 0x50545448 || scratch->bytes[4] != '/' || scratch->bytes[5] != '1')
+		return 0; // "HTTP/1"
+	if (scratch->bytes[9] != '2' || scratch->bytes[10] != '0' || scratch->bytes[11] != '0')
+		return -1;
+	for (__u32 number = LEAST_HEAD - 4; number < SCRATCH_BYTES - 4; number++) {
+		if (number + 4 > length)
+			break;
+		if (*(__u32 *)(scratch->bytes + number) == END_OF_HEAD)
+			return number + 4;
+	}
+	return 0;
+}
+
+static __always_inline int in_sustain(__u64 now_ns)
+{
+	return now_ns >= settings.sustain_from_ns && now_ns < settings.sustain_to_ns;
+}
+
+// An answer is whole: the next exchange, or the end.
+static __always_inline int complete(struct xdp_md *context, struct client *connection, __u32 flags, __u32 is_end,
+				    __u64 now_ns, struct outgoing *out)
+{
+	__u32 control = connection->control, use = USE(control), measured = flags & MEASURED;
+
+	connection->exchanges--;
+	if (connection->exchanges) {
+		if (!is_end)
+			return ask(context, connection, flags & ~TIMED, now_ns, out);
+		fail(connection, control, SHORT);
+		out->flags = RST | ACK;
+		return write_bare(context, out);
+	}
+	if (flags & KEPT)
+		ADD(KEPT_ANSWERED, 1);
+	else
+		ADD(COMPLETED + measured, 1);
+	if (flags & HELD)
+		ADD(HELD_ANSWERED, 1);
+	else if (measured)
+		add_time(LAST_BYTE, since(connection->due, now_ns));
+	if (measured && !(flags & (KEPT | HELD)) && now_ns < settings.sustain_to_ns)
+		ADD(IN_TIME, 1);
+	if (flags & CLOSES && settings.resets) {
+		end_client(connection, control);
+		out->flags = RST | ACK;
+		return write_bare(context, out);
+	}
+	out->flags = ACK;
+	if (is_end) {
+		out->flags |= FIN;
+		connection->next++;
+		connection->control = CONTROL(LAST_ACK, flags & ~ACKNOWLEDGED, use);
+	} else {
+		connection->control = CONTROL(flags & CLOSES ? CLOSING : IDLE, flags, use);
+	}
+	connection->sent = ticks(now_ns);
+	return write_bare(context, out);
+}
+
+// Data, or the end of the stream, in its order while an answer is expected.
+static __always_inline int take_answer(struct xdp_md *context, struct client *connection, struct segment *segment,
+				       struct sums *sums, int head, __u64 now_ns, struct outgoing *out)
+{
+	__u32 control = connection->control, flags = FLAGS(control), is_end = segment->flags & FIN, body;
+	enum failure failure = FAILURES;
+
+	if (segment->bytes) {
+		if (connection->left == UNKNOWN) {
+			if (head <= 0)
+				failure = head < 0 ? STATUS : NOT_HTTP;
+			connection->left = requests[connection->object % OBJECTS].body;
+		}
+		body = segment->bytes - head;
+		if (failure == FAILURES && body > connection->left)
+			failure = LENGTH;
+		if (failure == FAILURES && sums->differs)
+			failure = CONTENT;
+		if (!(flags & BEGUN)) {
+			flags |= BEGUN;
+			if (flags & TIMED && flags & MEASURED)
+				add_time(FIRST_BYTE, since(connection->due, now_ns));
+		}
+		if (failure == FAILURES) {
+			connection->left -= body;
+			ADD(ALL_BYTES, body);
+			if (in_sustain(now_ns))
+				ADD(BODY_BYTES, body);
+		}
+	}
+	connection->expected += segment->bytes + (is_end ? 1 : 0);
+	out->acknowledged = connection->expected;
+	if (failure == FAILURES && connection->left == 0)
+		return complete(context, connection, flags, is_end, now_ns, out);
+	if (failure == FAILURES && is_end)
+		failure = SHORT;
+	if (failure != FAILURES) {
+		fail(connection, control, failure);
+		out->flags = RST | ACK;
+		return write_bare(context, out);
+	}
+	connection->control = CONTROL(ASKED, flags, USE(control));
+	out->flags = ACK;
+	return write_bare(context, out);
+}
+
+static __always_inline int step_client(struct xdp_md *context, struct client *connection, __u32 slot,
+				       struct segment *segment, __u64 now_ns)
+{
+	__u32 control = connection->control, state = STATE(control), flags = FLAGS(control);
+	int head = 0, is_first = state == ASKED && connection->left == UNKNOWN;
+	struct sums sums = {};
+	struct outgoing out = {
+		.slot = slot,
+		.sequence = connection->next,
+		.acknowledged = connection->expected,
+		.source = segment->destination,
+		.destination = segment->source,
+		.flags = ACK,
+	};
+
+	out.to[0] = segment->from[0];
+	out.to[1] = segment->from[1];
+	__builtin_memcpy(out.mac, segment->mac, ETH_ALEN);
+	if (segment->bytes) {
+		if (is_first)
+			head = read_head(context, segment->data, segment->bytes);
+		if (!sum_data(context, segment->data, segment->bytes, head > 0 ? head : 0, &sums))
+			return XDP_DROP;
+	}
+	if (!is_intact(context, segment, sums.sum)) {
+		ADD(DAMAGED, 1);
+		return XDP_DROP;
+	}
+	if (state == FREE) {
+		ADD(NOT_EXPECTED, 1);
+		if (segment->flags & RST || !(segment->flags & ACK))
+			return XDP_DROP;
+		out.sequence = segment->acknowledged;
+		out.flags = RST;
+		out.acknowledged = 0;
+		return write_bare(context, &out);
+	}
+	if (segment->flags & RST) {
+		if (state == OPENING && segment->acknowledged == connection->next)
+			fail(connection, control, REFUSED);
+		else if (state == ASKED && segment->sequence == connection->expected)
+			fail(connection, control, RESET_BY_PEER);
+		else if (state > ASKED && segment->sequence == connection->expected)
+			end_client(connection, control);
+		else
+			ADD(NOT_EXPECTED, 1);
+		return XDP_DROP;
+	}
+	if (state == OPENING) {
+		if ((segment->flags & (SYN | ACK)) != (SYN | ACK) || segment->acknowledged != connection->next) {
+			ADD(NOT_EXPECTED, 1);
+			if (!(segment->flags & ACK))
+				return XDP_DROP;
+			out.sequence = segment->acknowledged;
+			out.flags = RST;
+			out.acknowledged = 0;
+			return write_bare(context, &out);
+		}
+		connection->expected = segment->sequence + 1;
+		out.acknowledged = connection->expected;
+		ADD(OPENED, 1);
+		add_time(CONNECT, since(connection->sent, now_ns));
+		return ask(context, connection, flags, now_ns, &out);
+	}
+	if (segment->flags & ACK && segment->acknowledged == connection->next && !(flags & ACKNOWLEDGED)) {
+		if (state == LAST_ACK) {
+			end_client(connection, control);
+			return XDP_DROP;
+		}
+		connection->control = CONTROL(state, flags | ACKNOWLEDGED, USE(control));
+	}
+	if (!segment->bytes && !(segment->flags & (FIN | SYN)))
+		return XDP_DROP;
+	if (segment->sequence != connection->expected || segment->flags & SYN) {
+		ADD(REPEATED, 1);
+		return write_bare(context, &out);
+	}
+	if (state == ASKED)
+		return take_answer(context, connection, segment, &sums, head, now_ns, &out);
+	if (segment->bytes || state == LAST_ACK) { // more than was asked for, or after the end
+		end_client(connection, connection->control);
+		ADD(NOT_EXPECTED, 1);
+		out.flags = RST | ACK;
+		return write_bare(context, &out);
+	}
+	connection->expected++;
+	out.acknowledged = connection->expected;
+	out.flags = FIN | ACK;
+	connection->next++;
+	connection->sent = ticks(now_ns);
+	connection->control = CONTROL(LAST_ACK, flags & ~ACKNOWLEDGED, USE(control));
+	return write_bare(context, &out);
+}
+
+// A connection of which ICMP says that its SYN reached nobody (RFC 792, RFC 4443) has failed; the kernel reads it, too.
+static __always_inline int read_icmp(struct xdp_md *context)
+{
+	void *start = (void *)(long)context->data, *end = (void *)(long)context->data_end;
+	__u32 at = HEADERS + 8, key; // the packet that it is about
+	struct client *connection;
+	__be16 *ports;
+	__u8 *type = start + HEADERS;
+	__u32 port, local, control;
+
+	if (start + at + HEADERS - ETH_HLEN + 8 > end)
+		return XDP_PASS;
+	if (constants.is_ipv6) {
+		struct ipv6hdr *outer = start + ETH_HLEN;
+
+		if (outer->nexthdr != IPPROTO_ICMPV6 || *type != 1)
+			return XDP_PASS;
+	} else {
+		struct iphdr *outer = start + ETH_HLEN;
+
+		if (outer->protocol != IPPROTO_ICMP || outer->ihl != 5 || *type != 3)
+			return XDP_PASS;
+	}
+	ports = start + at + HEADERS - ETH_HLEN;
+	local = bpf_ntohs(ports[0]) - settings.first_local;
+	port = bpf_ntohs(ports[1]) - settings.first_port;
+	if (local >= settings.locals || port >= settings.ports)
+		return XDP_PASS;
+	key = local * settings.ports + port;
+	connection = bpf_map_lookup_elem(&clients, &key);
+	control = connection ? connection->control : 0;
+	if (connection && STATE(control) == OPENING)
+		fail(connection, control, UNREACHABLE);
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int client(struct xdp_md *context)
+{
+	struct client *connection;
+	struct segment segment;
+	__u32 port, local, key;
+
+	switch (read_segment(context, &segment)) {
+	case NOT_OURS:
+		return read_icmp(context);
+	case BROKEN:
+		ADD(DAMAGED, 1);
+		return XDP_DROP;
+	default:
+		break;
+	}
+	port = (__u16)(segment.source - settings.first_port);
+	local = (__u16)(segment.destination - settings.first_local);
+	if (port >= settings.ports || local >= settings.locals)
+		return XDP_PASS;
+	key = local * settings.ports + port;
+	connection = bpf_map_lookup_elem(&clients, &key);
+	if (!connection)
+		return XDP_PASS;
+	return step_client(context, connection, key, &segment, bpf_ktime_get_ns());
+}
+
+static __always_inline int open(struct xdp_md *context, struct client *connection, struct work *work, __u64 now_ns,
+				struct outgoing *out)
+{
+	// RFC 6528 without a secret: a later connection of the same ports begins higher, also that of another process, so
+	// that a peer in TIME-WAIT accepts it.
+	__u32 first = (__u32)(now_ns >> 12) + (__u32)scramble((__u64)out->source << 16 | out->destination);
+
+	connection->due = work->due;
+	connection->sent = ticks(now_ns);
+	connection->next = first + 1;
+	connection->expected = 0;
+	connection->left = UNKNOWN;
+	connection->object = work->object;
+	connection->exchanges = work->exchanges;
+	connection->control = CONTROL(OPENING, work->flags & ~WAITED, work->use);
+	if (!(work->flags & WAITED))
+		add_time(LATENESS, since(work->due, now_ns));
+	out->sequence = first;
+	out->acknowledged = 0;
+	out->flags = SYN;
+	return write_bare(context, out);
+}
+
+static __always_inline int send_again(struct xdp_md *context, struct client *connection, __u32 control,
+				      struct outgoing *out)
+{
+	switch (STATE(control)) {
+	case OPENING:
+		out->flags = SYN;
+		out->sequence = connection->next - 1;
+		out->acknowledged = 0;
+		break;
+	case ASKED:
+		if (FLAGS(control) & ACKNOWLEDGED)
+			return XDP_DROP;
+		ADD(RESENT, 1);
+		out->sequence = connection->next - request_bytes(connection, control);
+		return write_request(context, connection, control, out);
+	case LAST_ACK:
+		out->flags = FIN | ACK;
+		out->sequence = connection->next - 1;
+		break;
+	default:
+		return XDP_DROP;
+	}
+	ADD(RESENT, 1);
+	return write_bare(context, out);
+}
+
+static __always_inline int give_up(struct xdp_md *context, struct client *connection, __u32 control,
+				   struct outgoing *out)
+{
+	int ended;
+
+	switch (STATE(control)) {
+	case OPENING:
+		fail(connection, control, CONNECT_TIMEOUT);
+		return XDP_DROP;
+	case ASKED:
+		ended = fail(connection, control, RESPONSE_TIMEOUT);
+		break;
+	case FREE:
+		return XDP_DROP;
+	default:
+		ended = end_client(connection, control);
+	}
+	if (!ended)
+		return XDP_DROP;
+	out->flags = RST | ACK;
+	return write_bare(context, out);
+}
+
+// Where a segment of this connection goes, if it is none that answers another.
+static __always_inline void address(struct client *connection, __u32 slot, struct outgoing *out)
+{
+	out->slot = slot;
+	out->to[0] = settings.peer[0];
+	out->to[1] = settings.peer[1];
+	__builtin_memcpy(out->mac, settings.peer_mac, ETH_ALEN);
+	out->source = settings.first_local + slot / settings.ports;
+	out->destination = settings.first_port + slot % settings.ports;
+	out->sequence = connection->next;
+	out->acknowledged = connection->expected;
+}
+
+static __always_inline int do_work(struct xdp_md *context, struct work *work, __u64 now_ns)
+{
+	struct outgoing out = {};
+	__u32 control, slot = work->slot;
+	struct client *connection = bpf_map_lookup_elem(&clients, &slot);
+	int action;
+
+	if (!connection || !settings.ports)
+		return XDP_DROP;
+	control = connection->control;
+	address(connection, slot, &out);
+	if (work->kind == OPEN) {
+		if (STATE(control) != FREE)
+			return XDP_DROP;
+		action = open(context, connection, work, now_ns, &out);
+	} else if (work->use != USE(control)) {
+		return XDP_DROP;
+	} else if (work->kind == ASK) {
+		if (STATE(control) != IDLE)
+			return XDP_DROP;
+		connection->due = work->due;
+		connection->object = work->object;
+		connection->exchanges = work->exchanges;
+		if (!(work->flags & WAITED))
+			add_time(LATENESS, since(work->due, now_ns));
+		action = ask(context, connection, work->flags & ~WAITED, now_ns, &out);
+	} else if (work->kind == RESEND) {
+		action = send_again(context, connection, control, &out);
+	} else if (work->kind == GIVE_UP) {
+		action = give_up(context, connection, control, &out);
+	} else {
+		if (STATE(control) != IDLE || !end_client(connection, control))
+			return XDP_DROP;
+		out.flags = RST | ACK;
+		action = write_bare(context, &out);
+	}
+	work->kind = 0;
+	return action;
+}
+
+static __always_inline int send_postponed(struct xdp_md *context, __u32 slot)
+{
+	struct client *connection = bpf_map_lookup_elem(&clients, &slot);
+	struct outgoing out = {};
+	__u32 control;
+
+	if (!connection || !settings.ports)
+		return XDP_DROP;
+	control = connection->control;
+	if (STATE(control) != ASKED || FLAGS(control) & ACKNOWLEDGED)
+		return XDP_DROP;
+	address(connection, slot, &out);
+	out.sequence = connection->next - request_bytes(connection, control);
+	return write_request(context, connection, control, &out);
+}
+
+// Runs over and over in one thread of the process, and sends what is due.
+SEC("xdp")
+int send_client(struct xdp_md *context)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+	__u32 urgent = progress.urgent, planned = progress.planned, is_urgent = urgent != settings.urgent, key;
+	struct work *work;
+	int action = XDP_DROP;
+
+	if (take_postponed(&key))
+		return send_postponed(context, key);
+	if (is_urgent) {
+		key = urgent % URGENT;
+		work = bpf_map_lookup_elem(&urgent_map, &key);
+	} else {
+		if (planned == settings.planned)
+			return XDP_DROP;
+		key = planned % PLANNED;
+		work = bpf_map_lookup_elem(&planned_map, &key);
+		if (work && (__s32)(ticks(now_ns) - work->due) < 0)
+			return XDP_DROP;
+	}
+	if (!work)
+		return XDP_DROP;
+	// What the machine could not begin in time is left: else what is due after it would be late, too.
+	if (is_urgent || since(work->due, now_ns) < LATEST_NS)
+		action = do_work(context, work, now_ns);
+	if (is_urgent)
+		progress.urgent = urgent + 1;
+	else
+		progress.planned = planned + 1;
+	return action;
+}

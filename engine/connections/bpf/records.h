@@ -1,0 +1,154 @@
+// What the programs and the process share (src/xdp/records.rs). Times in records are the low 32 bits of ticks of 16 ns.
+#pragma once
+
+#include <linux/types.h>
+
+#define TICK_BITS 4
+#define PLANNED 65536 // entries of the ring of what has its time
+#define URGENT 4096 // entries of the ring of what is sent at once
+#define POSTPONED 65536 // entries of the queue of what did not fit
+#define LATEST_NS 500000000 // what has its time is begun later by less than this
+#define OBJECTS 16
+#define MOST_REQUEST 512 // bytes of a request
+#define TIMES_BUCKETS 28672 // 1024 for each power of two: three digits, up to 68 s
+
+enum state {
+	FREE, // nobody's
+	OPENING, // SYN sent, or SYN received
+	ASKED, // a request is under way, or an answer
+	IDLE,
+	CLOSING, // answered; the server's FIN is to come
+	LAST_ACK, // our FIN is sent
+};
+
+enum flag {
+	MEASURED = 1, // due in the sustain phase
+	ACKNOWLEDGED = 2, // the peer has all that was sent
+	BEGUN = 4, // the first byte of the answer came
+	TIMED = 8, // the first byte of this exchange counts
+	HELD = 16, // asked while all are held
+	CLOSES = 32, // the connection ends after its last exchange
+	KEPT = 64, // the first exchange of a connection that is held: it is complete after the second
+	WAITED = 128, // of work: it waited for its connection, which is no lateness of the process
+};
+
+// `control` of a record: the state, its flags, and how often the record was used. The end of a use is written by
+// compare-and-swap, so that each connection ends once, whatever CPU sees its end.
+#define CONTROL(state, flags, use) ((__u32)(state) | (__u32)(flags) << 8 | (__u32)(use) << 16)
+#define STATE(control) ((control) & 0xFF)
+#define FLAGS(control) ((control) >> 8 & 0xFF)
+#define USE(control) ((control) >> 16)
+
+struct client {
+	__u32 control;
+	__u32 due; // when the exchange was
+	__u32 sent; // when the SYN or the request was sent first
+	__u32 next; // of the bytes that we send
+	__u32 expected; // the next byte of the peer
+	__u32 left; // bytes of the answer's body that are to come
+	__u16 object;
+	__u16 exchanges; // that are to be asked for
+	__u32 padding;
+};
+
+struct server {
+	__u64 key; // IPv4: the client's address and both ports; IPv6: a hash of them. 0: free
+	__u32 control;
+	__u32 next, expected;
+	__u32 left; // bytes of the answer that were not acknowledged, without those under way
+	__u32 body; // bytes of the body
+	__u16 sent; // when the last segment was, in 2^20 ticks (16.8 ms)
+	__u8 neighbour; // where frames to it go: an index of `neighbours`
+	__u8 under_way; // segments that were not acknowledged
+};
+
+// Of IPv6 the key is a hash, so that the address is kept beside it.
+struct peer {
+	__u8 address[16];
+	__u16 remote, local;
+	__u32 padding;
+};
+
+enum kind {
+	OPEN = 1, // begin a connection by its SYN
+	ASK, // send a request on an idle connection
+	RESEND, // what was not acknowledged
+	GIVE_UP, // the connection failed by its time, unless it has just gone on
+	RESET, // end an idle connection
+};
+
+struct work {
+	__u32 slot;
+	__u32 due;
+	__u16 object;
+	__u16 exchanges;
+	__u8 kind;
+	__u8 flags;
+	__u16 use;
+};
+
+// A failure is counted twice as far from FAILED as its number, and one farther where it is measured.
+enum failure {
+	REFUSED,
+	UNREACHABLE,
+	CONNECT_TIMEOUT,
+	RESET_BY_PEER,
+	SHORT,
+	RESPONSE_TIMEOUT,
+	STATUS,
+	LENGTH,
+	CONTENT,
+	NOT_HTTP,
+	LOST,
+	FAILURES,
+};
+
+enum counter {
+	OPENED,
+	ENDED,
+	COMPLETED, // the next one: measured
+	COMPLETED_MEASURED,
+	IN_TIME,
+	BODY_BYTES, // in the sustain phase
+	ALL_BYTES,
+	HELD_ANSWERED,
+	KEPT_ANSWERED, // the first exchanges of connections that are held
+	SENT,
+	RESENT,
+	NOT_EXPECTED, // segments that belong to no connection
+	REPEATED, // segments that were there before, or came too early
+	DAMAGED, // by their checksum
+	ACCEPTED,
+	REQUESTS,
+	FULL, // SYNs without a record
+	FAILED,
+	COUNTERS = FAILED + 2 * FAILURES,
+};
+
+enum times { CONNECT, FIRST_BYTE, LAST_BYTE, LATENESS, KINDS_OF_TIMES };
+
+struct settings {
+	__u64 own[2], peer[2]; // addresses; of IPv4 in the first four bytes
+	__u8 own_mac[6], peer_mac[6];
+	__u16 first_port, ports; // of the server
+	__u16 first_local, locals; // of the client
+	__u32 seed;
+	__u32 buckets; // of the server, a power of two
+	__u32 segment_bytes; // the most of one segment
+	__u32 resets; // whether the client ends connections by a RST
+	__u64 sustain_from_ns, sustain_to_ns;
+	__u32 planned, urgent; // how many entries of each ring were written so far
+};
+
+// How many of them were done; those that could not be keep their kind.
+struct progress {
+	__u32 planned, urgent;
+	__u32 postponed, taken; // segments that did not fit into the frame they answer, and those of them that were sent
+};
+
+struct request {
+	__u16 bytes[2]; // of the request, and of the one that ends the connection
+	__u32 sums[2]; // of their 16-bit words
+	__u32 body; // bytes of the body of the answer
+	__u8 text[2][MOST_REQUEST];
+};

@@ -1,0 +1,368 @@
+// Segments of TCP (RFC 9293) in IPv4 or IPv6: how one is read, and how one is written in its place.
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/in.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+#include "records.h"
+
+#define FIN 0x01
+#define SYN 0x02
+#define RST 0x04
+#define PSH 0x08
+#define ACK 0x10
+#define WINDOW 65535
+#define TCP_BYTES 20
+#define MSS_OPTION 4 // bytes of the option of SYNs
+#define FILLING 'x'
+#define WORD_OF_FILLING 0x7878
+#define SCRATCH_BYTES 512
+
+struct tcp {
+	__be16 source, destination;
+	__be32 sequence, acknowledged;
+	__u8 offset, flags;
+	__be16 window;
+	__u16 checksum;
+	__be16 urgent;
+};
+
+struct settings settings SEC(".bss.settings");
+struct progress progress SEC(".bss.progress");
+__u64 counters[COUNTERS] SEC(".bss.counters");
+struct request requests[OBJECTS] SEC(".bss.requests");
+__u8 neighbours[256 * 8] SEC(".bss.neighbours");
+
+// Set before the programs are loaded.
+struct constants {
+	__u32 is_ipv6;
+};
+const volatile struct constants constants SEC(".rodata.constants") = { 0 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, URGENT);
+	__type(key, __u32);
+	__type(value, struct work);
+} urgent_map SEC(".maps");
+
+// Records whose segment did not fit into the frame that it answers: a peer's kernel sends frames in small buffers.
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, POSTPONED);
+	__type(value, __u32);
+} postponed SEC(".maps");
+
+struct scratch {
+	__u8 bytes[SCRATCH_BYTES + 8];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratch_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} devices SEC(".maps");
+
+#define HEADERS ((constants.is_ipv6 ? (__u32)sizeof(struct ipv6hdr) : (__u32)sizeof(struct iphdr)) + ETH_HLEN)
+// The verifier is to see the bounds that are checked next, of this copy of the number.
+#define SEEN(number) asm volatile("" : "+r"(number))
+#define ADD(counter, number) __sync_fetch_and_add(&counters[counter], number)
+
+static __always_inline __u32 ticks(__u64 ns)
+{
+	return ns >> TICK_BITS;
+}
+
+// SplitMix64's finaliser.
+static __always_inline __u64 scramble(__u64 value)
+{
+	__u64 mixed = value + 0x9E3779B97F4A7C15ULL;
+
+	mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9ULL;
+	mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBULL;
+	return mixed ^ mixed >> 31;
+}
+
+static __always_inline __u16 fold(__u64 sum)
+{
+	sum = (sum & 0xFFFFFFFF) + (sum >> 32);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	return (sum & 0xFFFF) + (sum >> 16);
+}
+
+// The sum of bytes that are all FILLING, from an even place on.
+static __always_inline __u64 sum_of_filling(__u32 bytes)
+{
+	return (__u64)(bytes / 2) * WORD_OF_FILLING + (bytes % 2 ? bpf_htons(FILLING << 8) : 0);
+}
+
+struct segment {
+	__u64 from[2]; // the sender's address
+	__u64 pseudo; // the sum of the pseudo header
+	__u32 sequence, acknowledged;
+	__u32 data; // where it begins in the frame
+	__u32 bytes; // of data
+	__u16 source, destination;
+	__u8 flags;
+	__u8 mac[6]; // the sender's
+};
+
+enum reading { NOT_OURS, OURS, BROKEN };
+
+// Reads the headers of a segment to our address. Sums are checked later, with the data.
+static __always_inline enum reading read_segment(struct xdp_md *context, struct segment *segment)
+{
+	void *start = (void *)(long)context->data, *end = (void *)(long)context->data_end;
+	struct ethhdr *ethernet = start;
+	struct tcp *tcp;
+	__u32 length, offset;
+
+	if (start + HEADERS + TCP_BYTES > end)
+		return NOT_OURS;
+	if (constants.is_ipv6) {
+		struct ipv6hdr *ip = start + ETH_HLEN;
+		__u64 *to = (__u64 *)&ip->daddr, *from = (__u64 *)&ip->saddr;
+
+		if (ethernet->h_proto != bpf_htons(ETH_P_IPV6) || ip->nexthdr != IPPROTO_TCP)
+			return NOT_OURS;
+		if (to[0] != settings.own[0] || to[1] != settings.own[1])
+			return NOT_OURS;
+		segment->from[0] = from[0];
+		segment->from[1] = from[1];
+		length = bpf_ntohs(ip->payload_len);
+	} else {
+		struct iphdr *ip = start + ETH_HLEN;
+
+		if (ethernet->h_proto != bpf_htons(ETH_P_IP) || ip->protocol != IPPROTO_TCP)
+			return NOT_OURS;
+		if (ip->daddr != (__u32)settings.own[0] || ip->ihl != 5 || ip->frag_off & bpf_htons(0x3FFF))
+			return NOT_OURS;
+		segment->from[0] = ip->saddr;
+		segment->from[1] = 0;
+		length = bpf_ntohs(ip->tot_len) - sizeof(*ip);
+	}
+	tcp = start + HEADERS;
+	offset = (tcp->offset >> 4) * 4;
+	if (offset < TCP_BYTES || length < offset || length > 0xFFFF || start + HEADERS + length > end)
+		return BROKEN;
+	__builtin_memcpy(segment->mac, ethernet->h_source, ETH_ALEN);
+	segment->sequence = bpf_ntohl(tcp->sequence);
+	segment->acknowledged = bpf_ntohl(tcp->acknowledged);
+	segment->source = bpf_ntohs(tcp->source);
+	segment->destination = bpf_ntohs(tcp->destination);
+	segment->flags = tcp->flags & 0x3F;
+	segment->data = HEADERS + offset;
+	segment->bytes = length - offset;
+	segment->pseudo = (__u64)bpf_htons(IPPROTO_TCP) + bpf_htons(length);
+#pragma unroll
+	for (int number = 0; number < 2; number++) {
+		segment->pseudo += (settings.own[number] & 0xFFFFFFFF) + (settings.own[number] >> 32);
+		segment->pseudo += (segment->from[number] & 0xFFFFFFFF) + (segment->from[number] >> 32);
+	}
+	return OURS;
+}
+
+// The sum of the header with its options, of which the checksum is one word.
+static __always_inline __u64 sum_header(struct xdp_md *context, const struct segment *segment, __u16 *checksum)
+{
+	void *start = (void *)(long)context->data, *end = (void *)(long)context->data_end;
+	__u32 *word = start + HEADERS;
+	__u64 sum = 0;
+
+	if (start + HEADERS + TCP_BYTES > end)
+		return 0;
+	*checksum = ((struct tcp *)word)->checksum;
+#pragma unroll
+	for (int number = 0; number < TCP_BYTES / 4; number++)
+		sum += word[number];
+	for (int number = TCP_BYTES / 4; number < 15; number++) {
+		if (HEADERS + number * 4 >= segment->data)
+			break;
+		if ((void *)(word + number + 1) > end)
+			break;
+		sum += word[number];
+	}
+	return sum;
+}
+
+// Whether the checksum is right for data of this sum; or the kernel of a peer on this machine left it to a card that
+// there is not, and wrote the pseudo header's.
+static __always_inline int is_intact(struct xdp_md *context, const struct segment *segment, __u64 data)
+{
+	__u16 checksum = 0;
+	__u64 sum = sum_header(context, segment, &checksum);
+
+	return fold(sum + segment->pseudo + data) == 0xFFFF || fold(segment->pseudo) == checksum;
+}
+
+struct outgoing {
+	__u32 slot; // of the record
+	__u64 to[2]; // the receiver's address
+	__u64 sum; // of the data
+	__u32 sequence, acknowledged;
+	__u32 bytes; // of data, which is in the frame already
+	__u16 source, destination;
+	__u8 flags;
+	__u8 mac[6]; // the receiver's
+};
+
+// Makes the frame as long as a segment with so much data, which begins at the place that is returned; 0: it cannot be.
+static __always_inline __u32 make_room(struct xdp_md *context, const struct outgoing *out)
+{
+	__u32 options = out->flags & SYN ? MSS_OPTION : 0;
+	__u32 length = HEADERS + TCP_BYTES + options + out->bytes;
+
+	if (bpf_xdp_adjust_tail(context, (int)length - (int)bpf_xdp_get_buff_len(context)))
+		return 0;
+	return length - out->bytes;
+}
+
+// Writes every header of a segment whose data is in place.
+static __always_inline int write_headers(struct xdp_md *context, const struct outgoing *out)
+{
+	void *start = (void *)(long)context->data, *end = (void *)(long)context->data_end;
+	__u32 options = out->flags & SYN ? MSS_OPTION : 0, length = TCP_BYTES + options + out->bytes;
+	__u64 sum = out->sum + bpf_htons(IPPROTO_TCP) + bpf_htons(length);
+	struct ethhdr *ethernet = start;
+	struct tcp *tcp;
+	__u32 *word;
+
+	if (start + HEADERS + TCP_BYTES > end)
+		return XDP_ABORTED;
+	__builtin_memcpy(ethernet->h_dest, out->mac, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_source, settings.own_mac, ETH_ALEN);
+	if (constants.is_ipv6) {
+		struct ipv6hdr *ip = start + ETH_HLEN;
+		__u64 *from = (__u64 *)&ip->saddr, *to = (__u64 *)&ip->daddr;
+
+		ethernet->h_proto = bpf_htons(ETH_P_IPV6);
+		*(__u32 *)ip = bpf_htonl(0x60000000);
+		ip->payload_len = bpf_htons(length);
+		ip->nexthdr = IPPROTO_TCP;
+		ip->hop_limit = 64;
+		from[0] = settings.own[0];
+		from[1] = settings.own[1];
+		to[0] = out->to[0];
+		to[1] = out->to[1];
+	} else {
+		struct iphdr *ip = start + ETH_HLEN;
+		__u32 *words = (__u32 *)ip;
+		__u64 whole = 0;
+
+		ethernet->h_proto = bpf_htons(ETH_P_IP);
+		words[0] = bpf_htonl(0x45000000 | (sizeof(*ip) + length));
+		words[1] = bpf_htonl(0x4000); // not to be fragmented
+		words[2] = bpf_htonl(64 << 24 | IPPROTO_TCP << 16);
+		words[3] = settings.own[0];
+		words[4] = out->to[0];
+#pragma unroll
+		for (int number = 0; number < 5; number++)
+			whole += words[number];
+		ip->check = ~fold(whole);
+	}
+#pragma unroll
+	for (int number = 0; number < 2; number++) {
+		sum += (settings.own[number] & 0xFFFFFFFF) + (settings.own[number] >> 32);
+		sum += (out->to[number] & 0xFFFFFFFF) + (out->to[number] >> 32);
+	}
+	tcp = start + HEADERS;
+	tcp->source = bpf_htons(out->source);
+	tcp->destination = bpf_htons(out->destination);
+	tcp->sequence = bpf_htonl(out->sequence);
+	tcp->acknowledged = bpf_htonl(out->acknowledged);
+	tcp->offset = (TCP_BYTES + options) / 4 << 4;
+	tcp->flags = out->flags;
+	tcp->window = bpf_htons(WINDOW);
+	tcp->checksum = 0;
+	tcp->urgent = 0;
+	word = (__u32 *)tcp;
+#pragma unroll
+	for (int number = 0; number < TCP_BYTES / 4; number++)
+		sum += word[number];
+	if (options) {
+		__u32 option = bpf_htonl(2 << 24 | MSS_OPTION << 16 | (settings.segment_bytes & 0xFFFF));
+
+		if ((void *)(word + TCP_BYTES / 4 + 1) > end)
+			return XDP_ABORTED;
+		word[TCP_BYTES / 4] = option;
+		sum += option;
+	}
+	tcp->checksum = ~fold(sum);
+	ADD(SENT, 1);
+	// Not XDP_TX: a veth whose other end has no program itself does not look at what comes by it.
+	return bpf_redirect_map(&devices, 0, XDP_DROP);
+}
+
+// A thread that has buffers of its own sends the segment soon: it takes what the record has not had acknowledged.
+static __always_inline int postpone(__u32 slot)
+{
+	if (!bpf_map_push_elem(&postponed, &slot, BPF_ANY))
+		__sync_fetch_and_add(&progress.postponed, 1);
+	return XDP_DROP;
+}
+
+// Takes a record from the queue, if there is one.
+static __always_inline int take_postponed(__u32 *slot)
+{
+	if (progress.postponed == progress.taken || bpf_map_pop_elem(&postponed, slot))
+		return 0;
+	progress.taken++;
+	return 1;
+}
+
+// Sends a segment without data in place of the frame.
+static __always_inline int write_bare(struct xdp_md *context, struct outgoing *out)
+{
+	out->bytes = 0;
+	out->sum = 0;
+	if (!make_room(context, out))
+		return XDP_ABORTED;
+	return write_headers(context, out);
+}
+
+// The position of the highest bit, counted from 1.
+static __always_inline __u32 bits_of(__u64 number)
+{
+	__u32 bits = 0;
+
+	if (number >> 32) {
+		bits += 32;
+		number >>= 32;
+	}
+	if (number >> 16) {
+		bits += 16;
+		number >>= 16;
+	}
+	if (number >> 8) {
+		bits += 8;
+		number >>= 8;
+	}
+	if (number >> 4) {
+		bits += 4;
+		number >>= 4;
+	}
+	if (number >> 2) {
+		bits += 2;
+		number >>= 2;
+	}
+	if (number >> 1) {
+		bits += 1;
+		number >>= 1;
+	}
+	return bits + number;
+}

@@ -1,0 +1,394 @@
+//! The programs of one end: loaded, told what they need to know, and attached to the driver of an interface.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nicbench_bpf::{
+    Area, LiveFrames, Loaded, Object, XdpLink, attached_program, end_call, find_first_hop, install_interruption,
+    interface_index, set_devices, this_thread,
+};
+
+use super::records::{
+    BODY_BYTES, Client, PLANNED, Progress, Request, Server, Settings, TIMES_BUCKETS, URGENT, Work, counter, times,
+};
+use crate::FILLING;
+use crate::client::tally::Segments;
+use crate::clock::thread_cpu_ns;
+
+/// `bpf/connections.bpf.c`, compiled when this program was built.
+const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.o"));
+/// Runs between which nothing leaves: more overrun the ring of a veth.
+const BATCH: u32 = 64;
+/// Runs of one call: more than a run has, so that a signal ends it.
+const RUNS: u32 = 1 << 30;
+/// What buffers of frames hold at first, and how many bytes.
+const BLANK: [u8; 128] = [0; 128];
+/// Ethernet, IPv6 or IPv4, TCP.
+const HEADERS: u32 = 20;
+
+/// Which end of the connections it is, with the room for them.
+#[derive(Debug, Clone, Copy)]
+pub enum End {
+    /// The client, with so many records.
+    Client(u32),
+    /// The server, with so many buckets of records.
+    Server(u32),
+}
+
+impl End {
+    fn programs(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Client(_) => ("client", "send_client"),
+            Self::Server(_) => ("server", "send_server"),
+        }
+    }
+}
+
+/// The programs of one end; they leave the interface when this is dropped, or the process ends.
+#[derive(Debug)]
+pub struct Hook {
+    loaded: Loaded,
+    link: Option<XdpLink>,
+    interface: u32,
+    sender: RawFd,
+    receiver: RawFd,
+    /// What the programs are told.
+    pub told: Settings,
+    settings: Area<Settings>,
+    progress: Area<Progress>,
+    planned: Option<Area<Work>>,
+    urgent: Area<Work>,
+    counters: Area<u64>,
+    times: Area<u64>,
+}
+
+impl Hook {
+    /// Loads the programs of an end for an interface; addresses are of this version of IP.
+    ///
+    /// # Errors
+    /// Where there is no such interface, somebody else's program is on it, or the kernel refuses ours.
+    pub fn load(device: &str, end: End, is_ipv6: bool) -> io::Result<Self> {
+        let interface = interface_index(device).map_err(|error| told(&error, &format!("the interface {device}")))?;
+        if let Some(program) = attached_program(interface) {
+            let what =
+                format!("{device} has an XDP program already (id {program}): next, ip link set dev {device} xdp off");
+            return Err(io::Error::other(what));
+        }
+        let mut object = Object::open(PROGRAM)?;
+        object.set_constants(".rodata.constants", &u32::from(is_ipv6).to_ne_bytes())?;
+        let (receiver, sender) = end.programs();
+        let left_out = match end {
+            End::Client(records) => {
+                object.set_entries("clients", records)?;
+                ["server", "send_server"]
+            }
+            End::Server(buckets) => {
+                let records = buckets * super::records::RECORDS_A_BUCKET as u32;
+                object.set_entries("servers", records)?;
+                if is_ipv6 {
+                    object.set_entries("peers", records)?;
+                }
+                ["client", "send_client"]
+            }
+        };
+        left_out.into_iter().try_for_each(|name| object.leave_out(name))?;
+        let loaded = object.load().map_err(|error| {
+            told(&error, "the kernel takes no programs for connections (Linux 5.18 and root are needed)")
+        })?;
+        set_devices(loaded.map("devices")?, &[interface])?;
+        Ok(Self {
+            link: None,
+            interface,
+            sender: loaded.program(sender)?,
+            receiver: loaded.program(receiver)?,
+            told: Settings { seed: seed(), ..Settings::default() },
+            settings: Area::new(loaded.map(".bss.settings")?, 1)?,
+            progress: Area::new(loaded.map(".bss.progress")?, 1)?,
+            planned: match end {
+                End::Client(_) => Some(Area::new(loaded.map("planned_map")?, PLANNED)?),
+                End::Server(_) => None,
+            },
+            urgent: Area::new(loaded.map("urgent_map")?, URGENT)?,
+            counters: Area::new(loaded.map(".bss.counters")?, counter::COUNTERS)?,
+            times: Area::new(loaded.map("times_map")?, times::KINDS * TIMES_BUCKETS)?,
+            loaded,
+        })
+    }
+
+    /// Finds out where frames to this address go, and from which of ours.
+    ///
+    /// # Errors
+    /// Where nobody answers for the address, or it is reached by another interface.
+    pub fn find_peer(&mut self, to: IpAddr) -> io::Result<IpAddr> {
+        let hop = find_first_hop(self.interface, to).map_err(|error| {
+            told(&error, &format!("no frame to {to} leaves by this interface: no route, or nobody answers for it"))
+        })?;
+        self.told.own = raw(hop.from);
+        self.told.peer = raw(to);
+        (self.told.own_mac, self.told.peer_mac) = (hop.own_mac, hop.peer_mac);
+        Ok(hop.from)
+    }
+
+    /// Begins: the programs know what was told, and get frames from now on.
+    ///
+    /// # Errors
+    /// Where the driver has no native XDP.
+    pub fn attach(&mut self, mtu_bytes: u32, is_ipv6: bool) -> io::Result<()> {
+        self.told.segment_bytes = mtu_bytes - HEADERS - if is_ipv6 { 40 } else { 20 };
+        self.settings.set(0, self.told);
+        let link = XdpLink::attach(self.receiver, self.interface)
+            .map_err(|error| told(&error, "the driver of the interface takes no XDP program"))?;
+        self.link = Some(link);
+        Ok(())
+    }
+
+    /// The requests of objects.
+    pub fn set_requests(&mut self, requests: &[Request]) -> io::Result<()> {
+        let mut area = Area::new(self.loaded.map(".bss.requests")?, requests.len())?;
+        area.write(0, requests);
+        Ok(())
+    }
+
+    /// What bodies are filled with.
+    pub fn fill_bodies(&mut self) -> io::Result<()> {
+        let mut area = Area::<[u8; 16]>::new(self.loaded.map(".bss.body")?, BODY_BYTES / 16)?;
+        area.write(0, &[[FILLING; 16]; BODY_BYTES / 16]);
+        Ok(())
+    }
+
+    /// The ethernet address of the interface itself, which a server sends from.
+    pub fn set_own(&mut self, address: IpAddr, mac: [u8; 6]) {
+        self.told.own = raw(address);
+        self.told.own_mac = mac;
+    }
+
+    /// The client's connections.
+    pub fn clients(&self, records: usize) -> io::Result<Area<Client>> {
+        Area::new(self.loaded.map("clients")?, records)
+    }
+
+    /// The server's connections.
+    pub fn servers(&self, records: usize) -> io::Result<Area<Server>> {
+        Area::new(self.loaded.map("servers")?, records)
+    }
+
+    /// How many more entries the ring of what is sent at once takes.
+    pub fn urgent_room(&self) -> usize {
+        URGENT - self.told.urgent.wrapping_sub(self.progress.get(0).urgent) as usize
+    }
+
+    /// Has something sent at once, where there is room; its number.
+    pub fn send_now(&mut self, work: Work) -> u32 {
+        let number = self.told.urgent;
+        self.urgent.set(number as usize % URGENT, work);
+        self.told.urgent = number.wrapping_add(1);
+        number
+    }
+
+    /// Whether what is sent at once as number `number` was sent; None before it had its turn.
+    pub fn is_sent(&self, number: u32) -> Option<bool> {
+        let is_done = self.progress().urgent.wrapping_sub(number) as i32 > 0;
+        is_done.then(|| self.urgent.get(number as usize % URGENT).kind == 0)
+    }
+
+    /// How many more entries the ring of what has its time takes, given how many were collected.
+    pub fn planned_room(&self, collected: u32) -> usize {
+        PLANNED - self.told.planned.wrapping_sub(collected) as usize
+    }
+
+    /// Has something sent when it is due, after all that was planned before.
+    pub fn plan(&mut self, work: Work) {
+        if let Some(ring) = &mut self.planned {
+            ring.set(self.told.planned as usize % PLANNED, work);
+            self.told.planned = self.told.planned.wrapping_add(1);
+        }
+    }
+
+    /// What became of an entry that was planned as number `number`: it has no kind where it was sent.
+    pub fn planned(&self, number: u32) -> Work {
+        self.planned.as_ref().map(|ring| ring.get(number as usize % PLANNED)).unwrap_or_default()
+    }
+
+    /// Tells the programs of what was added to the rings.
+    pub fn publish(&mut self) {
+        fence(Ordering::Release);
+        self.settings.set(0, self.told);
+    }
+
+    /// How much of the rings is done.
+    pub fn progress(&self) -> Progress {
+        let progress = self.progress.get(0);
+        fence(Ordering::Acquire);
+        progress
+    }
+
+    /// Whether segments that did not fit into frames are to be sent.
+    pub fn is_postponing(&self) -> bool {
+        let progress = self.progress.get(0);
+        progress.postponed != progress.taken
+    }
+
+    /// Sends what is in the ring of what is sent at once, in this thread.
+    ///
+    /// # Errors
+    /// Where the kernel does not run the program.
+    pub fn send_urgent(&mut self) -> io::Result<()> {
+        self.publish();
+        let waiting = self.told.urgent.wrapping_sub(self.progress().urgent);
+        if waiting == 0 {
+            return Ok(());
+        }
+        LiveFrames { runs: waiting, batch: BATCH }.run(self.sender, &BLANK)
+    }
+
+    /// A thread that sends what is due until it is dropped.
+    ///
+    /// # Errors
+    /// Where there is no thread.
+    pub fn start_sender(&self) -> io::Result<Sender> {
+        Sender::start(self.sender)
+    }
+
+    /// One count.
+    pub fn count(&self, which: usize) -> u64 {
+        self.counters.get(which)
+    }
+
+    /// All counts.
+    pub fn counts(&self) -> Vec<u64> {
+        self.counters.copy(0..counter::COUNTERS)
+    }
+
+    /// What became of segments.
+    pub fn segments(&self) -> Segments {
+        Segments {
+            sent: self.count(counter::SENT),
+            resent: self.count(counter::RESENT),
+            damaged: self.count(counter::DAMAGED),
+            repeated: self.count(counter::REPEATED),
+            not_expected: self.count(counter::NOT_EXPECTED),
+        }
+    }
+
+    /// The times of one kind in nanoseconds, each with its number.
+    pub fn times(&self, kind: usize) -> impl Iterator<Item = (u64, u64)> {
+        let buckets = self.times.copy(kind * TIMES_BUCKETS..(kind + 1) * TIMES_BUCKETS);
+        buckets
+            .into_iter()
+            .enumerate()
+            .filter(|&(_, count)| count > 0)
+            .map(|(bucket, count)| (middle_of(bucket), count))
+    }
+}
+
+/// The thread in which the kernel runs a program over and over.
+#[derive(Debug)]
+pub struct Sender {
+    state: Arc<SenderState>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct SenderState {
+    ends: AtomicBool,
+    number: AtomicU32,
+    cpu_ns: AtomicU64,
+}
+
+impl Sender {
+    fn start(program: RawFd) -> io::Result<Self> {
+        install_interruption();
+        let state = Arc::new(SenderState::default());
+        let own = Arc::clone(&state);
+        let thread = std::thread::Builder::new().name("sender".to_owned()).spawn(move || {
+            own.number.store(this_thread(), Ordering::Release);
+            let frames = LiveFrames { runs: RUNS, batch: BATCH };
+            let mut done = Ok(());
+            while !own.ends.load(Ordering::Acquire) && done.is_ok() {
+                done = match frames.run(program, &BLANK) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+                    other => other,
+                };
+            }
+            own.cpu_ns.store(thread_cpu_ns(), Ordering::Release);
+            done
+        })?;
+        Ok(Self { state, thread: Some(thread) })
+    }
+
+    /// Whether it still sends.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Ends it: the CPU time that it took, in nanoseconds.
+    ///
+    /// # Errors
+    /// Where the kernel did not run the program.
+    pub fn end(mut self) -> io::Result<u64> {
+        self.stop().unwrap_or(Ok(()))?;
+        Ok(self.state.cpu_ns.load(Ordering::Acquire))
+    }
+
+    fn stop(&mut self) -> Option<io::Result<()>> {
+        let thread = self.thread.take()?;
+        self.state.ends.store(true, Ordering::Release);
+        while !thread.is_finished() {
+            // A signal that comes before the call is lost: another follows.
+            end_call(self.state.number.load(Ordering::Acquire));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Some(thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that sends died"))))
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The middle of a bucket's times, in nanoseconds.
+fn middle_of(bucket: usize) -> u64 {
+    let shift = (bucket / 1024).saturating_sub(1);
+    let first = ((bucket - shift * 1024) as u64) << shift;
+    first + (1 << shift) / 2
+}
+
+/// An address as the programs have it.
+fn raw(address: IpAddr) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    match address {
+        IpAddr::V4(address) => bytes[..4].copy_from_slice(&address.octets()),
+        IpAddr::V6(address) => bytes = address.octets(),
+    }
+    bytes
+}
+
+fn seed() -> u32 {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    time.subsec_nanos() ^ time.as_secs() as u32 ^ std::process::id() << 16
+}
+
+fn told(error: &io::Error, what: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::middle_of;
+
+    #[test]
+    fn a_bucket_is_a_thousandth_wide_at_most() {
+        assert_eq!(middle_of(0), 0);
+        assert_eq!(middle_of(2047), 2047);
+        assert_eq!(middle_of(2048), 2049);
+        assert_eq!(middle_of(3071), 4095);
+        assert_eq!(middle_of(3072), 4098);
+    }
+}

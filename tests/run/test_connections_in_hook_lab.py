@@ -1,0 +1,212 @@
+"""Connections that are made and answered in the driver's hook: known truths, other ends, and a path that loses.
+
+The ends are tried with the kernel's TCP, nginx and curl as their peers, and through a router that drops packets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.core.result import Bounded
+from nicbench.engine.binaries import find_binary
+
+from .lab_bench import make_folder, run_async
+
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
+
+HEAD = """
+nicbench: 1
+title: Connections in the hook
+monitor: off
+thresholds: {start_spread_share: 0.9, machine_steal_share: 0.9}
+lab: {kind: clients, ports: 2}
+"""
+PROGRAM = "nicbench-connections"
+CLIENT, SERVER = "198.18.0.10", "198.18.1.10"
+PORT = 8080
+_numbers = itertools.count()
+
+
+@dataclass
+class RoutedPair:
+    """A client, a router and a server in namespaces; each end's interface is named as its namespace ends."""
+
+    client: str
+    router: str
+    server: str
+
+    def start(self, where: str, *words: str) -> subprocess.Popen[str]:
+        command = ["ip", "netns", "exec", where, *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, where: str, *words: str) -> str:
+        return subprocess.run(
+            ["ip", "netns", "exec", where, *words], check=True, capture_output=True, text=True, timeout=60
+        ).stdout
+
+    def connect(self, *words: str, in_hook: bool = True) -> dict[str, Any]:
+        hook = ("--xdp", "c0") if in_hook else ()
+        common = ("client", "--to", SERVER, "--port", str(PORT), "--ports", "2", *hook)
+        found: dict[str, Any] = json.loads(self.run(self.client, str(find_binary(PROGRAM)), *common, *words))
+        return found
+
+    def serve(self, mode: str, *words: str) -> subprocess.Popen[str]:
+        common = ("--on", SERVER, "--port", str(PORT), "--ports", "2", *words)
+        server = self.start(self.server, str(find_binary(PROGRAM)), mode, *common)
+        until = time.monotonic() + 20.0
+        while f":{PORT}" not in self.run(self.server, "ss", "-ltnH"):
+            assert server.poll() is None, server.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        return server
+
+    def end(self, server: subprocess.Popen[str]) -> dict[str, Any]:
+        # `ip netns exec` became the program itself.
+        server.send_signal(signal.SIGINT)
+        found: dict[str, Any] = json.loads(server.communicate(timeout=20)[0])
+        return found
+
+
+@pytest.fixture
+def path() -> Iterator[RoutedPair]:
+    of = f"{os.getpid()}-{next(_numbers)}"
+    names = RoutedPair(f"nbt-c-{of}", f"nbt-r-{of}", f"nbt-s-{of}")
+    each = (names.client, names.router, names.server)
+    commands = [
+        *(f"ip netns add {name}" for name in each),
+        *(f"ip -n {name} link set lo up" for name in each),
+        f"ip -n {names.client} link add c0 type veth peer name s0 netns {names.router}",
+        f"ip -n {names.server} link add c1 type veth peer name s1 netns {names.router}",
+        f"ip -n {names.client} address add {CLIENT}/24 dev c0",
+        f"ip -n {names.server} address add {SERVER}/24 dev c1",
+        f"ip -n {names.router} address add 198.18.0.1/24 dev s0",
+        f"ip -n {names.router} address add 198.18.1.1/24 dev s1",
+        *(
+            command
+            for name, device in (
+                (names.client, "c0"),
+                (names.router, "s0"),
+                (names.router, "s1"),
+                (names.server, "c1"),
+            )
+            for command in (
+                f"ip -n {name} link set {device} up",
+                f"ip netns exec {name} ethtool -K {device} gro on",
+            )
+        ),
+        f"ip netns exec {names.router} sysctl -qw net.ipv4.ip_forward=1",
+        f"ip -n {names.client} route add 198.18.1.0/24 via 198.18.0.1",
+        f"ip -n {names.server} route add 198.18.0.0/24 via 198.18.1.1",
+    ]
+    try:
+        for command in commands:
+            subprocess.run(command.split(), check=True, capture_output=True)
+        yield names
+    finally:
+        for name in each:
+            subprocess.run(["ip", "netns", "pids", name], check=False)
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+def test_the_connections_a_second_that_a_firewall_lets_pass_are_found(tmp_path: Path) -> None:
+    rate, burst = 2000, 40
+    text = f"""
+dut: {{kind: firewall, connection_rate: {rate}, burst: {burst}, over: reset}}
+tests:
+  - {{name: cps, method: connections-per-second, driver: xdp, through: true, maximum: {2 * rate}, duration: 1 s,
+     ramp: 0 s, precision: 2 %, object_bytes: [1 B]}}
+"""
+    (result,) = asyncio.run(run_async(make_folder(tmp_path, HEAD + text))).results
+    found, truth = result.values["connections_per_s"], rate + burst - 1
+    assert isinstance(found, Bounded), result.disturbances
+    assert found.lower is not None, result.values
+    assert found.upper is not None, result.values
+    assert found.lower <= truth <= found.upper
+    assert "refused" in str(result.values["limit"])
+
+
+def test_the_number_that_a_firewall_holds_is_found_to_the_last(tmp_path: Path) -> None:
+    text = """
+dut: {kind: firewall, connections: 317}
+tests:
+  - {name: held, method: concurrent-connections, driver: xdp, through: true, maximum: 700, rate: 2000, precision: 0,
+     duration: 1 s}
+"""
+    (result,) = asyncio.run(run_async(make_folder(tmp_path, HEAD + text))).results
+    found = result.values["concurrent_connections"]
+    assert isinstance(found, Bounded), result.disturbances
+    assert (found.lower, found.upper) == (317, 318), result.disturbances
+
+
+@pytest.mark.parametrize("task", ["connect", "requests", "hold"])
+@pytest.mark.parametrize("mode", ["serve", "nginx"])
+def test_connections_to_the_kernel_end_as_those_of_the_kernel(mode: str, task: str, path: RoutedPair) -> None:
+    server = path.serve(mode, *(("--object", "5000") if mode == "nginx" else ()))
+    asked = ("--task", task, "--rate", "500", "--seconds", "1", "--connections", "40", "--object", "5000")
+    for in_hook in (True, False):
+        found = path.connect(*asked, in_hook=in_hook)
+        due = 40 if task == "hold" else 500
+        assert found["sustain"] == {"due": due, "completed": due, "failed": {}}
+        assert found["bytes"] >= 4900 * due or task != "connect"
+    path.end(server)
+
+
+def test_curl_gets_every_byte_of_objects_of_any_size(path: RoutedPair, tmp_path: Path) -> None:
+    server = path.serve("serve", "--xdp", "c1")
+    sizes = (0, 1, 2, 1395, 1396, 1397, 1416, 1460, 5000, 65_536)
+    body = tmp_path / "body"
+    for size in sizes:
+        for more in ((), ("-H", "Connection: close"), ("--http1.0",)):
+            path.run(
+                path.client, "curl", "-sf", "-m", "20", *more, "-o", str(body), f"http://{SERVER}:{PORT}/bytes/{size}"
+            )
+            assert body.read_bytes() == b"x" * size
+    counted = path.end(server)
+    assert counted["requests"] == counted["accepted"] == 3 * len(sizes)
+    assert counted["segments"]["damaged"] == counted["full"] == 0
+
+
+@pytest.mark.parametrize("size", [1, 20_000])
+def test_through_a_path_that_loses_a_twentieth_every_connection_is_whole(size: int, path: RoutedPair) -> None:
+    rules = "table inet loss {\nchain f {\ntype filter hook forward priority 0;\nnumgen random mod 20 == 0 drop\n}\n}\n"
+    subprocess.run(["ip", "netns", "exec", path.router, "nft", "-f", "-"], input=rules, text=True, check=True)
+    server = path.serve("serve", "--xdp", "c1")
+    patient = ("--connect-within", "30", "--answer-within", "30")
+    found = path.connect("--task", "connect", "--rate", "200", "--seconds", "1", "--object", str(size), *patient)
+    counted = path.end(server)
+    assert found["sustain"] == {"due": 200, "completed": 200, "failed": {}}
+    assert counted["accepted"] == counted["requests"] == found["opened"] == 200
+    assert found["segments"]["resent"] + counted["segments"]["resent"] > 0
+
+
+def test_each_connection_ends_in_one_way(path: RoutedPair) -> None:
+    asked = ("--task", "connect", "--rate", "500", "--seconds", "1", "--answer-within", "1")
+    assert path.connect(*asked)["sustain"] == {"due": 500, "completed": 0, "failed": {"refused": 500}}
+    rules = "table inet no {\nchain f {\ntype filter hook forward priority 0;\ntcp flags syn drop\n}\n}\n"
+    subprocess.run(["ip", "netns", "exec", path.router, "nft", "-f", "-"], input=rules, text=True, check=True)
+    assert path.connect(*asked)["sustain"] == {"due": 500, "completed": 0, "failed": {"connect_timeout": 500}}
+    path.run(path.router, "nft", "flush", "ruleset")
+    server = path.serve("serve", "--reset-every", "5", "--status-every", "7", "--corrupt-every", "11")
+    found = path.connect(*asked, "--object", "3000")["sustain"]
+    path.end(server)
+    assert found["due"] == found["completed"] + sum(found["failed"].values()) == 500
+    assert {"reset", "status", "content"} <= found["failed"].keys()
+
+
+def test_two_programs_do_not_take_one_interface(path: RoutedPair) -> None:
+    server = path.serve("serve", "--xdp", "c1")
+    again = path.start(path.server, str(find_binary(PROGRAM)), "serve", "--on", SERVER, "--port", "9000", "--xdp", "c1")
+    assert "has an XDP program already" in again.communicate(timeout=20)[1]
+    path.end(server)
