@@ -24,10 +24,9 @@ from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.export.document import FORMAT, ExportDocument, export_schema, export_schema_text
-from nicbench.export.formats._workbook import write_workbook
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource, document_of
-from nicbench.export.tables import BESIDE, OF_RESULT, OF_VALUE, Column, Table, long_table, unit_of, wide_table
+from nicbench.export.tables import BESIDE, OF_RESULT, OF_VALUE, long_table, unit_of, wide_table
 from nicbench.methods.base import Method
 from nicbench.store import RunFolder
 
@@ -182,16 +181,6 @@ def test_a_workbook_has_numbers_as_numbers_with_all_their_digits(every_shape: Pa
     assert any(row[0][1] == "plan.thresholds[0].name" for row in found["settings"])
 
     assert list(sheets(exported(measured, "xlsx"))) == ["results", "values", "trials", "settings", "machine"]
-
-
-def test_a_workbook_has_texts_as_they_are_unless_a_cell_cannot_hold_them() -> None:
-    texts = ("_x0041_", "a\rb", " <b> & c ", "\U0001f600" * 20_000, "x" * 40_000)
-    stream = io.BytesIO()
-    write_workbook(stream, "Title", (Table("a", tuple(Column(f"c{i}") for i in range(len(texts))), (texts,)),))
-
-    literal, returned, blank, astral, long = (text for _, text in sheets(stream.getvalue())["a"][1])
-    assert (literal, returned, blank) == ("_x005F_x0041_", "a_x000D_b", " <b> & c ")
-    assert (astral, long) == ("\U0001f600" * 16_383, "x" * 32_767), "units of UTF-16"
 
 
 def test_the_same_run_is_the_same_bytes_in_every_kind(measured: Path) -> None:
