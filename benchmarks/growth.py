@@ -1,9 +1,9 @@
-"""How the time of commands grows: ``run``, ``report`` and ``compare`` with 10, 100 and 1000 trials, and the first
-``list`` of 10, 100 and 1000 runs.
+"""How the time of commands grows: ``run``, ``report`` and ``compare`` with 10 to 10,000 trials, and the first ``list``
+of 10 to 10,000 runs.
 
-Seconds of a processor are printed, the least of some repetitions, and the slope: the exponent by which the seconds grow
-that were added by the last step, beside those of the step before. 1 is linear, 2 quadratic; what a start takes is in
-neither.
+Seconds of a processor are printed, the least of some repetitions (the largest is measured once), and the slope: the
+exponent by which the seconds grow that were added by the last step, beside those of the step before. 1 is linear, 2
+quadratic; what a start takes is in neither.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import runs_folder
 
-COUNTS = (10, 100, 1000)
+COUNTS = (10, 100, 1000, 10_000)
 TIMES = 3
 LOADS = 10
 BENCH = """\
@@ -37,7 +37,7 @@ tests:
 """
 
 
-def growth_lines(counts: tuple[int, int, int] = COUNTS, times: int = TIMES) -> list[str]:
+def growth_lines(counts: Sequence[int] = COUNTS, times: int = TIMES) -> list[str]:
     """The table: a row for each command."""
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
@@ -48,7 +48,8 @@ def growth_lines(counts: tuple[int, int, int] = COUNTS, times: int = TIMES) -> l
             "list for the first time, by runs": _list,
         }
         rows = {
-            name: [min(take(place, count) for _ in range(times)) for count in counts] for name, take in commands.items()
+            name: [min(take(place, count) for _ in range(times if count < counts[-1] else 1)) for count in counts]
+            for name, take in commands.items()
         }
     head = f"{'s of a processor, the least of ' + str(times):40}{''.join(f'{count:>8}' for count in counts)}   slope"
     return [
@@ -59,8 +60,8 @@ def growth_lines(counts: tuple[int, int, int] = COUNTS, times: int = TIMES) -> l
 
 def slope(seconds: Sequence[float], counts: Sequence[int]) -> str:
     """The exponent of growth; a dash where the first step added less than the clock and other processes may."""
-    first, last = (after - before for before, after in itertools.pairwise(seconds))
-    return f"{math.log(last / first, counts[1] / counts[0]):8.2f}" if first > 0.02 and last > 0.0 else f"{'–':>8}"
+    first, last = (after - before for before, after in itertools.pairwise(seconds[-3:]))
+    return f"{math.log(last / first, counts[-1] / counts[-2]):8.2f}" if first > 0.02 and last > 0.0 else f"{'–':>8}"
 
 
 def _run(place: Path, trials: int) -> float:
