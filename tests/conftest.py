@@ -70,8 +70,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def session_seed(request: pytest.FixtureRequest) -> int:
     """The session's seed, printed in the header."""
-    seed: int = request.config.option.seed
-    return seed
+    return request.config.option.seed
 
 
 @pytest.fixture

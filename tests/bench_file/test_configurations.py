@@ -28,8 +28,7 @@ configurations:
 
 def options(bench: BenchFile, configuration: str, section: str) -> dict[str, object]:
     (each,) = (each for each in bench.configurations if each.configuration == configuration)
-    content: dict[str, object] = getattr(each, section).options.model_dump()
-    return content
+    return getattr(each, section).options.model_dump()
 
 
 def test_keys_are_merged_null_takes_away_and_anything_else_replaces(read: Read) -> None:

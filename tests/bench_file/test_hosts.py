@@ -217,7 +217,6 @@ def test_an_error_points_at_what_cannot_stand_there(
 
 def test_a_lab_stands_on_a_host_of_the_bench_file(read: Read) -> None:
     bench = read(LAB)
-    assert bench.lab is not None
     assert bench.lab.on == "rack1"
 
 
@@ -248,8 +247,6 @@ def test_a_configuration_may_put_a_lab_elsewhere(read: Read) -> None:
         "configurations:\n  here:\n  there: {lab: {on: rack1}, hosts: {rack1: {kind: ssh, address: 192.0.2.1}}}\n"
     )
     here, there = read(text + overlays).configurations
-    assert here.lab is not None
-    assert there.lab is not None
     assert (here.lab.on, there.lab.on) == (None, "rack1")
 
 

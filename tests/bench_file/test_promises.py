@@ -102,7 +102,6 @@ class DryRounds(DryContext):
 
     def __init__(self, bench: BenchFile) -> None:
         super().__init__(bench)
-        assert bench.lab is not None
         lab: EndpointLab = bench.lab.plugin(bench.lab.options)
         of_ports = lab.clients_of_ports()
         self.servers = tuple(_end(port, lab.measured_host, None) for port in of_ports)

@@ -216,7 +216,6 @@ def test_the_server_of_pages_stops_a_run_by_its_clerk(of_roots_own: Path) -> Non
 
     def work() -> tuple[int, bool]:
         writer = controller.find_writer(of_roots_own)
-        assert writer is not None
         controller.stop_after_test(of_roots_own)
         controller.stop_now(of_roots_own)
         return writer.pid, writer.is_ours

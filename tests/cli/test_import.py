@@ -411,7 +411,6 @@ def test_recordings_alone_make_a_run_that_shows_what_the_machines_did(files: Non
         assert text in page, text
     assert "nicbench-monitor" not in page
     found = monitor_samples.read(path, None)
-    assert found is not None
     assert set(found.table["host"].to_pylist()) == {"vm", "big-server"}
     assert json.loads((path / "summary.json").read_text())["imported"]["format"] == "nmon"
     assert {each.name for each in (path / "raw").iterdir()} == {"client.nmon", "server.txt"}

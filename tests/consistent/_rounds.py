@@ -260,7 +260,6 @@ def draw_rounds(monkeypatch: pytest.MonkeyPatch, draw: random.Random) -> None:
 
     async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
         turn[:] = [_Drawn(f"{seed} {bench.configuration} {next(turns)}")]
-        assert bench.lab is not None
         server = FakeHost("server")
         options: Any = bench.lab.options
         servers, clients = [], []

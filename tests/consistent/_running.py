@@ -44,7 +44,6 @@ def draw_frames(monkeypatch: pytest.MonkeyPatch, draw: random.Random, given: Nat
         return nature
 
     async def make_testbed(bench: BenchFile, changes: Changes, *_: Any) -> tuple[FrameLab | None, Testbed]:
-        assert bench.lab is not None
         lab = DrawnLab(bench.lab.options)
         testbed = await lab.up(changes, rigs.LocalHost("local"))
         cores = CoreMap(worker=0, dut=(DUT_CPU,), housekeeping=(), shared=False)

@@ -71,8 +71,7 @@ class Whole:
 
     @cached_property
     def json(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.exported("json"))
-        return found
+        return json.loads(self.exported("json"))
 
     @cached_property
     def long_rows(self) -> list[dict[str, str]]:

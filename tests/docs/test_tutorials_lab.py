@@ -62,8 +62,7 @@ def walk(page: str, file: str, folder: Path, *, is_short: bool) -> dict[str, Any
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
     (summary,) = folder.glob("runs/*/summary.json")
-    found: dict[str, Any] = json.loads(summary.read_text())
-    return found
+    return json.loads(summary.read_text())
 
 
 def walk_two_ports_and_a_bridge_of_a_known_speed(tmp_path: Path) -> None:

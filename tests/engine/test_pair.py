@@ -130,7 +130,6 @@ class Machine(Process):
 
     def stamped(self) -> dict[str, int]:
         """The least latency, by stamps that count from the beginning on each clock."""
-        assert self.peer is not None
         own = next(one for one in reversed(self.asked) if one["command"] == "start")["at_ns"]
         other = next(one for one in reversed(self.peer.asked) if one["command"] == "start")["at_ns"]
         # By how much later in truth this clock began to count than the other one.
@@ -192,14 +191,10 @@ async def test_what_one_sent_and_the_other_did_not_receive_is_lost() -> None:
     ]
     assert [one.counts.reordered for one in reading.streams] == [3, 3]
     for gaps in (one.transmit_gaps for one in reading.streams):
-        assert gaps is not None
-        assert gaps.lateness is not None
-        assert gaps.errors is not None
         means = (gaps.mean_ns, gaps.lateness.mean_ns, gaps.errors.mean_ns)
         assert means == (5.0, 6.0, 7.0), "when frames of a capture left is known to their sender alone"
     of_ports = [(port.foreign, port.misdirected) for port in reading.ports]
     assert of_ports == [(0, 0), (1, 2)], "of each port its own machine counts"
-    assert reading.latency is not None
     assert reading.latency.uncertainty_ns == 700.0, "the stamp of a burst is as uncertain as the burst is long"
     assert (reading.health.longest_gap_ns, reading.health.total_gap_ns, len(reading.health.workers)) == (20, 10, 2)
     assert reading.health.involuntary_switches is None
@@ -214,7 +209,6 @@ async def test_the_clocks_are_found_to_differ_as_they_do(ahead_ns: int, drift: f
     assert start is not None
     await transmit(pair, 8)
     mapping = pair.mapping(start)
-    assert mapping is not None
     true_ns = far.ahead_ns + drift * (start.begin_ns - near.began_ns)
     assert abs(mapping.offset_ns - true_ns) <= mapping.uncertainty_ns
     assert (mapping.by, mapping.step_ns) == ("test links", 0.0)
@@ -227,13 +221,9 @@ async def test_times_since_the_beginning_are_those_of_the_first_machines_clock()
         await transmit(pair, trial)
     drained, settled = await transmit(pair, 8)
     start = pair.last_start
-    assert start is not None
     there, back = parse_reading(drained, settled["late"]).streams
     gained_ns = round(1e9 - 1e9 / (1.0 + start.line.drift))
-    assert there.arrivals is not None
-    assert back.arrivals is not None
     assert (there.arrivals.first_ns, there.last_jump_ns) == (10**9 - gained_ns, 10**9)
-    assert there.arrivals.silence is not None
     assert there.arrivals.silence.length_ns == pytest.approx(10**9 - gained_ns, abs=1)
     assert (back.arrivals.first_ns, back.last_jump_ns) == (10**9, 10**9 - gained_ns)
 
@@ -257,7 +247,6 @@ async def test_a_clock_that_is_set_in_the_trial_is_told() -> None:
     far.ahead_ns += 1_000_000
     await transmit(pair, 6)
     mapping = pair.mapping(start)
-    assert mapping is not None
     assert mapping.step_ns == pytest.approx(1_000_000, abs=WAY_NS + 1000)
 
 

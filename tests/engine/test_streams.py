@@ -207,7 +207,6 @@ def test_a_raw_frame_is_sent_as_it_stands_and_says_the_smallest_frame() -> None:
 def test_a_sweep_is_every_size_in_turn_and_its_mean_is_theirs() -> None:
     written = traffic(mixes={"every": {"smallest": 64, "largest": 70, "step": 3}})
     every = written.mix("every")
-    assert every is not None
     assert every.frame_bytes == 67.0
     (stream,) = stream_requests(written, WAY, every, [1000.0], 1.0)
     assert stream["size_sweep"] == {"from": 64, "to": 70, "step": 3}

@@ -188,8 +188,7 @@ def measured(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) ->
     """Two frame sizes, one of them disturbed, with latency and all trials."""
     run = synthetic.SyntheticRun(tmp_path_factory.mktemp("runs")).start()
     run.measure((64, 512), disturbed_size=512)
-    path: Path = run.finish()
-    return path
+    return run.finish()
 
 
 def source(path: Path) -> ExportSource:

@@ -121,7 +121,6 @@ def with_gap_limit(run: Path, parent: Path, *, default: float) -> Path:
     old = RunFolder.open(run)
     folder = RunFolder.create(parent, "nicbench: 1\n", "limited")
     plan = old.plan()
-    assert plan is not None
     rows = [row.replace(name="longest_gap", default=default) for row in plan.thresholds[:1]]
     folder.write_json("plan.json", plan.replace(thresholds=tuple(rows)))
     for event in old.journal.events():

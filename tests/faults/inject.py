@@ -236,7 +236,6 @@ def listen_on(role: str, port: int = 5201) -> Inject:
         script = f"import socket, time; s = socket.create_server(('', {port})); print(flush=True); time.sleep(600)"
         words = ("ip", "netns", "exec", scene.namespace(role), sys.executable, "-c", script)
         other = subprocess.Popen(words, stdout=subprocess.PIPE)
-        assert other.stdout is not None
         other.stdout.readline()
         scene.mending.append(lambda: (other.kill(), other.wait(), other.stdout.close() if other.stdout else None))
 

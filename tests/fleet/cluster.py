@@ -68,8 +68,7 @@ class Cluster:
 
     def rows(self, folder: Path) -> list[dict[str, Any]]:
         """The state of every run."""
-        rows: list[dict[str, Any]] = json.loads(self.fleet("status", str(folder), "--json"))["runs"]
-        return rows
+        return json.loads(self.fleet("status", str(folder), "--json"))["runs"]
 
     def until(self, folder: Path, number: int, *states: str) -> dict[str, Any]:
         """Waits until a run has one of these states; gives what is said of it."""
@@ -100,7 +99,6 @@ class Cluster:
 
         self.wait_for(has_made_one)
         bound = FleetFolder.open(folder).bound(number)
-        assert bound is not None
         return next(iter(bound.machines.values()))
 
     def clear(self) -> None:

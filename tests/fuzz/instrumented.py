@@ -30,8 +30,7 @@ def mutate(data: bytes, largest: int, seed: int) -> bytes:
         changed = mutations.mutate(name, data, draw)
         if changed is not None and len(changed) <= largest:
             return changed
-    mutated: bytes = atheris.Mutate(data, largest)
-    return mutated
+    return atheris.Mutate(data, largest)
 
 
 atheris.Setup(sys.argv, target, custom_mutator=mutate)

@@ -159,7 +159,6 @@ def test_nothing_is_left_of_a_controller_that_is_killed(tmp_path: Path) -> None:
     controller = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
-    assert controller.stdout is not None
     assert controller.stderr is not None
     said = controller.stdout.readline().split()
     if not said:

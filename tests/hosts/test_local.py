@@ -87,7 +87,6 @@ def test_a_process_dies_with_a_controller_that_is_killed(tmp_path: Path) -> None
         "asyncio.run(main())\n"
     )
     controller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert controller.stdout is not None
     pid = int(controller.stdout.readline())
     # The signal is arranged by the first program that runs there, before it becomes `sleep`.
     wait_until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")

@@ -119,7 +119,6 @@ async def connect(namespace: str, server: Server, user: str) -> Process:
     command = ("ip", "netns", "exec", namespace, "ssh", "-F", "none", "-T", *words, f"{user}@{FAR}", "cat")
     for _ in range(100):  # until sshd listens
         client = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
-        assert client.stdin is not None
         assert client.stdout is not None
         client.stdin.write(b"ready\n")
         if await client.stdout.readline() == b"ready\n":

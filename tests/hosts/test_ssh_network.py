@@ -134,7 +134,6 @@ def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_sett
     (tmp_path / "value").write_text("old\n")
     spec = network.spec(lease=3.0)
     controller = network.controller(_UNTIL_SILENCE, json.dumps(spec), str(tmp_path))
-    assert controller.stdout is not None
     pids = [int(pid) for pid in controller.stdout.readline().split()]
     assert (tmp_path / "value").read_text() == "new"
     rules = "table ip swallow { chain arriving { type filter hook prerouting priority raw; policy drop; }; }"

@@ -152,5 +152,4 @@ def test_the_report_says_what_was_compared_and_how_often(imported: Imported) -> 
         (GivenFile(Path("x.csv"), b""),), taken, source=None, year=None, device=None, method="frames", format="plain"
     )
     view = imported_view(summary_of("x", taken, known))
-    assert view is not None
     assert "sums with their instances: 1. One cell is an erratum." in view.checked

@@ -230,7 +230,6 @@ def test_every_row_becomes_a_result_with_the_digits_of_its_source(reference: Pat
     assert len(found.results) == 720
     assert not found.errata
     first = found.results[0]
-    assert first.imported is not None
     assert first.verdict is ResultVerdict.IMPORTED
     assert (first.imported.printed[SUM].text, first.imported.printed[SUM].unit) == ("25.2", "fps")
     assert first.parameters == {"direction": "read", "instances": 1, "run": 1, "part": "runs"}
@@ -270,7 +269,6 @@ def test_the_imported_runs_tell_the_streams_sustained(
     found = find_sustained(
         summarise_run_figures(of, TARGET) for point, of in runs.items() if point[:2] == (configuration, direction)
     )
-    assert found is not None
     assert (found.in_every_run.instances, found.in_median_run.instances) == (every, median)
     assert found.by_every_instance is None, "of sums alone nobody knows"
 

@@ -71,7 +71,6 @@ def test_a_frame_to_a_group_was_offered_once_and_is_expected_at_each_member() ->
     request = one.request.replace(groups=Groups(groups=1, members=2))
     one = one.replace(reading=reading, request=request)
     figures = add_ports(RESULT, ways_of(Pattern.ONE_TO_MANY, 3), [one]).by_port
-    assert figures is not None
     assert [(port.offered_frames, port.expected_frames) for port in figures.ports] == [(130, 0), (0, 130), (0, 100)]
     assert (figures.combined.offered_frames, figures.combined.lost_frames) == (130, 2)
 
@@ -102,10 +101,8 @@ def test_each_way_and_each_port_is_that_of_the_trial_that_tells_most() -> None:
     both = ways_of(Pattern.ONE_TO_ONE, 2, bidirectional=True)
     trials = [trial(1, 300.0, 30), trial(2, 100.0, 0), trial(3, 200.0, 0), trial(4, 400.0, 6)]
     figures = add_ports(RESULT, both, trials).by_port
-    assert figures is not None
     assert (figures.trial, figures.load_frames_per_s) == ("t0003", 200.0)
     figures = add_ports(RESULT, both, trials[:1]).by_port
-    assert figures is not None
     there, back = figures.ways
     assert (there.transmit_port, there.receive_port, there.offered_frames, there.received_frames) == (
         "t0",

@@ -184,7 +184,6 @@ class Interrupted(FakeTester):
     async def trial(self, number: int, request: TrialRequest, *rest: Any) -> Reading:
         if len(self.requests) == self.after:
             task = asyncio.current_task()
-            assert task is not None
             task.cancel()
             await asyncio.sleep(0)
         return await super().trial(number, request, *rest)

@@ -132,21 +132,18 @@ def test_an_address_is_written_in_one_way(text: str, expected: str) -> None:
 
 def test_an_nfs_mount_has_the_connections_that_it_names() -> None:
     mount = mount_of(golden("mount_nfs.txt"))
-    assert mount is not None
     assert (mount.target, mount.kind, mount.shared) == ("/mnt/b", "nfs4", False)
     assert [socket.local_port for socket in mount.connections] == [875, 901]
 
 
 def test_an_nfs_mount_that_names_none_may_share_those_of_others() -> None:
     mount = mount_of(golden("mount_nfs.txt").replace("tcp 875", "tcp 0").replace("tcp 901", "tcp 0"))
-    assert mount is not None
     assert mount.shared
     assert [socket.local_port for socket in mount.connections] == [832, 875, 901]
 
 
 def test_a_file_system_in_user_space_has_those_of_its_process() -> None:
     mount = mount_of(golden("mount_fuse.txt"))
-    assert mount is not None
     assert [socket.local_port for socket in mount.connections] == [700]
 
 

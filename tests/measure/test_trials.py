@@ -268,7 +268,6 @@ async def test_the_duts_account_is_that_of_the_trial_alone_and_only_where_it_is_
     making = maker_of(Counting(), FakeTester(capacity_frames_per_s=1e9))
     assert (await making.make("t/0/0", "t", {}, REQUEST, 0)).reading.dut_work is None
     work = (await making.make("t/1/0", "t", {}, AVERAGE, 0)).reading.dut_work
-    assert work is not None
     assert (work.packets, work.tsc_cycles_per_packet, work.core_cycles_per_packet) == (1000, 50.0, 75.0)
 
 

@@ -80,7 +80,6 @@ def test_a_tenth_too_much_and_half_of_the_truth_are_contradicted(share: float) -
 
 def test_many_told_retransmissions_do_not_hide_half_of_the_truth() -> None:
     told = outcome(0.5 * TRUTH_BITS_PER_S, retransmissions=2000)
-    assert told.figures is not None
     assert judge(told.replace(figures=told.figures.replace(mss_bytes=1448)))
 
 
@@ -154,7 +153,6 @@ def notes(cpu: tuple[MachineCpu, ...], **figures: float) -> tuple[str, ...]:
     flow = Flow(direction="forward", received_bytes=1024 * 1_000_000)
     outcome = JobOutcome(figures=Figures(flows=(flow,), **figures))  # type: ignore[arg-type]
     (told,) = add_cpu_notes(REQUEST, (outcome,), cpu, MACHINES)
-    assert told.figures is not None
     return told.figures.notes
 
 

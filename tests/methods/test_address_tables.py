@@ -27,7 +27,6 @@ class Table(KnownContext):
         self.keeps, self.floods, self.unsent = keeps, floods, unsent
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
-        assert request.macs is not None
         number = request.macs.addresses
         unknown = number - min(self.keeps, number - self.unsent)
         lost = 0 if self.floods else unknown
@@ -102,7 +101,6 @@ def test_it_needs_a_third_port_and_both_ways(ports: int, bidirectional: bool, sa
     table = Table(1)
     table.ports, table.bidirectional = ports, bidirectional  # type: ignore[misc]
     objection = AddressCaching("macs", AddressCaching.Options()).objection(table)
-    assert objection is not None
     assert said in objection.message
 
 
@@ -161,7 +159,6 @@ class Learner(KnownContext):
         self.rate, self.denser, self.burst, self.workers = rate, denser, burst, workers
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
-        assert request.macs is not None
         number, sent_at = request.macs.addresses, request.macs.learning_frames_per_s * self.denser
         unknown = number - int(number * min(1.0, self.rate / sent_at))
         counts = Counts(intended=number, sent=number, received=number, lost=0)

@@ -225,8 +225,7 @@ def template(monkeypatch: pytest.MonkeyPatch) -> type[FrameMethod]:
     module = ModuleType("nicbench.methods.name_of_the_method")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(code, str(CONTRIBUTING), "exec"), vars(module))
-    method: type[FrameMethod] = vars(module)["NameOfTheMethod"]
-    return method
+    return vars(module)["NameOfTheMethod"]
 
 
 async def test_the_template_measures_and_has_its_column_in_the_report(

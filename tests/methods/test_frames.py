@@ -90,7 +90,6 @@ def test_the_defaults_are_those_of_the_published_study() -> None:
         ("nicbench-frames", f"instance {number}", None) for number in (1, 2, 3)
     ]
     asked = request.jobs[0].ask
-    assert asked.frames is not None
     assert (asked.duration_s, asked.frames.warm_up_s, asked.frames.frames_per_s) == (20.0, 3.0, 24.0)
     assert (asked.frames.depth, asked.frames.order, asked.frames.streamed) == (4, "forward", False)
     assert (request.pause_s, request.duration_s) == (3.0, 23.0)
@@ -200,7 +199,6 @@ def test_an_existing_stream_is_cut_into_frames_of_the_size_that_was_asked_for() 
     options: dict[str, object] = {"instances": [1], "direction": ["read"], "existing": True, "streamed": True}
     studied(laboratory, **options, pattern="film.mov", frame_size=8_294_400)
     asked = laboratory.requests[-1].jobs[0].ask.frames
-    assert asked is not None
     assert asked.frame_bytes == 8_294_400
 
 
@@ -211,7 +209,6 @@ def test_without_a_limit_there_is_no_target_unless_one_is_asked() -> None:
     assert "target_frames_per_s" not in whole.values
     assert "met" not in instance.values
     asked = laboratory.requests[0].jobs[0].ask.frames
-    assert asked is not None
     assert (asked.frames, asked.repeat, asked.frames_per_s) == (100, True, None)
     (whole, _) = studied(laboratory, **options, target=250.0)
     assert (whole.values["met"], whole.values["target_frames_per_s"]) == ("yes", 250.0)
@@ -223,7 +220,6 @@ def test_frames_of_somebody_else_are_read_where_they_are_and_nothing_is_prepared
     preparation = laboratory.player.prepared[0]
     assert (preparation.folders, preparation.jobs) == ((), ())
     asked = laboratory.requests[0].jobs[0].ask.frames
-    assert asked is not None
     assert (asked.directory, asked.existing, asked.pattern, asked.first) == ("/mnt/d1", True, "shot_%04d.exr", 1001)
     assert (asked.verify, asked.repeat, asked.profile) == ("none", True, None)
 
@@ -252,7 +248,6 @@ def test_a_large_seed_is_one_of_64_bits() -> None:
     laboratory = fast_laboratory(by_instance(24.0), seed=2**63 - 1)
     studied(laboratory, instances=[1], direction=["read"])
     (job,) = laboratory.player.prepared[0].jobs
-    assert job.ask.frames is not None
     assert 0 <= job.ask.frames.seed < 2**64
 
 
@@ -293,7 +288,6 @@ def test_without_directories_the_shares_of_the_dut_are_used() -> None:
         ("c01", "instance 2"),
     ]
     more = Frames("editors", Frames.Options()).objection(laboratory.context)
-    assert more is not None
     assert "12 instances are asked for, and the DUT serves 2 shares" in more.message
 
 
@@ -345,14 +339,12 @@ def test_a_restart_that_mounts_do_not_survive_is_refused() -> None:
     shares(laboratory, "sftp", survives=False)
     options = Frames.Options.model_validate({"instances": [1], "restart_servers": True})
     objection = Frames("editors", options).objection(laboratory.context)
-    assert objection is not None
     assert "mounts of sftp do not survive it" in objection.message
     assert "before_each" in objection.next_step
 
 
 def test_without_directories_or_shares_it_says_what_to_write() -> None:
     objection = Frames("editors", Frames.Options()).objection(fast_laboratory(by_instance()).context)
-    assert objection is not None
     assert "directories: /mnt/d{instance}" in objection.next_step
 
 

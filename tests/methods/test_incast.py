@@ -164,7 +164,6 @@ def test_two_adapters_are_two_lines_of_a_figure_for_each_size() -> None:
         assert [name for _, name in parts] == ["1024 bytes", "4096 bytes"]
         for part, _ in parts:
             chart = plot_chart(plot, part, WIDE)
-            assert chart is not None
             (domain,) = {tuple(layer["encoding"]["color"]["scale"]["domain"]) for layer in chart["layer"]}
             assert domain == ("A", "B")
 
@@ -191,13 +190,11 @@ def test_counters_of_pauses_stand_in_the_row_of_their_result() -> None:
 
 def test_one_client_is_no_incast() -> None:
     objection = Incast("i", Incast.Options()).objection(Laboratory(loaded).context)
-    assert objection is not None
     assert "2 senders are asked for, and 1 lead" in objection.message
 
 
 def test_a_receiver_that_is_no_port_is_refused_before_anything_is_sent() -> None:
     objection = Incast("i", Incast.Options(receiver="s7")).objection(Laboratory(loaded, clients_per_port=2).context)
-    assert objection is not None
     assert "s0" in objection.next_step
 
 

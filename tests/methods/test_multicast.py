@@ -38,7 +38,6 @@ class Switch(KnownContext):
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         groups = request.groups
-        assert groups is not None
         too_many = max(0, groups.groups - self.keeps)
         lost = 0 if self.floods else too_many
         flooded = groups.groups if self.floods and too_many else 0
@@ -187,7 +186,6 @@ async def test_latency_is_of_frames_to_groups_and_the_burden_is_told_beside() ->
     options = MulticastLatency.Options(at="t", burden=Burden(rate=500.0), unicast=0.5)
     (result,) = await run(MulticastLatency("latency", options), switch)
     asked = switch.requests[0].groups
-    assert asked is not None
     assert (asked.members, asked.unicast) == (1, 0.5)
     told = [result.values[name] for name in ("latency_mean_ns", "burden_frames_per_s", "burden_loss_percent")]
     assert told == [1000.0, 500.0, 25.0]
@@ -208,7 +206,6 @@ async def test_the_class_that_was_lost_first_is_told() -> None:
 def test_a_burden_leaves_a_port_that_receives() -> None:
     options = MulticastMembership.Options(burden=Burden(rate=1000.0, ports=3))
     refused = MulticastMembership("m", options).objection(Switch())
-    assert refused is not None
     assert refused.next_step == "add ports (5 at least), or lower `ports` under `burden`"
 
 
@@ -218,9 +215,7 @@ def test_what_does_not_suit_is_refused_with_a_way_out() -> None:
     assert MulticastCapacity("groups", options).objection(switch) is None
     switch.ip = 6
     refused = MulticastCapacity("groups", options).objection(switch)
-    assert refused is not None
     assert "reports of 70" in refused.message
     switch.pattern = Pattern.ONE_TO_ONE
     other = ports_objection(switch, MulticastMembership("m", MulticastMembership.Options())._groups)
-    assert other is not None
     assert "one-to-many" in other.next_step

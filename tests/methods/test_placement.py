@@ -127,7 +127,6 @@ def test_a_change_is_claimed_of_several_runs_alone_and_drawn_as_bars() -> None:
     assert "Change against remote" not in heads
     assert "several (`runs`) give intervals" in section.table.caption
     assert not any("change_percent" in text for text in section.table.sentences)
-    assert section.table.bars is not None
     assert section.table.bars.y.value == "throughput_bits_per_s"
     spread = Spread.of([20.0, 24.0, 28.0], 3)
     several = [one.replace(values={**one.values, "latency_mean_ns": spread}) for one in found]
@@ -170,7 +169,6 @@ def test_latencies_are_said_with_what_they_are_of_and_bins_are_no_rows() -> None
     requests = {"method": "request-response", "duration": 1}
     results = asyncio.run(method(of=requests, nodes=["local"], memory_loads=[0]).run(laboratory(answered).context))
     (section,) = sections(results, {})
-    assert section.sentence is not None
     said = section.sentence.replace("\u00a0", " ")
     assert "takes 24.8 µs on average (half round trip) with its processes local" in said
     assert all(result.values["transactions_per_s"] == 20e3 for result in results)
@@ -189,7 +187,6 @@ def test_the_answer_over_several_runs_is_what_the_place_changes() -> None:
         local.replace(values={**rate, **change}),
     )
     (section,) = sections(several, {})
-    assert section.sentence is not None
     assert "processes local, a change of 24.0 (20.0 to 28.0) % against remote" in section.sentence.replace(
         "\u00a0", " "
     )
@@ -221,13 +218,11 @@ def test_a_machine_with_one_node_has_nothing_remote_and_says_so_before_anything_
     made = laboratory(obedient)
     made.context.nodes = NODES[:1]
     objection = method().objection(made.context)
-    assert objection is not None
     assert "one NUMA node" in objection.message
 
 
 def test_a_port_that_belongs_to_no_node_is_neither_near_nor_far() -> None:
     objection = method().objection(laboratory(obedient, (None,)).context)
-    assert objection is not None
     assert "s0" in objection.message
 
 

@@ -42,7 +42,6 @@ async def test_the_shares_of_unequal_ports_are_found() -> None:
     }
     assert set(together) == {1, 2, 3}
     index = together[3]["jain_index"]
-    assert isinstance(index, Bounded)
     assert index.value == pytest.approx(600**2 / (3 * (300**2 + 200**2 + 100**2)))
     assert (together[3]["least_port"], together[3]["most_to_least"]) == ("port 4", 3.0)
     each_of_three = [each for each in results if each.id.startswith("shares/64/each/3/")]

@@ -179,7 +179,6 @@ async def test_the_reset_time_is_the_silence_and_the_command_runs_in_it() -> Non
     dut = Known((interrupted(300),), (interrupted(500),))
     (result,) = await run(Reset("reset", RESET), dut)
     asked = dut.requests[0].interruption
-    assert asked is not None
     assert (asked.command, asked.on, asked.after_s) == (("reboot", "now"), "dut", 1.0)
     assert (dut.requests[0].load_frames_per_s, dut.requests[0].purpose) == (THROUGHPUT, Purpose.RESET)
     assert value_of(result, "reset_time_ms") == Bounded(value=400.0, lower=300.0, upper=500.0, n=2)

@@ -176,7 +176,6 @@ def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes() -
     parts = split_plots(plot, main)
     assert [name for _, name in parts] == ["s0", "s1"]
     drawn = plot_chart(plot, parts[0][0], WIDE)
-    assert drawn is not None
     (values,) = drawn["datasets"].values()
     lines = list(dict.fromkeys(value["line"] for value in values))
     assert len(lines) == 3 * 4  # percentiles by transport and load

@@ -143,7 +143,6 @@ async def test_a_disturbed_trial_marks_its_result_with_what_disturbed_it() -> No
     assert result.verdict is ResultVerdict.DISTURBED
     assert result.disturbances == ("the worker was held up",)
     rate = result.values["frame_rate_frames_per_s"]
-    assert isinstance(rate, Bounded)
     assert (rate.value, rate.upper, rate.limited_by) == (9e6, None, None)
     assert result.values["limited_by"] == "not known (disturbed)"
 

@@ -132,7 +132,6 @@ async def test_what_the_tester_does_not_know_is_unknown_and_not_zero() -> None:
     values = (await measured(KnownPath(counts, None))).values
     for name in ("duplicated_percent", "altered_percent", "latency_p50_ns"):
         value = values[name]
-        assert isinstance(value, Bounded)
         assert value.value is None
 
 
@@ -190,7 +189,6 @@ class Played(KnownContext):
     bidirectional = True
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
-        assert request.replay is not None
         counts = Counts(
             intended=100, sent=100, unsent_tester=0, unsent_backpressure=0, received=97, lost=2, late=0, duplicated=1,
             reordered=2, corrupted=0, unattributed=1,
@@ -214,7 +212,6 @@ async def test_each_capture_has_a_row_with_what_became_of_its_frames() -> None:
     captures = ({"file": "a.pcap"}, {"file": "b.pcap", "from_port": 1, "to_port": 0})
     context, results = await play(captures=captures, speed=2.0)
     (request,) = context.requests
-    assert request.replay is not None
     assert [(one.file, one.from_port, one.to_port) for one in request.replay.captures] == [
         ("a.pcap", 0, 1), ("b.pcap", 1, 0)
     ]  # fmt: skip

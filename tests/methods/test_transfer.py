@@ -184,6 +184,5 @@ def test_the_published_netperf_rows_are_streams(table: str) -> None:
     cells = {(name, head): cell for name, row in grid.rows for head, cell in zip(grid.heads[0], row, strict=True)}
     for row in printed:
         cell = cells[f"{row['link_mbps']} Mb/s, {row['duplex']} duplex", f"port {row['port']}"]
-        assert cell is not None
         numbers = [float(text) for text in (row["throughput_mbps"], row["cpu_percent"]) if text]
         assert [float(text) for text in cell.text.split(" / ")] == numbers

@@ -81,7 +81,6 @@ async def seen(namespace: str, folder: Path, *scripts: str) -> list[str]:
         changes = await monitors.changes()
     finally:
         await monitors.close()
-    assert changes is not None
     return [describe(each) for each in changes.changes]
 
 

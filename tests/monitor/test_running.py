@@ -66,7 +66,6 @@ async def test_samples_of_a_monitor_that_is_lost_belong_to_no_trial(tmp_path: Pa
     await monitors.close()
     log.close()
     found = monitor_samples.read(tmp_path, None)
-    assert found is not None
     assert found.table.column("trial").to_pylist() == ["t0005", None]
     assert silent.asked == ["pause", "resume"]
     assert [event.text for event in told if isinstance(event, Note)] == [
@@ -90,7 +89,6 @@ async def test_what_one_machine_saw_is_told_also_where_another_is_lost(tmp_path:
     lost.asked.append("started")
     await monitors.watch()
     seen = await monitors.changes()
-    assert seen is not None
     assert ([each.kind for each in seen.changes], seen.more) == ([ChangeKind.ROUTE], 1)
     log.close()
 

@@ -19,8 +19,6 @@ from .used import use_all_of
 
 def _prune_module() -> object:
     spec = importlib.util.spec_from_file_location("prune", ROOT / "packaging/prune.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -79,8 +79,7 @@ def _measure(run: tuple[list[str], dict[str, str], Path], bench: Path, runs: Pat
     assert not note.exists() or "--version" in note.read_text(), note.read_text()
     (folder,) = runs.iterdir()
     assert (folder / "report.html").stat().st_size > 50_000
-    summary: dict[str, object] = json.loads(done.stdout)
-    return summary
+    return json.loads(done.stdout)
 
 
 def _example(installed: Path, name: str) -> Path:

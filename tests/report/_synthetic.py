@@ -162,12 +162,10 @@ class SyntheticRun:
         """Latency of one frame size at a share of its NDR."""
         size = int(throughput.parameters["frame_bytes"])
         ndr = throughput.values["ndr_frames_per_s"]
-        assert isinstance(ndr, Bounded)
         assert ndr.value is not None
         load = ndr.value * percent / 100
         trial = self.trial("latency", size, load, Purpose.LATENCY, int(percent), knee=ndr.value * 2)
         reading = trial.reading.latency
-        assert reading is not None
         self.publish(
             "latency",
             Result(

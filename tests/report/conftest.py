@@ -36,8 +36,7 @@ def whole_run(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
     """A finished, valid run of seven frame sizes at two loads."""
     run = synthetic.SyntheticRun(tmp_path_factory.mktemp("runs")).start()
     run.measure()
-    path: Path = run.finish(ResultVerdict.VALID)
-    return path
+    return run.finish(ResultVerdict.VALID)
 
 
 @pytest.fixture(scope="session")

@@ -169,7 +169,6 @@ def test_a_sweep_over_link_modes_says_of_which_mode_its_figure_is() -> None:
         return result("load-sweep", about, {"returned_percent": share}, number)
 
     (section,) = sections([of("10 Mb/s", 99.0, 1), of("100 Mb/s", 27.0, 2)], {})
-    assert section.sentence is not None
     first, _, worst = section.sentence.partition("; at worst it ")
     assert first.endswith("of 64-byte frames intact at 100\u00a0% of line rate (10 Mb/s)")
     assert worst.startswith("returns 27")

@@ -167,7 +167,6 @@ def test_bars_of_configurations_stand_beside_each_other() -> None:
     results = [stream(name, "c0", rate) for name, rate in (("port", 82e6), ("function", 143e6))]
     (section,) = side_by_side(results, {result.id: "streams" for result in results})
     drawn = bars_chart(section, WIDE)
-    assert drawn is not None
     (points,) = drawn["datasets"].values()
     assert sorted((point["line"].rpartition(", ")[2], round(point["y"], 3)) for point in points) == [
         ("function", 0.143),
@@ -209,7 +208,6 @@ RESULTS = [streamed(name, run, mode) for name in ("one", "two") for run in (1, 2
 
 def test_each_configuration_has_a_bar_of_its_own_beside_the_others_of_its_way() -> None:
     chart = bars_chart(ports_of(RESULTS), WIDE)
-    assert chart is not None
     names = [f"{mode}, {name}" for mode in MODES for name in ("one", "two")]
     assert chart["encoding"]["xOffset"]["scale"]["domain"] == names
     assert all(name in svg(chart, 1, "bars") for name in names)
@@ -329,7 +327,6 @@ def test_the_bins_are_those_of_the_histogram(view: Report) -> None:
 def test_the_chart_is_logarithmic_and_empty_bins_have_no_bar(view: Report) -> None:
     for form in (WIDE, NARROW):
         chart = bins_chart(view.tails[0], form)
-        assert chart is not None
         assert chart["encoding"]["y"]["scale"] == {"type": "log", "domain": [1.0, 1e6], "nice": False}
         points = next(iter(chart["datasets"].values())) if "datasets" in chart else chart["data"]["values"]
         assert all(point["frames"] > 0 for point in points)

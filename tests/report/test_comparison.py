@@ -161,7 +161,6 @@ def test_tables_statistics_and_summary_count_runs_of_a_dead_device_alike() -> No
     over = next(one for one in summarise_over_runs(results, main=main_values, seed=1) if one.configuration == "slow")
     spread = over.values["ndr_frames_per_s"]
     assert isinstance(spread, Spread)
-    assert spread.statistics is not None
     in_unit = (told.found.n, told.found.median, told.found.minimum, told.found.mean)
     assert in_unit == (5, 0.0, 0.0, pytest.approx(spread.statistics.mean / 1e3))
     assert (spread.n, spread.median, spread.minimum, spread.statistics.n) == (5, 0.0, 0.0, 5)
@@ -198,7 +197,6 @@ def test_the_chart_has_a_group_of_bars_for_each_size() -> None:
     table = found.rates[0]
     for form in (kit.WIDE, kit.NARROW):
         chart = rates_chart(table, table.goals[0], form)
-        assert chart is not None
         bars = chart["layer"][0]
         assert bars["encoding"]["xOffset"]["scale"]["domain"] == ("fast", "slow")
         points = [point for data in chart["datasets"].values() for point in data]
@@ -240,7 +238,6 @@ def test_the_long_tails_stand_beneath_each_other_on_one_logarithmic_axis() -> No
     assert [row.name for row in table.rows] == ["fast, 64 bytes", "slow, 64 bytes"]
     assert [row.outside[0][0] for row in table.rows] == ["35\u202f000", "145\u202f000"]
     chart = bins_chart(table, kit.WIDE)
-    assert chart is not None
     assert chart["encoding"]["y"]["scale"]["type"] == "log"
     assert chart["encoding"]["xOffset"]["scale"]["domain"] == ["fast, 64 bytes", "slow, 64 bytes"]
     assert [row.cells[:2] for row in found.sections[0].rows] == [("64", "fast"), ("64", "slow")]
@@ -269,7 +266,6 @@ def test_curves_of_all_configurations_are_in_one_chart() -> None:
     (section,) = found.sections
     assert section.grids[0].heads == (("64 bytes", "64 bytes"), ("fast", "slow"))
     chart = curve_chart(section, kit.WIDE)
-    assert chart is not None
     assert chart["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["fast", "slow"]
 
 

@@ -30,7 +30,6 @@ from ._synthetic_plan import synthetic_plan
 
 def test_goals_carry_their_name_and_loss_ratio_from_the_plan(view: Report) -> None:
     rates = searched(view).table.rates
-    assert rates is not None
     goals = [(goal.value, goal.name, goal.loss_ratio) for goal in rates.goals]
 
     assert goals == [("ndr_frames_per_s", "NDR", 0.0), ("pdr_frames_per_s", "PDR", 0.005)]
@@ -49,7 +48,6 @@ def test_the_answer_is_made_of_the_smallest_frames_numbers(view: Report) -> None
 def tail_of(view: Report) -> tuple[dict[str, Any], tuple[tuple[float, float], ...]]:
     """The values of the smallest frames at the first load, and the points of their tail."""
     section = timed(view)[0]
-    assert section.timing is not None
     size, points = section.timing.tails[0]
     assert size == "64 B"
     return dict(section.rows[0].result.values), points
@@ -76,7 +74,6 @@ def test_the_tail_meets_the_percentiles_of_the_table(view: Report) -> None:
 
 def test_a_damaged_histogram_costs_the_tail_only(view: Report) -> None:
     latency = next(trial.reading.latency for trial in view.known_trials.values() if trial.reading.latency)
-    assert latency is not None
 
     assert tail(latency.replace(histogram="AAAA")) == ()
     assert tail(None) == ()
@@ -301,13 +298,11 @@ def test_a_rate_known_only_from_above_is_drawn_below_its_bound_and_one_point_mak
 ) -> None:
     points = points_of(searched(partly_below))
 
-    assert points is not None
     assert [(point["size"], point["goal"], point["rate"]) for point in points.below] == [
         ("64", "NDR", 515.0),
         ("128", "NDR", 515.0),
     ]
     drawn = rates_by_size_chart(searched(partly_below), WIDE)
-    assert drawn is not None
     assert "line" not in {layer["mark"]["type"] for layer in drawn["layer"]}
 
 

@@ -86,14 +86,12 @@ def test_the_report_of_a_run_is_tagged_for_screen_readers(whole: bytes) -> None:
 def test_a_long_title_is_broken_on_the_page_and_whole_in_the_properties() -> None:
     title = "a/very_long.name/" * 10
     told = made(paragraph("text"), title=title).metadata
-    assert told is not None
     assert told.title == title
 
 
 def test_title_author_and_date_are_those_of_the_run(whole: bytes) -> None:
     told = pypdf.PdfReader(io.BytesIO(whole)).metadata
 
-    assert told is not None
     assert told.title == "Linux IP forwarding between two veth ports"
     assert told.author
     assert told.creation_date == CREATED

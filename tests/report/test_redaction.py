@@ -21,8 +21,7 @@ async def redacted_inventory(host: FakeHost, redactor: Redactor) -> dict[str, ob
     found = await collect_host(host, ("enp59s0f0",))
     redactor.learn_host_name(await host_name(host))
     redactor.learn(found)
-    redacted: dict[str, object] = redactor(found)
-    return redacted
+    return redactor(found)
 
 
 def secrets_in(text: str) -> list[str]:

@@ -415,7 +415,6 @@ def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved() -> No
     (failed,) = list_failed_links([pulled([silence(1)])], {"r0001"})
     for form in (WIDE, NARROW):
         drawn = failed_link_chart(failed, form)
-        assert drawn is not None
         values = [drawn["datasets"][layer["data"]["name"]] for layer in drawn["layer"]]
         assert {"from": 4.0, "to": 8.0, "what": "link down"} in values[0]
         assert {point["line"] for point in values[-1]} == {"c0a", "c0b"}

@@ -84,8 +84,6 @@ def test_its_ratios_intervals_and_tests_are_those_of_scipy(
     )
     effect, test, delta = found.comparison.effect, found.comparison.test, found.comparison.dominance
     assert effect.estimate == pytest.approx(np.median(one) / np.median(other), rel=1e-12)
-    assert test is not None
-    assert delta is not None
     assert effect.lower is not None
     assert effect.upper is not None
     ours = stats.mannwhitneyu(one, other, method="asymptotic")
@@ -106,7 +104,6 @@ def test_p_values_are_corrected_as_holm_does_it(studied: StatisticsView) -> None
     order = sorted(tested, key=lambda one: one.comparison.test.p if one.comparison.test else 1.0)
     least = 0.0
     for place, one in enumerate(order):
-        assert one.comparison.test is not None
         least = max(least, min(1.0, (len(order) - place) * one.comparison.test.p))
         assert one.p_corrected == pytest.approx(least)
 
@@ -165,7 +162,6 @@ def test_a_soak_that_grows_slower_is_a_drift_within_the_run() -> None:
         for number in range(1, 21)
     )
     drift = view_of(results).drift_within
-    assert drift is not None
     assert drift.sentence == "1 of 2 values drifts within a run (2 tests, corrected together by Holm's method at 95 %)."
     (one,) = drift.rows
     assert one.name == "soak: 64-byte frames, median latency"
@@ -174,7 +170,6 @@ def test_a_soak_that_grows_slower_is_a_drift_within_the_run() -> None:
         **result.parameters, "interval": str(20 * part + int(result.parameters["interval"]))},)
         for part in range(50) for result in results)  # fmt: skip
     thinned = view_of(many).drift_within
-    assert thinned is not None
     assert {one.n for one in thinned.found.all} == {200}
 
 
@@ -262,7 +257,6 @@ def zero_loss(section: Section) -> Further:
 def test_a_published_table_is_rendered_cell_for_cell(test: str) -> None:
     rows = [row for row in zero_loss_published() if row["test"] == test]
     table = rendered([as_result(row) for row in rows], {"NDR": 0.0})
-    assert table is not None
     columns = ("frame_bytes", "frame_rate_mpps", "line_rate_mpps", "percent_of_line_rate")
     assert [row.cells for row in table.rows] == [tuple(row[column] for column in columns) for row in rows]
     assert [f"{column.head} {column.unit or ''}".strip() for column in table.table.columns] == [
@@ -292,7 +286,6 @@ def test_a_rate_that_the_tester_limited_is_at_least_that() -> None:
     values = {"ndr_frames_per_s": rate, "ndr_percent_of_line_rate": 60.48, "line_rate_frames_per_s": 14.88e6}
     result = Result(id="t/64", method="throughput", parameters={"frame_bytes": 64}, values=dict(values))
     table = rendered([result], {"NDR": 0.0})
-    assert table is not None
     assert table.rows[0].cells == ("64", "≥ 9.00", "14.88", "60.48")
 
 
@@ -306,7 +299,6 @@ def test_the_bars_stand_beside_the_share_of_the_line_rate(view: Report) -> None:
     table = zero_loss(searched(view))
     for form in (kit.WIDE, kit.NARROW):
         chart = share_bars_chart(table, form)
-        assert chart is not None
         bars, line = chart["layer"]
         assert (bars["encoding"]["y"]["title"], line["encoding"]["y"]["title"]) == (
             "frame rate [kpps]",
@@ -316,12 +308,9 @@ def test_the_bars_stand_beside_the_share_of_the_line_rate(view: Report) -> None:
 
 def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Report) -> None:
     section = searched(view)
-    assert view.plan is not None
     real = RunKnowledge(view.plan.replace(link_is_nominal=False, simulated=False))
     of_real_link = dataclasses.replace(section, known=real)
     near, whole = points_of(section), points_of(of_real_link)
-    assert near is not None
-    assert whole is not None
     highest = max(bound["rate"] for bound in whole.bounds if bound["goal"] == LINE_RATE)
     assert near.top < highest / 10  # a nominal rate, 30 times what was measured
     assert whole.top >= highest
@@ -330,7 +319,6 @@ def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Re
 
 def test_bars_are_drawn_against_the_line_rate_of_a_real_link_and_not_of_a_nominal_one(view: Report) -> None:
     section = searched(view)
-    assert view.plan is not None
     real = RunKnowledge(view.plan.replace(link_is_nominal=False))
     assert not tells_something(section)
     assert tells_something(dataclasses.replace(section, known=real))

@@ -85,7 +85,6 @@ def test_each_finding_leads_to_the_table_that_has_its_numbers(page: str) -> None
     assert len(items) == 3  # of the largest frames, and of the latency at both loads
     for item in items:
         found = re.search(r'<a href="#([^"]+)">Table: ([^<]+)</a>', item)
-        assert found is not None
         assert re.search(rf'<h3 id="{found[1]}">{re.escape(found[2])}', page)
 
 

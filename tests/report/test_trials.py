@@ -368,7 +368,6 @@ def test_the_diagram_has_both_machines_with_their_ports() -> None:
             tester={"ports": [{"name": "t0"}, {"name": "t1"}], "second_machine": {"host": "far", "ports": ["t1"]}},
         )
     )
-    assert drawn is not None
     assert [(link.left_machine.title, link.left.name) for link in drawn.links] == [
         ("Tester", "t0"),
         ("Second tester", "t1"),

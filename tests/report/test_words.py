@@ -457,7 +457,6 @@ TAME = section_of(cut_search(64, 57e3, 60e3, 110e3), cut_search(128, 96e3, 98e3,
 
 def test_a_tall_interval_leaves_the_other_points_their_room() -> None:
     points = points_of(WILD)
-    assert points is not None
     assert points.top < 1.5 * 98
     assert [point["rate"] for point in points.rates] == [60.0, 98.0, 97.0]
 
@@ -490,7 +489,6 @@ def test_the_caption_says_that_an_interval_goes_on() -> None:
 
 def test_an_interval_that_squeezes_nothing_is_drawn_whole() -> None:
     points = points_of(TAME)
-    assert points is not None
     assert points.cut == ()
     assert points.top > 110
 

@@ -42,7 +42,6 @@ def test_every_combination_is_measured_and_stands_in_its_field(tmp_path: Path) -
         assert isinstance(returned, float)
         assert abs(returned - capacity / 1000) < 1.5
     plan = folder.plan()
-    assert plan is not None
     assert plan.axes == {"capacity": ("20k", "40k")}
     page = build(folder.path).read_text()
     assert "Over the axes of the study" in page

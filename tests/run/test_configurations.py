@@ -174,13 +174,11 @@ def test_a_configuration_that_cannot_start_ends_the_run_and_what_was_measured_is
         with pytest.raises(NicbenchError, match="the card is gone"):
             run_whole(folder)
     kept = folder.summary()
-    assert kept is not None
     assert kept.verdict is ResultVerdict.INCOMPLETE
     assert {(result.configuration, result.run) for result in kept.results} == {("fast", 1)}
     assert "With 64-byte frames, “fast” passes" in report.build(folder.path).read_text(encoding="utf-8")
     run_whole(RunFolder.open(folder.path))
     resumed = RunFolder.open(folder.path).summary()
-    assert resumed is not None
     assert resumed.verdict is ResultVerdict.VALID
 
 
@@ -189,7 +187,6 @@ def test_several_runs_of_one_configuration_are_kept_apart_as_well(tmp_path: Path
     folder = make_folder(tmp_path, COMPARED[:start] + COMPARED[end:])
     run_whole(folder)
     summary = folder.summary()
-    assert summary is not None
     assert [result.id for result in summary.results if result.method == "throughput"] == [
         "default/1/throughput/64",
         "default/2/throughput/64",
@@ -314,6 +311,5 @@ def test_killed_in_its_second_turn_a_run_in_the_lab_tidies_up_and_goes_on(tmp_pa
     assert trial_lines(again)[: len(kept)] == kept
     assert len(set(trial_lines(again))) == len(trial_lines(again))
     summary = again.summary()
-    assert summary is not None
     assert {result.configuration for result in summary.results} == {"low", "high"}
     assert turns_begun(again) == [1, 2, 2]

@@ -67,9 +67,7 @@ def test_each_flow_is_what_the_engine_sends(tmp_path: Path, traffic: str, header
     bench = load(folder.path / "bench.yaml")
     asyncio.run(run(bench, folder, bus))
     trial = next(trial for trial in folder.journal.trials().values() if trial.test == "loss")
-    assert trial.reading.capture is not None
     plan = folder.plan()
-    assert plan is not None
     way = Addressing(**plan.addressing[0])
     known = list(flow_headers(bench.traffic.port_streams()[0], way))
     frames = captured(folder.path / trial.reading.capture.name)

@@ -72,7 +72,6 @@ def rounds_of(path: Path) -> list[Round]:
 
 def _all_frames(one: Round) -> Iterator[int]:
     for outcome in one.outcomes:
-        assert outcome.figures is not None
         assert outcome.figures.frames is not None
         yield outcome.figures.frames.all_frames or 0
 
@@ -124,7 +123,6 @@ def test_nothing_that_was_measured_is_lost_by_a_kill_a_vanished_directory_or_a_f
     assert status == 0, said
     assert rounds_of(path)[:3] == so_far
     summary = RunFolder.open(path).summary()
-    assert summary is not None
     assert len(summary.results) == 2 * (2 + 3)
     assert summary.verdict in (ResultVerdict.VALID, ResultVerdict.DISTURBED)
     frames = {one.id: sum(_all_frames(one)) for one in rounds_of(path)}

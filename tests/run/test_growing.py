@@ -59,7 +59,6 @@ def test_whole_pairs_are_made_until_every_main_value_is_known_closely(reference:
     assert [event.runs for event in checked] == [2, 4, 6]
     assert [event.reached for event in checked] == [False, False, True]
     made = reference.found.runs
-    assert made is not None
     assert (made.made, made.reached, made.asked.at_most) == (6, True, 8)
     values = list_awaited(reference.found.over_runs)
     assert [one.place for one in values] == ["fast: sweep, 64 bytes", "slow: sweep, 64 bytes"]
@@ -91,8 +90,6 @@ def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(
     folder = make_folder(tmp_path, GROWING.replace("at_most: 8", "at_most: 3"))
     run_whole(folder)
     found = folder.summary()
-    assert found is not None
-    assert found.runs is not None
     assert (found.runs.made, found.runs.reached) == (3, False)
     last = [event for event in folder.journal.events() if isinstance(event, IntervalsChecked)][-1]
     assert last.text.startswith("not reached: the interval is ")
@@ -110,7 +107,6 @@ def test_one_run_after_one_to_warm_up_is_shown_apart_from_it(tmp_path: Path, mon
     folder = make_folder(tmp_path, without(bench))
     run_whole(folder)
     found = folder.summary()
-    assert found is not None
     assert (found.over_runs, len(found.counted), len(found.results)) == ((), 1, 2)
     page = text_of(folder)
     assert "n = 1 run, after 1 to warm up" in page

@@ -43,7 +43,6 @@ def folder_of(parent: Path, method: str, lab: str, more: str = "") -> RunFolder:
 def results_of(folder: RunFolder) -> tuple[Result, ...]:
     run_whole(folder)
     summary = folder.summary()
-    assert summary is not None
     return summary.results
 
 

@@ -54,7 +54,6 @@ def detector(port: int, namespace: str | None = None) -> Iterator[list[int]]:
     command = [*inside, sys.executable, "-c", DETECTOR, str(port)]
     seen: list[int] = []
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline().strip() == "ready"
         yield seen
         out, _ = process.communicate(timeout=30)

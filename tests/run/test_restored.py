@@ -69,8 +69,7 @@ tests:
 
 def snapshot() -> dict[str, Any]:
     done = subprocess.run([sys.executable, str(SNAPSHOT)], capture_output=True, text=True, check=True)
-    content: dict[str, Any] = json.loads(done.stdout)
-    return content
+    return json.loads(done.stdout)
 
 
 def snapshot_alone() -> dict[str, Any]:
@@ -226,8 +225,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def settings_of(run: Path) -> list[dict[str, Any]]:
-    content: list[dict[str, Any]] = json.loads((run / "tuning.json").read_text())["settings"]
-    return content
+    return json.loads((run / "tuning.json").read_text())["settings"]
 
 
 @pytest.mark.acceptance

@@ -31,7 +31,6 @@ def result_of(folder: Path, kind: str, dut: str) -> tuple[Result, RunFolder, str
     run = RunFolder.create(folder, BENCH.format(kind=kind, dut=dut), "Searches")
     run_whole(run)
     summary = run.summary()
-    assert summary is not None
     (result,) = summary.results
     return result, run, build(run.path).read_text()
 
@@ -53,7 +52,6 @@ def test_a_known_capacity_is_found_and_confirmed_by_a_longer_trial(kind: str, tm
     assert result.values["search_traffic_s"] == pytest.approx(sum(one.request.duration_s for one in trials), rel=0.05)
     assert "Every rate has passed a trial of 0.5 s." in page
     plan = run.plan()
-    assert plan is not None
     assert "throughput: validation trial 0.5 s, RFC 2544 section 24 asks for 60 s" in plan.deviations
 
 

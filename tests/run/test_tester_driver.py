@@ -257,7 +257,6 @@ def test_a_lab_without_a_driver_is_measured_by_the_kernel_and_says_so(tmp_path: 
     (chosen,) = [event for event in folder.journal.events() if isinstance(event, DriverChosen)]
     plan = folder.plan()
     assert chosen.driver == "xdp"
-    assert plan is not None
     assert (plan.tester["options"]["driver"], plan.tester["driver_because"]) == ("xdp", chosen.reason)
     assert "dpdk" not in plan.tester["engine"]
     assert load(folder.path / "bench.yaml").tester_kind().leaves_driver

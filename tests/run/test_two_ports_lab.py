@@ -61,7 +61,6 @@ def test_bytes_go_over_the_cable_and_the_ports_come_back(ports: None, tmp_path: 
     assert isinstance(rate, float)
     assert rate > 0
     plan = folder.plan()
-    assert plan is not None
     assert plan.facts["given_addresses"] == {"s0": "198.18.0.1/24", "c0": "198.18.0.2/24"}
     assert plan.facts["moved_interfaces"][HERE] == f"into the namespace {SPACES[0]}"
     assert _ports() == were

@@ -46,5 +46,4 @@ def test_every_frame_of_a_trial_comes_from_one_card_to_the_other(tmp_path: Path)
         assert counts.sent > 20  # of 400: an emulated machine may fall behind
         assert (counts.received, counts.lost) == (counts.sent, 0)
         assert (counts.duplicated, counts.reordered, counts.corrupted, counts.unattributed) == (0, 0, 0, 0)
-        assert reading.latency is not None
         assert reading.latency.count == counts.received

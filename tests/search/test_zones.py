@@ -118,7 +118,6 @@ FLOORED = [trial(load, round(load * 1e-4)) for load in (30_000, 60_000, 90_000, 
 
 def test_a_loss_at_any_load_is_an_outcome_of_its_own() -> None:
     rate = outcome_of([*FLOORED, trial(140_000, 3_000)], NDR, LIMITS).rate
-    assert rate.loss_floor is not None
     assert rate.loss_floor.lower <= 1e-4 <= rate.loss_floor.upper
     assert rate.value == pytest.approx(6_931, rel=0.05)
     assert rate.limited_by is None
@@ -130,7 +129,6 @@ def test_a_loss_at_any_load_is_an_outcome_of_its_own() -> None:
 def test_the_interval_of_a_loss_is_that_of_a_poisson_mean() -> None:
     shorter = [trial(load, round(load * 5e-5), duration_s=0.5) for load in (60_000, 120_000)]
     floor = find_floor([*FLOORED, *shorter], NDR)
-    assert floor is not None
     offered, lost = 436_000 + 90_000, 44 + 9  # exact limits (Garwood 1936) of 53 events: 39.70 and 69.32
     assert (floor.ratio, floor.trial_s) == (pytest.approx(lost / offered), 0.5)
     assert floor.lower == pytest.approx(39.70 / offered, rel=0.002)
@@ -170,6 +168,5 @@ def test_the_queue_is_stated_beside_the_rate_that_it_let_through() -> None:
     rate = outcome_of(
         [trial(100_000), trial(109_000, queued_s=0.09), trial(112_000, 2_000, queued_s=0.1)], NDR, LIMITS
     ).rate
-    assert rate.queue is not None
     assert rate.queue.burst_frames_per_s == 109_000
     assert rate.queue.frames == pytest.approx(10_000, rel=0.01)

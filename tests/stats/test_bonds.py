@@ -108,7 +108,6 @@ def test_counters_that_contradict_make_it_a_prediction() -> None:
     assert one.confirmed is False
     assert bond_port([played(one)], 1) == "eth2 (predicted)"
     note = bond_note([played(one)], NAMES, rates_of, "frames/s")
-    assert note is not None
     assert note.startswith(
         "bond0 of s0 (802.3ad, layer3+4): predicted, not confirmed by the counters, because eth3 sent 73 %"
     )
@@ -229,7 +228,6 @@ def test_rates_beside_a_sharing_are_of_the_rounds_that_shared_so() -> None:
         return {1: f"{mean:g} Gb/s", 2: f"{mean:g} Gb/s"}
 
     note = bond_note([shared, apart, again], NAMES, rates)
-    assert note is not None
     together, _, alone = note.partition("(r0001, r0003)")
     assert "instances 1 and 2 shared eth2 (25 Gb/s): 4.5 Gb/s and 4.5 Gb/s" in together
     assert "instance 1 had eth2 (25 Gb/s) to itself: 9.4 Gb/s" in alone

@@ -39,14 +39,12 @@ def test_stolen_and_idle_time_is_not_work() -> None:
 
 def test_the_mean_is_weighted_by_time() -> None:
     found = utilisation([spent(1, 0), spent(0.5, 2.5), spent(0, 0)])
-    assert found is not None
     assert (found.minimum, found.mean, found.maximum) == (0.5 / 3, 1.5 / 4, 1.0)
     assert found.samples == 2
 
 
 def test_of_one_state_alone() -> None:
     found = utilisation([spent(0.5, 0.25, softirq_s=0.25), spent(0, 1)], ("softirq",))
-    assert found is not None
     assert (found.minimum, found.mean, found.maximum) == (0.0, 0.125, 0.25)
 
 
@@ -203,7 +201,6 @@ def test_a_client_that_ended_in_a_container_is_known_by_its_control_group() -> N
     systemd = [process(1, 0, "systemd", 0.0, 5.0), *ours()[1:]]
     after = census(10, [*systemd, shell, engine], groups={"0::/libpod-1": 4.1}, idle_s=15.0)
     use = tell_apart(before, after)
-    assert use is not None
     # The first process of the machine reaped it, and one second of somebody else's.
     assert (use.own, use.strangers) == pytest.approx((0.2, 0.05))
 
@@ -255,8 +252,6 @@ def test_a_reused_number_is_another_process() -> None:
 def test_pressure_is_a_share_of_the_time_and_unknown_where_the_kernel_does_not_tell() -> None:
     told = tell_apart(census(0, ours(), pressure_s=1.0), census(10, ours(), pressure_s=2.5, idle_s=20.0))
     silent = tell_apart(census(0, ours()), census(10, ours(), idle_s=20.0))
-    assert told is not None
-    assert silent is not None
     assert (told.pressure, silent.pressure) == (pytest.approx(0.15), None)
 
 

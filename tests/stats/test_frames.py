@@ -152,7 +152,6 @@ def test_where_only_sums_are_known_nothing_is_said_of_instances() -> None:
     assert (found.runs_met, found.instances_met, found.instances_met_ratio) == (1, None, None)
     assert found.runs_met_by_every_instance is None
     answer = find_sustained([found])
-    assert answer is not None
     assert answer.by_every_instance is None
 
 
@@ -177,14 +176,12 @@ def test_streams_sustained_in_every_run_and_in_the_median_run() -> None:
     found = find_sustained(
         [tried(3, 3 * bad, 3 * bad, 3 * good), tried(1, good, good, good), tried(2, 40.0, 48.0, 48.0)]
     )
-    assert found is not None
     assert found.in_every_run == HeldInstances(1, 3)
     assert found.in_median_run == HeldInstances(2, 3)
 
 
 def test_a_smaller_number_that_did_not_hold_is_named() -> None:
     found = find_sustained([tried(1, 24.0), tried(2, 30.0), tried(3, 72.0)])
-    assert found is not None
     assert found.in_every_run == HeldInstances(3, 3, gaps=(2,))
     assert found.in_every_run.is_at_least
 
@@ -192,7 +189,6 @@ def test_a_smaller_number_that_did_not_hold_is_named() -> None:
 def test_none_held_is_zero_only_where_one_was_tried() -> None:
     low = [find_sustained([tried(instances, 1.0)]) for instances in (1, 4)]
     assert [one and one.in_every_run.instances for one in low] == [0, None]
-    assert low[1] is not None
     assert not low[1].in_every_run.is_at_least
     assert find_sustained([]) is None
 

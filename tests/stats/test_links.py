@@ -28,7 +28,6 @@ def steadily(until_s: float, *, still: tuple[tuple[float, float], ...] = ()) -> 
 
 def test_a_connection_that_noticed_nothing_was_silent_between_two_looks() -> None:
     silence = silence_of(steadily(10.0), KEY, 3.0, 7.0, 10.0)
-    assert silence is not None
     assert silence.went_on
     assert silence.down_s == pytest.approx(0.1)
     assert silence.back_s == pytest.approx(0.1)
@@ -36,14 +35,12 @@ def test_a_connection_that_noticed_nothing_was_silent_between_two_looks() -> Non
 
 def test_silences_are_those_while_it_was_down_and_after_it_came_back() -> None:
     silence = silence_of(steadily(10.0, still=((3.0, 3.7), (7.0, 7.3))), KEY, 3.0, 7.0, 10.0)
-    assert silence is not None
     assert silence.down_s == pytest.approx(0.7)
     assert silence.back_s == pytest.approx(0.3)
 
 
 def test_one_that_waits_until_the_link_is_back_is_silent_for_all_of_it() -> None:
     silence = silence_of(steadily(10.0, still=((3.0, 8.0),)), KEY, 3.0, 7.0, 10.0)
-    assert silence is not None
     assert silence.went_on
     assert silence.down_s == pytest.approx(5.0)
     assert silence.back_s == pytest.approx(1.0)
@@ -51,7 +48,6 @@ def test_one_that_waits_until_the_link_is_back_is_silent_for_all_of_it() -> None
 
 def test_one_that_never_goes_on_is_told_so() -> None:
     silence = silence_of(steadily(10.0, still=((3.0, 11.0),)), KEY, 3.0, 7.0, 10.0)
-    assert silence is not None
     assert not silence.went_on
     assert silence.down_s == pytest.approx(7.0)
 
@@ -105,7 +101,6 @@ def trace(
 
 def test_a_sender_settles_when_its_rate_stays() -> None:
     found = settling_of(trace(lambda at_s: 40e6 if at_s < 2 else 20e6), 0.0, 10.0)
-    assert found is not None
     assert found.settles_after_s == pytest.approx(2.0)
     assert found.rate_bits_per_s == pytest.approx(20e6)
     assert found.marked_share == pytest.approx(0.1, abs=1e-3)
@@ -115,7 +110,6 @@ def test_a_sender_settles_when_its_rate_stays() -> None:
 
 def test_a_rate_that_swings_does_not_settle_and_its_figures_are_of_the_last_half() -> None:
     found = settling_of(trace(lambda at_s: 30e6 if int(at_s) % 2 else 10e6), 0.0, 10.0)
-    assert found is not None
     assert found.settles_after_s is None
     assert found.rate_bits_per_s == pytest.approx(22e6)  # of 5 s to 10 s: three of five at the higher rate
     assert found.reaction is Reaction.UNSETTLED
@@ -124,8 +118,6 @@ def test_a_rate_that_swings_does_not_settle_and_its_figures_are_of_the_last_half
 def test_what_is_lost_although_marked_or_grows_in_flight_is_no_reaction() -> None:
     lost = settling_of(trace(lambda at_s: 20e6, resent=int), 0.0, 10.0)
     grown = settling_of(trace(lambda at_s: 20e6, trip_ns=lambda at_s: 1e6 * (1 + at_s)), 0.0, 10.0)
-    assert lost is not None
-    assert grown is not None
     assert (lost.reaction, lost.resent) == (Reaction.IGNORES, 10)
     assert grown.reaction is Reaction.IGNORES
 
@@ -138,10 +130,8 @@ def test_a_sender_whose_window_falls_at_marks_obeys_them_though_it_loses_and_gro
         window=lambda at_s: 10 + round(at_s * 10) % 5,
     )
     found = settling_of(swings, 0.0, 10.0)
-    assert found is not None
     assert (found.reaction, found.resent) == (Reaction.REACTS, 5)
     stubborn = settling_of(trace(lambda at_s: 20e6, resent=int, window=lambda at_s: 10 + int(at_s)), 0.0, 10.0)
-    assert stubborn is not None
     assert stubborn.reaction is Reaction.IGNORES
 
 
@@ -154,7 +144,6 @@ def test_without_ecn_nobody_told_the_sender(ecn: bool | None) -> None:
 
 def test_a_path_that_marks_nothing_is_told() -> None:
     found = settling_of(trace(lambda at_s: 20e6, marked=0.0), 0.0, 10.0)
-    assert found is not None
     assert (found.reaction, found.marked_share) == (Reaction.NOT_MARKED, 0.0)
 
 
@@ -164,7 +153,6 @@ def test_a_period_that_was_hardly_looked_at_has_no_figures() -> None:
 
 def test_of_a_period_only_its_own_looks_count() -> None:
     found = settling_of(trace(lambda at_s: 20e6 if at_s < 5 else 10e6), 0.0, 4.9)
-    assert found is not None
     assert (found.settles_after_s, found.rate_bits_per_s) == (0.0, pytest.approx(20e6))
 
 

@@ -309,6 +309,4 @@ def test_where_a_published_sum_meets_the_target_every_instance_does() -> None:
         assert len(runs) == 10
         assert all(run.is_met == run.every_instance_met for of_place in runs.values() for run in of_place)
         found = find_sustained(summarise_run_figures(of_place, TARGET) for of_place in runs.values())
-        assert found is not None
-        assert found.by_every_instance is not None
         assert found.by_every_instance.instances == every

@@ -63,7 +63,6 @@ def test_an_ideal_hash_is_called_worse_as_seldom_as_asked(flows: list[Flows], dr
 
 def test_the_interval_of_chance_has_the_index_of_equal_flows_within() -> None:
     chance = spread_by_chance([Flows(256, 10.0)], [640.0] * 4, 1)
-    assert chance is not None
     # Shares of F flows over n queues: the index is about 1 / (1 + (n - 1) / F).
     assert chance.index_lower < 1 / (1 + 3 / 256) < chance.index_upper
     assert 1.0 < chance.most_to_mean_lower < chance.most_to_mean_upper < 1.5
@@ -73,8 +72,6 @@ def test_the_interval_of_chance_has_the_index_of_equal_flows_within() -> None:
 def test_a_queue_that_is_left_out_is_worse_than_chance_with_flows_enough() -> None:
     left_out = [85.0, 86.0, 85.0, 0.0]
     many, few = (spread_by_chance([Flows(count, 256.0 / count)], left_out, 1) for count in (256, 4))
-    assert many is not None
-    assert few is not None
     assert many.probability < 1e-4
     assert few.probability > 0.05  # four flows leave a queue out by chance alone
 

@@ -275,7 +275,6 @@ def test_each_value_is_a_row_with_its_trial_and_time(tmp_path: Path) -> None:
         ("memory_free_bytes", 4096, None, 4.5),
     ]
     monitored = monitor_samples.read(tmp_path, ("memory_free_bytes",))
-    assert monitored is not None
     assert (monitored.table.num_rows, monitored.costs) == (1, {"local": COST})
 
 
@@ -295,7 +294,6 @@ def test_a_run_that_was_killed_keeps_what_was_sampled(tmp_path: Path) -> None:
     path = tmp_path / monitor_samples.LOG_NAME
     path.write_bytes(path.read_bytes() + b'{"host":"local","event":{"event":"sample","values":[[0,1')
     monitored = monitor_samples.read(tmp_path, ("cpu_user_ns",))
-    assert monitored is not None
     assert monitored.table.num_rows == 3
     resumed = logged(tmp_path, began_ns=900_000_000_000)
     resumed.close()
@@ -323,7 +321,6 @@ def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied
     monitor_samples.finish(tmp_path)
     assert [row["session"] for row in rows(tmp_path)] == [1, 1, 1, 1, 2, 2, 2, 2]
     monitored = monitor_samples.read(tmp_path, ("cpu_user_ns",))
-    assert monitored is not None
     assert monitored.costs["local"].cpu_ns == 2 * COST.cpu_ns
 
 
@@ -335,7 +332,6 @@ def test_a_trial_that_is_made_again_is_told_apart_from_what_was_recorded_before(
             monitor_samples.finish(tmp_path)
     expected = [None, "t0007 (unfinished)", None, None] * 2 + [None, "t0007", None, None]
     monitored = monitor_samples.read(tmp_path, None)
-    assert monitored is not None
     assert monitored.table["trial"].to_pylist() == expected
     monitor_samples.finish(tmp_path)
     assert [row["trial"] for row in rows(tmp_path)] == expected

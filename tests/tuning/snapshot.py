@@ -155,8 +155,7 @@ def in_namespace(name: str | None) -> dict[str, object]:
     done = subprocess.run([*prefix, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return {"cannot be seen": done.stderr}  # it went away meanwhile
-    inside: dict[str, object] = json.loads(done.stdout)
-    return inside
+    return json.loads(done.stdout)
 
 
 def inside() -> None:

@@ -114,7 +114,6 @@ def test_the_lease_of_a_killed_run_is_free_at_once_and_its_owner_is_named(tmp_pa
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
     ) as controller:
-        assert controller.stdout is not None
         assert controller.stdout.readline() == "taken\n"
         controller.send_signal(signal.SIGKILL)
 

@@ -118,7 +118,6 @@ def test_a_dead_one_loses_his_place(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
     ) as other:
-        assert other.stdout is not None
         assert other.stdout.readline() == "waits\n"
         place = Place("next", tmp_path)
         with pytest.raises(BusyError, match="next is run dead"):

@@ -49,7 +49,6 @@ async def test_the_undo_is_on_disk_in_both_places_before_the_change(
     async def apply() -> None:
         for path in (record_path(tmp_path / "runtime", "run"), tmp_path / "folder" / "undo.json"):
             record = load_record(path)
-            assert record is not None
             seen.append(record.entries[-1].undo)
 
     undo = RestoreFile(path=PAGES, old="4", new="8")
@@ -85,7 +84,6 @@ async def test_what_is_changed_after_an_undo_is_written_down_and_undone_again(
     for _ in range(2):
         await stack.set_file(host, FORWARD, "1")
         record = load_record(runtime)
-        assert record is not None
         assert [entry.done for entry in record.entries][-1] is False
         assert sum(not entry.done for entry in record.entries) == 1, "what a crash would leave to `restore`"
         assert await stack.undo_all() == []

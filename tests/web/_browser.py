@@ -113,7 +113,6 @@ def running(
     file = runs.parent / "watched.yaml"
     file.write_text(bench.replace("FIRST", first))
     with nicbench("run", str(file), "--runs", str(runs), "--no-report", *options) as process:
-        assert process.stderr is not None
         said = process.stderr.readline().decode()
         yield Path(said.removeprefix("run folder: ").strip()), process
 

@@ -87,7 +87,6 @@ def conducted(runs: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
     folder = make_run(runs, "one", started() + begun())
     command = [sys.executable, "-c", CONTROLLER, str(folder / "journal.ndjson")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert process.stdout is not None
     process.stdout.readline()
     yield folder, process
     process.kill()

@@ -39,7 +39,6 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
 ) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _), running(runs, "[64]", "--live") as (folder, process):
-            assert process.stderr is not None
             own = process.stderr.readline().decode().removeprefix("live page: ").strip()
             pause_at(process, b"t0001")
             seen = [await open_page(browser, each) for each in (own, f"{address}/runs/{folder.name}")]
@@ -190,7 +189,6 @@ async def test_rows_of_the_list_are_whole_on_a_phone(runs: Path) -> None:
             row = page.locator("tbody tr")
             for cell in (row.get_by_text("valid", exact=True), row.get_by_role("link"), row.get_by_role("checkbox")):
                 box = await cell.bounding_box()
-                assert box is not None
                 assert 0 <= box["x"] < box["x"] + box["width"] <= 390
             assert wrong == []
 
@@ -203,7 +201,6 @@ async def test_a_phone_shows_all_of_each_trial(runs: Path) -> None:
             row = page.get_by_role("region", name="Trials and rounds").locator("tbody tr").first
             for cell in await row.locator("th, td").all():
                 box = await cell.bounding_box()
-                assert box is not None
                 assert 0 <= box["x"] < box["x"] + box["width"] <= 390
             await expect(row).to_contain_text("valid")
             assert wrong == []

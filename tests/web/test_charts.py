@@ -81,7 +81,6 @@ async def test_two_fingers_zoom_one_moves_and_a_button_shows_all_again(runs: Pat
             back = search.get_by_role("button", name="Show all")
             await expect(back).to_be_hidden()
             box = await search.locator(".u-over").bounding_box()
-            assert box is not None
             at = box["y"] + box["height"] / 2
             left, middle, right = (box["x"] + box["width"] * share for share in (0.3, 0.5, 0.7))
             await touch(page, [(left, at)], [(middle, at)])  # nothing is zoomed: it reads what is there
@@ -122,7 +121,6 @@ async def test_keys_and_the_mouse_zoom_and_escape_shows_all_again(runs: Path) ->
             await expect(back).to_be_hidden()
             await search.scroll_into_view_if_needed()
             box = await search.locator(".u-over").bounding_box()
-            assert box is not None
             await page.mouse.move(box["x"] + 50, box["y"] + 30)
             await page.mouse.down()
             await page.mouse.move(box["x"] + 150, box["y"] + 30)

@@ -141,7 +141,6 @@ def test_a_resumed_run_goes_on_behind_the_line_that_a_crash_cut(runs: Path) -> N
 @pytest.mark.parametrize("text", ["{", "[]", "null", '{"event":"unknown"}', "\x00\xff", "[" * 5000, '{"event":1e999}'])
 def test_a_line_that_no_run_wrote_is_said_to_be_damaged(text: str) -> None:
     item = item_of(text.encode("latin-1"))
-    assert item is not None
     assert (item["k"], item["level"]) == ("note", "warning")
 
 
@@ -161,7 +160,6 @@ def test_who_is_waited_for_and_how_the_bounds_narrow_is_told() -> None:
         test="throughput", parameters={"frame_bytes": 64}, bounds=(bounds,), trials=3, maximum_trials=60
     )
     told = item_of(line(narrowed).encode())
-    assert told is not None
     assert (told["point"], told["goals"], told["most"]) == ("64 bytes", [["NDR", 4e5, None]], 60)
 
 
@@ -177,7 +175,6 @@ def test_a_histogram_that_no_engine_wrote_costs_a_trial_its_column_and_no_more(h
     journaled = json.loads(trials(1))
     journaled["trial"]["reading"]["latency"]["histogram"] = histogram
     told = item_of(json.dumps(journaled).encode())
-    assert told is not None
     assert told["id"] == "t0001"
     assert "bins" not in told
 
@@ -200,7 +197,6 @@ def test_the_latencies_of_a_round_are_those_of_all_its_jobs() -> None:
         verdict=Verdict(),
     )
     told = item_of(line(RoundFinished(round=one)).encode())
-    assert told is not None
     assert told["bins"] == [40, [2, 0, 0, 2]]
 
 
@@ -218,7 +214,6 @@ def test_the_process_that_holds_the_journal_is_stopped_and_no_other(
 ) -> None:
     folder, process = conducted
     writer = find_writer(folder)
-    assert writer is not None
     assert (writer.pid, writer.is_ours) == (process.pid, True)
     assert site.watched.of(folder).state()["state"] == "running"
     assert post("/api/runs/one/stop-after-test") == 200

@@ -198,7 +198,6 @@ async def test_a_finger_reads_a_point_and_opens_its_run_by_a_second_tap(runs: Pa
             await expect(page.locator(".readout")).to_contain_text("tap it again or press Enter to open its run")
             await page.locator(".u-over").scroll_into_view_if_needed()
             box = await page.locator(".u-over").bounding_box()
-            assert box is not None
             middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
             await page.touchscreen.tap(*middle)
             await expect(page.locator(".readout")).to_contain_text("NDR 23.4 Mpps")

@@ -48,7 +48,6 @@ async def memory(page: Page) -> str:
     await session.send("HeapProfiler.collectGarbage")
     scripts_mb = float(await page.evaluate("performance.memory.usedJSHeapSize")) / 1e6
     browser = page.context.browser
-    assert browser is not None
     info = await (await browser.new_browser_cdp_session()).send("SystemInfo.getProcessInfo")
     renderers = [each["id"] for each in info["processInfo"] if each["type"] == "renderer"]
     own_mb, all_mb = max(tuple(_status_mb(int(pid), name) for name in ("RssAnon", "VmRSS")) for pid in renderers)

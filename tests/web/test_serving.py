@@ -177,7 +177,6 @@ def test_a_page_is_served_while_the_run_goes_on_and_ends_with_it(runs: Path) -> 
     folder = RunFolder(make_run(runs, "one", started()))
     said: list[str] = []
     with live_page(folder, said.append) as page:
-        assert page is not None
         assert said == [f"live page: {page.address}runs/one"]
         process = page._process
         assert process.poll() is None

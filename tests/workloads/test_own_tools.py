@@ -62,10 +62,8 @@ def test_a_recorded_result_has_counts_of_both_sides_and_histograms() -> None:
     wanted = job("nicbench-connections", ask())
     figures = NicbenchConnections().parse(wanted, client, server)
     said = figures.connections
-    assert said is not None
     assert (said.sustain.due, said.sustain.failed, said.ramp.failed) == (100, {"short": 5}, {"short": 1})
     assert (said.accepted, said.served) == (125, 125)
-    assert said.first_byte is not None
     assert said.first_byte.count == 100
     assert find_implausible(wanted, figures) == ()
 
@@ -80,7 +78,6 @@ def test_counts_that_do_not_add_up_are_refused() -> None:
     served = Output(json.dumps({"accepted": 10, "requests": 10}))
     wanted = job("nicbench-connections", ask())
     figures = NicbenchConnections().parse(wanted, Output(json.dumps(said)), served)
-    assert figures.connections is not None
     assert figures.connections.accepted == 10
     assert "8 completed and 1 failed of 10" in " ".join(find_implausible(wanted, figures))
     with pytest.raises(WorkloadError, match="connections"):
@@ -155,17 +152,14 @@ def test_a_whole_frame_a_request_and_switches(frames_host: End) -> None:
 def test_a_recorded_read_at_a_limit() -> None:
     figures = NicbenchFrames().parse(job("nicbench-frames", READ), recorded("read"), None)
     said = figures.frames
-    assert said is not None
     assert (said.frames_per_s, said.due_frames, said.dropped_frames) == (24.0, 24, 0)
     assert (said.bytes, said.engine) == (24 * 65_536, "io_uring")
-    assert said.completion is not None
     assert said.completion.count == 24
     assert find_implausible(job("nicbench-frames", READ), figures) == ()
 
 
 def test_without_a_limit_nothing_was_due() -> None:
     said = NicbenchFrames().parse(job("nicbench-frames", READ), recorded("write-unlimited"), None).frames
-    assert said is not None
     assert (said.due_frames, said.dropped_frames, said.lateness) == (None, None, None)
 
 

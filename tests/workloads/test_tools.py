@@ -99,13 +99,11 @@ def test_nuttcps_time_and_rate_must_fit_together() -> None:
 
 def test_every_sample_of_sockperf_is_in_the_histogram() -> None:
     latency = read(Sockperf(), ASKING, "sockperf-3.7-tcp-samples").latency
-    assert latency is not None
     assert latency.histogram is not None
     assert latency.basis == "half round trip"
     assert latency.count == sum(count for _, count in value_counts(latency.histogram)) > 200
     # sockperf's own summary of the same samples
     own = read(Sockperf(), ASKING, "sockperf-3.7-tcp-samples-left-out").latency
-    assert own is not None
     for value, summary in (
         (latency.minimum_ns, own.minimum_ns),
         (latency.mean_ns, own.mean_ns),
@@ -119,7 +117,6 @@ def test_sockperf_under_load_tells_the_whole_round_trip_where_it_was_asked_for()
     ask = ASKING.replace(transport="udp")
     workload = Sockperf({"under_load": True, "messages_per_s": 1000, "full_round_trip": True})
     figures = read(workload, ask, "sockperf-3.7-udp-under-load")
-    assert figures.latency is not None
     assert figures.latency.basis == "round trip"
     assert figures.transactions_per_s == pytest.approx(1000, rel=0.02)
     assert "under-load -i 198.18.0.2 -p 5201 --client_ip 198.18.0.1 -m 64 -t 1 --mps 1000 --reply-every 1" in command(
@@ -129,7 +126,6 @@ def test_sockperf_under_load_tells_the_whole_round_trip_where_it_was_asked_for()
 
 def test_sockperfs_own_percentiles_are_read_where_samples_were_not_kept() -> None:
     latency = read(Sockperf({"samples": False}), ASKING, "sockperf-3.7-tcp-summary").latency
-    assert latency is not None
     assert latency.histogram is None
     assert list(latency.percentiles_ns) == ["99.999", "99.99", "99.9", "99", "90", "75", "50", "25"]
     assert latency.percentiles_ns["50"] <= latency.percentiles_ns["99.9"] <= latency.maximum_ns  # type: ignore[operator]
@@ -137,7 +133,6 @@ def test_sockperfs_own_percentiles_are_read_where_samples_were_not_kept() -> Non
 
 def test_sockperf_3_8_says_more_of_its_mean() -> None:
     latency = read(Sockperf({"samples": False}), ASKING, "sockperf-3.8-tcp-summary").latency
-    assert latency is not None
     assert (latency.mean_ns, latency.stdev_ns, latency.percentiles_ns["50"]) == (1.85e6, 422741.0, 1.8e6)
 
 
@@ -163,7 +158,6 @@ def test_qperfs_figures_are_read_in_the_units_that_were_asked_for() -> None:
     [datagrams] = read(Qperf(), udp, "qperf-0.4.11-udp-bw").flows
     assert datagrams.sent_bits_per_s > datagrams.received_bits_per_s  # type: ignore[operator]
     figures = read(Qperf(), ASKING, "qperf-0.4.11-tcp-lat")
-    assert figures.latency is not None
     assert figures.latency.basis == "half round trip"
     assert figures.transactions_per_s == pytest.approx(1e9 / (2 * figures.latency.mean_ns), rel=1e-3)  # type: ignore[operator]
     other = Output(golden("qperf-0.4.11-tcp-bw.client").replace("bits/sec", "GB/sec"))

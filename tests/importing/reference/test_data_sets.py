@@ -105,7 +105,6 @@ def test_what_is_wrong_is_what_stands_there_and_goes_with_its_result(name: str) 
     chosen = data_set(name)
     lines = (DATA / chosen.table).read_text().splitlines()
     ((result, erratum),) = results_of(chosen).errata
-    assert result.imported is not None
     printed = result.imported.printed[erratum.value]
     assert f"{printed.text} {printed.unit}" == erratum.printed
     line, column = map(int, erratum.place.split(":"))
@@ -121,7 +120,6 @@ def test_a_sum_that_another_table_contradicts_is_listed_and_still_counts() -> No
         (("4x25", "write"), 3, 4),
     ):
         found = find_sustained(summarise_run_figures(of, Target()) for point, of in runs.items() if point[:2] == place)
-        assert found is not None
         assert (found.in_every_run.instances, found.in_median_run.instances) == (every, median)
         assert not found.in_every_run.gaps
 

@@ -56,20 +56,17 @@ class Lab:
 
     async def on_dut(self, *command: str) -> str:
         """Runs a command there; its output."""
-        assert self.testbed.dut is not None
         return (await self.testbed.dut.run(command)).stdout
 
     async def link(self, device: str) -> dict[str, int]:
         """The kernel's own statistics of an interface of either side, e.g. ``tx_dropped``."""
         host = self.testbed.tester if device.startswith("t") else self.testbed.dut
-        assert host is not None
         shown = await host.run(("ip", "-j", "-s", "link", "show", "dev", device))
         statistics = json.loads(shown.stdout)[0]["stats64"]
         return {f"{side}_{name}": count for side in ("rx", "tx") for name, count in statistics[side].items()}
 
     async def poll_slowly(self, device: str, every_ms: int) -> None:
         """The DUT's end polls its queue of 256 frames only so often, by a timer: what comes between fills the queue."""
-        assert self.testbed.dut is not None
         await self.on_dut("ethtool", "-K", device, "gro", "on")
         folder = f"/sys/class/net/{device}"
         await self.testbed.dut.write_file(f"{folder}/gro_flush_timeout", str(every_ms * 1_000_000))

@@ -33,7 +33,6 @@ SLOW_TBF = ("root", "tbf", "rate", "1mbit", "burst", "1600", "limit", "1600")
 
 
 async def add_rules(up: Lab) -> None:
-    assert up.testbed.dut is not None
     await up.testbed.dut.run(("nft", "-f", "-"), input_text=RULES)
 
 

@@ -209,7 +209,6 @@ def test_virtual_functions_are_listed_as_they_are_set() -> None:
 def test_an_xdp_program_has_a_name_a_tag_and_a_mode() -> None:
     links = parse_links(golden("i40e/links.json"))
     program = xdp_program(links[1])
-    assert program is not None
     assert (program["mode"], program["name"], program["tag"]) == ("native", "xdp_dispatcher", "90f686eb86991928")
     assert xdp_program(links[0]) is None
 
@@ -273,7 +272,6 @@ def changed(name: str, **info: Any) -> list[dict[str, Any]]:
 
 def test_ports_are_in_the_order_in_which_they_joined() -> None:
     bond = bond_under("bond0", LINKS, ORDER, SPEEDS, "6.1.0", "x86_64")
-    assert bond is not None
     assert [port.name for port in bond.ports] == ["eth3", "eth2", "eth4", "eth5"]
     assert (bond.mode, bond.policy, bond.aggregator, bond.partner_mac) == (
         "802.3ad",
@@ -286,23 +284,19 @@ def test_ports_are_in_the_order_in_which_they_joined() -> None:
 
 def test_ports_of_another_aggregator_or_without_a_link_are_not_used() -> None:
     bond = bond_under("bond0", LINKS, ORDER, SPEEDS)
-    assert bond is not None
     assert [port.name for port in bond.usable] == ["eth3", "eth2"]
     assert [port.speed_bits_per_s for port in bond.ports] == [25e9, 25e9, 25e9, None]
 
 
 def test_of_another_mode_the_aggregator_does_not_matter() -> None:
     bond = bond_under("bond0", changed("bond0", mode="balance-xor"), ORDER, SPEEDS)
-    assert bond is not None
     assert [port.name for port in bond.usable] == ["eth3", "eth2"]  # eth4 is a backup, eth5 has no link
     bond = bond_under("bond0", changed("bond0", mode="active-backup", active_slave="eth2"), ORDER, SPEEDS)
-    assert bond is not None
     assert bond.active_port == "eth2"
 
 
 def test_a_vlan_lies_on_a_bond() -> None:
     bond = bond_under("bond0.100", LINKS, ORDER, SPEEDS, None, "s390x")
-    assert bond is not None
     assert (bond.name, bond.vlan, bond.byte_order) == ("bond0", 100, "big")
 
 
@@ -313,13 +307,11 @@ def test_other_interfaces_are_no_bond(device: str) -> None:
 
 def test_a_port_with_a_queue_id_means_that_filters_choose() -> None:
     bond = bond_under("bond0", changed("eth2", queue_id=2), ORDER, SPEEDS)
-    assert bond is not None
     assert bond.steered
 
 
 def test_without_its_order_a_bond_still_has_its_ports() -> None:
     bond = bond_under("bond0", LINKS, {}, {})
-    assert bond is not None
     assert [port.name for port in bond.ports] == ["eth2", "eth3", "eth4", "eth5"]
 
 

@@ -179,7 +179,6 @@ def test_a_driver_that_knows_only_of_its_link_gives_null_for_the_rest() -> None:
 def test_receive_hashing_has_table_key_and_function() -> None:
     hashing = parse_receive_hashing(golden("mlx5/x.txt"))
     assert (hashing.queues, len(hashing.table), hashing.function) == (8, 128, "toeplitz")
-    assert hashing.key is not None
     assert hashing.key.count(":") == 39
     assert describe_table(hashing.table) == "0 to 7, again and again to 128 entries"
 

@@ -72,7 +72,6 @@ async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_it
     counts = trial.reading.counts
     assert come_back(counts)
     assert (counts.duplicated, counts.corrupted, counts.reordered) == (0, 0, 0)
-    assert trial.reading.dut_work is not None
     assert trial.reading.dut_work.packets >= counts.received
     assert dut.disclosure()["configuration"]["faults"] == {}
 
@@ -85,7 +84,6 @@ async def test_what_the_reflector_injects_is_what_the_tester_reports() -> None:
     assert trial.reading.unexplained == 0
     assert counts.duplicated > 0
     assert counts.corrupted > 0
-    assert trial.reading.latency is not None
     assert trial.reading.latency.minimum_ns >= 2_000_000
 
 

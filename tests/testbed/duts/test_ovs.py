@@ -50,7 +50,6 @@ def test_what_polling_threads_count_is_added_up() -> None:
     counted = parse_statistics(STATISTICS.read_text())
     assert drops_of(counted) == {"upcall failed": 7}
     work = work_of(counted)
-    assert work is not None
     assert (work.packets, work.tsc_cycles) == (1007, 98514)
 
 

@@ -88,7 +88,6 @@ async def test_frames_pass_through_and_the_cycles_they_took_are_read_back(topolo
     reading = await one_trial(topology, mode)
     assert come_back(reading.counts)
     assert reading.counts.corrupted == 0
-    assert reading.dut_work is not None
     assert reading.dut_work.packets >= reading.counts.received
     assert reading.dut_work.tsc_cycles_per_packet is not None
     assert reading.dut_work.core_cycles_per_packet is not None
@@ -144,7 +143,6 @@ def test_it_dies_with_a_controller_that_is_killed_and_restore_removes_the_rest()
     with subprocess.Popen(
         (sys.executable, "-c", CONTROLLER), cwd=root, stdout=subprocess.PIPE, text=True
     ) as controller:
-        assert controller.stdout is not None
         assert controller.stdout.readline() == "up\n"
         assert processes() != ""
         controller.kill()

@@ -172,7 +172,6 @@ async def test_a_mirror_leaves_frames_to_groups_to_the_kernel(lab: Wires, change
 @pytest.mark.parametrize("kind", DUTS)
 async def test_an_undo_leaves_neither_program_nor_polling_threads(kind: str, lab: Wires, changes: UndoStack) -> None:
     host = lab.testbed.dut
-    assert host is not None
     dut = DUTS[kind]()
     apart = replace(lab.testbed, cores=replace(lab.testbed.cores, shared=False))
     await dut.up(apart, changes)

@@ -118,7 +118,6 @@ async def test_the_duts_ingress_is_steered_to_the_duts_cpu(up: Lab) -> None:
     if up.testbed.cores.shared:
         pytest.skip("one CPU: nothing to steer to")
     mask = await up.dut.read_file("/sys/class/net/d0/queues/rx-0/rps_cpus")
-    assert mask is not None
     assert int(mask.replace(",", ""), 16) == 1 << up.testbed.cores.dut[0]
 
 
@@ -235,7 +234,6 @@ async def test_after_a_sigkill_restore_cleans_up_once_and_for_all(run_id: str, t
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", script, run_id, str(runtime), stdout=subprocess.PIPE
     )
-    assert child.stdout is not None
     assert await child.stdout.readline() == b"up\n"
     child.send_signal(signal.SIGKILL)
     await child.wait()

@@ -38,7 +38,6 @@ def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex: Any, tmp_pa
     (result,) = results(folder)
     assert rate(result).limited_by is LimitedBy.MAXIMUM_LOAD
     assert rate(result).value == 8000
-    assert folder is not None
     assert {trial.request.load_frames_per_s for trial in folder.journal.trials().values()} == {8000}
 
 
@@ -68,7 +67,6 @@ def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex: Any, tm
 
 def test_counts_that_trex_does_not_know_are_null_in_the_journal(trex: Any, tmp_path: Path) -> None:
     _, folder = run(tmp_path, bench(LOSS))
-    assert folder is not None
     counts = [trial.reading.counts for trial in folder.journal.trials().values()]
     for unknown in ("duplicated", "reordered", "corrupted", "unattributed"):
         assert {getattr(count, unknown) for count in counts} == {None}
@@ -80,7 +78,6 @@ def test_counts_that_trex_does_not_know_are_null_in_the_journal(trex: Any, tmp_p
 def test_both_directions_are_loaded_and_counted_each_for_itself(trex: Any, tmp_path: Path) -> None:
     status, folder = run(tmp_path, bench(LOSS, traffic="bidirectional: true"))
     assert status == 0
-    assert folder is not None
     trial = next(iter(folder.journal.trials().values()))
     assert [stream.name for stream in trial.reading.streams] == ["0->1", "1->0"]
     assert [stream.counts.received for stream in trial.reading.streams] == [516, 516]
@@ -184,7 +181,6 @@ def test_a_wrong_folder_and_a_wrong_port_are_named(
 
 def test_the_plan_discloses_the_server_and_its_ports(trex: Any, tmp_path: Path) -> None:
     _, folder = run(tmp_path, bench(LOSS))
-    assert folder is not None
     plan = json.loads((folder.path / "plan.json").read_text())
     assert plan["tester"]["engine"] == {"engine": "TRex", "version": "v3.06", "mode": "STL"}
     assert plan["tester"]["client_python"] == ".".join(map(str, sys.version_info[:3]))

@@ -40,7 +40,6 @@ def test_a_tester_that_falls_short_is_a_ceiling_and_no_loss_of_the_dut(trex: Any
     (result,) = results(folder)
     assert rate(result).limited_by is LimitedBy.TESTER
     assert rate(result).value == pytest.approx(2000, rel=0.3)  # of a DUT that passes 10 000
-    assert folder is not None
     short = [trial for trial in folder.journal.trials().values() if trial.reading.counts.unsent_tester]
     assert short
     assert all(trial.reading.counts.lost == 0 for trial in short)
@@ -102,7 +101,6 @@ def test_a_dut_that_passes_nothing_has_no_loss_and_ends_the_run(
     status, folder = run(tmp_path, bench(LOSS))
     assert status == 4
     assert "nothing comes back from port trex0 to trex1" in capsys.readouterr().err
-    assert folder is not None
     assert not folder.journal.trials()
     assert owners(trex) == [""] * 4
 
@@ -118,7 +116,6 @@ def test_a_dut_that_dies_in_mid_trial_has_failed_and_lost_nothing(
 
     trex.SERVER.at_start = fail
     status, folder = run(tmp_path, bench(HALF_A_SECOND))
-    assert folder is not None
     failed, *others = folder.journal.trials().values()
     assert [finding.reason for finding in failed.verdict.findings] == [Reason.PEER_FAILED]
     if comes_back:
@@ -134,7 +131,6 @@ def test_frames_that_come_after_the_drain_are_late_and_the_next_trial_waits_for_
     trex.SERVER.held, trex.SERVER.held_s = 5, 0.6
     status, folder = run(tmp_path, bench(HALF_A_SECOND.replace("settle: 0 s", "settle: 1.2 s")))
     assert status == 0
-    assert folder is not None
     late, waited = folder.journal.trials().values()
     assert [finding.reason for finding in late.verdict.findings] == [Reason.LATE]
     assert (late.reading.counts.late, late.reading.counts.lost) == (5, 0)
@@ -154,7 +150,6 @@ def test_what_was_measured_is_kept_where_the_server_dies_in_mid_trial(
     assert status == 4
     assert "Failed to get server response" in said
     assert "nicbench resume" in said
-    assert folder is not None
     assert len(folder.journal.trials()) == 2
     assert "disconnect" in trex.SERVER.calls
     trex.SERVER = trex.Server()  # started again
@@ -166,7 +161,6 @@ def test_an_end_that_is_told_late_is_no_frame_unsent(trex: Any, tmp_path: Path) 
     trex.SERVER.end_told_after_s = 0.3
     status, folder = run(tmp_path, bench(LOSS))
     assert status == 0
-    assert folder is not None
     trials = folder.journal.trials().values()
     assert {trial.reading.counts.unsent_tester for trial in trials} == {0}
     reasons = {finding.reason for trial in trials for finding in trial.verdict.findings}
@@ -179,7 +173,6 @@ def test_a_call_that_takes_long_to_start_is_none_of_the_time_in_which_frames_wer
     trex.SERVER.start_takes_s = 1.0
     status, folder = run(tmp_path, bench(HALF_A_SECOND))
     assert status == 0
-    assert folder is not None
     (trial,) = folder.journal.trials().values()
     assert trial.verdict.valid
     assert trial.reading.transmit_ns < 0.9e9
@@ -193,7 +186,6 @@ def test_a_transmission_of_another_length_than_asked_is_another_load(
     text = bench(HALF_A_SECOND).replace("tester_overtime_share: 9", "tester_overtime_share: 0.1")
     status, folder = run(tmp_path, text)
     assert status == 0
-    assert folder is not None
     for trial in folder.journal.trials().values():
         assert any(words in finding.text for finding in trial.verdict.findings)
 
@@ -202,7 +194,6 @@ def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex: Any, tm
     """It would send every frame, only later; what it had not sent by then is unsent."""
     trex.SERVER.limit = 100.0
     _, folder = run(tmp_path, bench(HALF_A_SECOND))
-    assert folder is not None
     assert "stop" in trex.SERVER.calls
     counts = [trial.reading.counts for trial in folder.journal.trials().values()]
     stopped = [each for each in counts if each.unsent_tester > 0]
@@ -213,7 +204,6 @@ def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex: Any, tm
 def test_frames_that_a_full_queue_threw_away_never_left_the_tester(trex: Any, tmp_path: Path) -> None:
     trex.SERVER.dropped_in_queue = 0.1
     _, folder = run(tmp_path, bench(HALF_A_SECOND))
-    assert folder is not None
     for trial in folder.journal.trials().values():
         counts = trial.reading.counts
         assert counts.unsent_tester == pytest.approx(0.1 * counts.intended, abs=2)
@@ -224,7 +214,6 @@ def test_a_link_that_flaps_in_a_trial_is_no_loss_of_the_dut(trex: Any, tmp_path:
     trex.SERVER.at_start = lambda number: trex.SERVER.flap(1) if number == 2 else None
     status, folder = run(tmp_path, bench(HALF_A_SECOND))
     assert status == 0
-    assert folder is not None
     flapped, repeated = folder.journal.trials().values()
     assert [finding.reason for finding in flapped.verdict.findings] == [Reason.LINK_CHANGED]
     assert repeated.verdict.valid

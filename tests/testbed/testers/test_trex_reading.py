@@ -189,7 +189,6 @@ def test_the_fine_histogram_gives_latencies_to_the_microsecond() -> None:
     fine = histogram_of([(25, 60), (31, 40)])
     sampled = {"histogram": {20: 60, 30: 40}, "total_max": 31, "average": 7.0, "hdrh": fine}
     latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
-    assert latency is not None
     assert (latency.minimum_ns, latency.maximum_ns, latency.count) == (25_000, 31_000, 100)
     assert latency.mean_ns == pytest.approx(27_400)  # and not the average, which is a running one
     assert latency.percentiles_ns["50"] == pytest.approx(25_000, rel=1e-3)
@@ -201,7 +200,6 @@ def test_a_fine_histogram_of_other_frames_is_not_used() -> None:
     """Clearing the statistics does not clear it."""
     sampled = {"histogram": {20: 100}, "total_max": 26, "hdrh": histogram_of([(25, 5000)])}
     latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
-    assert latency is not None
     assert latency.count == 100
     assert latency.resolution_ns == 6000.0  # of the bin from 20 us, which ends at the greatest
 
@@ -209,7 +207,6 @@ def test_a_fine_histogram_of_other_frames_is_not_used() -> None:
 def test_without_it_percentiles_are_at_most_what_the_bins_allow() -> None:
     sampled = {"histogram": {0: 50, 20: 30, 300: 20}, "total_max": 342}
     latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
-    assert latency is not None
     assert (latency.minimum_ns, latency.maximum_ns) == (0, 342_000)
     assert latency.percentiles_ns["50"] == pytest.approx(10_000, rel=1e-3)
     assert latency.percentiles_ns["90"] == pytest.approx(342_000, rel=1e-3)

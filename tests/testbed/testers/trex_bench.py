@@ -69,9 +69,7 @@ def run(folder: Path, text: str, *, with_report: bool = False) -> tuple[int, Run
 
 
 def results(folder: RunFolder | None) -> tuple[Result, ...]:
-    assert folder is not None
     summary = folder.summary()
-    assert summary is not None
     return summary.results
 
 
@@ -82,7 +80,6 @@ def rate(result: Result, name: str = "ndr_frames_per_s") -> Bounded:
 
 
 def page(folder: RunFolder | None) -> str:
-    assert folder is not None
     path = folder.path / "report.html"
     return (path if path.exists() else report.build(folder.path)).read_text()
 

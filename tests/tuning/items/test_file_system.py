@@ -157,7 +157,6 @@ async def test_a_drive_is_as_empty_afterwards_as_before_also_after_a_crash(drive
 
     # As another process does it after a crash, by what is written in /run alone; a second time there is nothing to do.
     record = load_record(tmp_path / "run" / "run" / "undo.json")
-    assert record is not None
     (entry,) = record.entries
     for _ in range(2):
         assert await entry.undo.undo(LocalHost()) is None
