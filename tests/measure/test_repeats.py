@@ -15,6 +15,7 @@ from nicbench.measure.samples import Repeats
 
 MakeTrial = Callable[..., Trial]
 GAP: dict[str, Any] = {"longest_gap_ns": 50_000_000, "total_gap_ns": 50_000_000}
+FLAP: dict[str, Any] = {"link_changed": True}
 
 
 class FakeTester:
@@ -39,27 +40,46 @@ def short_of(frames: int, **more: Any) -> dict[str, Any]:
     return {"unsent_tester": frames, "sent": 1_000_000 - frames, **more}
 
 
-async def test_a_valid_trial_is_not_repeated(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, {})
-    assert (await repeats_of(100.0).measure(tester.once))[1] is False
-    assert tester.made == 1
+CALM_BUT_LOSSY = {"longest_gap_ns": 21_000_000, "total_gap_ns": 21_000_000, "lost": 500_000}
+REFUSED = {"unsent_backpressure": 200_000, "sent": 800_000}
+# What comes one after the other, which of these trials is used, whether as disturbed, how many are made, and how.
+CASES: dict[str, tuple[list[dict[str, Any]], int, bool, int, dict[str, Any]]] = {
+    "a valid trial is not repeated": ([{}], 0, False, 1, {}),
+    "a disturbed trial is repeated until one is valid": ([GAP, GAP, {}], 2, False, 3, {}),
+    "a link changed: repeated whatever that costs, and never a figure": ([FLAP, GAP], 1, True, 3, {"budget_s": 0.0}),
+    "after three repeats the least disturbed trial is used, whatever was lost": (
+        [GAP, CALM_BUT_LOSSY, GAP, GAP, {}], 1, True, 4, {}
+    ),
+    "the trials of a test of a second are repeated, too": ([GAP, {}], 1, False, 2, {"budget_s": 1.0}),
+    "no repeats at all may be asked for": ([GAP], 0, True, 1, {"policy": RepeatPolicy(maximum_repeats=0)}),
+    "of a search, a trial with pauses still tells something": ([GAP], 0, True, 1, {"repeats": False}),
+    "of a search, a trial that fell short still tells something": ([short_of(200_000)], 0, True, 1, {"repeats": False}),
+    "of a search, a trial whose link changed tells nothing": (
+        [FLAP, FLAP, {}], 2, False, 3, {"budget_s": 0.0, "repeats": False}
+    ),
+    "of a search, a trial with late frames tells nothing": (
+        [{"late": 3}, {"late": 3}, {}], 2, False, 3, {"budget_s": 0.0, "repeats": False}
+    ),
+    "a link that goes down under load is no ceiling of the tester": (
+        [short_of(200_000, **FLAP), short_of(200_000, **FLAP), {}], 2, False, 3, {}
+    ),
+    "shortfalls that differ are a disturbance": (
+        [short_of(frames) for frames in (200_000, 400_000, 100_000, 300_000)], 2, True, 4, {}
+    ),
+    "a shortfall that pauses explain is a disturbance": ([short_of(49_500, **GAP)], 0, True, 4, {}),
+    "what a lossless DUT refused is no ceiling of the tester": ([REFUSED], 0, False, 1, {}),
+    "as fast as possible has no load to fall short of": ([short_of(200_000, load_frames_per_s=None)], 0, True, 4, {}),
+}  # fmt: skip
 
 
-async def test_a_disturbed_trial_is_repeated_until_one_is_valid(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, GAP, GAP, {})
-    used, disturbed = await repeats_of(100.0).measure(tester.once)
-    assert (used.id, disturbed) == ("t2", False)
-
-
-FLAP: dict[str, Any] = {"link_changed": True}
-
-
-async def test_a_trial_whose_link_changed_is_repeated_whatever_that_costs_and_is_never_a_figure(
-    trial: MakeTrial,
+@pytest.mark.parametrize(("found", "used", "disturbed", "made", "how"), CASES.values(), ids=CASES)
+async def test_an_invalid_trial_is_repeated_within_bounds(
+    found: list[dict[str, Any]], used: int, disturbed: bool, made: int, how: dict[str, Any], trial: MakeTrial
 ) -> None:
-    tester = FakeTester(trial, FLAP, GAP)
-    used, disturbed = await repeats_of(0.0).measure(tester.once)
-    assert (used.id, disturbed) == ("t1", True)
+    tester = FakeTester(trial, *found)
+    repeats = repeats_of(how.get("budget_s", 100.0), how.get("policy"))
+    taken, is_disturbed = await repeats.measure(tester.once, repeats=how.get("repeats", True))
+    assert (taken.id, is_disturbed, tester.made) == (f"t{used}", disturbed, made)
 
 
 async def test_a_link_that_changes_in_every_repeat_ends_the_run_and_resuming_it_begins_them_anew(
@@ -73,14 +93,6 @@ async def test_a_link_that_changes_in_every_repeat_ends_the_run_and_resuming_it_
     mended = FakeTester(trial, FLAP, FLAP, FLAP, FLAP, {})
     used, disturbed = await repeats_of(100.0).measure(mended.once, lambda repeat: repeat < 4)
     assert (used.id, disturbed) == ("t4", False)
-
-
-async def test_after_three_repeats_the_least_disturbed_trial_is_used_whatever_was_lost(trial: MakeTrial) -> None:
-    calm_but_lossy = {"longest_gap_ns": 21_000_000, "total_gap_ns": 21_000_000, "lost": 500_000}
-    tester = FakeTester(trial, GAP, calm_but_lossy, GAP, GAP, {})
-    used, disturbed = await repeats_of(100.0).measure(tester.once)
-    assert (used.id, disturbed) == ("t1", True)
-    assert tester.made == 4
 
 
 async def test_of_trials_beside_a_neighbour_the_one_with_the_least_of_it_is_used(
@@ -107,63 +119,9 @@ async def test_repeats_take_no_more_than_their_share_of_the_time(trial: MakeTria
     assert later.made == 1
 
 
-async def test_the_trials_of_a_test_of_a_second_are_repeated_too(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, GAP, {})
-    assert (await repeats_of(1.0).measure(tester.once))[1] is False
-
-
-async def test_no_repeats_at_all_may_be_asked_for(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, GAP)
-    assert (await repeats_of(100.0, RepeatPolicy(maximum_repeats=0)).measure(tester.once))[1] is True
-    assert tester.made == 1
-
-
-@pytest.mark.parametrize("found", [GAP, {"unsent_tester": 200_000, "sent": 800_000}], ids=["paused", "fell short"])
-async def test_a_trial_of_a_search_is_not_repeated_where_it_still_tells_something(
-    trial: MakeTrial, found: dict[str, Any]
-) -> None:
-    tester = FakeTester(trial, found)
-    used, disturbed = await repeats_of(100.0).measure(tester.once, repeats=False)
-    assert (used.id, disturbed, tester.made) == ("t0", True, 1)
-
-
-@pytest.mark.parametrize("found", [FLAP, {"late": 3}], ids=["link changed", "late frames"])
-async def test_a_trial_of_a_search_that_tells_nothing_is_repeated(trial: MakeTrial, found: dict[str, Any]) -> None:
-    tester = FakeTester(trial, found, found, {})
-    used, disturbed = await repeats_of(0.0).measure(tester.once, repeats=False)
-    assert (used.id, disturbed, tester.made) == ("t2", False, 3)
-
-
 async def test_the_same_shortfall_twice_is_a_ceiling(trial: MakeTrial) -> None:
     tester = FakeTester(trial, short_of(200_000), short_of(190_000))
     with pytest.raises(CeilingReached) as reached:
         await repeats_of(100.0).measure(tester.once)
     assert reached.value.rate_frames_per_s == pytest.approx(800_000)
     assert tester.made == 2
-
-
-async def test_a_link_that_goes_down_under_load_is_no_ceiling_of_the_tester(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, short_of(200_000, **FLAP), short_of(200_000, **FLAP), {})
-    assert (await repeats_of(100.0).measure(tester.once))[1] is False
-    assert tester.made == 3
-
-
-async def test_shortfalls_that_differ_are_a_disturbance(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, short_of(200_000), short_of(400_000), short_of(100_000), short_of(300_000))
-    assert (await repeats_of(100.0).measure(tester.once))[1] is True
-
-
-async def test_a_shortfall_that_pauses_explain_is_a_disturbance(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, short_of(49_500, **GAP))
-    assert (await repeats_of(100.0).measure(tester.once))[1] is True
-    assert tester.made == 4
-
-
-async def test_what_a_lossless_dut_refused_is_no_ceiling_of_the_tester(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, {"unsent_backpressure": 200_000, "sent": 800_000})
-    assert (await repeats_of(100.0).measure(tester.once))[1] is False
-
-
-async def test_as_fast_as_possible_has_no_load_to_fall_short_of(trial: MakeTrial) -> None:
-    tester = FakeTester(trial, short_of(200_000, load_frames_per_s=None))
-    assert (await repeats_of(100.0).measure(tester.once))[1] is True
