@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from nicbench.cli.app import make_whole_app
 from nicbench.cli.main import main
 from nicbench.core.events import Bus, ResultReady, RunFinished, RunStarted, TestStarted
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
+from nicbench.store import manifest
 from nicbench.store.files import write_atomically
 from nicbench.store.folder import RunFolder
 
@@ -121,3 +124,58 @@ def finished_run() -> StandIn:
 def one_result() -> Callable[[BenchFile, RunFolder, Bus], None]:
     """Publishes the events of a run up to its first result."""
     return publish_result
+
+
+def result_json(size: int, rate: float, verdict: str = "valid", **more: Any) -> dict[str, Any]:
+    """A result of a throughput test, as a summary holds it."""
+    interval = {"value": rate, "lower": rate, "upper": rate * 1.01, "limited_by": "dut", "n": 3}
+    return {
+        "id": f"throughput/{size}",
+        "test": "throughput",
+        "method": "throughput",
+        "scope": "per port",
+        "parameters": {"frame_bytes": size},
+        "values": {"ndr_frames_per_s": interval, "ndr_percent_of_line_rate": 50.0},
+        "verdict": verdict,
+        "disturbances": ["held up for 31 ms"] if verdict == "disturbed" else [],
+        **more,
+    }
+
+
+def make_run(
+    name: str,
+    results: Sequence[dict[str, Any]],
+    plan: dict[str, Any],
+    options: dict[str, Any],
+    *,
+    kernel: str = "6.1",
+    cpu: str | None = None,
+    finished: bool = True,
+    **summary: Any,
+) -> RunFolder:
+    """A run folder under ``runs``, of one test with these options; ``plan`` and ``summary`` have what is beside."""
+    path = Path("runs") / f"2026-01-{name}"
+    path.mkdir(parents=True)
+    test = {"name": "throughput", "method": "throughput", "description": "", "points": 1, "estimate_s": 1.0}
+    whole = {
+        "run_id": path.name,
+        "title": "t",
+        "nicbench_version": "0",
+        "seed": 1,
+        "tests": [{**test, "options": options}],
+        **plan,
+    }
+    if names := whole.get("compared"):
+        whole |= {"configuration": names[0], "others": [{**whole, "configuration": names[1]}]}
+    files = {
+        "plan.json": whole,
+        "inventory.json": {"dut": {"kernel": {"release": kernel}, "cpu": {"model": cpu}}},
+        "summary.json": {"format": "1.7", "title": whole["title"], "verdict": "valid", "results": results, **summary},
+    }
+    for file, content in files.items():
+        (path / file).write_text(json.dumps(content))
+    (path / "bench.yaml").write_text("nicbench: 1\n")
+    (path / "journal.ndjson").write_text("")
+    if finished:
+        manifest.write(path)
+    return RunFolder(path.resolve())

@@ -5,65 +5,29 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.cli.conftest import make_run
+from tests.cli.conftest import result_json as result
 
 from nicbench.cli.main import main
-from nicbench.store import manifest
 from nicbench.store.folder import RunFolder
 from nicbench.store.marks import add_tag
 
 Make = Callable[..., RunFolder]
 
 
-def result(size: int, rate: float, verdict: str = "valid", **more: Any) -> dict[str, Any]:
-    return {
-        "id": f"throughput/{size}",
-        "method": "throughput",
-        "scope": "per port",
-        "parameters": {"frame_bytes": size},
-        "values": {
-            "ndr_frames_per_s": {"value": rate, "lower": rate, "upper": rate * 1.01, "limited_by": "dut", "n": 3}
-        },
-        "verdict": verdict,
-        "disturbances": ["held up for 31 ms"] if verdict == "disturbed" else [],
-        **more,
-    }
-
-
 @pytest.fixture
 def make(nicbench: Any) -> Make:
     """Makes run folders under ``runs``."""
 
-    def made(name: str, *results: dict[str, Any], form: str = "1.4", **different: Any) -> RunFolder:
-        path = Path("runs") / f"2026-01-{name}"
-        path.mkdir(parents=True)
-        (path / "bench.yaml").write_text("nicbench: 1\n")
-        test = {"name": "throughput", "method": "throughput", "description": "", "points": 1, "estimate_s": 1.0}
-        plan = {
-            "run_id": path.name,
-            "title": "t",
-            "nicbench_version": "0",
-            "seed": 1,
-            "lab": {"kind": different.get("lab", "veth")},
-            "traffic": {"flows": different.get("flows", 8)},
-            "tests": [
-                {**test, "options": different.get("options", {"frame_bytes": [64], "trial": {"duration": 60.0}})}
-            ],
-        }
-        (path / "plan.json").write_text(json.dumps(plan))
-        kernel = {"release": different.get("kernel", "6.1")}
-        (path / "inventory.json").write_text(
-            json.dumps({"dut": {"kernel": kernel, "cpu": {"model": different.get("cpu")}}})
-        )
-        (path / "summary.json").write_text(
-            json.dumps({"format": form, "title": "t", "verdict": "valid", "results": list(results)})
-        )
-        manifest.write(path)
-        return RunFolder(path.resolve())
+    def made(name: str, *results: dict[str, Any], **different: Any) -> RunFolder:
+        plan = {"lab": {"kind": different.get("lab", "veth")}, "traffic": {"flows": different.get("flows", 8)}}
+        options = different.get("options", {"frame_bytes": [64], "trial": {"duration": 60.0}})
+        machine = {key: different[key] for key in ("kernel", "cpu") if key in different}
+        return make_run(name, results, plan, options, **machine)
 
     return made
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import make_run
+from tests.cli.conftest import result_json as result
 
 from nicbench.store import manifest
 from nicbench.store.folder import RunFolder
@@ -17,73 +19,26 @@ Make = Callable[..., RunFolder]
 SIZES = (64, 512, 1518)
 
 
-def result(size: int, rate: float, verdict: str = "valid", **more: Any) -> dict[str, Any]:
-    return {
-        "id": f"throughput/{size}",
-        "test": "throughput",
-        "method": "throughput",
-        "scope": "per port",
-        "parameters": {"frame_bytes": size},
-        "values": {
-            "ndr_frames_per_s": {"value": rate, "lower": rate, "upper": rate * 1.01, "limited_by": "dut", "n": 3},
-            "ndr_percent_of_line_rate": 50.0,
-        },
-        "verdict": verdict,
-        **more,
-    }
-
-
 @pytest.fixture
 def make(nicbench: Any) -> Make:
     """Makes run folders under ``runs``, each as fast as it is told."""
 
     def made(name: str, rate: float = 1e6, *results: dict[str, Any], **different: Any) -> RunFolder:
-        path = Path("runs") / f"2026-01-{name}"
-        path.mkdir(parents=True)
-        (path / "bench.yaml").write_text("nicbench: 1\n")
-        names = different.get("configurations", ())
+        rows = list(results) or [result(size, rate / (size / 64)) for size in SIZES]
         plan = {
-            "run_id": path.name,
             "title": different.get("title", f"Run {name}"),
-            "nicbench_version": "0",
-            "seed": 1,
             "lab": {"kind": "veth"},
             "dut": {"kind": different.get("dut", "bridge")},
             "link_bits_per_s": 10e9,
             "link_is_nominal": True,
-            "tests": [
-                {
-                    "name": "throughput",
-                    "method": "throughput",
-                    "description": "",
-                    "points": 1,
-                    "estimate_s": 1.0,
-                    "options": {
-                        "search": {"goals": {"NDR": 0.0}},
-                        "trial": {"duration": different.get("duration", 60.0)},
-                    },
-                }
-            ],
         }
-        if names:
-            plan |= {
-                "compared": list(names),
-                "configuration": names[0],
-                "others": [{**plan, "configuration": names[1]}],
-            }
-        (path / "plan.json").write_text(json.dumps(plan))
-        (path / "inventory.json").write_text(
-            json.dumps({"dut": {"kernel": {"release": different.get("kernel", "6.1")}, "cpu": {"model": "EPYC"}}})
-        )
-        rows = list(results) or [result(size, rate / (size / 64)) for size in SIZES]
-        if names:
+        more: dict[str, Any] = {}
+        if names := different.get("configurations"):
+            plan["compared"] = more["configurations"] = list(names)
             rows = [{**row, "id": f"{of}/1/{row['id']}", "configuration": of, "run": 1} for of in names for row in rows]
-        summary = {"format": "1.4", "title": plan["title"], "verdict": "valid", "results": rows}
-        (path / "summary.json").write_text(json.dumps(summary | ({"configurations": list(names)} if names else {})))
-        (path / "journal.ndjson").write_text("")
-        if different.get("finished", True):
-            manifest.write(path)
-        return RunFolder(path.resolve())
+        options = {"search": {"goals": {"NDR": 0.0}}, "trial": {"duration": different.get("duration", 60.0)}}
+        machine = {"kernel": different.get("kernel", "6.1"), "cpu": "EPYC"}
+        return make_run(name, rows, plan, options, **machine, finished=different.get("finished", True), **more)
 
     return made
 

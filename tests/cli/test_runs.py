@@ -51,17 +51,6 @@ def test_on_a_narrow_terminal_each_run_has_lines_and_its_name_is_whole(
     assert headline.strip().startswith("NDR 400 kpps")
 
 
-def test_list_shows_a_damaged_run_beside_the_others(run_folder: Path, nicbench: Any) -> None:
-    damaged = run_folder.with_name("2020-01-01T000000Z-damaged")
-    shutil.copytree(run_folder, damaged)
-    (damaged / "summary.json").write_text("{")
-    ended = nicbench("list", "--json")
-    assert ended.status == 0
-    first, second = json.loads(ended.stdout)["runs"]
-    assert "damaged" in first["trouble"]
-    assert second["headline"].startswith("NDR 400 kpps")
-
-
 def test_list_of_nothing_says_how_to_make_a_run(nicbench: Any) -> None:
     ended = nicbench("list")
     assert ended.status == 0
