@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.commands import run_checked, run_tried
 
 DEBIANS: Final = ("bullseye", "bookworm", "trixie", "sid")
 _KEYS: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -34,7 +35,7 @@ def unpack_source(suite: str, package: str, folder: Path) -> Path:
     """Unpacks the source of a package as its authors released it, and returns its folder."""
     _ask_apt(suite, folder / f"{suite}-apt", "source", "--tar-only", "--download-only", package, cwd=folder)
     [archive] = folder.glob(f"{package}_*.orig.tar.*[!c]")
-    subprocess.run(("tar", "xf", archive, "-C", folder), check=True)
+    run_checked(("tar", "xf", archive, "-C", folder))
     [unpacked] = folder.glob(f"{package}-*/")
     return unpacked
 
@@ -60,9 +61,7 @@ def _ask_apt(suite: str, state: Path, *words: str, cwd: Path | None = None) -> N
     }
     options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
     for command in (["update"], words):
-        ended = subprocess.run(
-            ["apt-get", "--quiet", *options, *command], capture_output=True, text=True, check=False, cwd=cwd
-        )
+        ended = run_tried(["apt-get", "--quiet", *options, *command], cwd=cwd)
         if ended.returncode:
             pytest.skip(f"{words[-1]} of {suite} cannot be had: {ended.stderr.strip()[-200:]}")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RATIOS = ("null", "two-cores", "forward", "veth", "cable", "frames", "connections")
@@ -19,7 +19,7 @@ LONG = "looks"
 def ran(*arguments: str) -> str:
     """What a benchmark printed."""
     command = [sys.executable, str(BENCHMARKS / arguments[0]), *arguments[1:]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
+    done = run_tried(command, timeout=380)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     assert "Traceback" not in done.stderr, done.stdout + done.stderr
     return done.stdout
@@ -47,8 +47,6 @@ def test_every_program_of_make_bench_gives_its_rows(program: str) -> None:
 
 
 def test_no_group_of_benchmarks_is_left_untried() -> None:
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "run.py"), "--only", "none"], capture_output=True, text=True, check=False
-    )
+    done = run_tried([sys.executable, str(BENCHMARKS / "run.py"), "--only", "none"])
     offered = set(re.findall(r"'([\w-]+)'", done.stderr.partition("choose from")[2]))
     assert offered == {*RATIOS, *FIGURES, LONG}, done.stderr

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = "6.1.0-56-amd64"
@@ -68,7 +69,7 @@ class Machine:
         # The script adds /usr/sbin and /sbin for depmod; there is no apt.
         environment = {"PATH": str(self.programs), "HOME": str(self.home), "TMPDIR": str(self.home.parent / "tmp")}
         command = [str(self.programs / "bash"), "scripts/fetch-vm", *options]
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        return run_tried(command, cwd=ROOT, env=environment)
 
     @property
     def fetched(self) -> list[str]:

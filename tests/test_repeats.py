@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 
 pytestmark = pytest.mark.sampled(3, of="repeated sessions")
 
@@ -66,7 +66,7 @@ def session(folder: Path, processes: int, *, listed: bool = True, **files: str) 
     listing.touch()
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "NICBENCH_REPEATED_TESTS": str(listing) if listed else ""}
     command = [sys.executable, "-m", "pytest", "--numprocesses", str(processes)]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = run_tried(command, cwd=folder, env=environment)
     return done.returncode, listing.read_text().splitlines(), done.stdout
 
 

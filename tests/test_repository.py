@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured
 
 from nicbench.bench_file.examples import example as example_of
 from nicbench.bench_file.load import load, parse
@@ -77,9 +77,7 @@ def test_the_bench_file_of_the_readme_is_valid() -> None:
 def test_make_help_names_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
-    shown = subprocess.run(
-        ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    shown = run_captured(["make", "--no-print-directory", "help"], cwd=ROOT)
     assert targets == set(re.findall(r"^  make (\w+)", shown.stdout, re.MULTILINE))
 
 

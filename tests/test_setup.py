@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ("bash", "cat", "chmod", "cut", "grep", "head", "rm", "sed", "sort", "tail", "tr")
@@ -46,7 +47,7 @@ class Machine:
             "NICBENCH_SERVICE_POLICY": str(self.folder / "policy"),
         }
         command = [str(self.folder / "bash"), "-c", f"set -euo pipefail; . scripts/setup-steps.sh; {step}"]
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        return run_tried(command, cwd=ROOT, env=environment)
 
 
 @pytest.fixture

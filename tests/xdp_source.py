@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from pathlib import Path
+
+from tests.commands import run_checked
 
 _HEADERS = f"/usr/include/{platform.machine()}-linux-gnu"  # asm/types.h; clang does not search there for this target
 
@@ -14,5 +15,5 @@ def compile_xdp(text: str, folder: Path) -> Path:
     source, program = folder / "program.bpf.c", folder / "program.bpf.o"
     source.write_text(text)
     command = ("clang", "-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-idirafter", _HEADERS, "-c", source)
-    subprocess.run((*command, "-o", program), check=True)
+    run_checked((*command, "-o", program))
     return program

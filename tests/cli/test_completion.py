@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_captured, run_tried
 
 from nicbench.cli import completion
 from nicbench.core.registry import find
@@ -55,9 +55,7 @@ def complete(*words: str, shell: str = "bash") -> list[str]:
     line = ["nicbench", *words]
     asked = {"_NICBENCH_COMPLETE": f"complete_{shell}"}
     asked |= {"COMP_WORDS": "\n".join(line), "COMP_CWORD": str(len(words))}
-    ended = subprocess.run(
-        [sys.executable, "-c", START], env=os.environ | asked, capture_output=True, text=True, check=True
-    )
+    ended = run_captured([sys.executable, "-c", START], env=os.environ | asked)
     assert ended.stderr == ""
     return ended.stdout.split()
 
@@ -77,7 +75,7 @@ def test_a_completion_loads_no_part_of_a_run(words: tuple[str, ...], runs: list[
 def test_no_command_loads_a_part_of_a_run_for_its_options() -> None:
     """The completion of any command's options loads the file of that command."""
     load_all = "import sys; from nicbench.cli.app import make_whole_app; make_whole_app(); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", load_all], capture_output=True, text=True, check=True).stdout
+    loaded = run_captured([sys.executable, "-c", load_all]).stdout
     assert SPARED.intersection(loaded.split()) == set()
 
 
@@ -126,9 +124,7 @@ def test_what_is_completed_is_what_there_is() -> None:
 )
 def test_whatever_is_typed_a_completion_never_fails(environment: dict[str, str], nicbench: Any) -> None:
     asked = {"_NICBENCH_COMPLETE": "complete_bash", **environment}
-    ended = subprocess.run(
-        [sys.executable, "-m", "nicbench"], env=os.environ | asked, capture_output=True, text=True, check=False
-    )
+    ended = run_tried([sys.executable, "-m", "nicbench"], env=os.environ | asked)
     assert ended.returncode == 0
     assert "Traceback" not in ended.stderr
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_tried
 
 from nicbench.cli.confining import fence_of
 from nicbench.store import landlock
@@ -57,7 +58,7 @@ print(json.dumps({
 def of_root(tmp_path: Path, *words: str) -> dict[str, Any]:
     """Gives a command line up to where its own work would begin, and says what it then could do."""
     script = [sys.executable, "-c", TRIED, *words]
-    ended = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ended = run_tried(script, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     return dict(json.loads(ended.stdout))
 
@@ -180,7 +181,7 @@ def test_without_landlock_a_program_that_only_root_may_read_is_refused_with_what
         f"sys.argv[1:] = ['list', '--runs', {str(of_roots_own.parent)!r}]\n"
         "sys.exit(main())\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    ended = run_tried([sys.executable, "-c", script])
     assert ended.returncode == 3
     assert "not readable for an ordinary user" in ended.stderr
     assert "next: call it as an ordinary user" in ended.stderr
@@ -244,9 +245,9 @@ def test_the_clerk_stops_no_run_that_is_elsewhere(of_roots_own: Path, tmp_path: 
 @with_landlock
 def test_root_of_a_container_that_has_no_other_users_still_has_its_reports(of_roots_own: Path, tmp_path: Path) -> None:
     alone = ("unshare", "--user", "--map-root-user")
-    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+    if run_tried([*alone, "true"]).returncode:
         pytest.skip("this kernel gives no user namespaces")
     command = [*alone, sys.executable, "-m", "nicbench", "report", str(of_roots_own), "--format", "md"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    ended = run_tried(command, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert (of_roots_own / "report.md").is_file()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_tried
 
 from nicbench.bench_file import BenchFile, load
 from nicbench.cli import output
@@ -264,7 +265,7 @@ NICBENCH = f"{sys.executable} -m nicbench"
 
 def shell(command: str) -> subprocess.CompletedProcess[str]:
     """In a shell, as a user redirects; its status is that of nicbench."""
-    return subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    return run_tried(["bash", "-o", "pipefail", "-c", command])
 
 
 @pytest.mark.sampled(2)

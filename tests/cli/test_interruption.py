@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import weakref
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.commands import run_tried
 
 from nicbench.cli.signals import StoppedError, give_back_signals, signals_are_heard
 from nicbench.core.errors import NotReadyError
@@ -107,7 +107,7 @@ sys.exit(main())
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_the_program_is_still_loading_is_told_like_any_other(number: signal.Signals) -> None:
     script = SIGNALLED_WHILE_LOADING.format(number=int(number))
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    ended = run_tried([sys.executable, "-c", script])
 
     assert ended.returncode == 130
     assert ended.stderr == f"stopped by {number.name}\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import pty
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_captured, run_checked, run_tried
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.kinds.local import LocalHost
@@ -30,7 +30,7 @@ tests: [{{name: throughput, method: throughput}}]
 
 
 def namespaces() -> set[str]:
-    listed = subprocess.run(["ip", "netns", "list"], check=True, capture_output=True, text=True).stdout
+    listed = run_captured(["ip", "netns", "list"]).stdout
     return {line.split()[0] for line in listed.splitlines()}
 
 
@@ -116,21 +116,21 @@ dut: {{kind: server}}
 tests: [{{name: a, method: stream}}]
 """)
     before = namespaces()
-    subprocess.run(["ip", "link", "add", near, "type", "veth", "peer", "name", far], check=True)
+    run_checked(["ip", "link", "add", near, "type", "veth", "peer", "name", far])
     try:
         ended = nicbench("lab", "up", "ports.yaml")
         assert ended.status == 0
         assert "addresses                s0 198.18.0.1, c0 198.18.0.2" in ended.stdout
         assert namespaces() - before == set(spaces)
         ping = ["ip", "netns", "exec", spaces[1], "ping", "-c1", "-W2", "198.18.0.1"]
-        assert subprocess.run(ping, check=False, capture_output=True).returncode == 0
+        assert run_tried(ping).returncode == 0
         assert nicbench("lab", "down", NAME).status == 0
         assert namespaces() == before
-        listed = subprocess.run(["ip", "-br", "link"], check=True, capture_output=True, text=True).stdout
+        listed = run_captured(["ip", "-br", "link"]).stdout
         assert f"{near}@{far}" in listed
     finally:
         nicbench("lab", "down", NAME)
-        subprocess.run(["ip", "link", "delete", near], check=False, capture_output=True)
+        run_tried(["ip", "link", "delete", near])
 
 
 # ``lab shell``: commands that are given by a pipe give their output alone; who types sees where.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from tests.commands import run_captured
 
 from nicbench.cli import app as app_module
 
@@ -30,7 +30,7 @@ def test_help_and_a_wrong_word_load_no_command(command: list[str], tmp_path: Pat
     loaded = tmp_path / "loaded"
     script = tmp_path / "start.py"
     script.write_text(START.format(command=command, loaded=str(loaded)))
-    subprocess.run([sys.executable, script], check=True, capture_output=True)
+    run_captured([sys.executable, script])
     ours = {name for name in loaded.read_text().split() if name.startswith("nicbench.")}
     assert not {name for name in ours if not name.startswith(("nicbench.cli", "nicbench.store", "nicbench.core"))}
     assert {"numpy", "asyncio"}.isdisjoint(loaded.read_text().split())
@@ -44,7 +44,7 @@ def test_charts_tables_statistics_and_ssh_are_not_loaded_before_they_are_used(
     loaded = tmp_path / "loaded"
     script = tmp_path / "start.py"
     script.write_text(START.format(command=command, loaded=str(loaded)))
-    subprocess.run([sys.executable, script], check=True, capture_output=True)
+    run_captured([sys.executable, script])
     assert HEAVY.isdisjoint(loaded.read_text().split())
 
 
@@ -74,7 +74,7 @@ def test_what_is_to_answer_over_ten_thousand_runs_loads_no_more_than_it_needs(
     loaded = tmp_path / "loaded"
     script = tmp_path / "start.py"
     script.write_text(START.format(command=command, loaded=str(loaded)))
-    subprocess.run([sys.executable, script], check=True, capture_output=True)
+    run_captured([sys.executable, script])
     assert spared.isdisjoint(loaded.read_text().split())
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.commands import run_captured
 
 ROOT = Path(__file__).parents[2]
 WORDINGS = re.compile(
@@ -34,7 +35,7 @@ MOST_EXCEPTIONS = 20
 def texts() -> Iterator[tuple[str, int, str]]:
     """Yields path, line number and line of every document, and of every docstring in ``src``."""
     command = ("git", "ls-files", "*.md", "src/**.py")
-    tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = run_captured(command, cwd=ROOT)
     for name in tracked.stdout.splitlines():
         content = (ROOT / name).read_text(encoding="utf-8")
         if name.endswith(".py"):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from tests.commands import run_tried
 
 from ._pages import ROOT
 
@@ -34,13 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site without the reports of studies, which take as long as all the rest."""
     folder = tmp_path_factory.mktemp("site")
     options = ["--fail-on-warning", "--keep-going", "--quiet", "-D", "nicbench_reports=0", "-c", "docs/site"]
-    built = subprocess.run(
-        [sys.executable, "-m", "sphinx", *options, ".", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    built = run_tried([sys.executable, "-m", "sphinx", *options, ".", str(folder)], cwd=ROOT)
     assert built.returncode == 0, built.stderr
     return folder
 

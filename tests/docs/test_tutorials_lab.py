@@ -6,13 +6,13 @@ What a bench file asks for is shortened, so that both take seconds; the acceptan
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_tried
 
 from ._pages import ROOT, blocks_of
 
@@ -57,9 +57,7 @@ def walk(page: str, file: str, folder: Path, *, is_short: bool) -> dict[str, Any
     program.chmod(0o755)
     (folder / "typed.sh").write_text("\n".join(typed(page, file, is_short=is_short)))
     (folder / "own.sh").write_text(f"export PATH={program.parent}:$PATH\n{OWN_NETWORK}")
-    ended = subprocess.run(
-        ("unshare", "--mount", "bash", "own.sh"), cwd=folder, capture_output=True, text=True, timeout=900, check=False
-    )
+    ended = run_tried(("unshare", "--mount", "bash", "own.sh"), cwd=folder, timeout=900)
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
     (summary,) = folder.glob("runs/*/summary.json")
     return json.loads(summary.read_text())

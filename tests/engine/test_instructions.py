@@ -6,11 +6,11 @@ import json
 import platform
 import re
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 
 from nicbench.engine.binaries import find_binary
 
@@ -38,7 +38,7 @@ def counted_instructions(folder: Path) -> dict[str, float]:
     out = folder / "counts"
     places = (f"--zero-before={COUNTED}", f"--dump-after={COUNTED}", f"--callgrind-out-file={out}")
     command = ("valgrind", "--quiet", "--tool=callgrind", *places, find_binary("nicbench-packets"), "measure", "loops")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_tried(command)
     assert done.returncode == 0, done.stderr
     counts = {}
     for number, loop in enumerate(json.loads(done.stdout)["loops"], start=1):

@@ -6,11 +6,12 @@ an offset, which it reads from a file that the case writes.
 
 from __future__ import annotations
 
-import subprocess
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Literal
+
+from tests.commands import run_captured
 
 from .places import Inject, Scene
 
@@ -73,7 +74,7 @@ def _library() -> Path:
     folder = Path(mkdtemp(prefix="nicbench-clock-"))
     (folder / "clock.c").write_text(_LIBRARY)
     command = ("clang", "-O2", "-shared", "-fPIC", "-o", folder / "clock.so", folder / "clock.c")
-    subprocess.run(command, check=True, capture_output=True)
+    run_captured(command)
     return folder / "clock.so"
 
 

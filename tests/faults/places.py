@@ -6,13 +6,14 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.commands import run_tried
 
 MARK = "NICBENCH_TEST_FAULT"
 """Of every process that a case starts, and whatever these start."""
@@ -25,7 +26,7 @@ ENGINE, MONITOR, QEMU = (
 
 def command(*words: str, check: bool = True, given: str | None = None) -> str:
     """What a command prints."""
-    done = subprocess.run(words, check=False, capture_output=True, text=True, input=given)
+    done = run_tried(words, input=given)
     if check and done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr or done.stdout}")
     return done.stdout

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 
 from . import syscalls
 
@@ -19,5 +19,5 @@ HIGHEST = {"write": 60, "fsync": 31, "rename": 15, "openat": 200, "clone": 3, "m
 def test_whichever_call_fails_what_was_measured_is_given_and_can_be_gone_on_from(draw: random.Random) -> None:
     calls = [f"{kind}:{draw.randint(1, most)}" for kind, most in HIGHEST.items()]
     command = [sys.executable, "-m", "tests.faults.syscalls", *calls]
-    tried = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    tried = run_tried(command, cwd=Path(__file__).parents[2])
     assert tried.returncode == 0, (calls, tried.stdout, tried.stderr)

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.commands import run_checked, run_tried
+
 from nicbench.fleet import FleetFolder
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +51,7 @@ class Cluster:
     def lab(self, *words: str) -> str:
         """Calls the script of the lab; gives what it prints."""
         call = (str(ROOT / "scripts" / "slurm-lab"), *words)
-        done = subprocess.run(call, env=self._environment, check=False, capture_output=True, text=True, cwd=self.folder)
+        done = run_tried(call, env=self._environment, cwd=self.folder)
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -164,4 +166,4 @@ def running_cluster() -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.lab("down")
-        subprocess.run(("rm", "-rf", str(folder)), check=True)
+        run_checked(("rm", "-rf", str(folder)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured
 
 from .cluster import ROOT, Cluster, running_cluster
 
@@ -20,7 +20,7 @@ PAIRS = ({"n1", "n2"}, {"n3", "n4"}, {"n5", "n6"})
 def shared_cluster() -> Iterator[Cluster]:
     with running_cluster() as made:
         yield made
-    left = subprocess.run(("ip", "netns", "list"), check=True, capture_output=True, text=True).stdout
+    left = run_captured(("ip", "netns", "list")).stdout
     assert "nbtests-" not in left
 
 

@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.commands import run_checked, run_tried
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -75,11 +77,11 @@ def prepare(targets: Sequence[str]) -> None:
             print("fuzz: cargo-fuzz is not installed\n  next: cargo install --locked cargo-fuzz", file=sys.stderr)
             raise SystemExit(3)
         # Without a sanitizer it builds with any compiler; overflows and broken bounds panic all the same.
-        subprocess.run(["cargo", "fuzz", "build", "--sanitizer", "none"], cwd=FUZZ.parent, check=True)
+        run_checked(["cargo", "fuzz", "build", "--sanitizer", "none"], cwd=FUZZ.parent)
     if {*targets} - {*seeds.RUST} and not (ATHERIS / "atheris").is_dir():
         pins = ROOT / "tests" / "fuzz" / "requirements.txt"
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
-        subprocess.run([*install, "--target", str(ATHERIS), "--requirement", str(pins)], check=True)
+        run_checked([*install, "--target", str(ATHERIS), "--requirement", str(pins)])
 
 
 def command(target: str) -> list[str]:
@@ -150,7 +152,7 @@ def keep(target: str, first: Sequence[Path]) -> int:
         folder = corpus(target)
         if target in seeds.RUST:  # Atheris cannot: there is in the corpus what reached something new when it was found
             run = [*command(target), "-merge=1", *LIMITS, merged, str(folder)]
-            subprocess.run(run, cwd=ROOT, capture_output=True, check=False)
+            run_tried(run, cwd=ROOT)
             folder = Path(merged)
         found = sorted((path.read_bytes() for path in folder.iterdir()), key=lambda each: (len(each), each))
     small = [each for each in found if 0 < len(each) <= LARGEST_KEPT_BYTES]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.commands import run_checked
 
 from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.options import SshOptions
@@ -20,7 +21,7 @@ def make_server_folder(folder: Path) -> Path:
     """Makes keys of a user, a stranger and two hosts there, and what sshd and its client need to know of them."""
     folder.mkdir(exist_ok=True)
     for name in ("user", "stranger", "host", "other_host"):
-        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / name), check=True)
+        run_checked(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / name))
     (folder / "authorized_keys").write_text((folder / "user.pub").read_text())
     (folder / "known_hosts").write_text(f"* {(folder / 'host.pub').read_text()}")
     (folder / "sshd_config").write_text(

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_checked
 from tests.hosts.ending import wait_until
 
 from nicbench.core.errors import HostError, NotReadyError
@@ -163,9 +164,7 @@ def test_nothing_is_left_of_a_controller_that_is_killed(tmp_path: Path) -> None:
     said = controller.stdout.readline().split()
     if not said:
         pytest.skip(f"no container can be started here: {controller.stderr.read()[-500:]}")
-    shown = subprocess.run(
-        ["podman", "inspect", "--format={{.Id}}", said[1]], capture_output=True, text=True, check=True
-    )
+    shown = run_captured(["podman", "inspect", "--format={{.Id}}", said[1]])
     container = shown.stdout.strip()
     assert _mounts_of(container)
     controller.kill()
@@ -180,9 +179,7 @@ async def test_containers_of_dead_runs_are_removed_and_those_of_living_ones_stay
     me = this_process()
     dead = f"nicbench-test-{secrets.token_hex(4)}"
     labels = (f"--label={OWNER_LABEL}={me.pid}:{me.start_ticks + 1}:{boot_id()}", f"--label={BOOT_LABEL}={boot_id()}")
-    subprocess.run(
-        ["podman", "create", "--name", dead, *labels, "--rootfs", "/:O", "true"], check=True, capture_output=True
-    )
+    run_captured(["podman", "create", "--name", dead, *labels, "--rootfs", "/:O", "true"])
     await remove_left_containers(LocalHost(), ("podman",))
 
     assert dead not in _names()
@@ -193,13 +190,13 @@ async def test_containers_of_dead_runs_are_removed_and_those_of_living_ones_stay
 def namespace() -> Iterator[str]:
     """A network namespace with a pair of interfaces of its own."""
     name = f"nbc{secrets.token_hex(3)}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
+    run_checked(["ip", "netns", "add", name])
     try:
         pair = ["link", "add", "inside", "type", "veth", "peer", "name", "other"]
-        subprocess.run(["ip", "-n", name, *pair], check=True)
+        run_checked(["ip", "-n", name, *pair])
         yield name
     finally:
-        subprocess.run(["ip", "netns", "delete", name], check=True)
+        run_checked(["ip", "netns", "delete", name])
 
 
 async def _begin(host: ContainerHost) -> None:
@@ -219,9 +216,7 @@ def _containers(host: ContainerHost) -> list[str]:
 
 
 def _names() -> list[str]:
-    listed = subprocess.run(
-        ["podman", "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
-    )
+    listed = run_captured(["podman", "ps", "--all", "--format", "{{.Names}}"])
     return listed.stdout.split()
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured
 
 from nicbench.bench_file import load
 from nicbench.core.events import Bus
@@ -81,4 +81,4 @@ async def _run(folder: RunFolder) -> Summary:
 
 
 def _namespaces() -> str:
-    return subprocess.run(("ip", "netns", "list"), check=True, capture_output=True, text=True).stdout
+    return run_captured(("ip", "netns", "list")).stdout

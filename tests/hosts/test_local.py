@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked
 from tests.fakes import FakeHost
 from tests.hosts.ending import until, wait_until
 
@@ -124,9 +125,9 @@ async def test_settings_of_the_namespace_are_read_by_a_process_in_it_and_other_f
 @pytest.fixture
 def namespace() -> Iterator[str]:
     name = f"nbnetns{os.getpid()}"
-    subprocess.run(("ip", "netns", "add", name), check=True)
+    run_checked(("ip", "netns", "add", name))
     yield name
-    subprocess.run(("ip", "netns", "delete", name), check=True)
+    run_checked(("ip", "netns", "delete", name))
 
 
 TTL = "/proc/sys/net/ipv4/ip_default_ttl"

@@ -16,6 +16,7 @@ import asyncssh
 import pytest
 import pytest_asyncio
 from pydantic import ValidationError
+from tests.commands import run_captured, run_checked, run_tried
 from tests.hosts.ending import machine_of, silence, until
 from tests.hosts.sshd_server import Server
 
@@ -111,13 +112,13 @@ async def test_restore_takes_the_script_of_a_dead_run_away_and_undoes_the_rest(
 @pytest_asyncio.fixture
 async def namespace() -> AsyncIterator[str]:
     name = f"nb-guard-{os.getpid()}"
-    subprocess.run(("ip", "netns", "add", name), check=True)
-    subprocess.run(("ip", "-n", name, "link", "add", "va", "type", "veth", "peer", "name", "vb"), check=True)
+    run_checked(("ip", "netns", "add", name))
+    run_checked(("ip", "-n", name, "link", "add", "va", "type", "veth", "peer", "name", "vb"))
     # A new namespace has what the machine's own has, which others may have set.
-    subprocess.run(("ip", "netns", "exec", name, "sysctl", "-q", "-w", "net.ipv4.ip_forward=0"), check=True)
+    run_checked(("ip", "netns", "exec", name, "sysctl", "-q", "-w", "net.ipv4.ip_forward=0"))
     yield name
     with contextlib.suppress(subprocess.CalledProcessError):
-        subprocess.run(("ip", "netns", "delete", name), check=True)
+        run_checked(("ip", "netns", "delete", name))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a namespace needs root")
@@ -135,7 +136,7 @@ async def test_settings_that_tools_make_are_put_back_too(sshd: Server, namespace
         asked = item.target_values(before)
         await item.apply(changes, place, {key: before[key] for key in asked}, asked)
     assert await _settings(namespace) == ["9000", "50", "1"]
-    subprocess.run(("ip", "-n", namespace, "link", "set", "vb", "txqueuelen", "77"), check=True)
+    run_checked(("ip", "-n", namespace, "link", "set", "vb", "txqueuelen", "77"))
     folder = Path(folder_of(str(tmp_path / "run"), "run", host.machine))
     # kill -9 of the controller is no other end of the connection than this.
     for pid in machine_of(host.machine).sshds:
@@ -167,9 +168,9 @@ async def test_changes_that_are_kept_stay_when_the_connection_ends(
 def port() -> Iterator[str]:
     """An interface of this machine, up, with an address."""
     name = f"nbg{os.getpid()}"
-    subprocess.run(("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p"), check=True)
-    subprocess.run(("ip", "address", "add", "198.19.79.1/24", "dev", name), check=True)
-    subprocess.run(("ip", "link", "set", name, "up"), check=True)
+    run_checked(("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p"))
+    run_checked(("ip", "address", "add", "198.19.79.1/24", "dev", name))
+    run_checked(("ip", "link", "set", name, "up"))
     yield name
     subprocess.run(("ip", "link", "delete", name), check=False)
 
@@ -195,8 +196,8 @@ async def test_an_interface_that_was_moved_comes_back_by_itself(sshd: Server, po
 
 
 def _seen(device: str) -> str:
-    shown = subprocess.run(("ip", "-o", "address", "show", "dev", device), capture_output=True, text=True, check=False)
-    flags = subprocess.run(("ip", "-o", "link", "show", "dev", device), capture_output=True, text=True, check=False)
+    shown = run_tried(("ip", "-o", "address", "show", "dev", device))
+    flags = run_tried(("ip", "-o", "link", "show", "dev", device))
     return shown.stdout + flags.stdout
 
 
@@ -218,7 +219,7 @@ async def _refusal(host: SshHost) -> NicbenchError:
 
 
 def _fingerprint(key: Path) -> str:
-    shown = subprocess.run(("ssh-keygen", "-lf", key), check=True, capture_output=True, text=True)
+    shown = run_captured(("ssh-keygen", "-lf", key))
     return shown.stdout.split()[1]
 
 
@@ -329,7 +330,7 @@ async def test_a_key_file_that_is_not_there_is_named(sshd: Server, tmp_path: Pat
 
 async def test_a_key_with_a_passphrase_is_left_to_the_agent(sshd: Server, tmp_path: Path) -> None:
     shutil.copy(sshd.folder / "user", tmp_path / "locked")
-    subprocess.run(("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", tmp_path / "locked"), check=True)
+    run_checked(("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", tmp_path / "locked"))
     error = await _refusal(sshd.host(key=str(tmp_path / "locked")))
 
     assert "ssh-add" in str(error.next_step)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_captured, run_checked
 from tests.hosts.ending import wait_until
 
 from nicbench.hosts import host_from_spec
@@ -137,7 +138,7 @@ def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_sett
     pids = [int(pid) for pid in controller.stdout.readline().split()]
     assert (tmp_path / "value").read_text() == "new"
     rules = "table ip swallow { chain arriving { type filter hook prerouting priority raw; policy drop; }; }"
-    subprocess.run(("ip", "netns", "exec", network.far, "nft", "-f", "-"), input=rules, text=True, check=True)
+    run_checked(("ip", "netns", "exec", network.far, "nft", "-f", "-"), input=rules, text=True)
 
     wait_until(lambda: all(start_ticks(pid) is None for pid in pids))
     folder = Path(folder_of(str(tmp_path / "run"), "run", host_from_spec(spec)))
@@ -153,4 +154,4 @@ def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_sett
 
 
 def _do(command: str) -> str:
-    return subprocess.run(command.split(), check=True, capture_output=True, text=True).stdout
+    return run_captured(command.split()).stdout

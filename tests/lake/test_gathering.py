@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.commands import run_tried
 from tests.lake.conftest import TRIALS_OF_RUN, add_trials, bytes_of
 from tests.web._history import make_collapse, make_history
 
@@ -62,7 +63,7 @@ gathering.gather([Path(sys.argv[1])], sys.argv[2])
 
 def kill_gathering(runs: Path, lake: Path, number: int, moment: str) -> int:
     words = [sys.executable, "-c", KILLED, str(runs), str(lake), str(number), moment]
-    return subprocess.run(words, capture_output=True, check=False).returncode
+    return run_tried(words).returncode
 
 
 def rows(lake: Path, table: str) -> int:

@@ -8,11 +8,11 @@ hashing by layer 2 comes to the same.
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_tried
 
 from nicbench.core.bond import Bond, BondObservation, BondPort
 from nicbench.core.round import EndpointFacts, Job, JobOutcome, JobSpec, RoundRequest
@@ -49,7 +49,7 @@ class Quiet:
 
 
 def ip(*arguments: str) -> None:
-    subprocess.run(("ip", *arguments), check=True, capture_output=True)
+    run_captured(("ip", *arguments))
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def testbed_of_two_links() -> Iterator[EndpointTestbed]:
         )
     finally:
         for name in (CLIENT, SERVER):
-            subprocess.run(("ip", "netns", "del", name), check=False, capture_output=True)
+            run_tried(("ip", "netns", "del", name))
 
 
 def _end(host: NetnsHost, name: str, address: str, device: str) -> Endpoint:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.commands import run_captured
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
@@ -248,7 +248,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("frames")
     program = str(find_binary("nicbench-frames"))
     made = (program, "prepare", str(folder), "--frame-size", "8k", "--frames", "5")
-    subprocess.run(made, check=True, capture_output=True)
+    run_captured(made)
     return str(folder)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from tests.commands import run_checked
 
 from nicbench.core.events import Bus
 from nicbench.core.machine import MonitorSettings
@@ -57,16 +57,16 @@ CHANGES = [
 @pytest.fixture
 def namespace() -> Iterator[str]:
     name = f"nb{uuid4().hex[:8]}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
+    run_checked(["ip", "netns", "add", name])
     try:
         change(name, BRIDGE)
         yield name
     finally:
-        subprocess.run(["ip", "netns", "del", name], check=True)
+        run_checked(["ip", "netns", "del", name])
 
 
 def change(namespace: str, script: str) -> None:
-    subprocess.run(["ip", "netns", "exec", namespace, "sh", "-ec", script], check=True)
+    run_checked(["ip", "netns", "exec", namespace, "sh", "-ec", script])
 
 
 async def seen(namespace: str, folder: Path, *scripts: str) -> list[str]:

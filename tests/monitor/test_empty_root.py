@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 
 from nicbench.engine.binaries import find_binary
 from nicbench.monitor.running import NAME
@@ -27,13 +27,10 @@ def test_it_runs_in_an_empty_root(tmp_path: Path) -> None:
     program.write_bytes(find_binary(NAME).read_bytes())
     program.chmod(0o755)
     script = 'mount --rbind /proc "$0/proc" && mount --rbind /sys "$0/sys" && exec chroot "$0" /nicbench-monitor'
-    done = subprocess.run(
+    done = run_tried(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, str(tmp_path)],
         input="".join(json.dumps(request) + "\n" for request in REQUESTS),
-        capture_output=True,
-        text=True,
         timeout=60,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]

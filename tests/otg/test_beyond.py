@@ -7,7 +7,6 @@ import base64
 import json
 import re
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ import grpc
 import httpx
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
+from tests.commands import run_tried
 
 from nicbench.bench_file.load import load
 from nicbench.core.errors import BusyError
@@ -137,7 +137,7 @@ def test_grpc_tells_what_http_tells_of_a_transmission(server: Served) -> None:
 
         script = re.findall(r"```python\n(.*?)```", (ROOT / "docs/otg.md").read_text(), re.DOTALL)[2]
         command = (sys.executable, "-c", script.replace("localhost:40051", server.grpc))
-        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        said = run_tried(command, timeout=60)
         assert re.search(r"heard: 0 of 50 lost, 99 % within \d+ ns\n", said.stdout), said.stderr
         assert f"transmission {same['id']}: " in said.stdout
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import grpc
 import httpx
 import pytest
+from tests.commands import run_checked, run_tried
 
 from nicbench.otg.api import MOST_PER_S, Pace
 from nicbench.otg.http_front import MOST_BODIES
@@ -51,9 +52,9 @@ def fill(path: Path) -> None:
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     runs = tmp_path / "runs"
     runs.mkdir()
-    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=4m", "none", str(runs)), check=True)
+    run_checked(("mount", "-t", "tmpfs", "-o", "size=4m", "none", str(runs)))
     yield runs
-    subprocess.run(("umount", "-l", str(runs)), check=True)
+    run_checked(("umount", "-l", str(runs)))
 
 
 @pytest.mark.lab
@@ -231,11 +232,11 @@ def test_what_hears_clients_has_no_rights_of_root_and_its_death_ends_the_server(
 @pytest.fixture
 def namespace() -> Iterator[str]:
     name = f"nbserve{os.getpid()}"
-    subprocess.run(("ip", "netns", "add", name), check=True)
+    run_checked(("ip", "netns", "add", name))
     for command in ("ip link set lo up", "ip address add 198.18.9.1/32 dev lo"):
-        subprocess.run(("ip", "netns", "exec", name, *command.split()), check=True)
+        run_checked(("ip", "netns", "exec", name, *command.split()))
     yield name
-    subprocess.run(("ip", "netns", "delete", name), check=True)
+    run_checked(("ip", "netns", "delete", name))
 
 
 @pytest.mark.lab
@@ -256,7 +257,7 @@ def test_another_address_asks_for_the_password_that_stock_snappi_takes_from_netr
         def ask(home: Path) -> subprocess.CompletedProcess[str]:
             command = (*inside, sys.executable, "-W", "ignore", "-c", SCRIPT.format(location=served.https))
             environment = {**os.environ, "HOME": str(home)}
-            return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+            return run_tried(command, env=environment, timeout=60)
 
         refused = ask(tmp_path / "nobody")
         assert refused.returncode != 0
@@ -276,7 +277,7 @@ def test_another_address_asks_for_the_password_that_stock_snappi_takes_from_netr
 def test_another_address_without_tls_and_password_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "bench.yaml").write_text("nicbench: 1\ntitle: t\nlab: {kind: simulated}\ndut: {kind: simulated}\n")
     command = (sys.executable, "-m", "nicbench", "serve", "bench.yaml", "--host", "198.18.9.1", *options)
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    done = run_tried(command, cwd=tmp_path, timeout=60)
     assert done.returncode == 2
     assert "others can reach 198.18.9.1, and clients send frames" in done.stderr
     assert "ssh -L 8443" in done.stderr

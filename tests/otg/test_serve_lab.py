@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from tests.commands import run_captured, run_tried
 
 from nicbench.otg.configuration import read_configuration
 
@@ -36,7 +36,7 @@ EXAMPLE = (ROOT / "examples/otg.yaml").read_text()
 
 
 def namespaces() -> set[str]:
-    told = subprocess.run(("ip", "netns", "list"), capture_output=True, text=True, check=True).stdout
+    told = run_captured(("ip", "netns", "list")).stdout
     return {line.split()[0] for line in told.splitlines() if line}
 
 
@@ -73,7 +73,7 @@ def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_p
         first, captures, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/otg.md").read_text(), re.DOTALL)
         script = (first + captures).replace("https://localhost:8443", served.https).replace("5000", "500")
         command = (sys.executable, "-W", "ignore", "-c", script.replace("sleep(6)", "sleep(1.5)"))
-        said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+        said = run_tried(command, cwd=tmp_path, timeout=120)
         assert "500 sent, 500 received" in said.stdout, said.stderr
         assert (tmp_path / "p2.pcap").stat().st_size > 500 * 64
     folder = served.run_folder()

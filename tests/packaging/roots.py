@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked, run_tried
 
 ROOT = Path(__file__).resolve().parents[2]
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -40,14 +40,7 @@ class Bare:
             "DEBIAN_FRONTEND": "noninteractive",
             "PIP_CERT": "/ca-certificates.crt",
         }
-        done = subprocess.run(
-            (*entered, "sh", "-ec", command),
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        done = run_tried((*entered, "sh", "-ec", command), env=environment, timeout=timeout_s)
         assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done.stdout + done.stderr
 
@@ -60,12 +53,12 @@ def bare(name: str, folder: Path) -> Iterator[Bare]:
     """The userland ``name`` of scripts/fetch-roots, unpacked in ``folder``; skips where it cannot be had."""
     if os.geteuid() != 0:
         pytest.skip("unpacking a userland needs root")
-    fetched = subprocess.run(["scripts/fetch-roots", name], cwd=ROOT, capture_output=True, text=True, check=False)
+    fetched = run_tried(["scripts/fetch-roots", name], cwd=ROOT)
     if fetched.returncode != 0:
         pytest.skip(f"{name}: {fetched.stderr.strip()[-300:]}")
     root = folder / name
     root.mkdir()
-    subprocess.run(["tar", "-x", "--exclude=./dev/*", "-f", fetched.stdout.strip(), "-C", root], check=True)
+    run_checked(["tar", "-x", "--exclude=./dev/*", "-f", fetched.stdout.strip(), "-C", root])
     for place in ("/etc/resolv.conf", "/etc/hosts"):
         shutil.copy(place, root / place.lstrip("/"))
     if CERTIFICATES.exists():

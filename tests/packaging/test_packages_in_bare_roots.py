@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 
 from .roots import ROOT, Bare, bare
 from .used import use_all_of
@@ -37,13 +37,7 @@ echo "completed: ${COMPREPLY[*]}"
 
 
 def _build(kind: str, pattern: str) -> Path:
-    done = subprocess.run(
-        ["env", "NICBENCH_ARCHITECTURES=amd64", "scripts/package", kind],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_tried(["env", "NICBENCH_ARCHITECTURES=amd64", "scripts/package", kind], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     (package,) = (ROOT / "build/dist").glob(pattern)
     return package
@@ -121,7 +115,7 @@ def test_what_distributions_check_is_in_order(checker: str, request: pytest.Fixt
         else ("rpm", ["--ignore-unused-rpmlintrc", "-r", "packaging/rpmlintrc"])
     )
     command = [checker, *options, str(request.getfixturevalue(kind))]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_tried(command, cwd=ROOT)
     assert done.returncode == 0, done.stdout
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_tried
 
 from .roots import ROOT
 from .used import use_all_of
@@ -30,9 +30,7 @@ def pruned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("pruned")
     packages = root / "dist-packages"
     (packages / "bin").mkdir(parents=True)
-    listed = subprocess.run(
-        [sys.executable, "packaging/closure.py"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    listed = run_captured([sys.executable, "packaging/closure.py"], cwd=ROOT)
     for name in {line.split("==")[0] for line in listed.stdout.splitlines() if "==" in line}:
         found = distribution(name)
         for top in {path.parts[0] for path in found.files or () if path.parts[0] not in ("..", "__pycache__")}:
@@ -61,14 +59,7 @@ def test_a_pruned_program_measures_reports_exports_and_compares(pruned: Path, tm
 
     def of(program: str) -> Callable[[str], str]:
         def run(arguments: str) -> str:
-            done = subprocess.run(
-                ["sh", "-c", f"{program} {arguments}"],
-                env=environment,
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = run_tried(["sh", "-c", f"{program} {arguments}"], env=environment, cwd=tmp_path)
             assert done.returncode == 0, f"{arguments}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
             return done.stdout + done.stderr
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_checked, run_tried
 
 from .roots import ROOT
 
@@ -17,19 +17,16 @@ from .roots import ROOT
 def test_two_clones_build_the_same_wheel(tmp_path: Path) -> None:
     sums = set()
     # One commit, whatever is committed here while this runs for minutes: its date is in the wheel.
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    commit = run_captured(["git", "rev-parse", "HEAD"], cwd=ROOT).stdout
     for name in ("one", "the-other"):
         clone = tmp_path / name
-        subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(clone)], check=True)
-        subprocess.run(["git", "checkout", "--quiet", commit.strip()], cwd=clone, check=True)
+        run_checked(["git", "clone", "--quiet", "--shared", str(ROOT), str(clone)])
+        run_checked(["git", "checkout", "--quiet", commit.strip()], cwd=clone)
         (clone / ".venv").symlink_to(ROOT / ".venv")
-        done = subprocess.run(
+        done = run_tried(
             ["scripts/package", "wheel"],
             cwd=clone,
             env={**os.environ, "NICBENCH_ARCHITECTURES": "amd64", "PYTHONPATH": str(clone / "src")},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, done.stderr
         (wheel,) = (clone / "build/dist").glob("*.whl")

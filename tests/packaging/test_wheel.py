@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_checked, run_tried
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILERS = ("clang", "gcc", "cc", "cargo", "rustc", "make")
@@ -20,9 +20,7 @@ COMPILERS = ("clang", "gcc", "cc", "cargo", "rustc", "make")
 @pytest.fixture(scope="module")
 def wheel() -> Path:
     """Of the engine that is built already."""
-    done = subprocess.run(
-        ["scripts/package", "wheel", "--as-built"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = run_tried(["scripts/package", "wheel", "--as-built"], cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
     return ROOT / done.stdout.strip()
 
@@ -31,15 +29,13 @@ def wheel() -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel and what it depends on, and nothing else; gives its folder."""
     folder = tmp_path_factory.mktemp("installed")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    run_checked([sys.executable, "-m", "venv", "--without-pip", folder])
     (packages,) = folder.glob("lib/python3*/site-packages")
-    listed = subprocess.run(
-        [sys.executable, "packaging/closure.py"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    listed = run_captured([sys.executable, "packaging/closure.py"], cwd=ROOT)
     for name in {line.split("==")[0] for line in listed.stdout.splitlines() if "==" in line}:
         _link_distribution(name, packages)
     target = ["--target", str(packages), "--no-deps", "--no-index", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "pip", "install", *target, str(wheel)], check=True)
+    run_checked([sys.executable, "-m", "pip", "install", *target, str(wheel)])
     return folder
 
 
@@ -66,14 +62,8 @@ def run(installed: Path, tmp_path: Path) -> tuple[list[str], dict[str, str], Pat
 
 def _measure(run: tuple[list[str], dict[str, str], Path], bench: Path, runs: Path) -> dict[str, object]:
     command, environment, note = run
-    done = subprocess.run(
-        [*command, "run", str(bench), "--runs", str(runs), "--json"],
-        env=environment,
-        cwd=runs.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
+    done = run_tried(
+        [*command, "run", str(bench), "--runs", str(runs), "--json"], env=environment, cwd=runs.parent, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert not note.exists() or "--version" in note.read_text(), note.read_text()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -20,6 +19,8 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
+
+from tests.commands import run_captured
 
 import nicbench
 
@@ -146,7 +147,7 @@ def _cost(folder: Path, *words: str, environment: Mapping[str, str] | None = Non
     command = [sys.executable, "-m", _MODULE, str(out), *words]
     path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     fixed = {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "COLUMNS": "100"}
-    subprocess.run(command, cwd=folder, env=kept | fixed | dict(environment or {}), check=True, capture_output=True)
+    run_captured(command, cwd=folder, env=kept | fixed | dict(environment or {}))
     modules, functions = json.loads(out.read_text())
     calls: Counter[str] = Counter()
     for name, number in functions.items():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from pathlib import Path
+
+from tests.commands import run_captured
 
 from nicbench.bench_file import load
 from nicbench.core.events import Bus, TrialFinished
@@ -100,7 +101,7 @@ def rate_of(result: Result, goal: str = "ndr") -> Bounded:
 
 def output_of(*command: str) -> str:
     """What a command prints."""
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return run_captured(command).stdout
 
 
 OUR_NAMESPACES, OUR_MACS = "nb", "02:6e:62:"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked
 
 from nicbench.bench_file import load
 from nicbench.core.errors import HostError
@@ -60,7 +60,7 @@ def send_foreign_frames(folder: RunFolder) -> None:
         "    [s.send(b'\\xff' * 6 + b'\\x02' * 6 + b'\\x88\\xb5' + bytes(46)) for _ in range(100)]\n"
         "    time.sleep(0.02)\n"
     )
-    subprocess.run(["ip", "netns", "exec", namespace, sys.executable, "-c", script], check=True)
+    run_checked(["ip", "netns", "exec", namespace, sys.executable, "-c", script])
 
 
 @pytest.mark.sampled(2, of="long labs")

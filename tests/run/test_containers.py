@@ -6,11 +6,11 @@ import asyncio
 import os
 import secrets
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_checked, run_tried
 
 from nicbench.bench_file import load
 from nicbench.core.errors import NotReadyError
@@ -93,13 +93,13 @@ def namespaces() -> Iterator[list[str]]:
         yield names
     finally:
         for name in names:
-            subprocess.run(("ip", "netns", "delete", name), check=False, capture_output=True)
+            run_tried(("ip", "netns", "delete", name))
 
 
 def _ip(*words: str) -> None:
-    subprocess.run(("ip", *words), check=True)
+    run_checked(("ip", *words))
 
 
 def _containers() -> list[str]:
-    listed = subprocess.run(("podman", "ps", "--all", "--quiet"), capture_output=True, text=True, check=True)
+    listed = run_captured(("podman", "ps", "--all", "--quiet"))
     return listed.stdout.split()

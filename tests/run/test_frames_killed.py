@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
+from tests.commands import run_checked, run_tried
 
 from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Round
@@ -49,20 +50,20 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     for number in (1, 2):
         (tmp_path / f"disk{number}").mkdir()
         (tmp_path / f"d{number}").mkdir()
-        subprocess.run(("mount", "-t", "tmpfs", "-o", "size=16m", "frames", tmp_path / f"disk{number}"), check=True)
+        run_checked(("mount", "-t", "tmpfs", "-o", "size=16m", "frames", tmp_path / f"disk{number}"))
         mount(tmp_path, number)
     yield tmp_path
     for name in ("d1", "d2", "disk1", "disk2"):
-        subprocess.run(("umount", "-l", tmp_path / name), check=False, capture_output=True)
+        run_tried(("umount", "-l", tmp_path / name))
 
 
 def mount(folder: Path, number: int) -> None:
-    subprocess.run(("mount", "--bind", folder / f"disk{number}", folder / f"d{number}"), check=True)
+    run_checked(("mount", "--bind", folder / f"disk{number}", folder / f"d{number}"))
 
 
 def nicbench(*arguments: str, **environment: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "nicbench", *arguments, "--wait", "10min", "--no-progress", "--no-report"]
-    done = subprocess.run(command, env={**os.environ, **environment}, check=False, capture_output=True, text=True)
+    done = run_tried(command, env={**os.environ, **environment})
     return done.returncode, done.stderr
 
 

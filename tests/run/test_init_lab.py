@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked, run_tried
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -33,7 +34,7 @@ def switch() -> Iterator[None]:
         yield
     finally:
         for name in (NEAR, FAR):
-            subprocess.run(("ip", "netns", "delete", name), check=False, capture_output=True)
+            run_tried(("ip", "netns", "delete", name))
 
 
 def test_the_two_ports_are_found_and_the_file_runs(switch: None, tmp_path: Path) -> None:
@@ -53,13 +54,13 @@ def test_the_two_ports_are_found_and_the_file_runs(switch: None, tmp_path: Path)
 
 
 def ip(*words: str) -> None:
-    subprocess.run(("ip", *words), check=True)
+    run_checked(("ip", *words))
 
 
 def inside(name: str, *command: str) -> None:
-    subprocess.run(("ip", "netns", "exec", name, *command), check=True)
+    run_checked(("ip", "netns", "exec", name, *command))
 
 
 def nicbench(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = ("ip", "netns", "exec", NEAR, sys.executable, "-m", "nicbench", *arguments)
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+    return run_tried(command, timeout=600)

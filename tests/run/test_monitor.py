@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.commands import run_tried
 from tests.run.lab_bench import make_folder, run_bench, short, trials_of
 
 from nicbench.store import RunFolder, monitor_samples
@@ -51,7 +52,7 @@ def test_what_was_sampled_before_a_kill_is_kept(tmp_path: Path) -> None:
     finally:
         run.kill()
         run.wait()
-        subprocess.run([sys.executable, "-m", "nicbench", "restore", folder.run_id], capture_output=True, check=False)
+        run_tried([sys.executable, "-m", "nicbench", "restore", folder.run_id])
     assert (folder.path / monitor_samples.LOG_NAME).is_file()
     kept = monitor_samples.read(RunFolder.open(folder.path).path, ("context_switches",))
     assert kept.table.num_rows > 0

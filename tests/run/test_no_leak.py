@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked
 
 from nicbench.bench_file import parse
 from nicbench.core.trial import Purpose, TrialRequest
@@ -63,18 +64,18 @@ def detector(port: int, namespace: str | None = None) -> Iterator[list[int]]:
 @contextmanager
 def outside() -> Iterator[None]:
     """A further namespace: the only place a leak of this test can end."""
-    subprocess.run(["ip", "netns", "add", OUTSIDE], check=True)
+    run_checked(["ip", "netns", "add", OUTSIDE])
     try:
         yield
     finally:
-        subprocess.run(["ip", "netns", "del", OUTSIDE], check=True)
+        run_checked(["ip", "netns", "del", OUTSIDE])
 
 
 async def open_a_leak(dut: NetnsHost) -> None:
     """The DUT routes the frames' destinations to a device whose other end is outside."""
     await dut.run(["ip", "link", "add", "leak0", "type", "veth", "peer", "name", "leak1", "netns", OUTSIDE])
     await dut.run(["ip", "link", "set", "dev", "leak0", "up"])
-    subprocess.run(["ip", "-n", OUTSIDE, "link", "set", "dev", "leak1", "up"], check=True)
+    run_checked(["ip", "-n", OUTSIDE, "link", "set", "dev", "leak1", "up"])
     routes = (await dut.run(["ip", "-4", "route", "show", "dev", "d1"])).stdout
     for network in [line.split()[0] for line in routes.splitlines() if "via" in line]:
         await dut.run(["ip", "route", "replace", network, "dev", "leak0"])

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_captured, run_checked, run_tried
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
 
@@ -68,7 +69,7 @@ tests:
 
 
 def snapshot() -> dict[str, Any]:
-    done = subprocess.run([sys.executable, str(SNAPSHOT)], capture_output=True, text=True, check=True)
+    done = run_captured([sys.executable, str(SNAPSHOT)])
     return json.loads(done.stdout)
 
 
@@ -143,12 +144,12 @@ def differences(one: Any, other: Any, path: str = "") -> list[str]:
 
 
 def inside(namespace: str, *command: str) -> None:
-    subprocess.run(["ip", "netns", "exec", namespace, *command], check=True, capture_output=True)
+    run_captured(["ip", "netns", "exec", namespace, *command])
 
 
 def output_of_links(namespace: str) -> str:
     command = ["ip", "-n", namespace, "link", "show", "type", "veth"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return run_captured(command).stdout
 
 
 class Machine:
@@ -158,10 +159,10 @@ class Machine:
         self.folder = folder
         self.mount = folder / "mount"
         self.mount.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(self.mount)], check=True)
+        run_checked(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(self.mount)])
         self.near, self.far = (f"nbrestored{end}{os.getpid()}" for end in "td")
         for name in (self.near, self.far):
-            subprocess.run(["ip", "netns", "add", name], check=True)
+            run_checked(["ip", "netns", "add", name])
             inside(
                 name, "sysctl", "-q", "-w", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1"
             )
@@ -191,9 +192,9 @@ class Machine:
     def remove(self) -> None:
         self.irqbalance.kill()
         self.irqbalance.wait()
-        subprocess.run(["umount", str(self.mount)], check=True)
+        run_checked(["umount", str(self.mount)])
         for name in (self.near, self.far):
-            subprocess.run(["ip", "netns", "delete", name], check=True)
+            run_checked(["ip", "netns", "delete", name])
 
     def start(self, duration: str) -> subprocess.Popen[str]:
         bench = self.folder / "bench.yaml"
@@ -258,11 +259,11 @@ def test_after_a_kill_and_restore_the_machine_is_what_it_was(machine: Machine) -
     process.communicate(timeout=PATIENCE_S)
     restore = nicbench("restore", str(run))
     SOMEBODY_ELSES.write_text("33")
-    first = subprocess.run(restore, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    first = run_tried(restore, timeout=PATIENCE_S)
     assert first.returncode == 0, first
     assert "sysctls was left at vm.swappiness 33: somebody changed it since we set vm.swappiness 7" in first.stdout
     assert left_over(before, apart_from="/vm/swappiness:") == []
-    second = subprocess.run(restore, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    second = run_tried(restore, timeout=PATIENCE_S)
     assert (second.returncode, second.stdout.strip()) == (0, f"{run.name}: nothing to undo")
     assert SOMEBODY_ELSES.read_text().strip() == "33"
     SOMEBODY_ELSES.write_text(before["sysctls"]["vm/swappiness"])

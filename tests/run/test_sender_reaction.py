@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_tried
 
 from nicbench.core.result import Result, ResultVerdict
 
@@ -46,7 +46,7 @@ EVERY = 50
 
 
 def within(space: str, *words: str) -> None:
-    subprocess.run(("ip", "netns", "exec", space, *words), check=True, capture_output=True)
+    run_captured(("ip", "netns", "exec", space, *words))
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def spaces() -> Iterator[None]:
     Of what comes from a client and is ECT, every 50th packet is marked before it gets there.
     """
     for space in (SERVER, MIDDLE, FIRST, SECOND):
-        subprocess.run(("ip", "netns", "add", space), check=True, capture_output=True)
+        run_captured(("ip", "netns", "add", space))
         within(space, "ip", "link", "set", "lo", "up")
     try:
         within(MIDDLE, "ip", "link", "add", "name", "bridge0", "type", "bridge")
@@ -78,7 +78,7 @@ def spaces() -> Iterator[None]:
         yield
     finally:
         for space in (SERVER, MIDDLE, FIRST, SECOND):
-            subprocess.run(("ip", "netns", "delete", space), check=False, capture_output=True)
+            run_tried(("ip", "netns", "delete", space))
 
 
 def measured(folder: Path, *, ecn: bool, duration: float, joins: float) -> dict[tuple[object, object], Result]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_tried
 
 from nicbench.core.result import Result, ResultVerdict
 
@@ -42,7 +42,7 @@ tests:
 
 
 def ip(*words: str, within: str | None = None) -> None:
-    subprocess.run(("ip", *(("-n", within) if within else ()), *words), check=True, capture_output=True)
+    run_captured(("ip", *(("-n", within) if within else ()), *words))
 
 
 @pytest.fixture
@@ -62,14 +62,14 @@ def spaces() -> Iterator[None]:
         yield
     finally:
         for space in (SERVER, MIDDLE, CLIENT):
-            subprocess.run(("ip", "netns", "delete", space), check=False, capture_output=True)
+            run_tried(("ip", "netns", "delete", space))
 
 
 def hold(rate: float, buffer_bytes: int) -> None:
     """The bottleneck: on its way to the server, a rate (of frames without FCS) behind a buffer."""
     words = ("rate", f"{rate:.0f}bit", "burst", "4000", "limit", str(buffer_bytes))
     command = ("ip", "netns", "exec", MIDDLE, "tc", "qdisc", "add", "dev", "ms0", "root", "tbf", *words)
-    subprocess.run(command, check=True, capture_output=True)
+    run_captured(command)
 
 
 def measured(folder: Path, rate: float, buffer_bytes: int, duration: str) -> Result:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_tried
 
 from nicbench.core.errors import NicbenchError
 
@@ -49,8 +49,8 @@ def ports() -> Iterator[None]:
         yield
     finally:
         for space in SPACES:
-            subprocess.run(("ip", "netns", "delete", space), check=False, capture_output=True)
-        subprocess.run(("ip", "link", "delete", HERE), check=False, capture_output=True)
+            run_tried(("ip", "netns", "delete", space))
+        run_tried(("ip", "link", "delete", HERE))
 
 
 def test_bytes_go_over_the_cable_and_the_ports_come_back(ports: None, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_port_with_a_route_of_somebody_stays_where_it_is(ports: None, tmp_path
 
 
 def ip(*words: str) -> str:
-    return subprocess.run(("ip", *words), check=True, capture_output=True, text=True).stdout
+    return run_captured(("ip", *words)).stdout
 
 
 def _ports() -> list[tuple[str, bool, list[str]]]:

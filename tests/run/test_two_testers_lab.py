@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked, run_tried
 
 from nicbench.core.trial import Trial
 
@@ -52,12 +52,12 @@ thresholds:
 def wires() -> Iterator[None]:
     """Two veth pairs, from either tester to the DUT; the run moves their ends into its namespaces."""
     for near, far in WIRES:
-        subprocess.run(("ip", "link", "add", near, "type", "veth", "peer", "name", far), check=True)
+        run_checked(("ip", "link", "add", near, "type", "veth", "peer", "name", far))
     try:
         yield
     finally:
         for near, _ in WIRES:
-            subprocess.run(("ip", "link", "delete", near), check=False, capture_output=True)
+            run_tried(("ip", "link", "delete", near))
 
 
 def measure(parent: Path, dut: str, drift_ppm: float) -> Trial:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_captured, run_checked, run_tried
 from tests.xdp_source import compile_xdp
 
 pytestmark = pytest.mark.lab
@@ -57,7 +58,7 @@ class Network:
 
     def inside(self, *command: str) -> str:
         there = ("ip", "netns", "exec", self.near, *command)
-        return subprocess.run(there, check=True, capture_output=True, text=True).stdout
+        return run_captured(there).stdout
 
     def start(self, device: str) -> subprocess.Popen[str]:
         bench = self.folder / "bench.yaml"
@@ -88,14 +89,14 @@ def network(tmp_path: Path) -> Iterator[Network]:
     made = Network(f"nbxdpifst{os.getpid()}", f"nbxdpifsd{os.getpid()}", tmp_path)
     try:
         for name in (made.near, made.far):
-            subprocess.run(["ip", "netns", "add", name], check=True)
+            run_checked(["ip", "netns", "add", name])
             quiet = "for kind in all default; do echo 1 >/proc/sys/net/ipv6/conf/$kind/disable_ipv6; done"
-            subprocess.run(["ip", "netns", "exec", name, "sh", "-c", quiet], check=True)
+            run_checked(["ip", "netns", "exec", name, "sh", "-c", quiet])
         for pair in "01":
             ends = ("link", "add", f"t{pair}", "type", "veth", "peer", "name", f"d{pair}", "netns", made.far)
             made.inside("ip", *ends)
-            subprocess.run(["ip", "netns", "exec", made.far, "ethtool", "-K", f"d{pair}", "gro", "on"], check=True)
-            subprocess.run(["ip", "-n", made.far, "link", "set", f"d{pair}", "up"], check=True)
+            run_checked(["ip", "netns", "exec", made.far, "ethtool", "-K", f"d{pair}", "gro", "on"])
+            run_checked(["ip", "-n", made.far, "link", "set", f"d{pair}", "up"])
             made.inside("ip", "link", "set", f"t{pair}", "up")
         yield made
     finally:
@@ -114,10 +115,10 @@ def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(netwo
     network.inside("ip", "link", "set", "dev", "t0", "xdp", "off")
 
     # What may come to a veth is as long as its peer sends.
-    subprocess.run(["ip", "-n", network.far, "link", "set", "dev", "d0", "mtu", "9000"], check=True)
+    run_checked(["ip", "-n", network.far, "link", "set", "dev", "d0", "mtu", "9000"])
     said = network.refusal("t0", status=4)
     assert "lower its MTU, and that of a veth's peer, below 3500 bytes" in said
-    subprocess.run(["ip", "-n", network.far, "link", "set", "dev", "d0", "mtu", "1500"], check=True)
+    run_checked(["ip", "-n", network.far, "link", "set", "dev", "d0", "mtu", "1500"])
 
     network.inside("ip", "link", "add", "br0", "type", "bridge")
     network.inside("ip", "link", "set", "br0", "up")
@@ -136,13 +137,11 @@ def test_after_a_kill_of_the_controller_the_interface_is_as_it_was(network: Netw
         process.kill()
         process.communicate(timeout=PATIENCE_S)
     (run,) = (network.folder / "runs").iterdir()
-    restored = subprocess.run(
-        nicbench("restore", str(run)), check=False, capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    restored = run_tried(nicbench("restore", str(run)), timeout=PATIENCE_S)
     assert restored.returncode == 0, restored
     wait_until(lambda: network.state() == before)
     assert network.inside("ip", "-d", "-j", "link", "show", "dev", "t1").count('"xdp"') == 0
-    again = subprocess.run(nicbench("restore", str(run)), check=False, capture_output=True, text=True)
+    again = run_tried(nicbench("restore", str(run)))
     assert (again.returncode, again.stdout.strip()) == (0, f"{run.name}: nothing to undo")
 
 

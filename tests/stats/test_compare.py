@@ -7,7 +7,6 @@ import dataclasses
 import itertools
 import math
 import random
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import bdtr
+from tests.commands import run_captured
 
 from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import (
@@ -181,7 +181,7 @@ def test_reading_the_statistics_loads_no_scipy() -> None:
     """It takes longer to load than all they compute; who needs it loads it then."""
     names = "compare, drift, intervals, sample, wording"
     code = f"import sys; from nicbench.stats import {names}; print('scipy' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = run_captured([sys.executable, "-c", code])
     assert found.stdout == "False\n"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_tried
 
 from nicbench.core.errors import BusyError, HostError, UsageError
 from nicbench.core.events import Note, ResultReady, TrialFinished, TrialStarted
@@ -157,9 +158,7 @@ assert len(list(Journal(journal.path).events())) == written
 print("kept")
 """
     # A mount namespace of its own: the disk is gone when the process is.
-    done = subprocess.run(
-        ["unshare", "--mount", sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_tried(["unshare", "--mount", sys.executable, "-c", script], timeout=60)
     if "unshare failed" in done.stderr or "permission denied" in done.stderr:
         pytest.skip("no mount namespace here")
     assert done.stdout == "kept\n", done.stderr

@@ -7,7 +7,6 @@ import csv
 import errno
 import io
 import json
-import subprocess
 import time
 import zlib
 from pathlib import Path
@@ -17,6 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from hdrh.histogram import HdrHistogram
+from tests.commands import run_captured
 
 from nicbench.core.errors import HostError
 from nicbench.core.judging import Verdict
@@ -64,9 +64,9 @@ def timed(folder: Path, *options: str) -> Path:
     frames.mkdir(parents=True)
     program = str(find_binary("nicbench-frames"))
     made = (program, "prepare", str(frames), "--frame-size", "8k", "--frames", "20")
-    subprocess.run(made, check=True, capture_output=True)
+    run_captured(made)
     kept = ("--samples", str(samples), "--csv", f"{samples}.csv")
-    subprocess.run((program, "read", str(frames), "--repeat", *options, *kept), check=True, capture_output=True)
+    run_captured((program, "read", str(frames), "--repeat", *options, *kept))
     return samples
 
 

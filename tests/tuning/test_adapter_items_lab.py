@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands import run_captured, run_checked
 
 from nicbench.core.plan import Outcome
 from nicbench.core.registry import find
@@ -39,7 +40,7 @@ WISHES: tuple[tuple[str, dict[str, Any]], ...] = (
 @pytest.fixture
 def namespace() -> Iterator[str]:
     name = f"nbtune{os.getpid()}"
-    subprocess.run(("ip", "netns", "add", name), check=True)
+    run_checked(("ip", "netns", "add", name))
     try:
         veth = ("ip", "link", "add", "v0", "numrxqueues", "2", "numtxqueues", "2", "type", "veth", "peer", "name", "v1")
         inside(name, *veth)
@@ -53,7 +54,7 @@ def namespace() -> Iterator[str]:
 
 
 def inside(namespace: str, *command: str) -> str:
-    done = subprocess.run(("ip", "netns", "exec", namespace, *command), check=True, capture_output=True, text=True)
+    done = run_captured(("ip", "netns", "exec", namespace, *command))
     return done.stdout
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_tried
 from tests.fakes import FakeHost
 
 import nicbench
@@ -98,7 +98,7 @@ def test_programs_are_loaded_whatever_others_have_mounted_and_no_name_of_them_st
         ]
     )
     command = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", script]
-    done = subprocess.run(command, env={**os.environ, "OTHER": str(other)}, capture_output=True, text=True, check=False)
+    done = run_tried(command, env={**os.environ, "OTHER": str(other)})
     assert done.returncode == 0, done.stderr
     assert " xdp " in done.stdout
     assert "direct-action" in done.stdout

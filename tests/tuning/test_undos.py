@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import HostError, NotReadyError
@@ -284,7 +285,7 @@ def test_the_script_undoes_the_last_change_first_and_leaves_what_somebody_change
     steps.append(Step("a $(touch planted) 'thing'", None))
     (tmp_path / "undo.sh").write_text(script(steps, CONTROLLER))
     values["second"].write_text("somebody's\n")
-    subprocess.run(("sh", tmp_path / "undo.sh", CONTROLLER.name), check=True, cwd=tmp_path)
+    run_checked(("sh", tmp_path / "undo.sh", CONTROLLER.name), cwd=tmp_path)
 
     assert [file.read_text() for file in values.values()] == ["o'ld $x\\n", "somebody's\n", "o'ld $x\\n"]
     assert (tmp_path / "told").read_text().splitlines() == [
@@ -301,7 +302,7 @@ def test_a_change_that_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> Non
     (tmp_path / "value").write_text("new\n")
     steps = [Step("one", _written_back(tmp_path / "value")), Step("two", DryUndo([Change(("false",))]))]
     (tmp_path / "undo.sh").write_text(script(steps, CONTROLLER))
-    subprocess.run(("sh", tmp_path / "undo.sh", CONTROLLER.name), check=True)
+    run_checked(("sh", tmp_path / "undo.sh", CONTROLLER.name))
 
     assert (tmp_path / "told").read_text() == "could not put back: two\nput back: one\n"
 
@@ -309,7 +310,7 @@ def test_a_change_that_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> Non
 def test_a_controller_that_died_undoes_nothing_of_the_run_that_was_resumed(tmp_path: Path) -> None:
     (tmp_path / "value").write_text("new\n")
     (tmp_path / "undo.sh").write_text(script([Step("one", _written_back(tmp_path / "value"))], CONTROLLER))
-    subprocess.run(("sh", tmp_path / "undo.sh", Presence(100, 4711, "boot").name), check=True)
+    run_checked(("sh", tmp_path / "undo.sh", Presence(100, 4711, "boot").name))
 
     assert (tmp_path / "value").read_text() == "new\n"
     assert (tmp_path / "undo.sh").exists(), "its own controller needs it"

@@ -20,6 +20,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.commands import run_captured, run_tried
 from tests.web._browser import served
 from tests.web._folders import make_run, started
 from tests.web._history import make_history
@@ -80,7 +81,7 @@ def test_it_is_reached_over_tls_with_its_password_under_its_names_alone(
 
 def test_it_says_what_it_lacks_before_it_listens(runs: Path) -> None:
     command = [sys.executable, "-m", "nicbench", "web", str(runs), "--host", "0.0.0.0"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = run_tried(command, timeout=60)
     assert done.returncode == 2
     assert "--tls-cert and --password-file must be given" in done.stderr
     assert "ssh -L" in done.stderr
@@ -139,7 +140,7 @@ def test_the_server_has_the_lowest_priority_and_keeps_off_the_cpus_that_measure(
     first = min(os.sched_getaffinity(0))
     (folder / "plan.json").write_text(plan((first, 100_000)))
     assert free_cpus(folder) == {first, 100_000}
-    done = subprocess.run([sys.executable, "-c", ASIDE, str(folder)], capture_output=True, text=True, check=True)
+    done = run_captured([sys.executable, "-c", ASIDE, str(folder)])
     assert done.stdout.split(maxsplit=2) == ["True", "19", f"[{first}]\n"]
 
 

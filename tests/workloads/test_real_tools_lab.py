@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_checked, run_tried
 
 from nicbench.core.round import Job, JobOutcome, JobSpec, RoundRequest
 from nicbench.hosts.kinds.local import LocalHost
@@ -30,7 +30,7 @@ ASKS = {
 
 
 def ip(*arguments: str) -> None:
-    subprocess.run(("ip", *arguments), check=True, capture_output=True)
+    run_captured(("ip", *arguments))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def ends() -> Iterator[dict[str, End]]:
         }
     finally:
         for name in (CLIENT, SERVER):
-            subprocess.run(("ip", "netns", "del", name), check=False, capture_output=True)
+            run_tried(("ip", "netns", "del", name))
 
 
 @pytest.mark.lab
@@ -98,7 +98,7 @@ def check_requests(by_tool: dict[str, JobOutcome]) -> None:
 
 
 def pids(namespace: str) -> str:
-    return subprocess.run(("ip", "netns", "pids", namespace), check=True, capture_output=True, text=True).stdout
+    return run_captured(("ip", "netns", "pids", namespace)).stdout
 
 
 @pytest.mark.lab
@@ -107,7 +107,7 @@ def test_a_path_that_carries_nothing_is_a_result_with_its_reason(
     transport: str, ends: dict[str, End], tmp_path: Path
 ) -> None:
     rule = "table inet hole { chain in { type filter hook input priority 0; meta length > 1000 drop; }; }"
-    subprocess.run(("ip", "netns", "exec", SERVER, "nft", rule), check=True)
+    run_checked(("ip", "netns", "exec", SERVER, "nft", rule))
     ask = JobSpec(duration_s=1, transport=transport, write_bytes=1400, rate_bits_per_s=1e7)
     job = Job(workload="iperf3", client="client", server="server", ask=ask, port=5400)
     request = RoundRequest(jobs=(job,), duration_s=1.0, timeout_s=15.0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
 from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked
 from tests.distributions import DEBIANS, command_of, unpack
 from tests.workloads.test_real_tools_lab import CLIENT, SERVER, ends
 
@@ -59,7 +59,7 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def lossy(ends: dict[str, End]) -> dict[str, End]:
     """The two ends; each loses a tenth of the long datagrams that arrive."""
     for name in (CLIENT, SERVER):
-        subprocess.run(("ip", "netns", "exec", name, "nft", "-f", "-"), input=LOST.format(), text=True, check=True)
+        run_checked(("ip", "netns", "exec", name, "nft", "-f", "-"), input=LOST.format(), text=True)
     return ends
 
 

@@ -8,7 +8,6 @@ import gzip
 import json
 import logging
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -17,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.commands import run_captured
 from tests.fakes import FakeHost
 from tests.system.redfish._bmc import GOLDEN, PASSWORD, USER, Bmc, resources, serving
 
@@ -75,7 +75,7 @@ async def test_tls_is_verified_by_the_file_of_verify(tmp_path: Path, monkeypatch
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     names = ["-subj", "/CN=bmc", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*make, *names, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    run_captured([*make, *names, "-keyout", key, "-out", certificate])
     both = tmp_path / "both.pem"
     both.write_text(key.read_text() + certificate.read_text())
     with serving(Bmc(resources("idrac")), both) as served:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import struct
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked
 from tests.fakes import FakeHost
 
 from nicbench.hosts.base import Completed
@@ -343,12 +343,12 @@ async def test_an_interface_of_a_host_that_has_no_python_is_judged_by_driver_and
 def namespace() -> Iterator[str]:
     name = f"nbxdp{os.getpid()}"
     make = f"ip -n {name} link add a0 type veth peer name b0; ip -n {name} link set a0 up; ip -n {name} link set b0 up"
-    subprocess.run(("ip", "netns", "add", name), check=True)
+    run_checked(("ip", "netns", "add", name))
     try:
-        subprocess.run(("sh", "-ec", make), check=True)
+        run_checked(("sh", "-ec", make))
         yield name
     finally:
-        subprocess.run(("ip", "netns", "delete", name), check=True)
+        run_checked(("ip", "netns", "delete", name))
 
 
 @pytest.mark.lab

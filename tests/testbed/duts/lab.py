@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+from tests.commands import run_captured, run_tried
 
 from nicbench.core.reading import Counts
 from nicbench.hosts.kinds.local import LocalHost
@@ -54,7 +55,7 @@ def wires() -> Iterator[Wires]:
         yield Wires(tester, dut, described_testbed(tester, dut))
     finally:
         for namespace in (tester, dut):
-            subprocess.run(("ip", "netns", "del", namespace), check=False, capture_output=True)
+            run_tried(("ip", "netns", "del", namespace))
 
 
 def described_testbed(tester: str = "tester", dut: str = "dut") -> Testbed:
@@ -74,7 +75,7 @@ def described_testbed(tester: str = "tester", dut: str = "dut") -> Testbed:
 
 
 def _ip(*arguments: str) -> str:
-    return subprocess.run(("ip", *arguments), check=True, capture_output=True, text=True).stdout
+    return run_captured(("ip", *arguments)).stdout
 
 
 def _in(namespace: str, *command: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from lab import Wires
+from tests.commands import run_captured, run_checked, run_tried
 from tests.fakes import FakeHost, NotedChanges
 from wire import raw_socket, receive, udp_frame
 
@@ -51,8 +52,8 @@ async def test_what_a_real_kernel_refuses_is_told_without_a_key(lab: Wires, chan
 def test_the_kernel_takes_the_counters_of_the_wire(lab: Wires) -> None:
     text = passage_ruleset("d0", Ipsec.carrier)
     in_dut = ("ip", "netns", "exec", lab.dut, "nft")
-    subprocess.run((*in_dut, "-f", "-"), input=text, text=True, check=True)
-    shown = subprocess.run((*in_dut, "list", "ruleset"), capture_output=True, text=True, check=True).stdout
+    run_checked((*in_dut, "-f", "-"), input=text, text=True)
+    shown = run_captured((*in_dut, "list", "ruleset")).stdout
     assert "ip protocol esp counter name" in shown
 
 
@@ -132,7 +133,7 @@ async def test_a_wrong_key_and_a_way_past_it_are_told(lab: Wires, changes: UndoS
     ip("-n", lab.dut, "rule", "add", "iif", "d0", "lookup", "5191", "pref", "5191")
     await dut.mend()
     key = subprocess.run(("wg", "genkey"), check=True, capture_output=True).stdout
-    subprocess.run(("wg", "set", "nicbench-wg0", "private-key", "/dev/stdin"), input=key, check=True)
+    run_checked(("wg", "set", "nicbench-wg0", "private-key", "/dev/stdin"), input=key)
     await dut.mark_passage()
     assert sent_through(lab, forward) == 0
     with pytest.raises(HostError, match=r"WireGuard took [0-9]+ frames and gave (none|[1-4]) back"):
@@ -153,4 +154,4 @@ def sent_through(lab: Wires, way: Addressing) -> int:
 
 
 def ip(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(("ip", *arguments), capture_output=True, text=True, check=False)
+    return run_tried(("ip", *arguments))

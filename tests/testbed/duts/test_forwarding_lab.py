@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from dataclasses import replace
 from ipaddress import ip_address
 
 import pytest
 from lab import DUT_MACS, TESTER_MACS, Wires
+from tests.commands import run_captured
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.testbed.duts.base import Addressing, Dut
@@ -113,7 +113,7 @@ async def test_a_router_says_nothing_by_itself_once_it_is_up(lab: Wires, changes
 
     def said() -> list[str]:
         command = ("ip", "netns", "exec", lab.dut, "cat", "/proc/net/snmp", "/proc/net/snmp6")
-        counters = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        counters = run_captured(command).stdout.splitlines()
         return [line for line in counters if "Out" in line or line.startswith("Ip")]
 
     await KernelForward(KernelForwardOptions()).up(lab.testbed, changes)
@@ -149,7 +149,7 @@ def picture(namespace: str) -> dict[str, object]:
     """Links, addresses, routes, neighbours and settings, without what changes by itself."""
 
     def shown(*arguments: str) -> object:
-        done = subprocess.run(("ip", "-n", namespace, "-j", *arguments), check=True, capture_output=True, text=True)
+        done = run_captured(("ip", "-n", namespace, "-j", *arguments))
         return json.loads(done.stdout or "[]")
 
     wanted = (
@@ -162,12 +162,7 @@ def picture(namespace: str) -> dict[str, object]:
         "solicitations$",
         "unsolicited_report_interval$",
     )
-    settings = subprocess.run(
-        ("ip", "netns", "exec", namespace, "sysctl", "-a", "--pattern", "|".join(wanted)),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    settings = run_captured(("ip", "netns", "exec", namespace, "sysctl", "-a", "--pattern", "|".join(wanted)))
     links = shown("-d", "link", "show")
     assert isinstance(links, list)
     return {

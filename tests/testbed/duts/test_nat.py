@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from lab import Wires
 from pydantic import ValidationError
+from tests.commands import run_tried
 from tests.fakes import FakeHost
 from wire import raw_socket, receive, udp_frame
 
@@ -124,4 +125,4 @@ def source_of(frame: bytes, ip: int) -> tuple[str, int]:
 
 
 def in_dut(lab: Wires, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(("ip", "netns", "exec", lab.dut, *command), capture_output=True, text=True, check=False)
+    return run_tried(("ip", "netns", "exec", lab.dut, *command))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from lab import Wires
 from pydantic import ValidationError
+from tests.commands import run_captured, run_checked
 from tests.fakes import FakeHost
 from wire import raw_socket, receive, udp_frame
 
@@ -72,13 +72,13 @@ async def test_frames_pass_both_ways_and_are_counted(datapath: str, lab: Wires, 
     assert "Open vSwitch" in dut.disclosure()["version"]
     work = await dut.work()
     assert (work is not None and work.packets >= 2 * FRAMES) == (datapath == "dpdk")
-    subprocess.run(("ovs-ofctl", "del-flows", dut._management, "in_port=1"), check=True)
+    run_checked(("ovs-ofctl", "del-flows", dut._management, "in_port=1"))
     # Flows that the datapath has cached go when its revalidators have next run.
     assert any(sent_through(lab, dut.addressing(lab.testbed, 4)[0]) == 0 for _ in range(10))
     with pytest.raises(HostError, match="are not those that were set"):
         await dut.check_passage()
     assert await changes.undo_all() == []
-    links = subprocess.run(("ip", "-n", lab.dut, "link", "show"), capture_output=True, text=True, check=True).stdout
+    links = run_captured(("ip", "-n", lab.dut, "link", "show")).stdout
     assert "ovs" not in links
     assert "PROMISC" not in links
     assert BRIDGE not in links

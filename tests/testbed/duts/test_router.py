@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from lab import Wires, wires
+from tests.commands import run_tried
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
@@ -173,4 +173,4 @@ async def test_the_rules_are_there_while_the_dut_is_up_and_gone_afterwards(tmp_p
 def rules(lab: Wires, family: str) -> str:
     """The kernel's table; empty without one."""
     command = ("ip", "netns", "exec", lab.dut, "nft", "list", "table", family, FILTER_TABLE)
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return run_tried(command).stdout

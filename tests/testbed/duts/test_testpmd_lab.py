@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_checked, run_tried
 
 from nicbench.bench_file import parse
 from nicbench.core.errors import HostError
@@ -73,7 +74,7 @@ class Stand:
 def processes() -> str:
     """The mounts of this worker of the session."""
     command = ("pgrep", "--ns", str(os.getpid()), "--nslist", "mnt", "-f", "nicbench_dut_")
-    return subprocess.run(command, check=False, capture_output=True, text=True).stdout
+    return run_tried(command).stdout
 
 
 async def one_trial(topology: str, mode: str, *, huge_pages: bool = False) -> Reading:
@@ -149,7 +150,7 @@ def test_it_dies_with_a_controller_that_is_killed_and_restore_removes_the_rest()
     for _ in range(100):
         if not processes():
             break
-        subprocess.run(("sleep", "0.05"), check=True)
+        run_checked(("sleep", "0.05"))
     assert processes() == ""
-    subprocess.run((sys.executable, "-m", "nicbench", "restore", "nb-test-orphan"), cwd=root, check=True)
+    run_checked((sys.executable, "-m", "nicbench", "restore", "nb-test-orphan"), cwd=root)
     assert not Path(socket_folder("nb-test-orphan")).exists()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from lab import DUT_MACS, Wires
+from tests.commands import run_captured
 from tests.fakes import FakeHost
 from wire import raw_socket, receive, udp_frame
 
@@ -98,7 +98,7 @@ async def test_frames_are_routed_both_ways_and_are_counted(ip: int, lab: Wires, 
         await dut.check_passage()
 
     assert await changes.undo_all() == []
-    links = subprocess.run(("ip", "-n", lab.dut, "link", "show"), capture_output=True, text=True, check=True).stdout
+    links = run_captured(("ip", "-n", lab.dut, "link", "show")).stdout
     assert "PROMISC" not in links
     assert not Path(dut._folder).exists()
     assert list(Path("/dev/shm").glob(f"{Path(dut._folder).name}*")) == []

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from lab import DUT_MACS, TESTER_MACS, Wires
+from tests.commands import run_checked
 from wire import checksum, mac_bytes, raw_socket, receive, udp_frame
 
 from nicbench.testbed.duts.xdp import XdpDut, XdpForward, XdpForwardOptions, XdpTx, XdpTxOptions
@@ -140,7 +141,7 @@ async def test_what_the_program_cannot_forward_is_left_to_the_kernel_and_counted
 
 
 async def test_a_frame_larger_than_the_next_port_takes_is_left_to_the_kernel(lab: Wires, changes: UndoStack) -> None:
-    subprocess.run(("ip", "-n", lab.dut, "link", "set", "d1", "mtu", "1300"), check=True)
+    run_checked(("ip", "-n", lab.dut, "link", "set", "d1", "mtu", "1300"))
     dut = XdpForward(XdpForwardOptions())
     await dut.up(lab.testbed, changes)
     exchange(lab, frame_to(DESTINATION, size=1400))

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.commands import run_captured, run_checked, run_tried
 from tests.fakes import NotedChanges
 from tests.testbed.duts.lab import Wires, wires
 
@@ -54,7 +55,7 @@ def server(folder: Path, lab: Wires, scratch: Path) -> Iterator[None]:
     few = (os.cpu_count() or 1) < 3  # it needs three cores, or sleeps on one
     (scratch / "trex.yaml").write_text(CONFIGURATION.format(prefix=lab.tester, low_end=str(few).lower()))
     into = ("ip", "netns", "exec", lab.tester)
-    subprocess.run((*into, "ip", "link", "set", "lo", "up"), check=True)
+    run_checked((*into, "ip", "link", "set", "lo", "up"))
     with (scratch / "trex.log").open("w") as log:
         running = subprocess.Popen(
             (*into, "./_t-rex-64", "-i", "--hdrh", "--cfg", str(scratch / "trex.yaml")),
@@ -66,7 +67,7 @@ def server(folder: Path, lab: Wires, scratch: Path) -> Iterator[None]:
     asking = (*into, sys.executable, "-c", "import socket; socket.create_connection(('127.0.0.1', 4501), 1)")
     try:
         end = time.monotonic() + 60
-        while subprocess.run(asking, check=False, capture_output=True).returncode:
+        while run_tried(asking).returncode:
             assert running.poll() is None, (scratch / "trex.log").read_text()[-2000:]
             assert time.monotonic() < end
             time.sleep(0.5)
@@ -87,7 +88,7 @@ async def test_the_time_in_which_a_real_server_sent_is_the_time_in_which_the_dut
         with server(folder, lab, tmp_path):
             command = [str(NICBENCH), "run", str(tmp_path / "bench.yaml"), "--output", str(tmp_path / "runs")]
             run = ("ip", "netns", "exec", lab.tester, *command, "--no-progress", "--no-report")
-            subprocess.run(run, check=True, capture_output=True)
+            run_captured(run)
     (run_folder,) = (tmp_path / "runs").iterdir()
     trials = [trial.reading for trial in RunFolder.open(run_folder).journal.trials().values()]
     beyond = []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.commands import run_captured, run_checked, run_tried
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
@@ -131,11 +131,11 @@ def drive(tmp_path: Path) -> Iterator[str]:
     image = tmp_path / "drive"
     image.write_bytes(b"")
     os.truncate(image, 64 << 20)
-    made = subprocess.run(("losetup", "--find", "--show", str(image)), capture_output=True, text=True, check=False)
+    made = run_tried(("losetup", "--find", "--show", str(image)))
     if made.returncode != 0:
         pytest.skip(f"no loop device can be had here: {made.stderr.strip()}")
     yield made.stdout.strip()
-    subprocess.run(("losetup", "--detach", made.stdout.strip()), check=True)
+    run_checked(("losetup", "--detach", made.stdout.strip()))
 
 
 @pytest.mark.lab
@@ -168,14 +168,14 @@ async def test_a_drive_is_as_empty_afterwards_as_before_also_after_a_crash(drive
 @pytest.mark.lab
 async def test_what_somebody_else_made_since_is_left_alone(drive: str, tmp_path: Path) -> None:
     undo = RemoveFileSystem(device=drive, path=str(tmp_path / "d1"), uuid="0" * 8, added=("folder", "signature"))
-    subprocess.run(("mkfs.ext4", "-q", drive), check=True)
+    run_checked(("mkfs.ext4", "-q", drive))
     (tmp_path / "d1").mkdir()
-    subprocess.run(("mount", drive, str(tmp_path / "d1")), check=True)
+    run_checked(("mount", drive, str(tmp_path / "d1")))
     try:
         assert f"somebody mounted {drive} there since" in (await undo.undo(LocalHost()) or "")
         assert os.path.ismount(tmp_path / "d1")
     finally:
-        subprocess.run(("umount", str(tmp_path / "d1")), check=True)
+        run_checked(("umount", str(tmp_path / "d1")))
     assert _signatures(drive) == ("ext4",)
 
 
@@ -186,5 +186,5 @@ async def _tune(stack: UndoStack, host: FakeHost | LocalHost, **options: object)
 
 
 def _signatures(drive: str) -> tuple[str, ...]:
-    listed = subprocess.run(("wipefs", "--parsable", drive), capture_output=True, text=True, check=True)
+    listed = run_captured(("wipefs", "--parsable", drive))
     return signatures_of(listed.stdout)
