@@ -147,15 +147,6 @@ def test_a_run_that_a_fault_of_nicbench_ended_goes_on(
     assert not folder.differences()
 
 
-def test_a_traceback_that_an_older_manifest_covers_is_no_part_of_the_results(folder: RunFolder) -> None:
-    finish(folder, complete=False)
-    path = folder.path / "MANIFEST.json"
-    content = json.loads(path.read_text())
-    content["sha256"]["error.txt"] = "0" * 64
-    path.write_text(json.dumps(content, indent=1) + "\n")
-    refuse_tampering(folder)
-
-
 def test_what_a_resumed_run_has_of_a_test_counts_as_done(
     quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
