@@ -113,15 +113,15 @@ class Report:
     def own_sections(self) -> tuple[Section, ...]:
         """The sections of single runs that say more than the comparison of configurations."""
         sections = (section for section in self.sections if not section.is_bare)
-        return tuple(section for section in sections if section.table.rates is not None or not self.is_of_one_run)
+        return tuple(section for section in sections if section.table.rates is not None or not self._is_of_one_run)
 
     @property
     def own_tails(self) -> tuple[TailTable, ...]:
         """The long tails of single runs that say more than the comparison of configurations."""
-        return () if self.is_of_one_run else self.tails
+        return () if self._is_of_one_run else self.tails
 
     @property
-    def is_of_one_run(self) -> bool:
+    def _is_of_one_run(self) -> bool:
         """Whether configurations with one run each are compared: their numbers stand side by side as they are."""
         return self.comparison is not None and self.comparison.runs == 1 and not self.comparison.warm_ups
 

@@ -57,24 +57,20 @@ from nicbench.report.wording import capitalise
 
 
 def runs(report: Report, figures: Figures) -> Iterator[Block]:
-    """Yields every test of the run, or of each run of each configuration; of one run each, rates stand side by side."""
+    """Yields every test of the run, or of each run of each configuration."""
     for section in report.own_sections:
-        yield from section_blocks(
-            section, report, figures, is_drawn=figures.is_alone, has_rows=not report.is_of_one_run
-        )
+        yield from section_blocks(section, report, figures, is_drawn=figures.is_alone)
     for number, tail in enumerate(report.own_tails):
         yield from long_tail(tail, report, figures, is_first=number == 0, is_drawn=figures.is_alone)
 
 
-def section_blocks(
-    section: Section, report: Report, figures: Figures, *, is_drawn: bool = True, has_rows: bool = True
-) -> Iterator[Block]:
+def section_blocks(section: Section, report: Report, figures: Figures, *, is_drawn: bool = True) -> Iterator[Block]:
     """Yields the section of one method: figures, grids, the table of every row, and the notes below it."""
     kind = section.table.title
     alike = {each.test for each in report.sections if each.table.title == kind}
     title = table_name(kind, section.test, section.configuration, several=len(alike) > 1)
     yield heading(2, title, id=place_of_section(section).id)
-    if section.says_caption and has_rows:
+    if section.says_caption:
         yield caption(foreign(report), " ", " ".join(_caption(section, report)))
     for figure in figures.of_section(section) if is_drawn else ():
         if figure is not figures.lead:
@@ -90,7 +86,7 @@ def section_blocks(
         points = section.grids and not report.rounds and not report.imported
         about = "Every point with its frames" if points else "All rows"
         yield FoldedBlocks(inlines(f"{about}: {len(section.rows)}"), (every,), is_detail=True)
-    elif has_rows:
+    else:
         yield every
     yield from notes(section.notes)
     yield from remarks(section.doubts, "warn", "results are disturbed or incomplete, for these reasons")
