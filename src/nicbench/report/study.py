@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from nicbench.core.plan import Plan, PlannedTest, ReportWishes
@@ -190,14 +191,15 @@ def _origins(report: Report) -> Iterator[tuple[str, Place]]:
             if text.removeprefix(f"{study.test}: ") in of_run.sentences(study):
                 yield _plain(text), place_of_study(study)
     for section in reversed(report.sections):
+        place = _place_of(section, report)
         for row in section.rows:
             if sentence := section.sentence_of(row):
-                yield _plain(sentence), place_of_section(section)
+                yield _plain(sentence), place
         if section.sentence:
-            yield _plain(section.sentence), place_of_section(section)
+            yield _plain(section.sentence), place
         subjects = (subject_of(report.plan), subject_in(report.plan, section.configuration), "It")
         for subject in dict.fromkeys(subjects):
-            yield from ((_plain(text), place_of_section(section)) for text in answers_of(section, subject))
+            yield from ((_plain(text), place) for text in answers_of(section, subject))
 
 
 def _origins_beside(report: Report) -> Iterator[tuple[str, Place]]:
@@ -223,12 +225,18 @@ def _of_tests(report: Report) -> Iterator[Finding]:
         for text in answers_of(section, subject)[:1]:
             said = f"“{section.configuration}”: {text}" if several and stands_alone else text
             named = f"{section.test}: {said}" if section.table.rates is not None and len(tests) > 1 else said
-            yield Finding(named, place_of_section(section))
+            yield Finding(named, _place_of(section, report))
 
 
 def configurations_of(report: Report) -> tuple[str, ...]:
     """Returns the configurations of the tables of single runs, in order; an import can bring several."""
     return tuple(dict.fromkeys(section.configuration for section in in_order(report.sections)))
+
+
+def _place_of(section: Section, report: Report) -> Place:
+    """Returns the place of the numbers of a single run: its own section, or the one of all configurations."""
+    is_shown = any(section is each for each in report.own_sections)
+    return place_of_section(section if is_shown else replace(section, configuration=DEFAULT))
 
 
 def place_of_section(section: Section) -> Place:
