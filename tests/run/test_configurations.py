@@ -112,7 +112,6 @@ def test_the_report_lists_what_differs_first_then_compares_and_keeps_each_run(pa
             "Throughput (fast, run 1)",
             "Lab (fast)",
             "Lab (slow)",
-            "slow, run 2: throughput",
         )
     ]
     assert places == sorted(places)
