@@ -198,6 +198,7 @@ def _witness(readings: Sequence[Zones], recorder: Recorder) -> TrialRequest | No
         load = max(lower, min(known, default=lower) * (1.0 - limits.precision))
     else:
         load = min(upper, max(known, default=upper) * (1.0 + limits.precision))
+    load = max(limits.minimum_load_frames_per_s, load)  # a trial that forwarded nothing makes the lower end 0
     duration_s = duration_at(load, limits)
     return TrialRequest(load, duration_s) if recorder.has_time_for(duration_s, duration_s) else None
 
