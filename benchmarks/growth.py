@@ -1,9 +1,9 @@
 """How the time of commands grows: ``run``, ``report`` and ``compare`` with 10 to 10,000 trials, and the first ``list``
 of 10 to 10,000 runs.
 
-Seconds of a processor are printed, the least of some repetitions (the largest is measured once), and the slope: the
-exponent by which the seconds grow that were added by the last step, beside those of the step before. 1 is linear, 2
-quadratic; what a start takes is in neither.
+It prints CPU seconds, the least of some repetitions (the largest count is measured once), and the slope. The slope
+compares the seconds that the last step added with those that the step before added: 1 is linear growth, 2 quadratic.
+The time of a start is in neither.
 """
 
 from __future__ import annotations

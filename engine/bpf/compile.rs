@@ -1,12 +1,16 @@
 // Part of the build scripts of the crates that have programs for the kernel.
 
-/// Compiles programs from `bpf/NAME.bpf.c` to `NAME.o`, which becomes part of the binary. The kernel's types are read by their BTF names (CO-RE), so no kernel headers are needed.
+/// Compiles programs from `bpf/NAME.bpf.c` to `NAME.o`, which becomes part of the binary.
+///
+/// The kernel's types are read by their BTF names (CO-RE), so no kernel headers are needed. What programs of several
+/// crates share lies beside this file.
 fn compile_programs(names: &[&str]) {
     println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-changed=../bpf/numbers.h");
     let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo's folder for results"));
     for name in names {
         let mut command = std::process::Command::new(env::var_os("CLANG").unwrap_or_else(|| "clang".into()));
-        command.args(["-O2", "-g", "-Wall", "-Werror", "-mcpu=v3", "-target", "bpf"]);
+        command.args(["-O2", "-g", "-Wall", "-Werror", "-mcpu=v3", "-target", "bpf", "-I../bpf"]);
         // No path of this machine becomes part of the object, which is part of a program that is built reproducibly.
         command.arg("-fdebug-compilation-dir=.");
         // What the tracing macros ask for; programs read no registers.

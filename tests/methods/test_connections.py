@@ -252,6 +252,8 @@ def test_through_a_dut_takes_two_ports() -> None:
         ("own_server", {"own_server": {"reset_every": 5}}),
         ("answer_within", {"answer_within": 40.0}),
         ("object_bytes", {"object_bytes": [1, 65_537]}),
+        ("client_threads", {"client_threads": 2}),
+        ("server_threads", {"server_threads": 2}),
     ],
 )
 def test_what_only_the_kernels_sockets_can_do_is_refused_in_the_hook(option: str, options: dict[str, Any]) -> None:
@@ -260,3 +262,10 @@ def test_what_only_the_kernels_sockets_can_do_is_refused_in_the_hook(option: str
     assert misfit.option == (option,)
     assert not list(cps(**options).find_misfits(ports, ["server"]))
     assert not list(cps(driver="xdp").find_misfits(ports, ["server"]))
+
+
+def test_clients_do_not_share_a_server_in_the_hook() -> None:
+    ports = {"s0": ["c0a", "c0b"]}
+    (misfit,) = cps(driver="xdp").find_misfits(ports, ["server"])
+    assert misfit.option == ("driver",)
+    assert not list(cps(driver="xdp", server="nginx", server_threads=2).find_misfits(ports, ["server"]))

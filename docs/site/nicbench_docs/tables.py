@@ -7,7 +7,7 @@ In those files a comment says what stands below it, until the next heading or co
 - ``commands``: every command of the program under a heading of its own.
 - ``profile NAME``: the steps of a profile of host tuning; ``items``: its items.
 - ``columns TABLE``: the columns of an exported table; ``schema PATH``: the members of a JSON document.
-- ``thresholds``: those of verdicts; ``examples``: the bench files of ``examples``.
+- ``thresholds`` lists the thresholds of verdicts, ``examples`` the bench files in ``examples``.
 """
 
 from __future__ import annotations

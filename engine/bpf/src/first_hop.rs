@@ -65,8 +65,10 @@ pub fn interface_facts(name: &str) -> io::Result<InterfaceFacts> {
     Ok(InterfaceFacts { mtu_bytes, mac: std::array::from_fn(|at| address[at] as u8) })
 }
 
-/// Has the kernel send a datagram to the host and reads from the frame where it goes. TimedOut: none left by this
-/// interface, because there is no route, or nobody answered for the address.
+/// Has the kernel send a datagram to the host, and reads the addresses of the frame.
+///
+/// # Errors
+/// `TimedOut`: no frame left by this interface. There is no route, or nobody answers for the address.
 pub fn find_first_hop(interface: u32, to: IpAddr) -> io::Result<FirstHop> {
     let frames = packet_socket(interface)?;
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -117,7 +119,7 @@ fn packet_socket(interface: u32) -> io::Result<OwnedFd> {
     address.sll_protocol = every;
     address.sll_ifindex = interface as i32;
     let wait = libc::timeval { tv_sec: 0, tv_usec: AGAIN.subsec_micros().into() };
-    // SAFETY: both structures are valid during the calls and as large as is said.
+    // SAFETY: both structures live during the calls, which get their sizes.
     let failed = unsafe {
         let length = size_of::<libc::timeval>() as u32;
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const wait).cast(), length) < 0

@@ -195,6 +195,8 @@ struct XdpContext {
 
 /// The most runs of a batch (the kernel's TEST_XDP_MAX_BATCH).
 pub const LARGEST_BATCH: usize = 256;
+/// The longest frame without FCS that the kernel makes: a page less what it keeps there.
+pub const LARGEST_FRAME: usize = 3392;
 
 /// How a program is to make frames (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18).
 #[derive(Debug, Clone, Copy)]

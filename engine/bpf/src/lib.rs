@@ -13,8 +13,8 @@ pub use area::{Area, Plain};
 pub use first_hop::{FirstHop, InterfaceFacts, find_first_hop, interface_facts, interface_index};
 pub use interruption::{end_call, install_interruption, this_thread};
 pub use kernel::{
-    LARGEST_BATCH, LiveFrames, XdpLink, attached_program, map_number, resets_frames, set_devices, set_processor,
-    test_frame, test_run,
+    LARGEST_BATCH, LARGEST_FRAME, LiveFrames, XdpLink, attached_program, map_number, resets_frames, set_devices,
+    set_processor, test_frame, test_run,
 };
 pub use object::{Loaded, Object, Trace};
 pub use ring::Ring;

@@ -36,8 +36,8 @@ static __always_inline void add_time(enum times kind, __u64 ns)
 	__u32 shift, key;
 	__u64 *count;
 
-	if (ns >> 36)
-		ns = (1ULL << 36) - 1;
+	if (ns >> TIMES_BITS)
+		ns = (1ULL << TIMES_BITS) - 1;
 	shift = ns >> 11 ? bits_of(ns >> 11) : 0;
 	key = kind * TIMES_BUCKETS + shift * 1024 + (__u32)(ns >> shift);
 	count = bpf_map_lookup_elem(&times_map, &key);
@@ -45,11 +45,9 @@ static __always_inline void add_time(enum times kind, __u64 ns)
 		__sync_fetch_and_add(count, 1);
 }
 
-static __always_inline __u64 since(__u32 then, __u64 now_ns)
+static __always_inline __u64 since(__u64 then_ns, __u64 now_ns)
 {
-	__s32 passed = ticks(now_ns) - then;
-
-	return passed > 0 ? (__u64)passed << TICK_BITS : 0;
+	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
 // Ends a connection, once; whether this call did.
@@ -230,7 +228,7 @@ static __always_inline int complete(struct xdp_md *context, struct client *conne
 	if (flags & HELD)
 		ADD(HELD_ANSWERED, 1);
 	else if (measured)
-		add_time(LAST_BYTE, since(connection->due, now_ns));
+		add_time(LAST_BYTE, since(connection->due_ns, now_ns));
 	if (measured && !(flags & (KEPT | HELD)) && now_ns < settings.sustain_to_ns)
 		ADD(IN_TIME, 1);
 	if (flags & CLOSES && settings.resets) {
@@ -271,7 +269,7 @@ static __always_inline int take_answer(struct xdp_md *context, struct client *co
 		if (!(flags & BEGUN)) {
 			flags |= BEGUN;
 			if (flags & TIMED && flags & MEASURED)
-				add_time(FIRST_BYTE, since(connection->due, now_ns));
+				add_time(FIRST_BYTE, since(connection->due_ns, now_ns));
 		}
 		if (failure == FAILURES) {
 			connection->left -= body;
@@ -357,7 +355,7 @@ static __always_inline int step_client(struct xdp_md *context, struct client *co
 		connection->expected = segment->sequence + 1;
 		out.acknowledged = connection->expected;
 		ADD(OPENED, 1);
-		add_time(CONNECT, since(connection->sent, now_ns));
+		add_time(CONNECT, (__u64)(ticks(now_ns) - connection->sent) << TICK_BITS);
 		return ask(context, connection, flags, now_ns, &out);
 	}
 	if (segment->flags & ACK && segment->acknowledged == connection->next && !(flags & ACKNOWLEDGED)) {
@@ -460,7 +458,7 @@ static __always_inline int open(struct xdp_md *context, struct client *connectio
 	// that a peer in TIME-WAIT accepts it.
 	__u32 first = (__u32)(now_ns >> 12) + (__u32)scramble((__u64)out->source << 16 | out->destination);
 
-	connection->due = work->due;
+	connection->due_ns = work->due_ns;
 	connection->sent = ticks(now_ns);
 	connection->next = first + 1;
 	connection->expected = 0;
@@ -469,7 +467,7 @@ static __always_inline int open(struct xdp_md *context, struct client *connectio
 	connection->exchanges = work->exchanges;
 	connection->control = CONTROL(OPENING, work->flags & ~WAITED, work->use);
 	if (!(work->flags & WAITED))
-		add_time(LATENESS, since(work->due, now_ns));
+		add_time(LATENESS, since(work->due_ns, now_ns));
 	out->sequence = first;
 	out->acknowledged = 0;
 	out->flags = SYN;
@@ -558,11 +556,11 @@ static __always_inline int do_work(struct xdp_md *context, struct work *work, __
 	} else if (work->kind == ASK) {
 		if (STATE(control) != IDLE)
 			return XDP_DROP;
-		connection->due = work->due;
+		connection->due_ns = work->due_ns;
 		connection->object = work->object;
 		connection->exchanges = work->exchanges;
 		if (!(work->flags & WAITED))
-			add_time(LATENESS, since(work->due, now_ns));
+			add_time(LATENESS, since(work->due_ns, now_ns));
 		action = ask(context, connection, work->flags & ~WAITED, now_ns, &out);
 	} else if (work->kind == RESEND) {
 		action = send_again(context, connection, control, &out);
@@ -613,13 +611,13 @@ int send_client(struct xdp_md *context)
 			return XDP_DROP;
 		key = planned % PLANNED;
 		work = bpf_map_lookup_elem(&planned_map, &key);
-		if (work && (__s32)(ticks(now_ns) - work->due) < 0)
+		if (work && now_ns < work->due_ns)
 			return XDP_DROP;
 	}
 	if (!work)
 		return XDP_DROP;
 	// What the machine could not begin in time is left: else what is due after it would be late, too.
-	if (is_urgent || since(work->due, now_ns) < LATEST_NS)
+	if (is_urgent || since(work->due_ns, now_ns) < LATEST_NS)
 		action = do_work(context, work, now_ns);
 	if (is_urgent)
 		progress.urgent = urgent + 1;

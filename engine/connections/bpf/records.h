@@ -1,4 +1,5 @@
-// What the programs and the process share (src/xdp/records.rs). Times in records are the low 32 bits of ticks of 16 ns.
+// What the programs and the process share (src/xdp/records.rs). `sent` is in ticks of 16 ns, of
+// which it has the low 32 bits: nothing may take 34 s.
 #pragma once
 
 #include <linux/types.h>
@@ -10,7 +11,8 @@
 #define LATEST_NS 500000000 // what has its time is begun later by less than this
 #define OBJECTS 16
 #define MOST_REQUEST 512 // bytes of a request
-#define TIMES_BUCKETS 28672 // 1024 for each power of two: three digits, up to 68 s
+#define TIMES_BITS 37 // times of 137 s and more count as the longest
+#define TIMES_BUCKETS 28672 // 1024 for each power of two: three digits
 
 enum state {
 	FREE, // nobody's
@@ -29,7 +31,7 @@ enum flag {
 	HELD = 16, // asked while all are held
 	CLOSES = 32, // the connection ends after its last exchange
 	KEPT = 64, // the first exchange of a connection that is held: it is complete after the second
-	WAITED = 128, // of work: it waited for its connection, which is no lateness of the process
+	WAITED = 128, // of work: the request waited for its connection, and its lateness is not the process's
 };
 
 // `control` of a record: the state, its flags, and how often the record was used. The end of a use is written by
@@ -40,15 +42,14 @@ enum flag {
 #define USE(control) ((control) >> 16)
 
 struct client {
+	__u64 due_ns; // when the exchange was
 	__u32 control;
-	__u32 due; // when the exchange was
 	__u32 sent; // when the SYN or the request was sent first
 	__u32 next; // of the bytes that we send
 	__u32 expected; // the next byte of the peer
 	__u32 left; // bytes of the answer's body that are to come
 	__u16 object;
 	__u16 exchanges; // that are to be asked for
-	__u32 padding;
 };
 
 struct server {
@@ -78,13 +79,14 @@ enum kind {
 };
 
 struct work {
+	__u64 due_ns;
 	__u32 slot;
-	__u32 due;
 	__u16 object;
 	__u16 exchanges;
 	__u8 kind;
 	__u8 flags;
 	__u16 use;
+	__u32 padding;
 };
 
 // A failure is counted twice as far from FAILED as its number, and one farther where it is measured.

@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 
+#include "numbers.h"
 #include "records.h"
 
 #define FIN 0x01
@@ -85,16 +86,6 @@ struct {
 static __always_inline __u32 ticks(__u64 ns)
 {
 	return ns >> TICK_BITS;
-}
-
-// SplitMix64's finaliser.
-static __always_inline __u64 scramble(__u64 value)
-{
-	__u64 mixed = value + 0x9E3779B97F4A7C15ULL;
-
-	mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9ULL;
-	mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBULL;
-	return mixed ^ mixed >> 31;
 }
 
 static __always_inline __u16 fold(__u64 sum)
@@ -333,36 +324,4 @@ static __always_inline int write_bare(struct xdp_md *context, struct outgoing *o
 	if (!make_room(context, out))
 		return XDP_ABORTED;
 	return write_headers(context, out);
-}
-
-// The position of the highest bit, counted from 1.
-static __always_inline __u32 bits_of(__u64 number)
-{
-	__u32 bits = 0;
-
-	if (number >> 32) {
-		bits += 32;
-		number >>= 32;
-	}
-	if (number >> 16) {
-		bits += 16;
-		number >>= 16;
-	}
-	if (number >> 8) {
-		bits += 8;
-		number >>= 8;
-	}
-	if (number >> 4) {
-		bits += 4;
-		number >>= 4;
-	}
-	if (number >> 2) {
-		bits += 2;
-		number >>= 2;
-	}
-	if (number >> 1) {
-		bits += 1;
-		number >>= 1;
-	}
-	return bits + number;
 }

@@ -260,8 +260,10 @@ class RoundMaker(Maker[Round, RoundRequest]):
 def _leave_out_hooks(
     seen: PathChanges | None, request: RoundRequest, interfaces: Mapping[str, Interface]
 ) -> PathChanges | None:
-    """Returns the changes without what follows where ends of connections enter and leave their driver's hook: their
-    programs, and the offloads that a veth switches at both ends meanwhile.
+    """Returns the changes without those that ends of connections cause as they enter and leave their driver's hook.
+
+    These are their programs, and offloads, which a veth switches at both ends. A stranger's change of an offload looks
+    the same and is left out, too.
     """
     hooked = [job for job in request.jobs if job.ask.connections is not None and job.ask.connections.driver == "xdp"]
     if seen is None or not hooked:

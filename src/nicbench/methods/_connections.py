@@ -156,7 +156,7 @@ def misfits_of(options: ConnectionOptions, clients: Mapping[str, Sequence[str]])
         message = "a `target` is where it is: `through` has no effect"
         yield Misfit(option=("through",), message=message, next_step="leave `through` out")
     if options.driver == "xdp":
-        yield from _misfits_of_hook(options)
+        yield from _misfits_of_hook(options, clients)
     if options.own_server != OwnServer() and (options.server != "own" or options.target is not None):
         message = "`own_server` says how nicbench's own server answers, and another serves"
         yield Misfit(
@@ -164,8 +164,16 @@ def misfits_of(options: ConnectionOptions, clients: Mapping[str, Sequence[str]])
         )
 
 
-def _misfits_of_hook(options: ConnectionOptions) -> Iterator[Misfit]:
+def _misfits_of_hook(options: ConnectionOptions, clients: Mapping[str, Sequence[str]]) -> Iterator[Misfit]:
     """Yields what only the kernel's sockets can do."""
+    asking = next((names for names in clients.values() if names), ())
+    if options.server == "own" and len(asking) > 1:
+        message = f"the interface of a server takes one server in its hook, and {len(asking)} clients want one each"
+        yield Misfit(option=("driver",), message=message, next_step="write `server: nginx`, or leave one client there")
+    for name in ("client_threads", "server_threads"):
+        if getattr(options, name) > 1 and not (name == "server_threads" and options.server == "nginx"):
+            message = "an end in the driver's hook sends by one thread"
+            yield Misfit(option=(name,), message=message, next_step=f"leave `{name}` out")
     step = "leave `driver` out"
     if options.tls != ("none",):
         yield Misfit(option=("tls",), message="`driver: xdp` speaks no TLS", next_step=step)

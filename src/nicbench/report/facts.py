@@ -130,7 +130,7 @@ def _of_driver(options: Mapping[str, Any], because: object) -> dict[str, Any]:
 
 
 def asked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options that somebody asked for, without those that are None or empty."""
+    """Returns the options that somebody asked for, without unset and empty ones."""
     shown = {
         name: asked_options(value) if isinstance(value, Mapping) else value
         for name, value in options.items()

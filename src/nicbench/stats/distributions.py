@@ -64,7 +64,7 @@ def student_quantile(freedom: float, p: float) -> float:
 
 
 def binomial_tail(more_than: int, draws: int, chance: float) -> float:
-    """Returns the probability of more than so many hits of these draws."""
+    """Returns the probability that more than ``more_than`` of these draws are hits, each with this ``chance``."""
     return share_below(more_than + 1, draws - more_than, chance) if more_than < draws else 0.0
 
 

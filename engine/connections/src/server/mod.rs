@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, listen,
 use serde::Serialize;
 
 use self::worker::Worker;
+use crate::client::tally::Segments;
 use crate::tls;
 
 /// What is served, and what is broken on purpose.
@@ -60,13 +61,25 @@ pub struct Counted {
     cpu_ns: AtomicU64,
 }
 
+/// What a server counted.
 #[derive(Serialize)]
-struct Report {
-    version: &'static str,
-    accepted: u64,
-    requests: u64,
-    broken: u64,
-    cpu_ns: u64,
+pub struct Report {
+    /// Of this program.
+    pub version: &'static str,
+    /// Connections that it accepted.
+    pub accepted: u64,
+    /// Requests that it got.
+    pub requests: u64,
+    /// Answers that it broke, as it was asked to.
+    pub broken: u64,
+    /// CPU time of its threads, in nanoseconds.
+    pub cpu_ns: u64,
+    /// SYNs for which it had no room; only of a server in the driver's hook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full: Option<u64>,
+    /// Segments of TCP; only of a server in the driver's hook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<Segments>,
 }
 
 /// Serves until SIGTERM or SIGINT; the result is a line of JSON.
@@ -99,6 +112,8 @@ pub fn run(serving: &Serving) -> io::Result<String> {
         requests: read(&counted.requests),
         broken: read(&counted.broken),
         cpu_ns: read(&counted.cpu_ns),
+        full: None,
+        segments: None,
     })?)
 }
 

@@ -25,6 +25,8 @@ const CLOSING_NS: u64 = 1_000_000_000;
 const LAST_TRIES: u8 = 3;
 const MOST_TRIES: u8 = 20;
 const SECOND_NS: u64 = 1_000_000_000;
+/// The longest wait for a connection or an answer: a record has the time of its last request to 34 s.
+const LONGEST_NS: u64 = 30 * SECOND_NS;
 /// How long before it is due something is handed to the program, which waits for its time.
 const HORIZON_NS: u64 = 20_000_000;
 /// What has its time is begun later by less than this (`bpf/records.h`).
@@ -48,10 +50,11 @@ const FAILURES: [Failure; 11] = [
     Failure::Lost,
 ];
 
-/// Does what is planned by this interface, and gives what was counted and how long it took, in nanoseconds.
+/// Does what is planned by this interface. Returns what was counted, and how long it took in nanoseconds.
 ///
 /// # Errors
-/// What keeps it from beginning: no native XDP, another program, no route, or a plan that only sockets can do.
+/// The driver has no native XDP, the interface has another program, there is no route, or only the kernel's sockets can
+/// do what is planned.
 pub fn run(plan: &Plan, device: &str) -> io::Result<(Tally, u64)> {
     let mut run = Run::new(plan, device)?;
     let sender = run.hook.start_sender()?;
@@ -137,11 +140,11 @@ impl<'a> Run<'a> {
         hook.find_peer(to)?;
         hook.set_requests(&requests)?;
         hook.fill_bodies()?;
-        hook.told.first_port = plan.to[0].port();
-        hook.told.ports = ports as u16;
-        hook.told.first_local = FIRST_LOCAL;
-        hook.told.locals = (slots / ports) as u16;
-        hook.told.resets = u32::from(plan.reset);
+        hook.wanted.first_port = plan.to[0].port();
+        hook.wanted.ports = ports as u16;
+        hook.wanted.first_local = FIRST_LOCAL;
+        hook.wanted.locals = (slots / ports) as u16;
+        hook.wanted.resets = u32::from(plan.reset);
         let facts = interface_facts(device)?;
         hook.attach(facts.mtu_bytes, to.is_ipv6())?;
         let lanes = match plan.task {
@@ -179,8 +182,8 @@ impl<'a> Run<'a> {
             std::thread::sleep(TURN);
         }
         self.started_ns = now_ns() + HORIZON_NS;
-        self.hook.told.sustain_from_ns = self.started_ns + self.plan.sustain_ns.0;
-        self.hook.told.sustain_to_ns = self.started_ns + self.plan.sustain_ns.1;
+        self.hook.wanted.sustain_from_ns = self.started_ns + self.plan.sustain_ns.0;
+        self.hook.wanted.sustain_to_ns = self.started_ns + self.plan.sustain_ns.1;
     }
 
     fn due_ns(&self, number: u64) -> u64 {
@@ -351,8 +354,8 @@ impl<'a> Run<'a> {
     }
 
     fn work(&self, place: Place, kind: u8, number: u64, due_ns: u64, flags: u8, exchanges: u16) -> Work {
-        let (object, due) = (self.plan.mix.kind(number) as u16, ticks(due_ns));
-        Work { slot: place.slot, due, object, exchanges, kind, flags, usage: place.usage }
+        let object = self.plan.mix.kind(number) as u16;
+        Work { due_ns, slot: place.slot, object, exchanges, kind, flags, usage: place.usage, padding: 0 }
     }
 
     fn queue_up(&mut self, lane: usize, number: u64) {
@@ -623,6 +626,9 @@ fn requests_of(plan: &Plan) -> io::Result<Vec<Request>> {
     let other = |what: &str| Err(io::Error::other(format!("--driver xdp {what}: next, leave --driver out")));
     if plan.tls.is_some() {
         return other("speaks no TLS");
+    }
+    if plan.connect_within_ns.max(plan.answer_within_ns) > LONGEST_NS {
+        return other(&format!("waits at most {} s", LONGEST_NS / SECOND_NS));
     }
     if plan.objects.len() > OBJECTS {
         return other(&format!("asks for at most {OBJECTS} kinds of objects"));

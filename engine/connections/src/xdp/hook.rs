@@ -1,4 +1,4 @@
-//! The programs of one end: loaded, told what they need to know, and attached to the driver of an interface.
+//! Loads the programs of one end, gives them their settings, and attaches them to the driver of an interface.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nicbench_bpf::{
-    Area, LiveFrames, Loaded, Object, XdpLink, attached_program, end_call, find_first_hop, install_interruption,
-    interface_index, set_devices, this_thread,
+    Area, LARGEST_FRAME, LiveFrames, Loaded, Object, XdpLink, attached_program, end_call, find_first_hop,
+    install_interruption, interface_index, set_devices, this_thread,
 };
 
 use super::records::{
@@ -26,17 +26,20 @@ const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.o")
 const BATCH: u32 = 64;
 /// Runs of one call: more than a run has, so that a signal ends it.
 const RUNS: u32 = 1 << 30;
-/// What buffers of frames hold at first, and how many bytes.
+/// The content of a buffer before the program makes its frame.
 const BLANK: [u8; 128] = [0; 128];
-/// Ethernet, IPv6 or IPv4, TCP.
-const HEADERS: u32 = 20;
+/// Bytes of the headers of Ethernet, IPv4, IPv6 and TCP.
+const ETHERNET: u32 = 14;
+const IPV4: u32 = 20;
+const IPV6: u32 = 40;
+const TCP: u32 = 20;
 
-/// Which end of the connections it is, with the room for them.
+/// An end of the connections, and the size of its table.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
-    /// The client, with so many records.
+    /// The client; the number is that of its records.
     Client(u32),
-    /// The server, with so many buckets of records.
+    /// The server; the number is that of its buckets.
     Server(u32),
 }
 
@@ -57,8 +60,8 @@ pub struct Hook {
     interface: u32,
     sender: RawFd,
     receiver: RawFd,
-    /// What the programs are told.
-    pub told: Settings,
+    /// The settings that the programs get with the next [`Hook::publish`].
+    pub wanted: Settings,
     settings: Area<Settings>,
     progress: Area<Progress>,
     planned: Option<Area<Work>>,
@@ -71,9 +74,9 @@ impl Hook {
     /// Loads the programs of an end for an interface; addresses are of this version of IP.
     ///
     /// # Errors
-    /// Where there is no such interface, somebody else's program is on it, or the kernel refuses ours.
+    /// The interface is missing or has an XDP program already, or the kernel refuses the programs.
     pub fn load(device: &str, end: End, is_ipv6: bool) -> io::Result<Self> {
-        let interface = interface_index(device).map_err(|error| told(&error, &format!("the interface {device}")))?;
+        let interface = interface_index(device).map_err(|error| explain(&error, &format!("the interface {device}")))?;
         if let Some(program) = attached_program(interface) {
             let what =
                 format!("{device} has an XDP program already (id {program}): next, ip link set dev {device} xdp off");
@@ -98,7 +101,7 @@ impl Hook {
         };
         left_out.into_iter().try_for_each(|name| object.leave_out(name))?;
         let loaded = object.load().map_err(|error| {
-            told(&error, "the kernel takes no programs for connections (Linux 5.18 and root are needed)")
+            explain(&error, "the kernel takes no programs for connections (Linux 5.18 and root are needed)")
         })?;
         set_devices(loaded.map("devices")?, &[interface])?;
         Ok(Self {
@@ -106,7 +109,7 @@ impl Hook {
             interface,
             sender: loaded.program(sender)?,
             receiver: loaded.program(receiver)?,
-            told: Settings { seed: seed(), ..Settings::default() },
+            wanted: Settings { seed: seed(), ..Settings::default() },
             settings: Area::new(loaded.map(".bss.settings")?, 1)?,
             progress: Area::new(loaded.map(".bss.progress")?, 1)?,
             planned: match end {
@@ -123,26 +126,28 @@ impl Hook {
     /// Finds out where frames to this address go, and from which of ours.
     ///
     /// # Errors
-    /// Where nobody answers for the address, or it is reached by another interface.
+    /// Nobody answers for the address, or another interface leads to it.
     pub fn find_peer(&mut self, to: IpAddr) -> io::Result<IpAddr> {
         let hop = find_first_hop(self.interface, to).map_err(|error| {
-            told(&error, &format!("no frame to {to} leaves by this interface: no route, or nobody answers for it"))
+            explain(&error, &format!("no frame to {to} leaves by this interface: no route, or nobody answers for it"))
         })?;
-        self.told.own = raw(hop.from);
-        self.told.peer = raw(to);
-        (self.told.own_mac, self.told.peer_mac) = (hop.own_mac, hop.peer_mac);
+        self.wanted.own = raw(hop.from);
+        self.wanted.peer = raw(to);
+        (self.wanted.own_mac, self.wanted.peer_mac) = (hop.own_mac, hop.peer_mac);
         Ok(hop.from)
     }
 
-    /// Begins: the programs know what was told, and get frames from now on.
+    /// Publishes the settings and attaches the programs, which get every frame from then on.
     ///
     /// # Errors
-    /// Where the driver has no native XDP.
+    /// The driver has no native XDP.
     pub fn attach(&mut self, mtu_bytes: u32, is_ipv6: bool) -> io::Result<()> {
-        self.told.segment_bytes = mtu_bytes - HEADERS - if is_ipv6 { 40 } else { 20 };
-        self.settings.set(0, self.told);
+        // A frame that the kernel makes is no longer than this, whatever the MTU.
+        let packet = mtu_bytes.min(LARGEST_FRAME as u32 - ETHERNET);
+        self.wanted.segment_bytes = packet - TCP - if is_ipv6 { IPV6 } else { IPV4 };
+        self.settings.set(0, self.wanted);
         let link = XdpLink::attach(self.receiver, self.interface)
-            .map_err(|error| told(&error, "the driver of the interface takes no XDP program"))?;
+            .map_err(|error| explain(&error, "the driver of the interface takes no XDP program"))?;
         self.link = Some(link);
         Ok(())
     }
@@ -163,8 +168,8 @@ impl Hook {
 
     /// The ethernet address of the interface itself, which a server sends from.
     pub fn set_own(&mut self, address: IpAddr, mac: [u8; 6]) {
-        self.told.own = raw(address);
-        self.told.own_mac = mac;
+        self.wanted.own = raw(address);
+        self.wanted.own_mac = mac;
     }
 
     /// The client's connections.
@@ -179,14 +184,14 @@ impl Hook {
 
     /// How many more entries the ring of what is sent at once takes.
     pub fn urgent_room(&self) -> usize {
-        URGENT - self.told.urgent.wrapping_sub(self.progress.get(0).urgent) as usize
+        URGENT - self.wanted.urgent.wrapping_sub(self.progress.get(0).urgent) as usize
     }
 
     /// Has something sent at once, where there is room; its number.
     pub fn send_now(&mut self, work: Work) -> u32 {
-        let number = self.told.urgent;
+        let number = self.wanted.urgent;
         self.urgent.set(number as usize % URGENT, work);
-        self.told.urgent = number.wrapping_add(1);
+        self.wanted.urgent = number.wrapping_add(1);
         number
     }
 
@@ -198,14 +203,14 @@ impl Hook {
 
     /// How many more entries the ring of what has its time takes, given how many were collected.
     pub fn planned_room(&self, collected: u32) -> usize {
-        PLANNED - self.told.planned.wrapping_sub(collected) as usize
+        PLANNED - self.wanted.planned.wrapping_sub(collected) as usize
     }
 
     /// Has something sent when it is due, after all that was planned before.
     pub fn plan(&mut self, work: Work) {
         if let Some(ring) = &mut self.planned {
-            ring.set(self.told.planned as usize % PLANNED, work);
-            self.told.planned = self.told.planned.wrapping_add(1);
+            ring.set(self.wanted.planned as usize % PLANNED, work);
+            self.wanted.planned = self.wanted.planned.wrapping_add(1);
         }
     }
 
@@ -217,7 +222,7 @@ impl Hook {
     /// Tells the programs of what was added to the rings.
     pub fn publish(&mut self) {
         fence(Ordering::Release);
-        self.settings.set(0, self.told);
+        self.settings.set(0, self.wanted);
     }
 
     /// How much of the rings is done.
@@ -236,10 +241,10 @@ impl Hook {
     /// Sends what is in the ring of what is sent at once, in this thread.
     ///
     /// # Errors
-    /// Where the kernel does not run the program.
+    /// The kernel does not run the program.
     pub fn send_urgent(&mut self) -> io::Result<()> {
         self.publish();
-        let waiting = self.told.urgent.wrapping_sub(self.progress().urgent);
+        let waiting = self.wanted.urgent.wrapping_sub(self.progress().urgent);
         if waiting == 0 {
             return Ok(());
         }
@@ -249,7 +254,7 @@ impl Hook {
     /// A thread that sends what is due until it is dropped.
     ///
     /// # Errors
-    /// Where there is no thread.
+    /// No thread can be started.
     pub fn start_sender(&self) -> io::Result<Sender> {
         Sender::start(self.sender)
     }
@@ -329,7 +334,7 @@ impl Sender {
     /// Ends it: the CPU time that it took, in nanoseconds.
     ///
     /// # Errors
-    /// Where the kernel did not run the program.
+    /// The kernel did not run the program.
     pub fn end(mut self) -> io::Result<u64> {
         self.stop().unwrap_or(Ok(()))?;
         Ok(self.state.cpu_ns.load(Ordering::Acquire))
@@ -375,7 +380,7 @@ fn seed() -> u32 {
     time.subsec_nanos() ^ time.as_secs() as u32 ^ std::process::id() << 16
 }
 
-fn told(error: &io::Error, what: &str) -> io::Error {
+fn explain(error: &io::Error, what: &str) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 

@@ -17,7 +17,7 @@ pub const TIMES_BUCKETS: usize = 28_672;
 pub const MOST_BODY: u64 = 65_536;
 /// Records that share a bucket of the server's table.
 pub const RECORDS_A_BUCKET: usize = 8;
-/// What bodies are filled with has so many bytes.
+/// The size of the block that bodies are filled from.
 pub const BODY_BYTES: usize = 16_384;
 /// Bits of nanoseconds that times in records lack.
 pub const TICK_BITS: u32 = 4;
@@ -52,7 +52,7 @@ pub mod flag {
     pub const CLOSES: u8 = 32;
     /// It is held after its first exchange.
     pub const KEPT: u8 = 64;
-    /// It waited for its connection, which is no lateness of this process.
+    /// The request waited for its connection: its lateness is not the process's.
     pub const WAITED: u8 = 128;
 }
 
@@ -128,15 +128,14 @@ pub mod times {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Client {
+    pub due_ns: u64,
     pub control: u32,
-    pub due: u32,
     pub sent: u32,
     pub next: u32,
     pub expected: u32,
     pub left: u32,
     pub object: u16,
     pub exchanges: u16,
-    pub padding: u32,
 }
 
 impl Client {
@@ -175,13 +174,14 @@ pub struct Server {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Work {
+    pub due_ns: u64,
     pub slot: u32,
-    pub due: u32,
     pub object: u16,
     pub exchanges: u16,
     pub kind: u8,
     pub flags: u8,
     pub usage: u16,
+    pub padding: u32,
 }
 
 /// What the process tells the programs.

@@ -5,14 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use nicbench_bpf::{Area, interface_facts};
-use serde::Serialize;
 
 use super::hook::{End, Hook, Sender};
 use super::records::{RECORDS_A_BUCKET, SENT_SHIFT, Server, TICK_BITS, Work, counter, kind};
 use super::{now_ns, ticks};
-use crate::client::tally::Segments;
 use crate::clock::thread_cpu_ns;
-use crate::server::{Serving, listen_on, stopped_by_signal};
+use crate::server::{Report, Serving, listen_on, stopped_by_signal};
 
 /// How often the records are looked through.
 const LOOK: Duration = Duration::from_millis(500);
@@ -24,22 +22,11 @@ const RETRANSMISSION_NS: u64 = 1_000_000_000;
 /// A segment is sent so often; then the connection ends.
 const MOST_TRIES: u8 = 5;
 
-#[derive(Serialize)]
-struct Report {
-    version: &'static str,
-    accepted: u64,
-    requests: u64,
-    broken: u64,
-    /// SYNs for which there was no room.
-    full: u64,
-    segments: Segments,
-    cpu_ns: u64,
-}
-
-/// Serves by this interface until SIGTERM or SIGINT, with room for so many connections; the result is a line of JSON.
+/// Serves by this interface until SIGTERM or SIGINT, with room for this number of connections at once. Returns a line of
+/// JSON.
 ///
 /// # Errors
-/// What keeps it from beginning: no native XDP, another program, TLS, or answers that are to be broken.
+/// The driver has no native XDP, the interface has another program, or only the kernel's sockets can serve as asked.
 pub fn run(serving: &Serving, device: &str, connections: u64) -> io::Result<String> {
     let other = |what: &str| Err(io::Error::other(format!("--driver xdp {what}: next, leave --driver out")));
     if serving.tls {
@@ -55,9 +42,9 @@ pub fn run(serving: &Serving, device: &str, connections: u64) -> io::Result<Stri
     let mut hook = Hook::load(device, End::Server(buckets), serving.on.is_ipv6())?;
     hook.set_own(serving.on, facts.mac);
     hook.fill_bodies()?;
-    hook.told.first_port = serving.ports[0];
-    hook.told.ports = serving.ports.len() as u16;
-    hook.told.buckets = buckets;
+    hook.wanted.first_port = serving.ports[0];
+    hook.wanted.ports = serving.ports.len() as u16;
+    hook.wanted.buckets = buckets;
     hook.attach(facts.mtu_bytes, serving.on.is_ipv6())?;
     // The kernel's listeners keep the ports from others, and say that the server is there; no frame reaches them.
     let _listeners = listen_on(serving)?;
@@ -87,9 +74,9 @@ pub fn run(serving: &Serving, device: &str, connections: u64) -> io::Result<Stri
         accepted: hook.count(counter::ACCEPTED),
         requests: hook.count(counter::REQUESTS),
         broken: 0,
-        full: hook.count(counter::FULL),
-        segments: hook.segments(),
         cpu_ns: thread_cpu_ns(),
+        full: Some(hook.count(counter::FULL)),
+        segments: Some(hook.segments()),
     })?)
 }
 
@@ -100,8 +87,10 @@ fn send_again(hook: &mut Hook, table: &Area<Server>, has_sender: bool) -> io::Re
         if record.key == 0 || record.under_way == 0 {
             continue;
         }
-        let now = (ticks(now_ns()) >> SENT_SHIFT) as u16;
-        let age_ns = u64::from(now.wrapping_sub(record.sent)) << (SENT_SHIFT + TICK_BITS);
+        let now = ticks(now_ns()) >> SENT_SHIFT;
+        // Both count to the same power of two, after 68 s, and begin anew.
+        let age = now.wrapping_sub(u32::from(record.sent)) & (u32::MAX >> SENT_SHIFT);
+        let age_ns = u64::from(age) << (SENT_SHIFT + TICK_BITS);
         if age_ns < RETRANSMISSION_NS << (record.under_way - 1).min(MOST_TRIES) {
             continue;
         }

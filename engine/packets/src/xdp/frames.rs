@@ -10,8 +10,9 @@ use crate::error::{EngineError, ErrorKind};
 use crate::flow_images::{FlowImages, PIECE_BYTES};
 use crate::frame_writer::{FrameParts, FrameWriter};
 use crate::signature::scramble;
+use crate::sys::bpf::LARGEST_FRAME;
 use crate::sys::bpf::generating::{
-    Checksum, KernelSender, LARGEST_FRAME, MAXIMUM_CHECKSUMS, MAXIMUM_PIECES, NEVER_ZERO, ODD, SIGNED, Variant,
+    Checksum, KernelSender, MAXIMUM_CHECKSUMS, MAXIMUM_PIECES, NEVER_ZERO, ODD, SIGNED, Variant,
 };
 use crate::template::Template;
 use crate::traffic::{Choice, FrameChecksum, Shape};

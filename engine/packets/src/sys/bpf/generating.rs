@@ -5,8 +5,6 @@ use super::Plain;
 /// Streams that one program sends.
 pub const MAXIMUM_SENDERS: usize = 64;
 pub const MAXIMUM_PORTS: usize = 64;
-/// The longest frame without FCS that the kernel makes: a page less what it keeps there.
-pub const LARGEST_FRAME: usize = 3392;
 /// Pieces of 16 bytes in which the flows of a stream may differ.
 pub const MAXIMUM_PIECES: usize = 8;
 /// Checksums of a varied frame.

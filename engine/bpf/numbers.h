@@ -30,7 +30,7 @@ static __always_inline struct wide subtract_wide(struct wide one, struct wide ot
 	return (struct wide){ .high = one.high - other.high - (one.low < other.low), .low = one.low - other.low };
 }
 
-// SplitMix64's finaliser, as in src/signature.rs.
+// SplitMix64's finaliser, as in packets/src/signature.rs.
 static __always_inline __u64 scramble(__u64 value)
 {
 	__u64 mixed = value + 0x9E3779B97F4A7C15ULL;
