@@ -349,6 +349,13 @@ async def test_a_host_that_never_answers_is_given_up(sshd: Server) -> None:
     assert "no answer within 0.5 s" in error.message
 
 
+async def test_a_shell_that_never_answers_is_given_up(sshd: Server) -> None:
+    """A start-up file that waits for something is one."""
+    error = await _refusal(sshd.host(proxy_command=sshd.command("-o", "ForceCommand=sleep 60"), connect_timeout=2.0))
+
+    assert "did not start a shell: silent for 2 s" in error.message
+
+
 async def test_nothing_that_listens_is_told_as_that(sshd: Server) -> None:
     error = await _refusal(sshd.host(address="127.0.0.1", port=1, proxy_command=None))
 

@@ -264,7 +264,7 @@ class LeasedConnection:
                 await connection._start_keeper()
         except (TimeoutError, OSError, asyncssh.Error) as error:
             await close(chain, at_once=True)
-            why = f"did not start a shell: {error or f'silent for {options.connect_timeout:g} s'}"
+            why = f"did not start a shell: {str(error) or f'silent for {options.connect_timeout:g} s'}"
             raise NotReadyError(why, place=host, next_step="try by hand: ssh HOST true") from error
         except BaseException:
             await close(chain, at_once=True)
