@@ -97,7 +97,7 @@ def _no_type(ctx: Any) -> None:
 COMMANDS: Final = {
     "demo": (
         "demo",
-        "Measure a known device, then how fast this machine forwards packets (root, two minutes), and write a report.",
+        "Measure a known device, then how fast this machine forwards packets (root, a minute), and write a report.",
     ),
     "init": ("init", "Write a first bench file for this machine: asks what you want, or takes it from options."),
     "run": ("run", "Run every test of a bench file and write a report."),

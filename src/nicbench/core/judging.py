@@ -240,6 +240,10 @@ class Reason(StrEnum):
     HEALTH = "health"  # a generator that is not our own says that it was overloaded
 
 
+ADJUSTED_FOR: Final = frozenset({Reason.DUT_DISTURBED, Reason.DISTURBED, Reason.UNSENT})
+"""What a search allows for: its trials count at what was sent, and fail by more than pauses explain."""
+
+
 class Finding(Frozen):
     """One threshold that was exceeded: which one, the value, and the limit, in plain words."""
 

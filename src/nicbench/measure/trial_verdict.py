@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from nicbench.core.base import Frozen
-from nicbench.core.judging import Finding, Reason, Thresholds, Verdict
+from nicbench.core.judging import ADJUSTED_FOR, Finding, Reason, Thresholds, Verdict
 from nicbench.core.reading import Change, ChangeAction, ChangeKind, HealthEvent, Measure, PathChanges
 from nicbench.core.trial import CpuTime, Reading
 from nicbench.measure.ledger.base import Stage
@@ -143,8 +143,6 @@ def _drops(reading: Reading, *, sending: bool) -> TesterDrops:
 # Frames that an AF_XDP socket took, completed, and never sent (struct xdp_statistics, tx_invalid_descs).
 TRANSMIT_REFUSED_COUNTER = "xdp_tx_invalid_descs"
 SHARED_CORE = "dut_contended_share"
-ADJUSTED_FOR = frozenset({Reason.DUT_DISTURBED, Reason.DISTURBED, Reason.UNSENT})
-"""What a search allows for: its trials count at what was sent, and fail by more than pauses explain."""
 # The time-stamp counter is calibrated in a moment, and NTP goes on to correct the other clock: 4 ppm were seen on a
 # virtual machine where nobody set a clock. Five times that is an error of rates of 0.002 %.
 _CLOCK_DRIFT = 20e-6

@@ -53,6 +53,7 @@ from nicbench.stats.limits import describe_share
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
 LINE_RATE_COLUMN = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
+KNOWN_RATE = Column(value="known_rate_frames_per_s", head="Known rate", is_optional=True)
 CEILING = Column(value="ceiling_frames_per_s", head="Tester's ceiling", is_minor=True, is_optional=True)
 
 
@@ -282,8 +283,6 @@ class SearchChoice(Frozen):
 
 WITHIN_RATIO: Final = 0.005
 """An interval agrees that contains the known rate, and whose ends are at most this share of it away."""
-SELF_CHECK: Final = ("self_check", "Known rate")
-"""The value and the subject of the note below a table of rates."""
 
 
 def known_rate_values(context: Context, size: Size, outcome: Outcome, trial_s: float) -> Values:
@@ -491,7 +490,7 @@ class Throughput(FrameMethod):
             columns=(FRAME, LINE_RATE_COLUMN),
             overview=(CEILING,),
             search_notes="Search",
-            notes=(SELF_CHECK, BROADCASTS_NOTE),
+            notes=(BROADCASTS_NOTE,),
         )
 
     @classmethod
@@ -523,7 +522,7 @@ class Throughput(FrameMethod):
         )
         return table.replace(
             caption=caption,
-            columns=(FRAME, *(column for goal in goals for column in _columns_of(goal)), LINE_RATE_COLUMN),
+            columns=(FRAME, *(column for goal in goals for column in _columns_of(goal)), KNOWN_RATE, LINE_RATE_COLUMN),
             rates=SearchedRates(goals=goals, line_rate=LINE_RATE_COLUMN.value, ceiling=CEILING.value),
             further=further,
             overview=(*(column for goal in goals for column in _overview_of(goal)), CEILING),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from nicbench.core.frame_size import label_of
-from nicbench.core.judging import Reason
+from nicbench.core.judging import ADJUSTED_FOR, Finding, Reason
 from nicbench.core.reading import (
     Capture,
     Counts,
@@ -49,7 +49,7 @@ from nicbench.report.document.making import (
     word_heads,
     words,
 )
-from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, percent, significant, whole
+from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, percent, share, significant, whole
 from nicbench.report.wording import count_of, first_few, grouped
 from nicbench.stats.ports import find_telling_trial
 
@@ -179,6 +179,7 @@ def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     about = caption(
         "Load is per port; of many ports that send to one, their sum. Unsent is the tester’s own shortfall, with "
         "back-pressure of a lossless port after the plus sign. A gap is time in which the tester’s loop was held up. "
+        "A verdict names the thresholds that were passed, with the value; their limits stand under Thresholds. "
         f"Other fates of frames have a column where there are any; those that were not lost were received.{unknown}"
     )
     yield Group((about, *(_trials(test, groups[test], trials) for test, trials in told.items() if trials)), "trials")
@@ -265,9 +266,17 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     stale = f" + {whole(counts.stale)} of earlier trials" if counts.stale else ""
     yield cell(f"{whole(counts.foreign)}{misdirected}{stale}")
     yield cell(milliseconds(health.longest_gap_ns))
-    told = "; ".join(each.text for each in trial.verdict.findings)
-    said = f"adjusted for: {told}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else told
+    told = "; ".join(map(_brief, trial.verdict.findings))
+    said = f"adjusted: {told}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else told
     yield words(said)
+
+
+def _brief(finding: Finding) -> str:
+    """Writes a finding that is only a value beyond its threshold by the name of that threshold."""
+    if finding.reason not in ADJUSTED_FOR:
+        return finding.text
+    value = f"{finding.value:.1f} ms" if finding.threshold.endswith("_ms") else share(finding.value)
+    return f"{facts.label_of(finding.threshold)} {value}"
 
 
 def _size_of(trial: Trial) -> str:
