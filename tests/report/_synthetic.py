@@ -219,9 +219,9 @@ class SyntheticRun:
         )
         finding = Finding(
             reason=Reason.DISTURBED,
-            threshold="longest_gap",
-            value=0.0314,
-            limit=0.02,
+            threshold="longest_gap_ms",
+            value=31.4,
+            limit=20.0,
             text="the worker was held up for 31.4 ms at once, 20 ms are allowed",
         )
         backlog = max(0, lost - self.random.randrange(3))
