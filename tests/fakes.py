@@ -15,6 +15,7 @@ from typing import Any
 
 from nicbench.core.base import Frozen, WorkloadChoice
 from nicbench.core.bond import BondObservation
+from nicbench.core.connections import ConnectionTable
 from nicbench.core.errors import HostError
 from nicbench.core.machine import MonitorPlan
 from nicbench.core.reading import PathChanges
@@ -248,6 +249,7 @@ class FakePlayer(Player):
     failed: str | None = None
     bonded: Callable[[RoundRequest], tuple[BondObservation, ...]] = lambda request: ()
     traced: Callable[[RoundRequest], tuple[SenderTrace, ...]] = lambda request: ()
+    tabled: Callable[[RoundRequest], ConnectionTable | None] = lambda request: None
 
     async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
         """Every tool is there."""
@@ -275,6 +277,9 @@ class FakePlayer(Player):
 
     def senders(self) -> tuple[SenderTrace, ...]:
         return self.traced(self.heard[-1]) if self.heard else ()
+
+    def connection_table(self) -> ConnectionTable | None:
+        return self.tabled(self.heard[-1]) if self.heard else None
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         path = f"{folder}/{endpoint}-{purpose}"

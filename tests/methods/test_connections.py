@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.connections import ConnectionCounts, ConnectionFigures, ConnectionsSpec, ConnectionTimes
+from nicbench.core.connections import (
+    ConnectionCounts,
+    ConnectionFigures,
+    ConnectionsSpec,
+    ConnectionTable,
+    ConnectionTimes,
+    Segments,
+)
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
-from nicbench.core.round import Figures, Job, JobOutcome
+from nicbench.core.round import Figures, Job, JobOutcome, RoundRequest
 from nicbench.methods.base import RoundMethod
 from nicbench.methods.connections import ConcurrentConnections, ConnectionsPerSecond, HttpLatency, HttpTransactions
 from nicbench.report.tables import sections
@@ -113,6 +120,42 @@ def test_a_client_without_ports_is_the_limit_whatever_failures_there_are_beside(
     assert found.limited_by is LimitedBy.TESTER
     assert "no local port was free" in str(result.values["limit"])
     assert "is late" not in str(result.values["limit"])
+
+
+@pytest.mark.parametrize("before", [0, 400])
+def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judged(before: int) -> None:
+    places = 1000 - before
+
+    def bears(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(rate, {"connect_timeout": rate - places} if rate > places else {})
+
+    def table_after(request: RoundRequest) -> ConnectionTable:
+        rate = sum(int(asked(job).rate_per_s) for job in request.jobs)
+        after, refused = min(1000, before + rate), max(0, rate - places)
+        return ConnectionTable(limit=1000, before=before, after=after, refused=refused, replaced=0)
+
+    laboratory = Laboratory(bears)
+    laboratory.player.tabled = table_after
+    result = measured(cps(), laboratory)
+    assert result.values["limited_by"] == "DUT's connection table"
+    told = f"the DUT's connection table was full (1000 of 1000 entries, {before} of them from before the trial; "
+    assert told in str(result.values["limit"])
+    assert (result.verdict is ResultVerdict.DISTURBED) == any("from before" in each for each in result.disturbances)
+    assert (result.verdict is ResultVerdict.DISTURBED) == bool(before)
+
+
+def test_segments_that_each_side_sent_again_stand_in_the_table() -> None:
+    def again(_: int, job: Job) -> JobOutcome:
+        client, server = (Segments(sent=100, resent=resent, damaged=0, repeated=0, not_expected=0) for resent in (7, 9))
+        outcome = counted(int(asked(job).rate_per_s), {})
+        known = outcome.figures.connections.replace(segments=client, server_segments=server)
+        return outcome.replace(figures=Figures(connections=known))
+
+    (section,) = sections([measured(cps(), Laboratory(again))], {})
+    heads = [column.head for column in section.table.columns]
+    cells = dict(zip(heads, section.rows[0].cells, strict=True))
+    assert (cells["by the client"], cells["by the server"]) == ("7", "9")
 
 
 def test_where_nothing_was_due_nothing_is_borne() -> None:

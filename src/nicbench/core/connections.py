@@ -71,6 +71,31 @@ Tally = Annotated[int, Field(ge=0, lt=2**64)]
 """A count, or nanoseconds, as the engine has it: 64 bits without a sign."""
 
 
+class ConnectionTable(Frozen):
+    """The DUT's table of tracked connections around a round."""
+
+    limit: Tally
+    before: Tally
+    """Connections that it held before the round; ``after``: when its clients had ended."""
+    after: Tally
+    refused: Tally
+    """Packets of new connections for which there was no place."""
+    replaced: Tally
+    """Connections that gave their place to others."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it had no place for a new connection."""
+        return self.refused > 0
+
+    @property
+    def words(self) -> str:
+        """What it held when the clients had ended, and new connections that it refused or old ones that it gave up."""
+        counted = {"refused": self.refused, "replaced": self.replaced}
+        told = "".join(f"; {count} {what}" for what, count in counted.items() if count)
+        return f"{self.after} of {self.limit} entries, {self.before} of them from before the trial{told}"
+
+
 class ConnectionCounts(Frozen):
     """Connections or requests that were due in one phase: each is completed, or failed in one way."""
 

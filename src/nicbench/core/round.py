@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nicbench.core.base import Choice, Frozen, optional
 from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
-from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
+from nicbench.core.connections import ConnectionFigures, ConnectionsSpec, ConnectionTable
 from nicbench.core.judging import Sample
 from nicbench.core.machine import RanOn
 from nicbench.core.reading import PathChanges
@@ -547,6 +547,8 @@ class Round(Sample):
     """What others changed on the path meanwhile; None where nobody watched."""
     senders: tuple[SenderTrace, ...] = optional(())
     """The connections of clients over time, where the request asked for them."""
+    connection_table: ConnectionTable | None = optional(None)
+    """The DUT's table of tracked connections, where jobs open connections; None where its kernel tracks none."""
 
     @property
     def measured_s(self) -> float:

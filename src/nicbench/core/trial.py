@@ -387,6 +387,8 @@ class Reading(Frozen):
     dut_work: DutWork | None = None
     dut_waiting_share: float | None = None
     """The share of the trial's time in which a DUT that is nicbench's own process was ready to run but did not run."""
+    replaced_connections: int | None = optional(None)
+    """Connections that gave their place in the DUT's table to new ones; None where its kernel was not asked."""
     dut_queues: tuple[tuple[int, ...], ...] = ()
     """Frames that the DUT received, by port and queue; empty where it has one queue, or counts none."""
     queues: QueueReading | None = optional(None)

@@ -9,6 +9,7 @@ from typing import Final
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import BondObservation, LinkFailureOutcome
+from nicbench.core.connections import ConnectionTable
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.machine import cpu_list
 from nicbench.core.plan import Values
@@ -34,6 +35,7 @@ from nicbench.measure.host_files import LeftFiles, OwnFolders, RoundFiles, file_
 from nicbench.measure.host_readings import COUNTERS_SCRIPT, parse_counters
 from nicbench.measure.round_watches import FailureWatch, SenderWatch
 from nicbench.measure.rounds import Player, ServingDut
+from nicbench.system.adapters.conntrack import LOOK_SCRIPT, TableLook, read_look
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.steering import IrqAffinity, IrqAffinityOptions
@@ -123,6 +125,7 @@ class HostPlayer(Player):
         self._changes = changes
         self._failed: LinkFailureOutcome | None = None
         self._senders: tuple[SenderTrace, ...] = ()
+        self._table: ConnectionTable | None = None
         self._files = RoundFiles(changes)
         self._left = LeftFiles(changes, folder)
         self._programs = Programs(lambda host, name: deploy_binary(host, name, engine_folder))
@@ -182,6 +185,7 @@ class HostPlayer(Player):
         self._server_failure = None
         if self._served is not None:
             await self._served.begin_round()
+        before = await self._look_at_table(request)
         async with self._bonds.watch_round(watch, request) as watching:
             failing = self._failure_watch(request, watching)
             looking = SenderWatch(failing or watching, request, self._ends) if request.looks_at_senders else None
@@ -203,6 +207,7 @@ class HostPlayer(Player):
                     await failing.close()
                 if looking is not None:
                     await looking.close()
+            self._table = _table_between(before, await self._look_at_table(request))
             self._seen = self._bonds.observations()
             self._senders = () if looking is None else looking.traces()
             self._failed = None if failing is None else failing.outcome_of(self._seen)
@@ -222,6 +227,13 @@ class HostPlayer(Player):
         if self._redactor is None:
             return outcomes
         return tuple(JobOutcome.model_validate(self._redactor(each.model_dump(mode="json"))) for each in outcomes)
+
+    async def _look_at_table(self, request: RoundRequest) -> TableLook | None:
+        """What the DUT's kernel tracks now; None where no job opens connections, or nothing is tracked."""
+        if all(job.ask.connections is None for job in request.jobs):
+            return None
+        done = await self._testbed.server.network.run(("sh", "-c", LOOK_SCRIPT), check=False, timeout_s=_TIMEOUT_S)
+        return read_look(done.stdout)
 
     async def _see_servers_when_overdue(self, request: RoundRequest) -> None:
         """Nothing is asked while tools work; but what waits for a server that is gone cannot even be killed."""
@@ -282,6 +294,9 @@ class HostPlayer(Player):
     def senders(self) -> tuple[SenderTrace, ...]:
         return self._senders
 
+    def connection_table(self) -> ConnectionTable | None:
+        return self._table
+
     def server_failure(self) -> str | None:
         if self._server_failure is None or self._redactor is None:
             return self._server_failure
@@ -327,6 +342,19 @@ class HostPlayer(Player):
                 continue
             found.update({name: parse_counters(text) for name, text in split_sections(done.stdout).items()})
         return found
+
+
+def _table_between(before: TableLook | None, after: TableLook | None) -> ConnectionTable | None:
+    """What became of the table in a round; None where nothing is tracked there."""
+    if before is None or after is None or not (before.held or after.held):
+        return None
+    return ConnectionTable(
+        limit=after.limit,
+        before=before.held,
+        after=after.held,
+        refused=max(0, after.refused - before.refused),
+        replaced=max(0, after.replaced - before.replaced),
+    )
 
 
 def _end(each: Endpoint) -> End:

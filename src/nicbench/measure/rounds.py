@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import BondObservation, LinkFailureOutcome
+from nicbench.core.connections import ConnectionTable
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import RoundBegun, RoundFinished
 from nicbench.core.judging import REPEATS_OF_ROUNDS, Finding, Reason, Thresholds
@@ -127,6 +128,10 @@ class Player(ABC):
         """Of the round that was played last: the connections of its clients over time, where that was asked for."""
         return ()
 
+    def connection_table(self) -> ConnectionTable | None:
+        """Of the round that was played last: the DUT's table of tracked connections, where jobs open connections."""
+        return None
+
     @abstractmethod
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         """A file of ours in a folder of this endpoint's host, and its path; it is gone when the run is.
@@ -232,6 +237,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
             failure=player.failure(),
             changes=changes,
             senders=player.senders(),
+            connection_table=player.connection_table(),
             verdict=judge_round(
                 request,
                 outcomes,

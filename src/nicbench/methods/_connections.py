@@ -19,10 +19,11 @@ from nicbench.core.connections import (
     ConnectionFigures,
     ConnectionsSpec,
     ConnectionsTarget,
+    ConnectionTable,
     ConnectionTimes,
 )
 from nicbench.core.quantity import Ratio, Seconds, SomeBytes
-from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.round import EndpointFacts, Job, JobSpec, Round, RoundRequest
 from nicbench.core.table import Column
 from nicbench.core.units import format_bytes, format_digits
@@ -314,8 +315,17 @@ def figures_of(one: Round) -> tuple[ConnectionFigures, ...] | None:
 class Outcome:
     """What all clients of a round counted together."""
 
-    def __init__(self, figures: Sequence[ConnectionFigures], duration_s: float, *, is_of_held: bool = False) -> None:
+    def __init__(
+        self,
+        figures: Sequence[ConnectionFigures],
+        duration_s: float,
+        *,
+        is_of_held: bool = False,
+        table: ConnectionTable | None = None,
+    ) -> None:
+        """``table`` is the DUT's table of tracked connections, where it is seen."""
         self.figures = tuple(figures)
+        self.table = table
         self.is_of_held = is_of_held
         self.due = sum(each.sustain.due for each in figures)
         self.completed = sum(each.sustain.completed for each in figures)
@@ -356,6 +366,11 @@ class Outcome:
         return sum(each.ramp.due + each.sustain.due for each in self.figures)
 
     @property
+    def is_table_full(self) -> bool:
+        """Whether the DUT had no place for a new connection."""
+        return self.table is not None and self.table.is_full
+
+    @property
     def wrong_answers(self) -> int:
         """How many failed although their connection stood."""
         return sum(self.failed[kind] for kind in ANSWER_FAILURES)
@@ -372,7 +387,8 @@ class Outcome:
         late = f"the client is late (its busiest thread: {100 * self.busiest_thread:.0f} %)" if self.starts_late else ""
         behind = not self.is_of_held and self.in_time < IN_TIME_RATIO * self.due and not self.failures
         piled = f"only {self.in_time} of {self.due} were complete in time" if behind else ""
-        return "; ".join(part for part in (", ".join(counted), piled, late) if part)
+        full = f"the DUT's connection table was full ({self.table.words})" if self.table and self.is_table_full else ""
+        return "; ".join(part for part in (", ".join(counted), full, piled, late) if part)
 
     def times(self) -> Values:
         """Percentiles of each kind of time, over all clients: ``connect_p50_ns`` and so on."""
@@ -381,6 +397,16 @@ class Outcome:
             known: list[ConnectionTimes | None] = [getattr(each, kind) for each in self.figures]
             values |= _percentiles(kind, known)
         return values
+
+    def resent(self) -> Values:
+        """Segments that each side sent again, over all clients; none of a side that does not count them."""
+        sides = (("client", "segments"), ("server", "server_segments"))
+        known = {side: [getattr(each, name) for each in self.figures] for side, name in sides}
+        return {
+            f"{side}_resent_segments": sum(each.resent for each in counted)
+            for side, counted in known.items()
+            if None not in counted
+        }
 
 
 def _percentiles(kind: str, known: Sequence[ConnectionTimes | None]) -> Values:
@@ -404,16 +430,29 @@ def bounded(passed: int, failed: int | None, limited_by: LimitedBy, why: str) ->
     return Bounded(value=passed, lower=passed, upper=failed, limited_by=LimitedBy.DUT)
 
 
+KPI_OF_TIMES: Final = {
+    "connect": "Connect",
+    "handshake": "TLS handshake",
+    "first_byte": "Time to First Byte (TTFB)",
+    "last_byte": "Time to Last Byte (TTLB)",
+}
+"""Times by their names, those of RFC 9411 section 6.3 where it has one."""
+RESENT: Final = tuple(
+    Column(value=f"{side}_resent_segments", head=f"by the {side}", form="whole", group="Sent again", is_optional=True)
+    for side in ("client", "server")
+)
+"""The columns of segments that each side sent again in that trial; left out where the kernel's sockets sent them."""
+
+
 def columns_of_times(kinds: Iterable[str] = ("connect", "handshake", "first_byte")) -> tuple[Column, ...]:
     """Columns of the times that belong to a rate; columns that no result has are left out."""
-    heads = {"connect": "Connect", "handshake": "TLS handshake", "first_byte": "First byte", "last_byte": "Last byte"}
     return tuple(
         Column(
             value=f"{kind}_{which}_ns",
             head=head,
-            name=f"{heads[kind]}, {head}",
+            name=f"{KPI_OF_TIMES[kind]}, {head}",
             form="microseconds",
-            group=heads[kind],
+            group=KPI_OF_TIMES[kind],
             is_optional=True,
         )
         for kind in kinds
@@ -431,6 +470,8 @@ def interval_of(column: Column) -> Column:
 # The greatest rate that is kept up: trials of a ramp and a sustain phase (RFC 9411 section 4.3.4), in halves.
 
 
+LEFT_RATIO: Final = 0.01
+"""Where more of a full table is from before the trial, the limit is not that of the load alone."""
 EXPECTED_AMONG_PASSED: Final = 4.6
 """Where fewer wrong answers than this are to be expected in the trial that passed, it may have had none by chance
 (e^-4.6, one in a hundred): then their share is not shown to depend on the load."""
@@ -505,6 +546,17 @@ class Found:
         return None
 
     @property
+    def leftovers(self) -> str | None:
+        """Why the limit is not that of a DUT that began empty, in words; None where nothing shows that."""
+        table = self.worst.table if self.worst is not None else None
+        if table is None or not table.is_full or table.before <= LEFT_RATIO * table.limit:
+            return None
+        return (
+            f"the DUT's connection table was full, and {table.before} of its {table.limit} entries were from before "
+            "the trial: rest longer than it remembers ended connections, or have it emptied"
+        )
+
+    @property
     def why(self) -> str:
         """What went wrong above the result, in words; "" where nothing did."""
         return self.worst.words if self.worst is not None else ""
@@ -538,7 +590,8 @@ async def find_most(
             figures = figures_of(played.rounds[-1])
             if figures is None:
                 raise _CutOffError
-            outcome = Outcome(figures, options.duration, is_of_held=spec.task == "hold")
+            table = played.rounds[-1].connection_table
+            outcome = Outcome(figures, options.duration, is_of_held=spec.task == "hold", table=table)
             if outcome.is_limited_by_client:
                 best = Fill(min(made_of(outcome), number - 1), True)
                 found.worst = found.worst or outcome
@@ -579,7 +632,7 @@ def _words_of_limit(found: Found) -> str | None:
     if found.is_broken:
         return "wrong answers"
     if found.failed is not None:
-        return "DUT or server"
+        return "DUT's connection table" if found.worst and found.worst.is_table_full else "DUT or server"
     return "client" if found.is_client_late else "highest that was tried"
 
 
@@ -605,7 +658,7 @@ def result_of(
         values={
             main: _value_of(found, limit),
             "row": words_of_point(parameters),
-            **(found.best.times() if found.best and not found.unfit else {}),
+            **({**found.best.times(), **found.best.resent()} if found.best and not found.unfit else {}),
             **(values if not found.unfit else {}),
             **cpu_values(rounds, context.servers[0].machine, "server"),
             **cpu_values(rounds, client.machine, "client"),
@@ -613,10 +666,15 @@ def result_of(
             "limit": found.unfit or found.why or None,
             "trials": len(found.played.rounds),
         },
-        verdict=found.played.verdict(found.unfit is not None),
-        disturbances=found.played.disturbances,
+        verdict=_verdict_of(found),
+        disturbances=(*found.played.disturbances, *((found.leftovers,) if found.leftovers else ())),
         trials=found.played.round_ids,
     )
+
+
+def _verdict_of(found: Found) -> ResultVerdict:
+    verdict = found.played.verdict(found.unfit is not None)
+    return ResultVerdict.DISTURBED if verdict is ResultVerdict.VALID and found.leftovers else verdict
 
 
 # What the methods of connections have in common: who asks whom, and a result for each point.

@@ -15,6 +15,8 @@ from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.units import format_bytes
 from nicbench.methods._connections import (
+    KPI_OF_TIMES,
+    RESENT,
     ConnectionMethod,
     ConnectionOptions,
     Mix,
@@ -39,7 +41,7 @@ from nicbench.methods.base import TRIALS, RoundContext, Values
 
 _CONNECTIONS_RATE: Final = Column(
     value="connections_per_s",
-    head="Rate",
+    head="TCP Connections Per Second",
     unit="connections/s",
     form="whole",
     is_main=True,
@@ -136,6 +138,7 @@ class ConnectionsPerSecond(ConnectionMethod):
                 _CONNECTIONS_RATE,
                 interval_of(_CONNECTIONS_RATE),
                 *columns_of_times(),
+                *RESENT,
                 TRIALS,
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
@@ -153,7 +156,7 @@ def _values(best: Outcome | None) -> dict[str, Any]:
 
 _HELD: Final = Column(
     value="concurrent_connections",
-    head="Connections at once",
+    head="Concurrent TCP Connections",
     unit="connections",
     form="whole",
     is_main=True,
@@ -242,6 +245,7 @@ class ConcurrentConnections(ConnectionMethod):
                 Column(value="opened_per_s", head="Opened a second", unit="connections/s", form="whole"),
                 Column(value="held_ns", head="Held for", form="seconds"),
                 *columns_of_times(),
+                *RESENT,
                 TRIALS,
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
@@ -256,7 +260,7 @@ class ConcurrentConnections(ConnectionMethod):
 _Objects = tuple[tuple[int, int], ...]
 _TRANSACTIONS_RATE: Final = Column(
     value="transactions_per_s",
-    head="Rate",
+    head="Application Transactions Per Second",
     unit="transactions/s",
     form="whole",
     is_main=True,
@@ -363,6 +367,7 @@ class HttpTransactions(ConnectionMethod):
                 interval_of(_TRANSACTIONS_RATE),
                 Column(value="goodput_bits_per_s", head="Goodput", form="gigabits"),
                 *columns_of_times(("first_byte", "last_byte")),
+                *RESENT,
                 TRIALS,
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
@@ -377,9 +382,9 @@ class HttpTransactions(ConnectionMethod):
 _FIRST: Final = Column(
     value="first_byte_p50_ns",
     head="median",
-    name="First byte, median",
+    name=f"{KPI_OF_TIMES['first_byte']}, median",
     form="microseconds",
-    group="First byte",
+    group=KPI_OF_TIMES["first_byte"],
     is_main=True,
     better="lower",
 )
@@ -476,6 +481,7 @@ class HttpLatency(ConnectionMethod):
             "row": words_of_point(point),
             "transactions": outcome.completed if outcome else None,
             "failures": outcome.failures if outcome else None,
+            **(outcome.resent() if outcome else {}),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
             **cpu_values(played.rounds, client.machine, "client"),
             "failed": (outcome.words or None) if outcome else None,
@@ -512,6 +518,7 @@ class HttpLatency(ConnectionMethod):
                 *times,
                 Column(value="transactions", head="Transactions", form="whole"),
                 Column(value="failures", head="Failed", form="whole"),
+                *RESENT,
             ),
             sentences=(
                 "gives the first byte within {first_byte_p50_ns} by {transport} in half of those that pass ({failed})",

@@ -171,6 +171,7 @@ def test_connection_tracking_sums_its_cpus() -> None:
     assert by_name(Conntrack().read(golden("nf_conntrack.txt"), DUT)) == {
         "nf_conntrack drop": 28,
         "nf_conntrack insert_failed": 0,
+        "nf_conntrack early_drop": 0,
     }
     assert Conntrack().read("", DUT) == ()
 

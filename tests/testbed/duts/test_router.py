@@ -13,6 +13,7 @@ from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.round import EndpointFacts
+from nicbench.testbed.duts.firewall import FirewallOptions, firewall_ruleset
 from nicbench.testbed.duts.kernel_forward import (
     FILTER_TABLE,
     KernelForward,
@@ -20,10 +21,11 @@ from nicbench.testbed.duts.kernel_forward import (
     filter_ruleset,
     set_up_filter,
 )
-from nicbench.testbed.duts.router import FirewallOptions, Router, RouterOptions, firewall_ruleset
+from nicbench.testbed.duts.router import Router, RouterOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.stack import UndoStack
 
+PORTS = ("s0", "s1")
 FORWARD = "/proc/sys/net/ipv4/ip_forward"
 NO_ROUTE = ("ip", "-4", "-j", "route", "show", "exact")
 
@@ -120,7 +122,7 @@ def test_a_router_that_drops_what_it_should_forward_is_found_before_the_first_te
 
 
 def test_it_drops_what_belongs_to_no_connection_and_has_no_limit_by_itself() -> None:
-    text = firewall_ruleset(FirewallOptions())
+    text = firewall_ruleset(FirewallOptions(), PORTS)
     assert "policy drop;" in text
     assert "ct state established,related accept" in text
     assert "count over" not in text
@@ -128,7 +130,7 @@ def test_it_drops_what_belongs_to_no_connection_and_has_no_limit_by_itself() -> 
 
 
 def test_limits_stand_before_a_connection_is_let_in() -> None:
-    lines = firewall_ruleset(FirewallOptions(connections=200, connection_rate=300, burst=30)).splitlines()
+    lines = firewall_ruleset(FirewallOptions(connections=200, connection_rate=300, burst=30), PORTS).splitlines()
     rate = next(at for at, line in enumerate(lines) if "limit rate over 300/second burst 30 packets" in line)
     count = next(at for at, line in enumerate(lines) if "ct count over 200" in line)
     allowed = next(at for at, line in enumerate(lines) if line.endswith("== syn accept"))

@@ -20,6 +20,7 @@ from nicbench.core.trial import LossBeside, LossPlace, PortReading, Reading
 from nicbench.measure.ledger.base import Count, Stage, View
 from nicbench.measure.ledger.reader import Counters
 from nicbench.measure.ledger.sources.drivers import EXCESS
+from nicbench.measure.ledger.sources.kernel import REPLACED
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ def add_ledger(
     lost gives no row but what was not sent, and 0 unexplained. Where frames were sent that nobody counted, it is not
     known how many are lost, nor how many unexplained.
     """
+    reading = reading.replace(replaced_connections=_replaced_connections(*counters))
     unsent = _unsent_places(reading)
     lost = reading.counts.lost
     if lost == 0 and reading.uncounted is None:
@@ -191,6 +193,11 @@ def add_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[int
         for number, port in enumerate(reading.ports)
     )
     return reading.replace(ports=ports)
+
+
+def _replaced_connections(before: Counters, after: Counters) -> int | None:
+    known = [next((count.frames for count in at.counts if count.name == REPLACED), None) for at in (before, after)]
+    return None if known[0] is None or known[1] is None else max(0, known[1] - known[0])
 
 
 def _unsent_places(reading: Reading) -> tuple[LossPlace, ...]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from nicbench.core.bond import HASHED_MODES, BondFlow, BondObservation, BondPort
+from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
 from nicbench.core.round import Figures, Flow, FrameFigures, FramesSpec, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Listing, Row
@@ -99,6 +100,38 @@ def _frame_size_words(figures: FrameFigures) -> str:
     return f" of {whole(figures.bytes)} bytes in all" if rest else f" of {whole(size)} bytes each"
 
 
+_ASKED_OF_CONNECTIONS: Final = {
+    "connect": "{rate} new connections/s",
+    "requests": "{rate} requests/s on {connections} connections",
+    "hold": "{connections} connections to hold, {rate} opened in a second",
+}
+
+
+def asked_of_connections(ask: ConnectionsSpec) -> Iterator[str]:
+    """Yields what is due, and who makes it."""
+    rate, connections = significant(ask.rate_per_s), whole(ask.connections)
+    yield _ASKED_OF_CONNECTIONS[ask.task].format(rate=rate, connections=connections)
+    yield "TCP" if ask.tls is None else f"TLS {ask.tls}"
+    yield "by the kernel's sockets" if ask.driver == "kernel" else "in the driver's hook"
+
+
+def said_of_connections(figures: ConnectionFigures) -> Iterator[str]:
+    """Yields what became of what was due, and the segments of each side, as far as they are counted."""
+    for phase, counts in (("ramp", figures.ramp), ("sustain phase", figures.sustain)):
+        if counts.due:
+            failed = "".join(f", {whole(count)} {kind.replace('_', ' ')}" for kind, count in counts.failed.items())
+            yield f"{phase}: {whole(counts.completed)} of {whole(counts.due)} complete{failed}"
+    for side, segments in (("client", figures.segments), ("server", figures.server_segments)):
+        if segments is not None:
+            others = (
+                ("damaged", segments.damaged),
+                ("repeated", segments.repeated),
+                ("strange", segments.not_expected),
+            )
+            more = "".join(f", {whole(count)} {kind}" for kind, count in others if count)
+            yield f"{side}: {whole(segments.sent)} segments sent, {whole(segments.resent)} again{more}"
+
+
 _WAYS = {"forward": "to", "reverse": "from"}
 _DIRECTIONS = {"forward": "client sends", "reverse": "server sends", "both": "both ways"}
 
@@ -173,6 +206,9 @@ def asked_words(ask: JobSpec) -> str:
     if ask.frames is not None:
         long = () if ask.duration_s is None else (f"{format_duration_s(ask.duration_s)} long",)
         return ", ".join((*asked_of_frames(ask.frames), *long))
+    if ask.connections is not None:
+        long = () if ask.duration_s is None else (f"{format_duration_s(ask.duration_s)} long",)
+        return ", ".join((*asked_of_connections(ask.connections), *long))
     transport = "RDMA" if ask.transport == "rdma" else ask.transport.upper()
     said = [f"{transport} {ask.operation.replace('stream', 'streams')}" if ask.operation != "memory" else "memory"]
     if ask.operation == "stream":
@@ -201,6 +237,8 @@ def _figures(figures: Figures) -> Iterator[str]:
         yield _flow(flow)
     if figures.frames is not None:
         yield from said_of_frames(figures.frames)
+    if figures.connections is not None:
+        yield from said_of_connections(figures.connections)
     if figures.transactions_per_s is not None:
         yield f"{significant(figures.transactions_per_s)} transactions/s"
     if figures.latency is not None:
@@ -334,6 +372,8 @@ def _parts(one: Round) -> Iterator[Block]:
         yield Listing(tuple(inlines(set_tone(found.text, "warn")) for found in one.verdict.findings))
     yield _tools((one,), several=False)
     yield from _counted((one,), several=False)
+    if one.connection_table:
+        yield caption(f"The DUT's connection table: {one.connection_table.words}.")
     if failure := failure_note(one):
         yield paragraph(f"Link failure: {failure}.")
     for bond in one.bonds:
@@ -364,7 +404,8 @@ def _tools(rounds: Sequence[Round], *, several: bool) -> Block:
 
 def _about(one: Round) -> Row:
     """Returns the row above those of a round: its name, and what was played in it."""
-    label = Cell(inlines(f"{one.id}: {what_of(one)}"), _COLUMNS, is_head=True, words=True)
+    held = f"; the DUT's connection table: {one.connection_table.words}" if one.connection_table else ""
+    label = Cell(inlines(f"{one.id}: {what_of(one)}{held}"), _COLUMNS, is_head=True, words=True)
     return replace(row(label, look="about"), begins_group=True)
 
 

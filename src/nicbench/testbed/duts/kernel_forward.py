@@ -15,6 +15,7 @@ from nicbench.core.headers import LARGEST_PORT
 from nicbench.core.quantity import Seconds
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
+from nicbench.system.adapters.conntrack import COUNT, LIMIT, SETTINGS
 from nicbench.testbed.duts._kernel import ForwardingDut, ForwardingPort, neighbour_of, require_host, set_up_table
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
@@ -128,11 +129,8 @@ def _outermost(host: Host) -> Host:
 
 NAT_TABLE: Final = "nicbench_nat"
 _FAMILY: Final = "inet"
-_SETTINGS: Final = "/proc/sys/net/netfilter"
-_LIMIT: Final = f"{_SETTINGS}/nf_conntrack_max"
-_COUNT: Final = f"{_SETTINGS}/nf_conntrack_count"
-_BUCKETS: Final = f"{_SETTINGS}/nf_conntrack_buckets"
-_UDP_TIMEOUT: Final = f"{_SETTINGS}/nf_conntrack_udp_timeout"
+_BUCKETS: Final = f"{SETTINGS}/nf_conntrack_buckets"
+_UDP_TIMEOUT: Final = f"{SETTINGS}/nf_conntrack_udp_timeout"
 _TRIES: Final = 100
 _BETWEEN_TRIES_S: Final = 0.05
 _ROOM: Final = 2
@@ -265,7 +263,7 @@ class Nat(ForwardingDut):
         if self.options.udp_timeout is not None:
             await changes.set_file(host, _UDP_TIMEOUT, str(int(self.options.udp_timeout)))
         self._tracking = {
-            "table_size": await _read_number(host, _LIMIT),
+            "table_size": await _read_number(host, LIMIT),
             "hash_buckets": await _read_number(host, _BUCKETS),
             "udp_timeout_s": await _read_number(host, _UDP_TIMEOUT),
         }
@@ -281,7 +279,7 @@ class Nat(ForwardingDut):
                 await host.run(("ip", "address", "del", address, "dev", outside.device))
         await self.mend()
         for _ in range(_TRIES):
-            if not (left := await _read_number(host, _COUNT)):
+            if not (left := await _read_number(host, COUNT)):
                 return
             await asyncio.sleep(_BETWEEN_TRIES_S)
         raise HostError(
@@ -314,9 +312,9 @@ async def set_limit(host: Host, changes: Changes, connections: int) -> None:
 
     NotReadyError where the machine would lose some of the connections that it tracks itself.
     """
-    if (await host.run(("test", "-w", _LIMIT), check=False)).status != 0:
+    if (await host.run(("test", "-w", LIMIT), check=False)).status != 0:
         host = outermost(host)
-        own = await _read_number(host, _COUNT) or 0
+        own = await _read_number(host, COUNT) or 0
         if connections < _ROOM * own:
             raise NotReadyError(
                 f"the size of the table is the whole machine's, which tracks {own} connections itself: with "
@@ -324,7 +322,7 @@ async def set_limit(host: Host, changes: Changes, connections: int) -> None:
                 place=f"dut, table_size, on {host.name}",
                 next_step=f"make it {_ROOM * own} or more, or use a machine of its own (docs/vm.md)",
             )
-    await changes.set_file(host, _LIMIT, str(connections))
+    await changes.set_file(host, LIMIT, str(connections))
 
 
 async def _read_number(host: Host, path: str) -> int | None:

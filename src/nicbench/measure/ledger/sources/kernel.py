@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nicbench.measure.ledger.base import Count, Echo, Side, Source, Stage, View
+from nicbench.system.adapters.conntrack import STATISTICS, read_statistics
 
 _RECEIVE = ("dropped", "missed_errors", "errors", "nohandler")
 _TRANSMIT = ("dropped", "errors")
@@ -319,8 +320,11 @@ def drops_of_rule(expressions: list[Mapping[str, Any]], named: Mapping[str, int]
 _PLACES: Final = {
     "drop": "connection tracking, its table full (nf_conntrack_max)",
     "insert_failed": "connection tracking, a connection like it was there already",
+    "early_drop": None,
 }
-"""The columns of lost frames. Those of ``early_drop`` are connections that made room for others: no frame is lost."""
+"""The columns and the places of lost frames. Of ``early_drop``, connections that made room for others, none is lost."""
+REPLACED: Final = "nf_conntrack early_drop"
+"""The name of the counter of connections that made room for others."""
 
 
 class Conntrack(Source):
@@ -334,20 +338,20 @@ class Conntrack(Source):
     sides = frozenset({Side.DUT})
 
     def script(self, view: View) -> str:
-        return "cat /proc/net/stat/nf_conntrack" if view.devices else ""
+        return f"cat {STATISTICS}" if view.devices else ""
 
     def read(self, text: str, view: View) -> tuple[Count, ...]:
-        head, *cpus = [line.split() for line in text.splitlines() if line.strip()] or [[]]
+        counts = read_statistics(text)
         return tuple(
             Count(
                 key=f"{view.side}: conntrack {column}",
                 name=f"nf_conntrack {column}",
-                frames=sum(int(fields[head.index(column)], 16) for fields in cpus),
+                frames=counts[column],
                 stage=Stage.DUT_FIREWALL,
-                place=f"{view.side}, {place}",
+                place=place and f"{view.side}, {place}",
                 # Which kernels count such a frame in `drop` as well depends on why it could not be inserted.
                 within=(f"{view.side}: conntrack drop",) if column == "insert_failed" else (),
             )
             for column, place in _PLACES.items()
-            if cpus and column in head
+            if column in counts
         )

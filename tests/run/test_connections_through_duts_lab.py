@@ -1,0 +1,91 @@
+"""Connections in the driver's hook through DUTs of known truths: tables, address translation, a SYN proxy, a policer.
+
+The DUT is the kernel's, set up by nicbench in a namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from nicbench.core.events import RoundFinished
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.round import Round
+
+from .lab_bench import machine_state, make_folder, run_async
+
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(3, of="connections through DUTs")]
+
+HEAD = """
+nicbench: 1
+title: Connections through a DUT
+monitor: off
+thresholds: {start_spread_share: 0.9, machine_steal_share: 0.9}
+lab: {kind: clients, ports: 2}
+dut: {kind: firewall%s}
+tests: [{name: test, method: %s, driver: xdp, through: true, duration: %s s, %s}]
+"""
+
+
+def measure(folder: Path, dut: str, method: str, options: str, seconds: int = 1) -> tuple[Result, list[Round]]:
+    """The only result, and every round."""
+    made = make_folder(folder, HEAD % (dut and f", {dut}", method, seconds, options))
+    before = machine_state()
+    (result,) = asyncio.run(run_async(made)).results
+    assert machine_state() == before
+    return result, [event.round for event in made.journal.events() if isinstance(event, RoundFinished)]
+
+
+def interval_of(result: Result, value: str) -> tuple[float, float]:
+    found = result.values[value]
+    assert isinstance(found, Bounded), result.disturbances
+    assert found.lower is not None, found
+    assert found.upper is not None, found
+    return found.lower, found.upper
+
+
+@pytest.mark.parametrize("size", [757, 1283, 3301])
+def test_the_size_of_a_table_is_found_to_the_connection(size: int, tmp_path: Path) -> None:
+    options = f"maximum: {2 * size}, rate: 4000, precision: 0, loss_verification: 0"
+    result, rounds = measure(tmp_path, f"table_size: {size}", "concurrent-connections", options)
+    assert interval_of(result, "concurrent_connections") == (size, size + 1)
+    assert result.values["limited_by"] == "DUT's connection table"
+    assert f"the DUT's connection table was full ({size} of {size} entries" in str(result.values["limit"])
+    assert all(one.connection_table is not None and one.connection_table.before < size // 100 for one in rounds)
+
+
+def test_ended_connections_that_fill_the_table_are_the_limit_of_a_rate(tmp_path: Path) -> None:
+    options = "maximum: 6000, ramp: 0 s, precision: 1 %, object_bytes: [1 B], loss_verification: 0"
+    result, _ = measure(tmp_path, "table_size: 2711", "connections-per-second", options)
+    lower, upper = interval_of(result, "connections_per_s")
+    assert lower <= 2711 < upper
+    assert result.values["limited_by"] == "DUT's connection table"
+
+
+def test_a_table_that_is_full_from_before_the_trial_is_told(tmp_path: Path) -> None:
+    options = "maximum: 2000, ramp: 0 s, precision: 50 %, object_bytes: [1 B], loss_verification: 0"
+    dut = "table_size: 1000, empty_table: false"
+    result, _ = measure(tmp_path, dut, "connections-per-second", options)
+    assert result.verdict is ResultVerdict.DISTURBED
+    assert any("of its 1000 entries were from before the trial" in text for text in result.disturbances)
+
+
+@pytest.mark.parametrize("dut", ["", "masquerade: true", "syn_proxy: true", "masquerade: true, syn_proxy: true"])
+def test_every_connection_through_a_dut_is_whole(dut: str, tmp_path: Path) -> None:
+    options = "rate: 1000, object_bytes: [1 B, 20000 B], ramp: 0 s"
+    made = make_folder(tmp_path, HEAD % (dut and f", {dut}", "http-latency", 1, options))
+    for result in asyncio.run(run_async(made)).results:
+        assert (result.values["transactions"], result.values["failures"]) == (1000, 0), result.values
+
+
+def test_a_policer_of_new_connections_is_found_within_one_percent(tmp_path: Path) -> None:
+    rate, burst, seconds = 4000, 20, 2
+    dut = f"connection_rate: {rate}, burst: {burst}, over: reset"
+    options = f"maximum: {2 * rate}, ramp: 0 s, precision: 0.5 %, object_bytes: [1 B], loss_verification: 0"
+    result, _ = measure(tmp_path, dut, "connections-per-second", options, seconds)
+    lower, upper = interval_of(result, "connections_per_s")
+    truth = rate + (burst - 1) / seconds
+    assert lower <= truth <= upper
+    assert upper - lower <= 0.01 * truth
