@@ -117,13 +117,13 @@ def nginx(cpu: int) -> Iterator[None]:
             subprocess.run(("ip", "netns", "delete", name), check=False)
 
 
-def wait_for_server(server: subprocess.Popen[bytes], within_s: float = 10.0) -> None:
+def wait_for_server(server: subprocess.Popen[bytes], port: int = PORT, within_s: float = 10.0) -> None:
     """Returns when a socket listens there; RuntimeError where the server ends or is not ready in time."""
     end = time.monotonic() + within_s
-    look, listens = ("ip", "netns", "exec", SERVER, "cat", "/proc/net/tcp"), f":{PORT:04X} 00000000:0000 0A"
+    look, listens = ("ip", "netns", "exec", SERVER, "cat", "/proc/net/tcp"), f":{port:04X} 00000000:0000 0A"
     while listens not in subprocess.run(look, capture_output=True, text=True, check=True).stdout:
         if server.poll() is not None or time.monotonic() > end:
-            raise RuntimeError("nginx does not listen; its reason is above")
+            raise RuntimeError("the server does not listen; its reason is above")
         time.sleep(0.05)
 
 

@@ -16,6 +16,7 @@ import flows
 import frames
 import generate_memory
 import growth
+import hook_connections
 import memif_floor
 import runs_folder
 import serve
@@ -34,6 +35,7 @@ GROUPS: dict[str, Maker] = {
     "cable": cable.cable_rows,
     "frames": frames.frame_rows,
     "connections": connections.connection_rows,
+    "hook": hook_connections.hook_rows,
 }
 # Of processes that each give the medians of many stretches.
 WHOLE_RUNS = 3

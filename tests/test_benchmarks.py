@@ -10,7 +10,7 @@ import pytest
 from tests.commands import run_tried
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-RATIOS = ("null", "two-cores", "forward", "veth", "cable", "frames", "connections")
+RATIOS = ("null", "two-cores", "forward", "veth", "cable", "frames", "connections", "hook")
 FIGURES = ("cycles", "delay", "memif", "flows", "growth", "runs", "serve")
 LONG = "looks"
 """The core watch measures its own cost for two minutes."""
