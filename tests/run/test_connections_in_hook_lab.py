@@ -230,6 +230,22 @@ def test_through_a_path_that_loses_packets_every_connection_is_whole(size: int, 
     assert found["segments"]["resent"] + counted["segments"]["resent"] > 0
 
 
+@pytest.mark.parametrize("task", ["connect", "requests", "hold"])
+def test_through_a_load_balancer_every_connection_is_whole(task: str, path: RoutedPair) -> None:
+    """The router's own address is that of the service, and its connections go to the server's ports in turn."""
+    service = "198.18.0.1"
+    in_turn = f"numgen inc mod 2 map {{ 0 : {PORT}, 1 : {PORT + 1} }}"
+    balance = f"ip daddr {service} tcp dport {PORT}-{PORT + 1} dnat to {SERVER} : {in_turn}"
+    rules = f"table ip balance {{\nchain b {{\ntype nat hook prerouting priority dstnat;\n{balance}\n}}\n}}\n"
+    subprocess.run(["ip", "netns", "exec", path.router, "nft", "-f", "-"], input=rules, text=True, check=True)
+    server = path.serve("serve", "--xdp", "c1")
+    asked = ("--task", task, "--rate", "500", "--seconds", "1", "--connections", "40", "--object", "3000")
+    found = path.connect(*asked, to=service)
+    due = 40 if task == "hold" else 500
+    assert found["sustain"] == {"due": due, "completed": due, "failed": {}}
+    assert path.end(server)["accepted"] == found["opened"]
+
+
 def test_each_connection_ends_in_one_way(path: RoutedPair) -> None:
     asked = ("--task", "connect", "--rate", "500", "--seconds", "1", "--answer-within", "1")
     assert path.connect(*asked)["sustain"] == {"due": 500, "completed": 0, "failed": {"refused": 500}}
