@@ -187,6 +187,6 @@ def hook_rows(stack: ExitStack, cpus: Cpus, _pages: tuple[str, ...], seconds: fl
     rows.append(("bare loop, no records", core.bare, BESIDE_BARE, 1))
     unit = "thousand/CPU s"
     return [
-        Row(WORK, name, wanted, lambda body=body: core.hook(body), peer, watch, unit=unit, scale=1e-3)
+        Row(WORK, name, wanted, functools.partial(core.hook, body), peer, watch, unit=unit, scale=1e-3)
         for name, peer, wanted, body in rows
     ]

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -244,6 +245,26 @@ def test_through_a_load_balancer_every_connection_is_whole(task: str, path: Rout
     due = 40 if task == "hold" else 500
     assert found["sustain"] == {"due": due, "completed": due, "failed": {}}
     assert path.end(server)["accepted"] == found["opened"]
+
+
+def test_a_delay_of_the_path_is_in_the_time_to_connect(path: RoutedPair) -> None:
+    """The SYN is held on its way; the SYN/ACK is not."""
+    path.run(path.router, "sysctl", "-qw", "net.ipv4.conf.s0.forwarding=0")
+    mac = json.loads(path.run(path.server, "ip", "-j", "link", "show", "dev", "c1"))[0]["address"]
+    held = path.start(
+        path.router, sys.executable, str(Path(__file__).with_name("delaying_forwarder.py")), "s0", "s1", mac, "3000000"
+    )
+    assert held.stdout is not None
+    assert held.stdout.readline() == "ready\n"
+    server = path.serve("serve", "--xdp", "c1")
+    found = path.connect("--task", "connect", "--rate", "50", "--seconds", "2")
+    path.end(server)
+    held.send_signal(signal.SIGINT)
+    truth_ns = float(held.communicate(timeout=20)[0])
+    assert found["sustain"] == {"due": 100, "completed": 100, "failed": {}}
+    assert truth_ns >= 3_000_000
+    # The least of each: whoever else used the CPUs added to the others.
+    assert truth_ns <= found["connect"]["minimum_ns"] <= truth_ns + 100_000
 
 
 def test_each_connection_ends_in_one_way(path: RoutedPair) -> None:
