@@ -2,8 +2,8 @@
 
     python delaying_forwarder.py FROM TO NEXT_MAC DELAY_NS
 
-It prints the least that it really took, by the kernel's time stamps of arrival, in nanoseconds: no assertion has to rely
-on its punctuality.
+It prints the least that it really took, by the kernel's time stamps of arrival, in nanoseconds: no assertion has to
+rely on its punctuality.
 """
 
 from __future__ import annotations
