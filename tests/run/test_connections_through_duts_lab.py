@@ -14,7 +14,7 @@ from nicbench.core.events import RoundFinished
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.round import Round
 
-from .lab_bench import machine_state, make_folder, run_async
+from .lab_bench import make_folder, run_async
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(3, of="connections through DUTs")]
 
@@ -29,12 +29,15 @@ tests: [{name: test, method: %s, driver: xdp, through: true, duration: %s s, %s}
 """
 
 
+LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+
+
 def measure(folder: Path, dut: str, method: str, options: str, seconds: int = 1) -> tuple[Result, list[Round]]:
     """The only result, and every round."""
     made = make_folder(folder, HEAD % (dut and f", {dut}", method, seconds, options))
-    before = machine_state()
+    before = LIMIT.read_text()
     (result,) = asyncio.run(run_async(made)).results
-    assert machine_state() == before
+    assert LIMIT.read_text() == before
     return result, [event.round for event in made.journal.events() if isinstance(event, RoundFinished)]
 
 
