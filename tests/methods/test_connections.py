@@ -122,13 +122,14 @@ def test_a_client_without_ports_is_the_limit_whatever_failures_there_are_beside(
     assert "is late" not in str(result.values["limit"])
 
 
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("before", [0, 400])
-def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judged(before: int) -> None:
+def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judged(before: int, late: bool) -> None:
     places = 1000 - before
 
     def bears(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
-        return counted(rate, {"connect_timeout": rate - places} if rate > places else {})
+        return counted(rate, {"connect_timeout": rate - places}, late=late) if rate > places else counted(rate, {})
 
     def table_after(request: RoundRequest) -> ConnectionTable:
         rate = sum(int(asked(job).rate_per_s) for job in request.jobs)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.events import RoundFinished
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Bounded, Result
 from nicbench.core.round import Round
 
 from .lab_bench import make_folder, run_async
@@ -65,14 +65,6 @@ def test_ended_connections_that_fill_the_table_are_the_limit_of_a_rate(tmp_path:
     lower, upper = interval_of(result, "connections_per_s")
     assert lower <= 2711 < upper
     assert result.values["limited_by"] == "DUT's connection table"
-
-
-def test_a_table_that_is_full_from_before_the_trial_is_told(tmp_path: Path) -> None:
-    options = "maximum: 2000, ramp: 0 s, precision: 50 %, object_bytes: [1 B], loss_verification: 0"
-    dut = "table_size: 1000, empty_table: false"
-    result, _ = measure(tmp_path, dut, "connections-per-second", options)
-    assert result.verdict is ResultVerdict.DISTURBED
-    assert any("of its 1000 entries were from before the trial" in text for text in result.disturbances)
 
 
 @pytest.mark.parametrize("dut", ["", "masquerade: true", "syn_proxy: true", "masquerade: true, syn_proxy: true"])

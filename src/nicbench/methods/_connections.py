@@ -609,7 +609,7 @@ async def find_most(
 
     try:
         found.passed, found.failed = await most_held(trial, most, options.precision)
-        if found.worst is not None and found.worst.is_late:
+        if found.worst is not None and found.worst.is_late and not found.worst.is_table_full:
             found.failed = None  # what failed first beside a client that was late is not shown to be the DUT's
     except _CutOffError:
         found.is_cut_off = True
