@@ -122,6 +122,31 @@ def test_a_client_without_ports_is_the_limit_whatever_failures_there_are_beside(
     assert "is late" not in str(result.values["limit"])
 
 
+def test_what_a_trial_held_guides_the_next_one() -> None:
+    def holds(_: int, job: Job) -> JobOutcome:
+        due = asked(job).connections
+        return counted(due, {"connect_timeout": due - 1234} if due > 1234 else {})
+
+    options = {"maximum": 1_000_000, "duration": 1.0, "precision": 0.0, "loss_verification": 0}
+    laboratory = Laboratory(holds)
+    method = ConcurrentConnections("held", ConcurrentConnections.Options.model_validate(options))
+    found = measured(method, laboratory).values["concurrent_connections"]
+    assert isinstance(found, Bounded)
+    assert (found.lower, found.upper) == (1234, 1235)
+    numbers = [sum(asked(job).connections for job in request.jobs) for request in laboratory.requests]
+    assert numbers == [1_000_000, 1234, 1235]
+
+
+def test_a_dut_that_always_loses_one_more_is_searched_by_halves() -> None:
+    def loses_one(_: int, job: Job) -> JobOutcome:
+        return counted(asked(job).connections, {"reset": 1})
+
+    options = {"maximum": 1000, "duration": 1.0, "precision": 0.0, "loss_verification": 0}
+    laboratory = Laboratory(loses_one)
+    measured(ConcurrentConnections("held", ConcurrentConnections.Options.model_validate(options)), laboratory)
+    assert len(laboratory.requests) < 30
+
+
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("before", [0, 400])
 def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judged(before: int, late: bool) -> None:

@@ -604,7 +604,7 @@ async def find_most(
                 found.asked += outcome.asked
             if least_failed is None or number <= least_failed:
                 least_failed, found.worst = number, outcome
-            best = best or Fill(number, False)
+            best = best or Fill(number, False, made_of(outcome))
         return best or Fill(number, False)
 
     try:

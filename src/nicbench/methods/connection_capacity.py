@@ -44,6 +44,8 @@ class Fill(NamedTuple):
 
     connections: int
     came_back: bool
+    held: int | None = None
+    """How many of them were held, where the trial tells: the next one asks for as many."""
 
 
 class ConnectionCapacity(FrameMethod):
@@ -160,17 +162,22 @@ class ConnectionCapacity(FrameMethod):
 async def most_held(fill: Callable[[int], Awaitable[Fill]], most: int, precision: float) -> tuple[int, int | None]:
     """The most connections that were held (0: none), and the fewest that were not (None: no frame was ever lost).
 
-    A binary search; the two are at most ``precision`` of the second apart, or one; further, where the tester sends too
-    few to tell.
+    A binary search, which begins where trials show the limit; the two are at most ``precision`` of the second apart, or
+    one; further, where the tester sends too few to tell.
     """
-    passed, failed = 0, None
+    passed, failed, guess, stepped = 0, None, None, False
     while failed is None or failed - passed > max(1.0, precision * failed):
         asked = most if failed is None else (passed + failed) // 2
+        is_guess = guess is not None and failed is not None and passed < guess < failed
+        asked = guess if guess is not None and is_guess else asked
         made = await fill(asked)
         if not made.came_back:
             failed = made.connections if made.connections > passed else asked
+            guess = None if is_guess else made.held  # a second guess might be as wrong, by one connection each
         elif made.connections > passed:
             passed = made.connections
+            guess = passed + max(1, int(precision * passed)) if is_guess and not stepped else None
+            stepped |= is_guess
         else:
             break
         if passed == most:

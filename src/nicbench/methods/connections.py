@@ -57,12 +57,13 @@ class ConnectionsPerSecond(ConnectionMethod):
     question: ClassVar[str] = "How many new connections a second does {subject} bear?"
     steps: ClassVar[str] = """
     Connections per second (RFC 9411 sections 7.2 and 7.6): how many new connections a second DUT or server bear.
-    Steps, for TCP and each version of TLS, and each object: connections are due by the clock, whether earlier ones
-    are done or not; each makes its exchanges of HTTP/1.1, and the server closes it (or the client, by a RST). A
-    trial passes where no more than 0.001 % of the connections fail and 99 % of those due in the sustain phase are
-    complete when it ends. The greatest rate is found by halves; a trial with failures is repeated. A SYN that was
-    dropped is a failure by default, for the kernel would repeat it only after `connect_within`. Verified: each
-    connection is counted once, as completed or as failed in one way; length and bytes of each object are compared.
+    Steps, for TCP and each version of TLS, and each object: connections are due by the clock, whether earlier ones are
+    done or not; each makes its exchanges of HTTP/1.1, and the server closes it (or the client, by a RST). A trial
+    passes where no more than 0.001 % of the connections fail and 99 % of those due in the sustain phase are complete
+    when it ends. The greatest rate is found from what the first trial bore, then by halves; a trial with failures is
+    repeated. A SYN that was dropped is a failure by default, for the kernel would repeat it only after
+    `connect_within`. Verified: each connection is counted once, as completed or as failed in one way; length and bytes
+    of each object are compared.
     """
 
     class Options(SearchedOptions):
@@ -171,10 +172,10 @@ class ConcurrentConnections(ConnectionMethod):
     question: ClassVar[str] = "How many connections does {subject} hold at once?"
     steps: ClassVar[str] = """
     Concurrent connections (RFC 9411 sections 7.5 and 7.9): how many connections DUT or server hold at once.
-    Steps, for TCP and each version of TLS: connections are opened by the clock, each makes an exchange of HTTP/1.1
-    and stays. When all are open, each is asked once more, spread over the time for which they are held: what does
-    not answer then is not held. The greatest number of which none fails is found by halves. Verified: every
-    connection answers twice, with the right bytes; the number is exact where `precision` is 0.
+    Steps, for TCP and each version of TLS: connections are opened by the clock, each makes an exchange of HTTP/1.1 and
+    stays. When all are open, each is asked once more, spread over the time for which they are held: what does not
+    answer then is not held. The greatest number of which none fails is found from what the first trial held, then by
+    halves. Verified: every connection answers twice, with the right bytes; the number is exact where `precision` is 0.
     """
 
     class Options(SearchedOptions):
@@ -277,10 +278,10 @@ class HttpTransactions(ConnectionMethod):
     steps: ClassVar[str] = """
     HTTP transactions and their throughput (RFC 9411 sections 7.1, 7.3 and 7.7), on connections that stay.
     Steps, for TCP and each version of TLS, and each object or the mix of them: requests of HTTP/1.1 are due by the
-    clock, on the connections in turn, whether earlier ones were answered or not. A trial passes where no
-    more than 0.001 % of the requests fail and 99 % of those due in the sustain phase are complete when it ends. The
-    greatest rate is found by halves; its goodput is that of the bodies. Verified: each request is counted once, as
-    completed or as failed in one way; length and bytes of each object are compared.
+    clock, on the connections in turn, whether earlier ones were answered or not. A trial passes where no more than
+    0.001 % of the requests fail and 99 % of those due in the sustain phase are complete when it ends. The greatest rate
+    is found from what the first trial bore, then by halves; its goodput is that of the bodies. Verified: each request
+    is counted once, as completed or as failed in one way; length and bytes of each object are compared.
     """
 
     class Options(SearchedOptions):
@@ -397,12 +398,12 @@ class HttpLatency(ConnectionMethod):
     question: ClassVar[str] = "How long do HTTP transactions take through {subject}?"
     steps: ClassVar[str] = """
     Latency of HTTP transactions (RFC 9411 sections 7.4 and 7.8): time to the first and to the last byte.
-    Steps, for TCP and each version of TLS, and each object: connections are due by the clock at one rate, given or
-    a share of what an earlier test `connections-per-second` found; each makes one exchange of HTTP/1.1. The times
-    count from the moment when a connection was due, whether or not the client was late: so what a slow answer
-    delays is in them (open loop). Connecting and the TLS handshake are timed by themselves. Percentiles are of all
-    transactions of the sustain phase, in all repetitions. Verified: each is counted once, as completed or as
-    failed; length and bytes are compared.
+    Steps, for TCP and each version of TLS, and each object: connections are due by the clock at one rate, given or a
+    share of what an earlier test `connections-per-second` found; each makes one exchange of HTTP/1.1. The times count
+    from the moment when a connection was due, whether or not the client was late: so what a slow answer delays is in
+    them (open loop). Connecting and the TLS handshake are timed by themselves. Percentiles are of all transactions of
+    the sustain phase, in all repetitions. Verified: each is counted once, as completed or as failed; length and bytes
+    are compared.
     """
 
     class Options(ConnectionOptions):
