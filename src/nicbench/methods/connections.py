@@ -130,8 +130,8 @@ class ConnectionsPerSecond(ConnectionMethod):
             row_name="{row}",
             caption=(
                 "RFC 9411 sections 7.2 and 7.6: the greatest rate of new connections, due by the clock, of which none "
-                "failed beyond 0.001 %. Times are of that trial, the first byte from the moment when the connection "
-                "was due."
+                "failed beyond 0.001 %; with TLS it is the TLS Handshake Rate, too. Times are of that trial, the first "
+                "byte from the moment when the connection was due."
             ),
             columns=(
                 Column(value="transport", head="Transport", form="text"),
