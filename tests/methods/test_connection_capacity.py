@@ -76,7 +76,7 @@ async def test_a_disturbed_trial_is_said_and_the_report_has_the_capacity() -> No
     (section,) = sections([(await measured(Table(1000)))[0]], {})
     assert section.table.title == "Connection capacity"
     assert section.rows[0].cells[1] == "1\u202f000"
-    assert section.sentence == "holds 1\u202f000 to 1\u202f008\u00a0connections at once"
+    assert section.sentence == "holds 1\u202f000 to 1\u202f010\u00a0connections at once"
 
 
 class SharedTable(KnownContext):

@@ -106,11 +106,12 @@ class ConnectionCapacity(FrameMethod):
                 disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
                 counts = trial.reading.counts
                 ports = sending_ports(trial)
-                held = counts.failed == 0 and not trial.reading.replaced_connections
-                made.append(Fill(counts.sent // ports, held))
+                replaced = trial.reading.replaced_connections or 0
+                all_held = counts.failed == 0 and replaced == 0
+                made.append(Fill(counts.sent // ports, all_held, (counts.received - replaced) // ports))
                 if not disturbed:
                     sound.add(made[-1].connections)
-                if made[-1] == Fill(connections, True):
+                if all_held and made[-1].connections == connections:
                     return made[-1]
             # One that came back whole, but was not sent whole, says nothing of those that lost frames.
             return min(made, key=lambda one: (one.came_back, -one.connections))

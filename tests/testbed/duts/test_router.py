@@ -13,7 +13,7 @@ from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.round import EndpointFacts
-from nicbench.testbed.duts.firewall import FirewallOptions, firewall_ruleset
+from nicbench.testbed.duts.firewall import Firewall, FirewallOptions, firewall_ruleset
 from nicbench.testbed.duts.kernel_forward import (
     FILTER_TABLE,
     KernelForward,
@@ -135,6 +135,31 @@ def test_limits_stand_before_a_connection_is_let_in() -> None:
     count = next(at for at, line in enumerate(lines) if "ct count over 200" in line)
     allowed = next(at for at, line in enumerate(lines) if line.endswith("== syn accept"))
     assert rate < count < allowed
+
+
+def test_addresses_are_translated_and_syns_answered_only_at_its_own_ports() -> None:
+    text = firewall_ruleset(FirewallOptions(masquerade=True, syn_proxy=True), PORTS)
+    assert 'oifname { "s1" } masquerade' in text
+    assert 'iifname { "s0", "s1" } tcp flags & (fin|syn|rst|ack) == syn notrack' in text
+    assert text.index("synproxy mss") < text.index("ct state invalid drop")
+    with pytest.raises(ValueError, match="answers SYNs before they are counted"):
+        FirewallOptions(syn_proxy=True, connections=5)
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_round_begins_with_an_empty_table_if_asked_for(empty: bool, tmp_path: Path) -> None:
+    bed = bed_of()
+    assert isinstance(bed.server, FakeHost)
+    bed.server.fail(("nft", "list"), "no such table")
+    firewall = Firewall(FirewallOptions(empty_table=empty))
+    asyncio.run(firewall.up(bed, UndoStack("run", tmp_path, tmp_path / "run")))
+    asyncio.run(firewall.begin_round())
+    assert any("conntrack -F" in word for command in bed.server.commands for word in command) == empty
+    bed.server.fail(("sh", "-c"), "perl: not found")
+    if empty:
+        with pytest.raises(NotReadyError, match="the table of connections cannot be emptied") as caught:
+            asyncio.run(firewall.begin_round())
+        assert "empty_table: false" in (caught.value.next_step or "")
 
 
 # The packet filter in front of forwarding: its rules, its refusals, and its removal with real frames.
