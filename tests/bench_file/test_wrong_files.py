@@ -4,11 +4,7 @@ Each case: the text, then line, column, part of the message and part of the next
 """
 
 import pytest
-from tests.bench_file.conftest import Read
-
-from nicbench.bench_file import WrongBenchFileError
-
-Expected = tuple[int, int, str, str | None]
+from tests.bench_file.conftest import Expected, assert_refused
 
 HEAD = "nicbench: 1\ntitle: x\n"
 LAB = "lab: {kind: veth}\ndut: {kind: policer}\n"
@@ -377,15 +373,5 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_file_is_refused_with_place_message_and_next_step(
-    text: str, expected: list[Expected], read: Read
-) -> None:
-    with pytest.raises(WrongBenchFileError) as refused:
-        read(text)
-    found = refused.value.problems
-    assert [(problem.position.line, problem.position.column) for problem in found] == [
-        (line, column) for line, column, _, _ in expected
-    ]
-    for problem, (_, _, message, next_step) in zip(found, expected, strict=True):
-        assert message in problem.message
-        assert next_step is None or next_step in (problem.next_step or "")
+def test_a_wrong_file_is_refused_with_place_message_and_next_step(text: str, expected: list[Expected]) -> None:
+    assert_refused(text, *expected)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench_file.conftest import Read
-
-from nicbench.bench_file import WrongBenchFileError
+from tests.bench_file.conftest import Read, assert_refused
 
 HEAD = "nicbench: 1\ntitle: x\n"
 THREE_PORTS = (
@@ -163,13 +161,8 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
 
 
 @pytest.mark.parametrize(("text", "place", "message", "step"), WRONG.values(), ids=list(WRONG))
-def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: str, step: str, read: Read) -> None:
-    with pytest.raises(WrongBenchFileError) as refused:
-        read(HEAD + text + ("" if "tests:" in text else TESTS))
-    (problem,) = refused.value.problems
-    assert (problem.position.line, problem.position.column) == place
-    assert message in problem.message
-    assert step in (problem.next_step or "")
+def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: str, step: str) -> None:
+    assert_refused(HEAD + text + ("" if "tests:" in text else TESTS), (*place, message, step))
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench_file.conftest import Read
+from tests.bench_file.conftest import Expected, Read, assert_refused
 
 from nicbench.bench_file import WrongBenchFileError
-
-Expected = tuple[int, int, str, str | None]
 
 HEAD = "nicbench: 1\ntitle: x\n"
 LAB = "lab: {kind: veth}\ndut: {kind: policer}\n"
@@ -207,18 +205,8 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_file_is_refused_with_place_message_and_next_step(
-    text: str, expected: list[Expected], read: Read
-) -> None:
-    with pytest.raises(WrongBenchFileError) as refused:
-        read(text)
-    found = refused.value.problems
-    assert [(problem.position.line, problem.position.column) for problem in found] == [
-        (line, column) for line, column, _, _ in expected
-    ]
-    for problem, (_, _, message, next_step) in zip(found, expected, strict=True):
-        assert message in problem.message
-        assert next_step is None or next_step in (problem.next_step or "")
+def test_a_wrong_file_is_refused_with_place_message_and_next_step(text: str, expected: list[Expected]) -> None:
+    assert_refused(text, *expected)
 
 
 TUNNELS_HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
@@ -269,14 +257,9 @@ WRONG_TUNNELS: dict[str, tuple[str, int, int, str, str | None]] = {
     ("traffic", "line", "column", "message", "next_step"), WRONG_TUNNELS.values(), ids=WRONG_TUNNELS.keys()
 )
 def test_it_is_refused_with_place_message_and_next_step(
-    traffic: str, line: int, column: int, message: str, next_step: str | None, read: Read
+    traffic: str, line: int, column: int, message: str, next_step: str | None
 ) -> None:
-    with pytest.raises(WrongBenchFileError) as refused:
-        read(TUNNELS_HEAD + f"traffic: {traffic}\n" + TUNNELS_TESTS)
-    (problem,) = refused.value.problems
-    assert (problem.position.line, problem.position.column) == (line, column)
-    assert message in problem.message
-    assert next_step is None or next_step in (problem.next_step or "")
+    assert_refused(TUNNELS_HEAD + f"traffic: {traffic}\n" + TUNNELS_TESTS, (line, column, message, next_step))
 
 
 @pytest.mark.parametrize(
@@ -287,13 +270,9 @@ def test_it_is_refused_with_place_message_and_next_step(
         (1518, f"{{arrives: [{{kind: gre, {ENDS}}}]}}", "frames of 1518 bytes come back with 1542"),
     ],
 )
-def test_a_size_that_does_not_fit_is_refused_at_its_place(size: int, traffic: str, message: str, read: Read) -> None:
+def test_a_size_that_does_not_fit_is_refused_at_its_place(size: int, traffic: str, message: str) -> None:
     tests = f"tests:\n  - {{name: t, method: throughput, frame_bytes: [{size}]}}\n"
-    with pytest.raises(WrongBenchFileError) as refused:
-        read(TUNNELS_HEAD + f"traffic: {traffic}\n" + tests)
-    (problem,) = refused.value.problems
-    assert (problem.position.line, problem.position.column) == (7, 49)
-    assert message in problem.message
+    assert_refused(TUNNELS_HEAD + f"traffic: {traffic}\n" + tests, (7, 49, message, None))
 
 
 GOOD = """nicbench: 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench_file.conftest import Read
+from tests.bench_file.conftest import Read, assert_refused
 
 from nicbench.bench_file import WrongBenchFileError
 
@@ -96,13 +96,8 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
 
 
 @pytest.mark.parametrize(("text", "place", "message", "step"), WRONG.values(), ids=WRONG.keys())
-def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: str, step: str, read: Read) -> None:
-    with pytest.raises(WrongBenchFileError) as refused:
-        read(HEAD + text)
-    (problem,) = refused.value.problems
-    assert (problem.position.line, problem.position.column) == place
-    assert message in problem.message
-    assert step in (problem.next_step or "")
+def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: str, step: str) -> None:
+    assert_refused(HEAD + text, (*place, message, step))
 
 
 ROUNDS_HEAD = "nicbench: 1\ntitle: x\nlab: {kind: clients}\ndut: {kind: server}\ntests:\n  - name: t\n    method: "
@@ -238,14 +233,9 @@ WRONG_ROUNDS: dict[str, tuple[str, int, int, str, str | None]] = {
 
 
 @pytest.mark.parametrize("name", WRONG_ROUNDS)
-def test_the_error_points_at_the_place_and_names_the_next_step(name: str, read: Read) -> None:
-    text, line, column, message, next_step = WRONG_ROUNDS[name]
-    with pytest.raises(WrongBenchFileError) as told:
-        read(ROUNDS_HEAD + text)
-    problem = told.value.problems[0]
-    assert message in problem.message
-    assert (problem.position.line, problem.position.column) == (line, column)
-    assert next_step is None or next_step in (problem.next_step or "")
+def test_the_error_points_at_the_place_and_names_the_next_step(name: str) -> None:
+    text, *expected = WRONG_ROUNDS[name]
+    assert_refused(ROUNDS_HEAD + text, tuple(expected), and_more=True)
 
 
 def test_the_defaults_of_each_are_valid(read: Read) -> None:
@@ -303,14 +293,9 @@ WRONG_SHARES: dict[str, tuple[str, int, int, str, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG_SHARES)
-def test_the_error_points_at_the_place_and_names_the_next_step_of_shares(name: str, read: Read) -> None:
-    text, line, column, message, next_step = WRONG_SHARES[name]
-    with pytest.raises(WrongBenchFileError) as told:
-        read(SHARES_HEAD + text + REST)
-    problem = told.value.problems[0]
-    assert message in problem.message
-    assert (problem.position.line, problem.position.column) == (line, column)
-    assert next_step in (problem.next_step or "")
+def test_the_error_points_at_the_place_and_names_the_next_step_of_shares(name: str) -> None:
+    text, *expected = WRONG_SHARES[name]
+    assert_refused(SHARES_HEAD + text + REST, tuple(expected), and_more=True)
 
 
 def test_a_lab_whose_namespaces_are_reached_by_ssh_keeps_no_mounts(read: Read) -> None:
