@@ -619,7 +619,6 @@ def play(history: History, parent: Path) -> Ran:
 
 def play_together(histories: Sequence[History], parent: Path) -> list[Ran]:
     """Runs histories at once, each in a new folder; several ask for the same machine, and some do not wait for it."""
-    begun = [_begin(history, parent) for history in histories]
     first, *others = histories
     with (
         mock.patch.object(rigs, "make_tester", side_effect=lambda *a, **k: _STAND.get() or make_tester(*a, **k)),
@@ -628,6 +627,7 @@ def play_together(histories: Sequence[History], parent: Path) -> list[Ran]:
         mock.patch("os.fsync", new=int),  # nothing falls on this machine while a history is played
         pytest.MonkeyPatch.context() as patch,
     ):
+        begun = [_begin(history, parent) for history in histories]
         if others:
             _share_a_machine(patch, random.Random(f"together/{first.seed}"), parent / "machine")
         if first.is_of_rounds:
