@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
@@ -291,9 +292,9 @@ class SyntheticRun:
             value = math.exp(self.random.gauss(math.log(16_000 + size * 6), 0.28))
             if self.random.random() < 0.004:
                 value += self.random.paretovariate(1.1) * 60_000
-            values.append(min(int(value), 9_000_000))
-        for value in values:
-            histogram.record_value(value, max(1, frames // samples))
+            values.append(min(int(value), 9_000_000) // 16 * 16)  # about as fine as the histogram is
+        for value, times in Counter(values).items():
+            histogram.record_value(value, times * max(1, frames // samples))
         return Latency(
             source="software",
             resolution_ns=1,

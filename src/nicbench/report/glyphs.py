@@ -8,6 +8,7 @@ Source Sans Pro. Both are upper estimates.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 _WIDTHS = {
     **dict.fromkeys("ijl'|I", 0.36),
@@ -24,14 +25,14 @@ _NARROW = frozenset("iljtfrI.,:;'|!()[]/ ·“”\u2019-")
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
     """Returns the width of a text; no font in use makes it wider."""
-    units = sum(_WIDTHS.get(each, _unit(each)) for each in text)
-    return units * size * (_BOLD if bold else 1.0)
+    return sum(map(_unit, text)) * size * (_BOLD if bold else 1.0)
 
 
+@cache
 def _unit(character: str) -> float:
     if not character.isascii():
-        return _FOREIGN
-    return _CAPITAL if character.isupper() else _OTHER
+        return _WIDTHS.get(character, _FOREIGN)
+    return _WIDTHS.get(character, _CAPITAL if character.isupper() else _OTHER)
 
 
 def extent(text: str) -> float:
