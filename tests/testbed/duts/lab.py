@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.commands import run_captured, run_tried
+from wire import raw_socket, receive
 
 from nicbench.core.reading import Counts
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.cores import CoreMap
+from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import DutPort, Testbed, TesterPort
 
 TESTER_MACS = ("02:00:00:00:10:01", "02:00:00:00:11:01")
@@ -32,6 +34,21 @@ class Wires:
         """What the tester's device has received, by its own counter."""
         shown = _ip("-n", self.tester, "-j", "-s", "link", "show", "dev", device)
         return int(json.loads(shown)[0]["stats64"]["rx"]["packets"])
+
+    def passed(
+        self, frame: bytes, wanted: Callable[[bytes], bool], times: int, start: str = "t0", end: str = "t1"
+    ) -> list[bytes]:
+        """Sends a frame from one of the tester's devices; gives what is wanted of all that comes in at another."""
+        with raw_socket(self.tester, end) as listening, raw_socket(self.tester, start) as sending:
+            for _ in range(times):
+                sending.send(frame)
+            return receive(listening, wanted, enough=times)
+
+    def passed_this_way(
+        self, way: Addressing, frame: bytes, wanted: Callable[[bytes], bool], times: int
+    ) -> list[bytes]:
+        """The same between the ports of a way."""
+        return self.passed(frame, wanted, times, f"t{way.transmit}", f"t{way.receive}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from lab import Wires
 from tests.commands import run_captured, run_checked, run_tried
 from tests.fakes import FakeHost, NotedChanges
-from wire import raw_socket, receive, udp_frame
+from wire import frame_of, raw_socket, receive
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.kinds.local import LocalHost
@@ -102,12 +102,12 @@ async def test_frames_pass_encrypted_both_ways_and_nothing_stays(lab: Wires, cha
         assert sent_through(lab, forward) == FRAMES
         on_wire = receive(middle, lambda frame: True, enough=FRAMES)
     assert len(on_wire) >= FRAMES
-    assert not any(frame_of(forward)[42:90] in frame for frame in on_wire)
+    assert not any(frame_of(forward, 256)[42:90] in frame for frame in on_wire)
     assert sent_through(lab, back) == FRAMES
     await dut.check_passage()
     with raw_socket(lab.dut, MIDDLE[0]) as wire:  # as a policy would that lets packets leave as they are
         for _ in range(FRAMES):
-            wire.send(frame_of(forward))
+            wire.send(frame_of(forward, 256))
     with pytest.raises(HostError, match=f"{FRAMES} frames went plain between the ends of WireGuard"):
         await dut.check_passage()
     told = dut.disclosure()
@@ -140,17 +140,10 @@ async def test_a_wrong_key_and_a_way_past_it_are_told(lab: Wires, changes: UndoS
         await dut.check_passage()
 
 
-def frame_of(way: Addressing) -> bytes:
-    return udp_frame(way.source_mac, way.destination_mac, way.source_address, way.destination_address, 256)
-
-
 def sent_through(lab: Wires, way: Addressing) -> int:
     """How many of ``FRAMES`` come out at the other port with their payload intact."""
-    frame = frame_of(way)
-    with raw_socket(lab.tester, f"t{way.receive}") as listening, raw_socket(lab.tester, f"t{way.transmit}") as sending:
-        for _ in range(FRAMES):
-            sending.send(frame)
-        return len(receive(listening, lambda got: got[42:] == frame[42:], enough=FRAMES))
+    frame = frame_of(way, 256)
+    return len(lab.passed_this_way(way, frame, lambda got: got[42:] == frame[42:], FRAMES))
 
 
 def ip(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 import pytest
 from lab import DUT_MACS, TESTER_MACS, Wires
 from tests.commands import run_captured
-from wire import raw_socket, receive, udp_frame
+from wire import frame_of
 
 from nicbench.testbed.duts.base import Addressing, Dut
 from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
@@ -34,25 +34,9 @@ HOP_LIMIT_AT = {4: 22, 6: 21}
 SIZES = {4: (64, 1518), 6: (82, 1518)}
 
 
-def frame_for(addressing: Addressing, size: int) -> bytes:
-    return udp_frame(
-        addressing.source_mac,
-        addressing.destination_mac,
-        addressing.source_address,
-        addressing.destination_address,
-        size,
-    )
-
-
 def delivered(lab: Wires, addressing: Addressing, frame: bytes) -> list[bytes]:
     """Sends the frame some times and gives what came out at the other port, the kernel's own chatter left aside."""
-    with (
-        raw_socket(lab.tester, f"t{addressing.receive}") as listening,
-        raw_socket(lab.tester, f"t{addressing.transmit}") as sending,
-    ):
-        for _ in range(FRAMES):
-            sending.send(frame)
-        return receive(listening, lambda got: len(got) == len(frame) and got[-8:] == frame[-8:], enough=FRAMES)
+    return lab.passed_this_way(addressing, frame, lambda got: len(got) == len(frame) and got[-8:] == frame[-8:], FRAMES)
 
 
 @pytest.mark.sampled(4)
@@ -65,7 +49,7 @@ async def test_every_frame_comes_out_at_the_other_port(kind: str, ip: int, lab: 
     assert [(one.transmit, one.receive) for one in directions] == [(0, 1), (1, 0)]
     for addressing in directions:
         for size in SIZES[ip]:
-            frame = frame_for(addressing, size)
+            frame = frame_of(addressing, size)
             assert len(delivered(lab, addressing, frame)) == FRAMES, (addressing, size)
 
 
@@ -77,7 +61,7 @@ async def test_a_router_puts_in_its_own_macs_and_takes_one_hop(
     router = DUTS[kind]()
     await router.up(lab.testbed, changes)
     for addressing in router.addressing(lab.testbed, ip):
-        frame = frame_for(addressing, 128)
+        frame = frame_of(addressing, 128)
         got = delivered(lab, addressing, frame)[0]
         assert got[:6].hex(":") == TESTER_MACS[addressing.receive]
         assert got[6:12].hex(":") == DUT_MACS[addressing.receive]
@@ -89,7 +73,7 @@ async def test_a_switch_and_a_policer_change_nothing_in_a_frame(kind: str, lab: 
     dut = DUTS[kind]()
     await dut.up(lab.testbed, changes)
     addressing = dut.addressing(lab.testbed, 4)[0]
-    frame = frame_for(addressing, 512)
+    frame = frame_of(addressing, 512)
     assert delivered(lab, addressing, frame) == [frame] * FRAMES
 
 
@@ -105,7 +89,7 @@ async def test_the_last_swept_address_passes_too(ip: int, lab: Wires, changes: U
                 ip_address(addressing.destination_address) + addressing.destination_address_count - 1
             ),
         )
-        assert len(delivered(lab, last, frame_for(last, 128))) == FRAMES
+        assert len(delivered(lab, last, frame_of(last, 128))) == FRAMES
 
 
 async def test_a_router_says_nothing_by_itself_once_it_is_up(lab: Wires, changes: UndoStack) -> None:
@@ -141,7 +125,7 @@ async def test_an_external_dut_is_addressed_by_its_macs_and_left_alone(lab: Wire
     dut = External(ExternalOptions(macs=DUT_MACS))
     await dut.up(lab.testbed, changes)
     for addressing in dut.addressing(lab.testbed, 4):
-        assert len(delivered(lab, addressing, frame_for(addressing, 64))) == FRAMES
+        assert len(delivered(lab, addressing, frame_of(addressing, 64))) == FRAMES
     assert picture(lab.dut) == before
 
 

@@ -12,7 +12,7 @@ from lab import Wires
 from pydantic import ValidationError
 from tests.commands import run_tried
 from tests.fakes import FakeHost
-from wire import raw_socket, receive, udp_frame
+from wire import frame_of
 
 from nicbench.core.errors import NotReadyError
 from nicbench.testbed.duts._kernel import ForwardingPort
@@ -95,27 +95,21 @@ async def test_frames_leave_with_an_outside_address_and_port_and_nobody_comes_in
     dut = Nat(NatOptions(addresses=3, ports=(2000, 2001), udp_timeout=2.0))
     await dut.up(lab.testbed, changes)
     out, back = dut.addressing(lab.testbed, ip)
-    got = sent_through(lab, out, udp_frame_of(out))
+    got = sent_through(lab, out, frame_of(out, 128))
     pool = {4: ["198.19.0.3", "198.19.0.4", "198.19.0.5"], 6: [f"2001:2:0:8000::{host}" for host in (3, 4, 5)]}
     assert {source_of(frame, ip)[0] for frame in got} <= set(pool[ip])
     assert {source_of(frame, ip)[1] for frame in got} <= {2000, 2001}
     assert len(got) == 1
-    assert sent_through(lab, back, udp_frame_of(back)) == []
+    assert sent_through(lab, back, frame_of(back, 128)) == []
     assert dut.disclosure()["connection_tracking"]["udp_timeout_s"] == 2
     assert await changes.undo_all() == []
     assert in_dut(lab, "nft", "list", "table", "inet", NAT_TABLE).returncode != 0
     assert in_dut(lab, "cat", "/proc/sys/net/netfilter/nf_conntrack_udp_timeout").stdout == "30\n"
 
 
-def udp_frame_of(way: Addressing) -> bytes:
-    return udp_frame(way.source_mac, way.destination_mac, way.source_address, way.destination_address, 128)
-
-
 def sent_through(lab: Wires, way: Addressing, frame: bytes) -> list[bytes]:
     """What came out at the other port of one frame."""
-    with raw_socket(lab.tester, f"t{way.receive}") as listening, raw_socket(lab.tester, f"t{way.transmit}") as sending:
-        sending.send(frame)
-        return receive(listening, lambda got: len(got) == len(frame) and got[-8:] == frame[-8:], enough=1)
+    return lab.passed_this_way(way, frame, lambda got: len(got) == len(frame) and got[-8:] == frame[-8:], 1)
 
 
 def source_of(frame: bytes, ip: int) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from lab import Wires
 from pydantic import ValidationError
 from tests.commands import run_captured, run_checked
 from tests.fakes import FakeHost
-from wire import raw_socket, receive, udp_frame
+from wire import frame_of
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.testbed.duts._dpdk import file_prefix
@@ -89,8 +89,5 @@ async def test_frames_pass_both_ways_and_are_counted(datapath: str, lab: Wires, 
 
 def sent_through(lab: Wires, way: Addressing) -> int:
     """How many of ``FRAMES`` come out at the other port as they were sent."""
-    frame = udp_frame(way.source_mac, way.destination_mac, way.source_address, way.destination_address, 256)
-    with raw_socket(lab.tester, f"t{way.receive}") as listening, raw_socket(lab.tester, f"t{way.transmit}") as sending:
-        for _ in range(FRAMES):
-            sending.send(frame)
-        return len(receive(listening, lambda got: got == frame, enough=FRAMES))
+    frame = frame_of(way, 256)
+    return len(lab.passed_this_way(way, frame, lambda got: got == frame, FRAMES))

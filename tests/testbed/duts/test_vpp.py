@@ -9,7 +9,7 @@ import pytest
 from lab import DUT_MACS, Wires
 from tests.commands import run_captured
 from tests.fakes import FakeHost
-from wire import raw_socket, receive, udp_frame
+from wire import frame_of
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.testbed.duts._dpdk import DutCores
@@ -114,15 +114,8 @@ async def test_without_vpp_the_run_says_where_to_get_it(lab: Wires, changes: Und
 
 def sent_through(lab: Wires, way: Addressing) -> int:
     """How many of ``FRAMES`` come out at the other port, for its tester and with one hop less."""
-    frame = udp_frame(way.source_mac, way.destination_mac, way.source_address, way.destination_address, 256)
+    frame = frame_of(way, 256)
     hops = 22 if way.ip == 4 else 21
-    with raw_socket(lab.tester, f"t{way.receive}") as listening, raw_socket(lab.tester, f"t{way.transmit}") as sending:
-        for _ in range(FRAMES):
-            sending.send(frame)
-        return len(
-            receive(
-                listening,
-                lambda got: got[40:] == frame[40:] and got[hops] == frame[hops] - 1,
-                enough=FRAMES,
-            )
-        )
+    return len(
+        lab.passed_this_way(way, frame, lambda got: got[40:] == frame[40:] and got[hops] == frame[hops] - 1, FRAMES)
+    )

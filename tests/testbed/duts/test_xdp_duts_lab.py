@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lab import DUT_MACS, TESTER_MACS, Wires
 from tests.commands import run_checked
-from wire import checksum, mac_bytes, raw_socket, receive, udp_frame
+from wire import checksum, frame_of, mac_bytes, raw_socket, receive, udp_frame
 
 from nicbench.testbed.duts.xdp import XdpDut, XdpForward, XdpForwardOptions, XdpTx, XdpTxOptions
 from nicbench.testbed.labs.veth import VethLab, VethOptions
@@ -46,10 +46,7 @@ def with_tags(frame: bytes) -> bytes:
 
 def exchange(lab: Wires, frame: bytes, listen_at: str = "t1") -> list[bytes]:
     """What comes out at a port of frames into the first one."""
-    with raw_socket(lab.tester, listen_at) as listening, raw_socket(lab.tester, "t0") as sending:
-        for _ in range(FRAMES):
-            sending.send(frame)
-        return receive(listening, lambda got: got[-8:] == frame[-8:], enough=FRAMES)
+    return lab.passed(frame, lambda got: got[-8:] == frame[-8:], FRAMES, end=listen_at)
 
 
 async def left(dut: XdpDut) -> dict[str, int]:
@@ -154,7 +151,7 @@ async def test_a_mirror_swaps_macs_alone(port: int, lab: Wires, changes: UndoSta
     await dut.up(lab.testbed, changes)
     way = dut.returning(lab.testbed, 4)[port]
     assert (way.transmit, way.receive) == (port, port)
-    frame = udp_frame(way.source_mac, way.destination_mac, way.source_address, way.destination_address, 512)
+    frame = frame_of(way, 512)
     with raw_socket(lab.tester, f"t{port}") as both:
         for _ in range(FRAMES):
             both.send(frame)

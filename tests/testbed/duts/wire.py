@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from nicbench.testbed.duts.base import Addressing
+
 ETH_P_ALL = 3
 CLONE_NEWNET = 0x40000000
 SOL_PACKET = 263
@@ -83,6 +85,11 @@ def udp_frame(source_mac: str, destination_mac: str, source: str, destination: s
         header = struct.pack("!IHBB", 0x60000000, udp_bytes, 17, 64) + addresses
     kind = 0x0800 if version == 4 else 0x86DD
     return mac_bytes(destination_mac) + mac_bytes(source_mac) + struct.pack("!H", kind) + header + udp
+
+
+def frame_of(way: Addressing, frame_bytes: int) -> bytes:
+    """The UDP frame of a way through the DUT."""
+    return udp_frame(way.source_mac, way.destination_mac, way.source_address, way.destination_address, frame_bytes)
 
 
 @dataclass(frozen=True)
