@@ -34,7 +34,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     listed = run_captured([sys.executable, "packaging/closure.py"], cwd=ROOT)
     for name in {line.split("==")[0] for line in listed.stdout.splitlines() if "==" in line}:
         _link_distribution(name, packages)
-    target = ["--target", str(packages), "--no-deps", "--no-index", "--no-compile", "--quiet", "--disable-pip-version-check"]
+    target = ["--target", str(packages), "--no-deps", "--no-index", "--no-compile", "--quiet"]
     run_checked([sys.executable, "-m", "pip", "install", *target, str(wheel)])
     return folder
 
