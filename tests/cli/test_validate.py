@@ -291,6 +291,8 @@ def test_the_old_names_of_options_still_work(nicbench: Any, run_is: Any, finishe
         (("run",), "Missing argument 'BENCH.yaml'. The bench file."),
         (("check", "latest"), "Missing option '--against'. The run to compare with"),
         (("report", "latest", "--layout", "short"), "'short' is not one of 'study', 'datasheet'"),
+        (("report", "latest", "--logo", "none.png"), "none.png: No such file or directory next: name a PNG"),
+        (("report", "latest", "--logo", "bench.yaml"), "bench.yaml: is not a PNG next: convert it"),
         (("run", "none.yaml"), "`nicbench init` writes one, `nicbench demo` runs one"),
         (("run", "."), "is a folder, not a bench file"),
         (("report", "bench.yaml"), "`nicbench run bench.yaml` makes a run of a bench file"),

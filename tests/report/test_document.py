@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import pkgutil
 import shutil
+import struct
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pypdf
 import pytest
 
 from nicbench import report
@@ -254,6 +258,21 @@ def test_every_text_of_a_page_is_escaped() -> None:
     assert 'title="&lt;img src=x onerror=&#34;alert(1)&#34;&gt;"' in page
 
 
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+LOGO = b"".join(
+    (
+        b"\x89PNG\r\n\x1a\n",
+        _chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 1, 8, 2, 0, 0, 0)),
+        _chunk(b"IDAT", zlib.compress(bytes(7))),
+        _chunk(b"IEND", b""),
+    )
+)
+"""A PNG of two black pixels."""
+
+
 @pytest.fixture
 def run(whole_run: Path, whole_document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of a run whose report is drawn already."""
@@ -279,6 +298,14 @@ def test_another_layout_stands_beside_it_under_its_own_name(run: Path, tmp_path:
 
     assert paths == {Format.MARKDOWN: tmp_path / "new" / "folder" / "report-datasheet.md"}
     assert "](report-datasheet-figures/figure-01.svg)" in paths[Format.MARKDOWN].read_text(encoding="utf-8")
+
+
+def test_a_logo_stands_above_the_title_of_page_and_sheet(run: Path) -> None:
+    paths = report.build_formats(run, (Format.HTML, Format.PDF), logo=LOGO)
+
+    page = paths[Format.HTML].read_text(encoding="utf-8")
+    assert page.index(base64.b64encode(LOGO).decode()) < page.index("<h1>")
+    assert "/Image" in str(pypdf.PdfReader(paths[Format.PDF]).pages[0]["/Resources"]["/XObject"].values())
 
 
 def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run: Path, tmp_path: Path) -> None:

@@ -41,14 +41,14 @@ def build(folder: Path, layout: Layout | None = None) -> Path:
 
 
 def build_formats(
-    folder: Path, formats: Sequence[Format], layout: Layout | None = None, out: Path | None = None
+    folder: Path, formats: Sequence[Format], layout: Layout | None = None, out: Path | None = None, logo: bytes = b""
 ) -> Mapping[Format, Path]:
     """Writes the report of the run in ``folder`` in each of ``formats`` and returns the paths.
 
     The files go to ``out``, which is created where it is missing, or else to the run folder. Without a
-    ``layout``, that of the bench file is used. Raises NotReadyError where a PDF is wanted and
-    typst is not installed, and HostError where the files cannot be written.
+    ``layout``, that of the bench file is used. ``logo`` is a PNG above the title. Raises NotReadyError where a PDF is
+    wanted and typst is not installed, and HostError where the files cannot be written.
     """
     from nicbench.report import formats as files  # here, because it loads the chart library, which few callers need
 
-    return files.build(folder, formats, layout, out)
+    return files.build(folder, formats, layout, out, logo)

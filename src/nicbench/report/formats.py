@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +24,7 @@ _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def build(
-    folder: Path, formats: Sequence[Format], layout: Layout | None = None, out: Path | None = None
+    folder: Path, formats: Sequence[Format], layout: Layout | None = None, out: Path | None = None, logo: bytes = b""
 ) -> Mapping[Format, Path]:
     """Writes the report of the run in ``folder``; see ``nicbench.report.build_formats``."""
     run = RunFolder.open(folder)
@@ -31,7 +32,8 @@ def build(
     report = gather(run)
     layout = layout or report.wishes.layout
     stem = "report" if layout is report.wishes.layout else f"report-{layout.value}"
-    return write(document(report, layout), formats, target / stem, f"run {run.run_id}", _start_time(run))
+    whole = replace(document(report, layout), logo=logo)
+    return write(whole, formats, target / stem, f"run {run.run_id}", _start_time(run))
 
 
 def write(

@@ -92,6 +92,7 @@ def write_html(document: Document) -> str:
         (
             "<body>",
             "<header>",
+            *_logo(document.logo),
             *eyebrow,
             f"<h1>{title}</h1>",
             *others,
@@ -106,6 +107,12 @@ def write_html(document: Document) -> str:
         )
     )
     return make_visible(f"{head}\n{body}\n")
+
+
+def _logo(png: bytes) -> Iterator[str]:
+    if png:
+        source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+        yield f'<img class="logo" src="{source}" alt="The publisher’s logo">'
 
 
 def fragment(*blocks: Block) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -35,9 +35,23 @@ _Out = Annotated[
         show_default="the run's own",
     ),
 ]
+_Logo = Annotated[
+    Path | None,
+    typer.Option(
+        "--logo",
+        metavar="FILE",
+        help="A PNG of at most 256 kB that HTML and PDF have above the title.",
+        show_default=False,
+    ),
+]
 _Damaged = Annotated[
     bool, typer.Option("--damaged", help="Build a report even if the run folder is damaged; it says what is damaged.")
 ]
+
+
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_PNG_END: Final = b"IEND\xaeB`\x82"
+_MOST_LOGO_BYTES: Final = 256_000
 
 
 def _report(
@@ -46,16 +60,18 @@ def _report(
     layout: _Layout = None,
     formats: Formats = None,
     out: _Out = None,
+    logo: _Logo = None,
     json: Json = False,
     damaged: _Damaged = False,
 ) -> None:
     wanted = kinds(formats)
+    picture = _read_logo(logo) if logo else b""
     folder = open_run(run, runs_folder, damaged=True)
     if not damaged:
         refuse_damaged(folder, "restore the files from a copy, or use --damaged to see the run as it is")
     for difference in folder.differences():
         say(f"warning: {difference}")
-    paths = _build(folder, wanted, layout, out, damaged=damaged)
+    paths = _build(folder, wanted, layout, out, picture, damaged=damaged)
     if json:
         paths_by_kind = {str(kind): str(path) for kind, path in paths.items()}
         print_json({"format": FORMAT, "report": str(paths[wanted[0]]), "reports": paths_by_kind})
@@ -64,14 +80,30 @@ def _report(
             print_line(str(path))
 
 
+def _read_logo(path: Path) -> bytes:
+    """Reads a PNG. UsageError where it is none, or too large to be carried by every copy of the page."""
+    try:
+        with path.open("rb") as file:
+            picture = file.read(_MOST_LOGO_BYTES + 1)
+    except OSError as error:
+        raise UsageError(error.strerror, place=str(path), next_step="name a PNG with --logo") from error
+    if not picture.startswith(_PNG):
+        raise UsageError("is not a PNG", place=str(path), next_step="convert it: rsvg-convert or ImageMagick do")
+    if len(picture) > _MOST_LOGO_BYTES:
+        raise UsageError("is larger than 256 kB", place=str(path), next_step="scale it down: 600 pixels are enough")
+    if not picture.endswith(_PNG_END):
+        raise UsageError("is a PNG that has no end", place=str(path), next_step="copy the file again")
+    return picture
+
+
 def _build(
-    folder: RunFolder, kinds: tuple[Format, ...], layout: Layout | None, out: Path | None, *, damaged: bool
+    folder: RunFolder, kinds: tuple[Format, ...], layout: Layout | None, out: Path | None, logo: bytes, *, damaged: bool
 ) -> Mapping[Format, Path]:
     """Builds the report; a failure on a damaged folder is reported as damage, not as a fault of the program."""
     from nicbench.report import build_formats  # imported here, as charts take a second to load
 
     try:
-        return build_formats(folder.path, kinds, layout, out)
+        return build_formats(folder.path, kinds, layout, out, logo)
     except NicbenchError:
         raise
     except Exception as error:

@@ -268,6 +268,8 @@ class Document:
     """The page's light colours by name: ``ink``, ``muted``, ``grid``, ..."""
     is_brief: bool = False
     """Whether paper has it in small type, without a table of contents."""
+    logo: bytes = b""
+    """The publisher's, as PNG, above the title; empty without one."""
 
 
 def plain(inlines: Inlines) -> str:

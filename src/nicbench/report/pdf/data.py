@@ -65,6 +65,7 @@ def data_of(document: Document, about: str) -> Data:
         "author": document.author,
         "brief": document.is_brief,
         "palette": dict(document.palette),
+        "logo": list(document.logo),
         "front": maker.blocks(shown.front),
         "sheets": maker.sheets(shown.blocks),
     }
