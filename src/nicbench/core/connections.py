@@ -79,13 +79,13 @@ class ConnectionTable(Frozen):
     """Connections that it held before the round; ``after``: when its clients had ended."""
     after: Tally
     refused: Tally
-    """Packets of new connections for which there was no place."""
+    """Packets of new connections that found the table full."""
     replaced: Tally
     """Connections that gave their place to others."""
 
     @property
     def is_full(self) -> bool:
-        """Whether it had no place for a new connection."""
+        """Whether a new connection found it full."""
         return self.refused > 0
 
     @property

@@ -81,7 +81,7 @@ def _report(
 
 
 def _read_logo(path: Path) -> bytes:
-    """Reads a PNG. UsageError where it is none, or too large to be carried by every copy of the page."""
+    """Reads a PNG. UsageError where the file is not one, or is too large for every copy of the page to carry."""
     try:
         with path.open("rb") as file:
             picture = file.read(_MOST_LOGO_BYTES + 1)

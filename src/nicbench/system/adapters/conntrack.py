@@ -19,7 +19,7 @@ class TableLook(Frozen):
     limit: int
     held: int
     refused: int
-    """Packets of new connections for which there was no place."""
+    """Packets of new connections that found the table full."""
     replaced: int
     """Connections that gave their place to others."""
 
