@@ -163,7 +163,9 @@ def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judge
 
     laboratory = Laboratory(bears)
     laboratory.player.tabled = table_after
-    result = measured(cps(), laboratory)
+    result = measured(cps(loss_verification=3), laboratory)
+    rates = [sum(asked(job).rate_per_s for job in request.jobs) for request in laboratory.requests]
+    assert len(rates) == len(set(rates))
     assert result.values["limited_by"] == "DUT's connection table"
     told = f"the DUT's connection table was full (1000 of 1000 entries, {before} of them from before the trial; "
     assert told in str(result.values["limit"])

@@ -485,7 +485,7 @@ class SearchedOptions(ConnectionOptions):
     precision: Ratio = 0.02
     """The search ends where its interval is at most this share of its upper bound wide."""
     loss_verification: int = Field(default=1, ge=0, le=10)
-    """The repetitions of a trial with failures before it counts."""
+    """The repetitions of a trial with failures before it counts; none where the DUT's connection table was full."""
 
     def searched_s(self, most: int, trial_s: float) -> float:
         """Returns an upper estimate of the time of one search, in seconds."""
@@ -605,6 +605,8 @@ async def find_most(
             if least_failed is None or number <= least_failed:
                 least_failed, found.worst = number, outcome
             best = best or Fill(number, False, made_of(outcome))
+            if outcome.is_table_full:
+                break  # the DUT says itself that it had no place: no chance is left that a repetition could rule out
         return best or Fill(number, False)
 
     try:
