@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -243,6 +244,32 @@ def test_through_a_load_balancer_every_connection_is_whole(task: str, path: Rout
     asked = ("--task", task, "--rate", "500", "--seconds", "1", "--connections", "40", "--object", "3000")
     found = path.connect(*asked, to=service)
     due = 40 if task == "hold" else 500
+    assert found["sustain"] == {"due": due, "completed": due, "failed": {}}
+    assert path.end(server)["accepted"] == found["opened"]
+
+
+@pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed")
+@pytest.mark.parametrize("task", ["connect", "requests", "hold"])
+def test_through_a_proxy_that_ends_connections_every_exchange_is_whole(
+    task: str, path: RoutedPair, tmp_path: Path
+) -> None:
+    """HAProxy ends each connection by the kernel's TCP and opens another one, to the server's ports in turn."""
+    times = "timeout connect 5s\ntimeout client 20s\ntimeout server 20s"
+    servers = "\n".join(f"server s{port} {SERVER}:{port}" for port in (PORT, PORT + 1))
+    settings = tmp_path / "haproxy.cfg"
+    settings.write_text(f"defaults\nmode tcp\n{times}\nlisten all\nbind 198.18.0.1:{PORT}-{PORT + 1}\n{servers}\n")
+    server = path.serve("serve", "--xdp", "c1")
+    proxy = path.start(path.router, "haproxy", "-db", "-f", str(settings))
+    try:
+        while f":{PORT + 1}" not in path.run(path.router, "ss", "-ltnH"):
+            assert proxy.poll() is None, proxy.communicate()
+            time.sleep(0.05)
+        asked = ("--task", task, "--rate", "300", "--seconds", "1", "--connections", "40", "--object", "3000")
+        found = path.connect(*asked, to="198.18.0.1")
+    finally:
+        proxy.kill()
+        proxy.communicate()
+    due = 40 if task == "hold" else 300
     assert found["sustain"] == {"due": due, "completed": due, "failed": {}}
     assert path.end(server)["accepted"] == found["opened"]
 
