@@ -1,4 +1,4 @@
-"""Connection tracking of the Linux kernel (nf_conntrack), as it is in one network namespace."""
+"""Connection tracking of the Linux kernel (nf_conntrack) in one network namespace."""
 
 from __future__ import annotations
 
