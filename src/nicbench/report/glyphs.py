@@ -8,7 +8,7 @@ Source Sans Pro. Both are upper estimates.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 
 _WIDTHS = {
     **dict.fromkeys("ijl'|I", 0.36),
@@ -28,7 +28,7 @@ def width(text: str, size: float, *, bold: bool = False) -> float:
     return sum(map(_unit, text)) * size * (_BOLD if bold else 1.0)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _unit(character: str) -> float:
     if not character.isascii():
         return _WIDTHS.get(character, _FOREIGN)
