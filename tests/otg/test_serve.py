@@ -218,7 +218,7 @@ def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Pa
         with httpx.Client(base_url=served.http, timeout=60) as client:
             told = wait_until(lambda: client.get("/nicbench/v1/transmissions").json()["transmissions"])
             assert [each["counts"]["lost"] for each in told] == [500 - metric.frames_rx]
-            assert [each["uncounted"] for each in told] == [{"flows": 1, "sent": 100}]
+            assert [each["uncounted"] for each in told] == [{"flows": 1, "sent": 100, "received": None}]
             assert client.get("/nicbench/v1/flows").json()["flows"][0]["latency"]["histogram"]
             assert "Transmissions" in client.get("/nicbench/v1/report").text
         api.set_config(api.config())  # an empty one ends the session
