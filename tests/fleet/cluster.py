@@ -1,4 +1,7 @@
-"""The Slurm cluster that the tests of fleets share: six nodes of namespaces, made by scripts/slurm-lab."""
+"""The Slurm cluster that the tests of fleets share: six nodes of namespaces, made by scripts/slurm-lab.
+
+Each worker of xdist has one of its own, by its own mounts: the tests wait for Slurm most of their time.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +159,7 @@ class Cluster:
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
     """A cluster, in a folder that is neither below /tmp nor below /run, of which each node has its own."""
-    folder = ROOT / ".slurm-lab"
+    folder = ROOT / ".slurm-lab" / os.environ.get("PYTEST_XDIST_WORKER", "alone")
     cluster = Cluster(folder)
     if folder.exists():
         cluster.lab("down")

@@ -117,7 +117,7 @@ def test_forty_combinations_have_forty_results_though_a_machine_dies(cluster: Cl
 
 
 def test_a_cancelled_run_keeps_what_it_measured_and_goes_on_when_submitted_again(cluster: Cluster) -> None:
-    folder = cluster.submit(cluster.write_fleet("cancelled", machine("cx5"), sizes=3, duration="10 s"))
+    folder = cluster.submit(cluster.write_fleet("cancelled", machine("cx5"), sizes=10, duration="10 s"))
     cluster.until_trials(folder, 0)
     cluster.fleet("cancel", str(folder))
     cluster.until(folder, 0, "cancelled")
@@ -126,19 +126,19 @@ def test_a_cancelled_run_keeps_what_it_measured_and_goes_on_when_submitted_again
     cluster.fleet("submit", str(folder))
     (row,) = cluster.until_done(folder)
     assert (Path(row["run"]) / "journal.ndjson").read_text().startswith(before)
-    assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 6
+    assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 20
 
 
 def test_an_urgent_run_stops_another_which_goes_on_later(cluster: Cluster) -> None:
     nightly = cluster.submit(
-        cluster.write_fleet("nightly", machine("cx6"), "priority: nightly\n", sizes=4, duration="10 s")
+        cluster.write_fleet("nightly", machine("cx6"), "priority: nightly\n", sizes=10, duration="10 s")
     )
     cluster.until_trials(nightly, 0)
     urgent = cluster.submit(cluster.write_fleet("urgent", machine("cx6"), "priority: urgent\n"))
     cluster.until_done(urgent)
     assert cluster.rows(nightly)[0]["state"] != "done"
     (row,) = cluster.until_done(nightly)
-    assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 8
+    assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 20
 
 
 def test_what_the_controller_has_written_down_is_not_lost_with_it(cluster: Cluster) -> None:
@@ -168,7 +168,7 @@ def test_a_run_beyond_its_limit_is_stopped_and_goes_on_when_submitted_again(clus
 
 
 def test_a_machine_that_is_cut_off_has_its_run_made_elsewhere_and_no_trial_is_counted_twice(cluster: Cluster) -> None:
-    fleet = cluster.write_fleet("cut", "{machine: {role: tester}}", sizes=60, duration="10 s")
+    fleet = cluster.write_fleet("cut", "{machine: {role: tester}}", sizes=40, duration="10 s")
     folder = cluster.submit(fleet)
     victim = cluster.until_trials(folder, 0)
     cluster.lab("cut", victim)
@@ -179,7 +179,7 @@ def test_a_machine_that_is_cut_off_has_its_run_made_elsewhere_and_no_trial_is_co
         # Slurm takes a machine out of the queue that comes back with a job which it has started elsewhere since.
         cluster.lab("in", "scontrol", "update", f"NodeName={victim}", "State=RESUME")
     assert row["machines"]["machine"] != victim
-    assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 120
+    assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 80
 
 
 VETH = """\
