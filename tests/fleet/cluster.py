@@ -23,8 +23,6 @@ ROOT = Path(__file__).parents[2]
 LONGEST_S = 300.0
 LONGEST_TO_CLEAR_S = 120.0
 """What is cancelled may take KillWait of slurm.conf, a minute, to end."""
-LONGEST_UNTIL_SAVED_S = 6.0
-"""slurmctld writes what has changed at most five seconds later; what it had not written is lost when it is killed."""
 NODES = 6
 Found = TypeVar("Found")
 
@@ -119,10 +117,11 @@ class Cluster:
             time.sleep(0.3)
 
     def until_saved(self, folder: Path) -> None:
-        """Waits until the controller has written down what it knows of a fleet: those jobs outlive its end."""
-        state = self.folder / "slurm" / "state" / "job_state"
-        self.wait_for(lambda: True if state.is_file() and folder.name.encode() in state.read_bytes() else None)
-        time.sleep(LONGEST_UNTIL_SAVED_S)
+        """Waits until the controller has written down all that it knows of a fleet by now: that outlives its end."""
+        state, mark = self.folder / "slurm" / "state" / "job_state", f"saved-{folder.name}"
+        job = self.lab("in", "squeue", "-h", "-o", "%A", f"--name={folder.name}.0").split()[0]
+        self.lab("in", "scontrol", "update", f"JobId={job}", f"Comment={mark}")
+        self.wait_for(lambda: True if state.is_file() and mark.encode() in state.read_bytes() else None)
 
     def wait_for(self, found: Callable[[], Found | None]) -> Found:
         """Waits until there is something; where nothing comes, the error says what the cluster does instead."""
