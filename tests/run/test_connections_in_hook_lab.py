@@ -220,9 +220,7 @@ def test_curl_gets_every_byte_of_objects_of_any_size(path: RoutedPair, tmp_path:
 @pytest.mark.parametrize(("size", "one_of"), [(1, 20), (20_000, 50)])
 def test_through_a_path_that_loses_packets_every_connection_is_whole(size: int, one_of: int, path: RoutedPair) -> None:
     """Of a large object more packets can be lost several times, each after twice the time."""
-    lose = f"numgen random mod {one_of} == 0 drop"
-    rules = f"table inet loss {{\nchain f {{\ntype filter hook forward priority 0;\n{lose}\n}}\n}}\n"
-    subprocess.run(["ip", "netns", "exec", path.router, "nft", "-f", "-"], input=rules, text=True, check=True)
+    filter_forwarded(path, f"numgen random mod {one_of} == 0 drop")
     server = path.serve("serve", "--xdp", "c1")
     patient = ("--connect-within", "30", "--answer-within", "30")
     found = path.connect("--task", "connect", "--rate", "200", "--seconds", "1", "--object", str(size), *patient)
@@ -294,11 +292,93 @@ def test_a_delay_of_the_path_is_in_the_time_to_connect(path: RoutedPair) -> None
     assert truth_ns <= found["connect"]["minimum_ns"] <= truth_ns + 100_000
 
 
+def filter_forwarded(path: RoutedPair, *rules: str) -> None:
+    text = "".join(f"{rule}\n" for rule in rules)
+    text = f"table inet rules {{\nchain f {{\ntype filter hook forward priority 0;\n{text}}}\n}}\n"
+    subprocess.run(["ip", "netns", "exec", path.router, "nft", "-f", "-"], input=text, text=True, check=True)
+
+
+@pytest.mark.parametrize("mss", [88, 500, 1000])
+def test_no_segment_is_longer_than_its_receiver_says(mss: int, path: RoutedPair, tmp_path: Path) -> None:
+    path.run(path.client, *f"ip route replace 198.18.1.0/24 via 198.18.0.1 advmss {mss}".split())
+    server = path.serve("serve", "--xdp", "c1")
+    body, size = tmp_path / "body", 65_536
+    path.run(path.client, "curl", "-sf", "-m", "20", "-o", str(body), f"http://{SERVER}:{PORT}/bytes/{size}")
+    assert body.read_bytes() == b"x" * size
+    segments = path.end(server)["segments"]
+    assert segments["resent"] == 0
+    assert segments["sent"] >= size / mss
+
+
+SLOW_READER = """
+import socket, sys, time
+peer = socket.socket()
+peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, int(sys.argv[3]))
+peer.connect((sys.argv[1], int(sys.argv[2])))
+peer.sendall(b"GET /bytes/65536 HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n")
+time.sleep(float(sys.argv[4]))
+print(len(peer.makefile("rb").read()))
+"""
+
+
+@pytest.mark.parametrize("room", [2304, 9000, 40_000])
+def test_a_reader_that_waits_gets_every_byte_and_none_beyond_its_window(room: int, path: RoutedPair) -> None:
+    server = path.serve("serve", "--xdp", "c1")
+    words = (sys.executable, "-c", SLOW_READER, SERVER, str(PORT), str(room), "2.5")
+    assert int(path.run(path.client, *words)) == 65_536 + 64
+    dropped = path.run(path.client, "nstat", "-az", "TcpExtTCPZeroWindowDrop")
+    assert {line.split()[1] for line in dropped.splitlines() if line.startswith("Tcp")} == {"0"}
+    path.end(server)
+
+
+def test_a_synproxy_is_asked_for_its_window(path: RoutedPair) -> None:
+    """Its SYN/ACK has a window of 0, until the server has accepted the connection."""
+    for sysctl in ("tcp_syncookies=1", "tcp_timestamps=1", "ip_forward=1"):
+        path.run(path.router, "sysctl", "-qw", f"net.ipv4.{sysctl}")
+    path.run(path.router, "sysctl", "-qw", "net.netfilter.nf_conntrack_tcp_loose=0")
+    text = """table ip proxy {
+chain raw { type filter hook prerouting priority raw; iifname s0 tcp flags syn notrack; }
+chain f { type filter hook forward priority 0; iifname s0 ct state invalid,untracked synproxy mss 1460; }
+}
+"""
+    subprocess.run(["ip", "netns", "exec", path.router, "nft", "-f", "-"], input=text, text=True, check=True)
+    server = path.serve("serve", "--xdp", "c1")
+    asked = ("--task", "connect", "--rate", "200", "--seconds", "1", "--object", "5000")
+    found = path.connect(*asked)
+    assert found["sustain"] == {"due": 200, "completed": 200, "failed": {}}
+    assert path.end(server)["accepted"] == 200
+
+
+@pytest.mark.parametrize("hop", [4, 6])
+def test_connections_of_a_vlan_carry_its_tag(hop: int, path: RoutedPair, tmp_path: Path) -> None:
+    """A bridge in the router's place; the ends' kernels know no VLAN, and find each other without one."""
+    # A tag that a kernel leaves to the card is not in the frame that a program sees.
+    path.run(path.router, "ip", "link", "add", "bridge", "type", "bridge")
+    for device in ("s0", "s1"):
+        path.run(path.router, "ethtool", "-K", device, "txvlan", "off")
+        path.run(path.router, "ip", "link", "set", device, "master", "bridge")
+    path.run(path.router, "ip", "link", "set", "bridge", "up")
+    own, peer = ("198.18.9.1", "198.18.9.2") if hop == 4 else ("fd00:9::1", "fd00:9::2")
+    bits = "24" if hop == 4 else "64"
+    for name, device, address in ((path.client, "c0", own), (path.server, "c1", peer)):
+        path.run(name, "ip", "address", "add", f"{address}/{bits}", "dev", device)
+    capture = path.start(path.router, "tcpdump", "-eni", "s0", "-w", str(tmp_path / "capture"))
+    server = path.serve("serve", "--xdp", "c1", "--vlan", "100", on=peer)
+    asked = ("--vlan", "100", "--task", "connect", "--rate", "500", "--seconds", "1", "--object", "20000")
+    found = path.connect(*asked, to=peer)
+    assert found["sustain"] == {"due": 500, "completed": 500, "failed": {}}
+    assert path.end(server)["accepted"] == 500
+    capture.send_signal(signal.SIGINT)
+    capture.communicate(timeout=20)
+    read = ("tcpdump", "-enr", str(tmp_path / "capture"))
+    assert path.run(path.router, *read, "vlan 100 and (tcp or ip6 proto 6)").count("\n") > 5000
+    assert path.run(path.router, *read, "tcp or ip6 proto 6") == ""
+
+
 def test_each_connection_ends_in_one_way(path: RoutedPair) -> None:
     asked = ("--task", "connect", "--rate", "500", "--seconds", "1", "--answer-within", "1")
     assert path.connect(*asked)["sustain"] == {"due": 500, "completed": 0, "failed": {"refused": 500}}
-    rules = "table inet no {\nchain f {\ntype filter hook forward priority 0;\ntcp flags syn drop\n}\n}\n"
-    subprocess.run(["ip", "netns", "exec", path.router, "nft", "-f", "-"], input=rules, text=True, check=True)
+    filter_forwarded(path, "tcp flags syn drop")
     assert path.connect(*asked)["sustain"] == {"due": 500, "completed": 0, "failed": {"connect_timeout": 500}}
     path.run(path.router, "nft", "flush", "ruleset")
     server = path.serve("serve", "--reset-every", "5", "--status-every", "7", "--corrupt-every", "11")

@@ -95,10 +95,12 @@ pub fn find_first_hop(interface: u32, to: IpAddr) -> io::Result<FirstHop> {
 
 /// Destination and source of a frame that carries a packet to this address.
 fn macs_of(frame: &[u8], to: IpAddr) -> Option<([u8; 6], [u8; 6])> {
-    let kind = frame.get(12..14)?;
+    // The tag of a VLAN is here only if the driver has not taken it from the kernel.
+    let link = if frame.get(12..14)? == [0x81, 0x00] { 18 } else { 14 };
+    let (kind, packet) = (frame.get(link - 2..link)?, frame.get(link..)?);
     let is_there = match to {
-        IpAddr::V4(to) => kind == [0x08, 0x00] && frame.get(30..34)? == to.octets(),
-        IpAddr::V6(to) => kind == [0x86, 0xDD] && frame.get(38..54)? == to.octets(),
+        IpAddr::V4(to) => kind == [0x08, 0x00] && packet.get(16..20)? == to.octets(),
+        IpAddr::V6(to) => kind == [0x86, 0xDD] && packet.get(24..40)? == to.octets(),
     };
     is_there.then(|| (frame[..6].try_into().unwrap_or_default(), frame[6..12].try_into().unwrap_or_default()))
 }
@@ -140,5 +142,7 @@ mod tests {
         let found = macs_of(&frame, "198.18.0.2".parse().unwrap());
         assert_eq!(found, Some(([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])));
         assert_eq!(macs_of(&frame, "198.18.0.3".parse().unwrap()), None);
+        frame.splice(12..12, [0x81, 0x00, 0, 100]);
+        assert_eq!(macs_of(&frame, "198.18.0.2".parse().unwrap()), found);
     }
 }

@@ -114,6 +114,21 @@ pub fn set_devices(map: RawFd, interfaces: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
+/// Fills a device map of so many entries with one interface; each frame to it goes through a program before it leaves.
+pub fn set_devices_with_program(map: RawFd, entries: u32, interface: u32, program: RawFd) -> io::Result<()> {
+    let value = [interface, program as u32]; // `struct bpf_devmap_val` of linux/bpf.h
+    for key in 0..entries {
+        let mut attributes = ElementUpdate {
+            map: map as u32,
+            key: (&raw const key) as u64,
+            value: value.as_ptr() as u64,
+            ..ElementUpdate::default()
+        };
+        bpf(BPF_MAP_UPDATE_ELEM, &mut attributes)?;
+    }
+    Ok(())
+}
+
 /// `struct bpf_cpumap_val` of linux/bpf.h.
 #[repr(C)]
 struct Processor {

@@ -14,7 +14,7 @@ pub use first_hop::{FirstHop, InterfaceFacts, find_first_hop, interface_facts, i
 pub use interruption::{end_call, install_interruption, this_thread};
 pub use kernel::{
     LARGEST_BATCH, LARGEST_FRAME, LiveFrames, XdpLink, attached_program, map_number, resets_frames, set_devices,
-    set_processor, test_frame, test_run,
+    set_devices_with_program, set_processor, test_frame, test_run,
 };
 pub use object::{Loaded, Object, Trace};
 pub use ring::Ring;

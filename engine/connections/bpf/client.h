@@ -1,7 +1,7 @@
 // The client's end: what follows from a segment of the server, and what the process asks to be sent.
 #pragma once
 
-#include "segment.h"
+#include "copy.h"
 
 #define UNKNOWN 0xFFFFFFFF // bytes of the body, before the head was read
 #define END_OF_HEAD 0x0A0D0A0D // "\r\n\r\n"
@@ -81,38 +81,64 @@ static __always_inline __u32 request_bytes(const struct client *connection, __u3
 	return requests[connection->object % OBJECTS].bytes[is_last(connection, control) & 1];
 }
 
-// Sends the request of the present exchange in place of the frame.
-static __always_inline int write_request(struct xdp_md *context, struct client *connection, __u32 control,
-					 struct outgoing *out)
+// Writes a request in place of the frame; whether it could.
+static __always_inline int write_request(struct xdp_md *context, __u32 object, __u32 last, struct outgoing *out)
 {
-	struct request *request = &requests[connection->object % OBJECTS];
-	__u32 last = is_last(connection, control), bytes = request->bytes[last & 1], at;
+	struct request *request = &requests[object % OBJECTS];
+	__u32 bytes = request->bytes[last & 1], at;
 
 	if (bytes < 1 || bytes > MOST_REQUEST)
-		return XDP_ABORTED;
+		return 0;
 	out->flags = ACK | PSH;
 	out->bytes = bytes;
 	out->sum = request->sums[last & 1];
 	at = make_room(context, out);
 	if (!at || bpf_xdp_store_bytes(context, at, request->text[last & 1], bytes))
-		return XDP_ABORTED;
+		return 0;
 	return write_headers(context, out);
 }
 
-static __always_inline int ask(struct xdp_md *context, struct client *connection, __u32 flags, __u64 now_ns,
-			       struct outgoing *out)
+// Writes a request into a copy of a frame.
+SEC("xdp/devmap")
+int copy_client(struct xdp_md *context)
+{
+	struct outgoing out;
+	struct part part;
+	int verdict;
+
+	if (!read_copy(context, &part, &out, &verdict))
+		return verdict;
+	return write_request(context, part.body, part.ends, &out) ? XDP_PASS : XDP_DROP;
+}
+
+// Sends the request of the present exchange. A peer takes 536 bytes in a segment (RFC 1122 section 4.2.2.6), which is more.
+static __always_inline int send_request(struct xdp_md *context, struct client *connection, struct outgoing *out)
+{
+	struct part part = { .body = connection->object, .ends = is_last(connection, connection->control) & 1 };
+
+	if (write_request(context, part.body, part.ends, out))
+		return transmit(1);
+	return send_copies(context, &part, out, 1);
+}
+
+// Begins an exchange; its request waits where the peer's window is too small for it.
+static __always_inline int ask(struct xdp_md *context, struct client *connection, __u32 flags, __u32 window,
+			       __u64 now_ns, struct outgoing *out)
 {
 	__u32 use = USE(connection->control);
-	int action;
 
-	flags &= ~(ACKNOWLEDGED | BEGUN);
+	flags &= ~(ACKNOWLEDGED | BEGUN | NARROW);
 	connection->sent = ticks(now_ns);
 	connection->left = UNKNOWN;
-	connection->control = CONTROL(ASKED, flags, use);
 	out->sequence = connection->next;
-	action = write_request(context, connection, connection->control, out);
-	connection->next += out->bytes;
-	return action == XDP_ABORTED ? postpone(out->slot) : action;
+	out->flags = ACK;
+	if (window < request_bytes(connection, CONTROL(ASKED, flags, use))) {
+		connection->control = CONTROL(ASKED, flags | NARROW, use);
+		return write_bare(context, out);
+	}
+	connection->control = CONTROL(ASKED, flags, use);
+	connection->next += request_bytes(connection, connection->control);
+	return send_request(context, connection, out);
 }
 
 struct sums {
@@ -209,14 +235,14 @@ static __always_inline int in_sustain(__u64 now_ns)
 
 // An answer is whole: the next exchange, or the end.
 static __always_inline int complete(struct xdp_md *context, struct client *connection, __u32 flags, __u32 is_end,
-				    __u64 now_ns, struct outgoing *out)
+				    __u32 window, __u64 now_ns, struct outgoing *out)
 {
 	__u32 control = connection->control, use = USE(control), measured = flags & MEASURED;
 
 	connection->exchanges--;
 	if (connection->exchanges) {
 		if (!is_end)
-			return ask(context, connection, flags & ~TIMED, now_ns, out);
+			return ask(context, connection, flags & ~TIMED, window, now_ns, out);
 		fail(connection, control, SHORT);
 		out->flags = RST | ACK;
 		return write_bare(context, out);
@@ -242,7 +268,8 @@ static __always_inline int complete(struct xdp_md *context, struct client *conne
 		connection->next++;
 		connection->control = CONTROL(LAST_ACK, flags & ~ACKNOWLEDGED, use);
 	} else {
-		connection->control = CONTROL(flags & CLOSES ? CLOSING : IDLE, flags, use);
+		connection->control = flags & CLOSES ? CONTROL(CLOSING, flags, use) :
+			CONTROL(IDLE, flags | (window < MOST_REQUEST ? NARROW : 0), use);
 	}
 	connection->sent = ticks(now_ns);
 	return write_bare(context, out);
@@ -281,7 +308,7 @@ static __always_inline int take_answer(struct xdp_md *context, struct client *co
 	connection->expected += segment->bytes + (is_end ? 1 : 0);
 	out->acknowledged = connection->expected;
 	if (failure == FAILURES && connection->left == 0)
-		return complete(context, connection, flags, is_end, now_ns, out);
+		return complete(context, connection, flags, is_end, segment->window, now_ns, out);
 	if (failure == FAILURES && is_end)
 		failure = SHORT;
 	if (failure != FAILURES) {
@@ -294,14 +321,13 @@ static __always_inline int take_answer(struct xdp_md *context, struct client *co
 	return write_bare(context, out);
 }
 
-static __always_inline int step_client(struct xdp_md *context, struct client *connection, __u32 slot,
-				       struct segment *segment, __u64 now_ns)
+static __always_inline int step_client(struct xdp_md *context, struct client *connection, struct segment *segment,
+				       __u64 now_ns)
 {
 	__u32 control = connection->control, state = STATE(control), flags = FLAGS(control);
 	int head = 0, is_first = state == ASKED && connection->left == UNKNOWN;
 	struct sums sums = {};
 	struct outgoing out = {
-		.slot = slot,
 		.sequence = connection->next,
 		.acknowledged = connection->expected,
 		.source = segment->destination,
@@ -356,17 +382,27 @@ static __always_inline int step_client(struct xdp_md *context, struct client *co
 		out.acknowledged = connection->expected;
 		ADD(OPENED, 1);
 		add_time(CONNECT, (__u64)(ticks(now_ns) - connection->sent) << TICK_BITS);
-		return ask(context, connection, flags, now_ns, &out);
+		return ask(context, connection, flags, segment->window, now_ns, &out);
 	}
-	if (segment->flags & ACK && segment->acknowledged == connection->next && !(flags & ACKNOWLEDGED)) {
+	if (segment->flags & ACK && segment->acknowledged == connection->next && !(flags & ACKNOWLEDGED) &&
+	    !(state == ASKED && flags & NARROW)) {
 		if (state == LAST_ACK) {
 			end_client(connection, control);
 			return XDP_DROP;
 		}
 		connection->control = CONTROL(state, flags | ACKNOWLEDGED, USE(control));
 	}
-	if (!segment->bytes && !(segment->flags & (FIN | SYN)))
+	if (!segment->bytes && !(segment->flags & (FIN | SYN))) {
+		if (segment->sequence + 1 == connection->expected)
+			return write_bare(context, &out); // the peer asks whether we are there
+		if (!(flags & NARROW) || segment->sequence != connection->expected)
+			return XDP_DROP;
+		if (state == ASKED && segment->window >= request_bytes(connection, control))
+			return ask(context, connection, flags, segment->window, now_ns, &out);
+		if (state == IDLE && segment->window >= MOST_REQUEST)
+			connection->control = CONTROL(state, flags & ~NARROW, USE(control));
 		return XDP_DROP;
+	}
 	if (segment->sequence != connection->expected || segment->flags & SYN) {
 		ADD(REPEATED, 1);
 		return write_bare(context, &out);
@@ -398,20 +434,20 @@ static __always_inline int read_icmp(struct xdp_md *context)
 	__u8 *type = start + HEADERS;
 	__u32 port, local, control;
 
-	if (start + at + HEADERS - ETH_HLEN + 8 > end)
+	if (start + at + HEADERS - LINK + 8 > end)
 		return XDP_PASS;
 	if (constants.is_ipv6) {
-		struct ipv6hdr *outer = start + ETH_HLEN;
+		struct ipv6hdr *outer = start + LINK;
 
 		if (outer->nexthdr != IPPROTO_ICMPV6 || *type != 1)
 			return XDP_PASS;
 	} else {
-		struct iphdr *outer = start + ETH_HLEN;
+		struct iphdr *outer = start + LINK;
 
 		if (outer->protocol != IPPROTO_ICMP || outer->ihl != 5 || *type != 3)
 			return XDP_PASS;
 	}
-	ports = start + at + HEADERS - ETH_HLEN;
+	ports = start + at + HEADERS - LINK;
 	local = bpf_ntohs(ports[0]) - settings.first_local;
 	port = bpf_ntohs(ports[1]) - settings.first_port;
 	if (local >= settings.locals || port >= settings.ports)
@@ -448,7 +484,7 @@ int client(struct xdp_md *context)
 	connection = bpf_map_lookup_elem(&clients, &key);
 	if (!connection)
 		return XDP_PASS;
-	return step_client(context, connection, key, &segment, bpf_ktime_get_ns());
+	return step_client(context, connection, &segment, bpf_ktime_get_ns());
 }
 
 static __always_inline int open(struct xdp_md *context, struct client *connection, struct work *work, __u64 now_ns,
@@ -487,8 +523,13 @@ static __always_inline int send_again(struct xdp_md *context, struct client *con
 		if (FLAGS(control) & ACKNOWLEDGED)
 			return XDP_DROP;
 		ADD(RESENT, 1);
+		if (FLAGS(control) & NARROW) { // the answer says how wide the window is
+			out->flags = ACK;
+			out->sequence = connection->next - 1;
+			return write_bare(context, out);
+		}
 		out->sequence = connection->next - request_bytes(connection, control);
-		return write_request(context, connection, control, out);
+		return send_request(context, connection, out);
 	case LAST_ACK:
 		out->flags = FIN | ACK;
 		out->sequence = connection->next - 1;
@@ -526,7 +567,6 @@ static __always_inline int give_up(struct xdp_md *context, struct client *connec
 // Where a segment of this connection goes, if it is none that answers another.
 static __always_inline void address(struct client *connection, __u32 slot, struct outgoing *out)
 {
-	out->slot = slot;
 	out->to[0] = settings.peer[0];
 	out->to[1] = settings.peer[1];
 	__builtin_memcpy(out->mac, settings.peer_mac, ETH_ALEN);
@@ -561,7 +601,7 @@ static __always_inline int do_work(struct xdp_md *context, struct work *work, __
 		connection->exchanges = work->exchanges;
 		if (!(work->flags & WAITED))
 			add_time(LATENESS, since(work->due_ns, now_ns));
-		action = ask(context, connection, work->flags & ~WAITED, now_ns, &out);
+		action = ask(context, connection, work->flags & ~WAITED, FLAGS(control) & NARROW ? 0 : WINDOW, now_ns, &out);
 	} else if (work->kind == RESEND) {
 		action = send_again(context, connection, control, &out);
 	} else if (work->kind == GIVE_UP) {
@@ -576,22 +616,6 @@ static __always_inline int do_work(struct xdp_md *context, struct work *work, __
 	return action;
 }
 
-static __always_inline int send_postponed(struct xdp_md *context, __u32 slot)
-{
-	struct client *connection = bpf_map_lookup_elem(&clients, &slot);
-	struct outgoing out = {};
-	__u32 control;
-
-	if (!connection || !settings.ports)
-		return XDP_DROP;
-	control = connection->control;
-	if (STATE(control) != ASKED || FLAGS(control) & ACKNOWLEDGED)
-		return XDP_DROP;
-	address(connection, slot, &out);
-	out.sequence = connection->next - request_bytes(connection, control);
-	return write_request(context, connection, control, &out);
-}
-
 // Runs over and over in one thread of the process, and sends what is due.
 SEC("xdp")
 int send_client(struct xdp_md *context)
@@ -601,8 +625,6 @@ int send_client(struct xdp_md *context)
 	struct work *work;
 	int action = XDP_DROP;
 
-	if (take_postponed(&key))
-		return send_postponed(context, key);
 	if (is_urgent) {
 		key = urgent % URGENT;
 		work = bpf_map_lookup_elem(&urgent_map, &key);

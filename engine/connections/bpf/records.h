@@ -7,7 +7,6 @@
 #define TICK_BITS 4
 #define PLANNED 65536 // entries of the ring of what has its time
 #define URGENT 4096 // entries of the ring of what is sent at once
-#define POSTPONED 65536 // entries of the queue of what did not fit
 #define LATEST_NS 500000000 // what has its time is begun later by less than this
 #define OBJECTS 16
 #define MOST_REQUEST 512 // bytes of a request
@@ -19,7 +18,7 @@ enum state {
 	OPENING, // SYN sent, or SYN received
 	ASKED, // a request is under way, or an answer
 	IDLE,
-	CLOSING, // answered; the server's FIN is to come
+	CLOSING, // answered; the peer's FIN is to come
 	LAST_ACK, // our FIN is sent
 };
 
@@ -32,6 +31,13 @@ enum flag {
 	CLOSES = 32, // the connection ends after its last exchange
 	KEPT = 64, // the first exchange of a connection that is held: it is complete after the second
 	WAITED = 128, // of work: the request waited for its connection, and its lateness is not the process's
+	NARROW = 128, // of a record: the peer's window was too small for a request, which is not sent yet
+};
+
+enum server_flag {
+	LAST = 1, // the connection ends with this answer, which says so
+	ENDED_BY_PEER = 2, // its FIN came
+	SHUT = 4, // the peer's window was too small
 };
 
 // `control` of a record: the state, its flags, and how often the record was used. The end of a use is written by
@@ -52,15 +58,19 @@ struct client {
 	__u16 exchanges; // that are to be asked for
 };
 
+// In place of a use, `control` has the most bytes of a segment.
 struct server {
 	__u64 key; // IPv4: the client's address and both ports; IPv6: a hash of them. 0: free
 	__u32 control;
-	__u32 next, expected;
-	__u32 left; // bytes of the answer that were not acknowledged, without those under way
-	__u32 body; // bytes of the body
+	__u32 first; // where the present answer begins, or the next one
+	__u32 expected; // the next byte of the peer
+	__u32 body : 24; // bytes of the body
+	__u32 repeats : 8; // acknowledgements that said nothing new
+	__u32 acknowledged : 17; // bytes of the answer, our FIN among them
+	__u32 under_way : 15; // the bytes after these
 	__u16 sent; // when the last segment was, in 2^20 ticks (16.8 ms)
 	__u8 neighbour; // where frames to it go: an index of `neighbours`
-	__u8 under_way; // segments that were not acknowledged
+	__u8 tries; // how often what waits for the peer was sent; 0: nothing waits
 };
 
 // Of IPv6 the key is a hash, so that the address is kept beside it.
@@ -123,6 +133,7 @@ enum counter {
 	ACCEPTED,
 	REQUESTS,
 	FULL, // SYNs without a record
+	TAKEN, // records for connections that a SYN began
 	FAILED,
 	COUNTERS = FAILED + 2 * FAILURES,
 };
@@ -145,7 +156,6 @@ struct settings {
 // How many of them were done; those that could not be keep their kind.
 struct progress {
 	__u32 planned, urgent;
-	__u32 postponed, taken; // segments that did not fit into the frame they answer, and those of them that were sent
 };
 
 struct request {

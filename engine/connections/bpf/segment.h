@@ -19,7 +19,10 @@
 #define ACK 0x10
 #define WINDOW 65535
 #define TCP_BYTES 20
-#define MSS_OPTION 4 // bytes of the option of SYNs
+#define MSS_OPTION 4 // bytes of the option of SYNs; what we do not offer, the peer may not use
+#define MOST_OPTIONS 40
+#define LEAST_MSS 64 // the head of an answer is in one segment
+#define USUAL_MSS (constants.is_ipv6 ? 1220 : 536) // of a peer that says nothing (RFC 9293 section 3.7.1)
 #define FILLING 'x'
 #define WORD_OF_FILLING 0x7878
 #define SCRATCH_BYTES 512
@@ -33,6 +36,11 @@ struct tcp {
 	__be16 urgent;
 };
 
+// IEEE 802.1Q section 9.6, behind its type.
+struct tag {
+	__be16 control, type;
+};
+
 struct settings settings SEC(".bss.settings");
 struct progress progress SEC(".bss.progress");
 __u64 counters[COUNTERS] SEC(".bss.counters");
@@ -42,8 +50,10 @@ __u8 neighbours[256 * 8] SEC(".bss.neighbours");
 // Set before the programs are loaded.
 struct constants {
 	__u32 is_ipv6;
+	__u32 tag; // the VLAN's number and TAGGED; 0: none
 };
 const volatile struct constants constants SEC(".rodata.constants") = { 0 };
+#define TAGGED 0x10000
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -52,13 +62,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct work);
 } urgent_map SEC(".maps");
-
-// Records whose segment did not fit into the frame that it answers: a peer's kernel sends frames in small buffers.
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, POSTPONED);
-	__type(value, __u32);
-} postponed SEC(".maps");
 
 struct scratch {
 	__u8 bytes[SCRATCH_BYTES + 8];
@@ -71,14 +74,22 @@ struct {
 	__type(value, struct scratch);
 } scratch_map SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} devices SEC(".maps");
+// Each entry is this interface, and has the program `copy_client` or `copy_server`.
+#define DEVICES(name, entries) \
+	struct { \
+		__uint(type, BPF_MAP_TYPE_DEVMAP); \
+		__uint(max_entries, entries); \
+		__type(key, __u32); \
+		__type(value, struct bpf_devmap_val); \
+	} name SEC(".maps")
 
-#define HEADERS ((constants.is_ipv6 ? (__u32)sizeof(struct ipv6hdr) : (__u32)sizeof(struct iphdr)) + ETH_HLEN)
+DEVICES(devices, 1);
+DEVICES(one_copy, 2);
+DEVICES(two_copies, 3);
+DEVICES(four_copies, 5);
+
+#define LINK (constants.tag ? (__u32)(ETH_HLEN + sizeof(struct tag)) : (__u32)ETH_HLEN)
+#define HEADERS ((constants.is_ipv6 ? (__u32)sizeof(struct ipv6hdr) : (__u32)sizeof(struct iphdr)) + LINK)
 // The verifier is to see the bounds that are checked next, of this copy of the number.
 #define SEEN(number) asm volatile("" : "+r"(number))
 #define ADD(counter, number) __sync_fetch_and_add(&counters[counter], number)
@@ -109,11 +120,23 @@ struct segment {
 	__u32 data; // where it begins in the frame
 	__u32 bytes; // of data
 	__u16 source, destination;
+	__u16 window;
 	__u8 flags;
 	__u8 mac[6]; // the sender's
 };
 
 enum reading { NOT_OURS, OURS, BROKEN };
+
+// Whether a frame has the port's tag and carries this type.
+static __always_inline int carries(struct ethhdr *ethernet, __be16 type)
+{
+	struct tag *tag = (void *)(ethernet + 1);
+
+	if (!constants.tag)
+		return ethernet->h_proto == type;
+	return ethernet->h_proto == bpf_htons(ETH_P_8021Q) && tag->type == type &&
+	       !((tag->control ^ bpf_htons(constants.tag)) & bpf_htons(0x0FFF));
+}
 
 // Reads the headers of a segment to our address. Sums are checked later, with the data.
 static __always_inline enum reading read_segment(struct xdp_md *context, struct segment *segment)
@@ -126,10 +149,10 @@ static __always_inline enum reading read_segment(struct xdp_md *context, struct 
 	if (start + HEADERS + TCP_BYTES > end)
 		return NOT_OURS;
 	if (constants.is_ipv6) {
-		struct ipv6hdr *ip = start + ETH_HLEN;
+		struct ipv6hdr *ip = start + LINK;
 		__u64 *to = (__u64 *)&ip->daddr, *from = (__u64 *)&ip->saddr;
 
-		if (ethernet->h_proto != bpf_htons(ETH_P_IPV6) || ip->nexthdr != IPPROTO_TCP)
+		if (!carries(ethernet, bpf_htons(ETH_P_IPV6)) || ip->nexthdr != IPPROTO_TCP)
 			return NOT_OURS;
 		if (to[0] != settings.own[0] || to[1] != settings.own[1])
 			return NOT_OURS;
@@ -137,9 +160,9 @@ static __always_inline enum reading read_segment(struct xdp_md *context, struct 
 		segment->from[1] = from[1];
 		length = bpf_ntohs(ip->payload_len);
 	} else {
-		struct iphdr *ip = start + ETH_HLEN;
+		struct iphdr *ip = start + LINK;
 
-		if (ethernet->h_proto != bpf_htons(ETH_P_IP) || ip->protocol != IPPROTO_TCP)
+		if (!carries(ethernet, bpf_htons(ETH_P_IP)) || ip->protocol != IPPROTO_TCP)
 			return NOT_OURS;
 		if (ip->daddr != (__u32)settings.own[0] || ip->ihl != 5 || ip->frag_off & bpf_htons(0x3FFF))
 			return NOT_OURS;
@@ -156,6 +179,7 @@ static __always_inline enum reading read_segment(struct xdp_md *context, struct 
 	segment->acknowledged = bpf_ntohl(tcp->acknowledged);
 	segment->source = bpf_ntohs(tcp->source);
 	segment->destination = bpf_ntohs(tcp->destination);
+	segment->window = bpf_ntohs(tcp->window);
 	segment->flags = tcp->flags & 0x3F;
 	segment->data = HEADERS + offset;
 	segment->bytes = length - offset;
@@ -201,8 +225,36 @@ static __always_inline int is_intact(struct xdp_md *context, const struct segmen
 	return fold(sum + segment->pseudo + data) == 0xFFFF || fold(segment->pseudo) == checksum;
 }
 
+// The most bytes of a segment that the sender of this SYN takes (RFC 9293 section 3.7.1). Window scale, SACK-permitted and
+// time stamps are not answered, so that neither end uses them (RFC 7323 section 1.3, RFC 2018 section 2).
+__attribute__((noinline)) int read_mss(struct xdp_md *context, __u32 data)
+{
+	__u32 length = data - HEADERS - TCP_BYTES, at = 0, mss = USUAL_MSS;
+	__u8 options[MOST_OPTIONS + MSS_OPTION] = {};
+
+	SEEN(length);
+	if (length < 1 || length > MOST_OPTIONS || bpf_xdp_load_bytes(context, HEADERS + TCP_BYTES, options, length))
+		return mss;
+	for (int number = 0; number < MOST_OPTIONS; number++) {
+		SEEN(at);
+		if (at >= MOST_OPTIONS || !options[at])
+			break;
+		if (options[at] == 1) {
+			at++;
+			continue;
+		}
+		if (options[at] == 2 && options[at + 1] == MSS_OPTION) {
+			mss = options[at + 2] << 8 | options[at + 3];
+			break;
+		}
+		if (options[at + 1] < 2)
+			break;
+		at += options[at + 1];
+	}
+	return mss < LEAST_MSS ? LEAST_MSS : mss;
+}
+
 struct outgoing {
-	__u32 slot; // of the record
 	__u64 to[2]; // the receiver's address
 	__u64 sum; // of the data
 	__u32 sequence, acknowledged;
@@ -223,25 +275,33 @@ static __always_inline __u32 make_room(struct xdp_md *context, const struct outg
 	return length - out->bytes;
 }
 
-// Writes every header of a segment whose data is in place.
+// Writes every header of a segment whose data is in place; whether it could.
 static __always_inline int write_headers(struct xdp_md *context, const struct outgoing *out)
 {
 	void *start = (void *)(long)context->data, *end = (void *)(long)context->data_end;
 	__u32 options = out->flags & SYN ? MSS_OPTION : 0, length = TCP_BYTES + options + out->bytes;
 	__u64 sum = out->sum + bpf_htons(IPPROTO_TCP) + bpf_htons(length);
+	__be16 type = constants.is_ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
 	struct ethhdr *ethernet = start;
 	struct tcp *tcp;
 	__u32 *word;
 
 	if (start + HEADERS + TCP_BYTES > end)
-		return XDP_ABORTED;
+		return 0;
 	__builtin_memcpy(ethernet->h_dest, out->mac, ETH_ALEN);
 	__builtin_memcpy(ethernet->h_source, settings.own_mac, ETH_ALEN);
+	ethernet->h_proto = type;
+	if (constants.tag) {
+		struct tag *tag = (void *)(ethernet + 1);
+
+		ethernet->h_proto = bpf_htons(ETH_P_8021Q);
+		tag->control = bpf_htons(constants.tag);
+		tag->type = type;
+	}
 	if (constants.is_ipv6) {
-		struct ipv6hdr *ip = start + ETH_HLEN;
+		struct ipv6hdr *ip = start + LINK;
 		__u64 *from = (__u64 *)&ip->saddr, *to = (__u64 *)&ip->daddr;
 
-		ethernet->h_proto = bpf_htons(ETH_P_IPV6);
 		*(__u32 *)ip = bpf_htonl(0x60000000);
 		ip->payload_len = bpf_htons(length);
 		ip->nexthdr = IPPROTO_TCP;
@@ -251,11 +311,10 @@ static __always_inline int write_headers(struct xdp_md *context, const struct ou
 		to[0] = out->to[0];
 		to[1] = out->to[1];
 	} else {
-		struct iphdr *ip = start + ETH_HLEN;
+		struct iphdr *ip = start + LINK;
 		__u32 *words = (__u32 *)ip;
 		__u64 whole = 0;
 
-		ethernet->h_proto = bpf_htons(ETH_P_IP);
 		words[0] = bpf_htonl(0x45000000 | (sizeof(*ip) + length));
 		words[1] = bpf_htonl(0x4000); // not to be fragmented
 		words[2] = bpf_htonl(64 << 24 | IPPROTO_TCP << 16);
@@ -289,31 +348,19 @@ static __always_inline int write_headers(struct xdp_md *context, const struct ou
 		__u32 option = bpf_htonl(2 << 24 | MSS_OPTION << 16 | (settings.segment_bytes & 0xFFFF));
 
 		if ((void *)(word + TCP_BYTES / 4 + 1) > end)
-			return XDP_ABORTED;
+			return 0;
 		word[TCP_BYTES / 4] = option;
 		sum += option;
 	}
 	tcp->checksum = ~fold(sum);
 	ADD(SENT, 1);
-	// Not XDP_TX: a veth whose other end has no program itself does not look at what comes by it.
-	return bpf_redirect_map(&devices, 0, XDP_DROP);
-}
-
-// A thread that has buffers of its own sends the segment soon: it takes what the record has not had acknowledged.
-static __always_inline int postpone(__u32 slot)
-{
-	if (!bpf_map_push_elem(&postponed, &slot, BPF_ANY))
-		__sync_fetch_and_add(&progress.postponed, 1);
-	return XDP_DROP;
-}
-
-// Takes a record from the queue, if there is one.
-static __always_inline int take_postponed(__u32 *slot)
-{
-	if (progress.postponed == progress.taken || bpf_map_pop_elem(&postponed, slot))
-		return 0;
-	progress.taken++;
 	return 1;
+}
+
+// Not XDP_TX: a veth whose other end has no program itself does not look at what comes by it.
+static __always_inline int transmit(int is_written)
+{
+	return is_written ? bpf_redirect_map(&devices, 0, XDP_DROP) : XDP_ABORTED;
 }
 
 // Sends a segment without data in place of the frame.
@@ -321,7 +368,5 @@ static __always_inline int write_bare(struct xdp_md *context, struct outgoing *o
 {
 	out->bytes = 0;
 	out->sum = 0;
-	if (!make_room(context, out))
-		return XDP_ABORTED;
-	return write_headers(context, out);
+	return transmit(make_room(context, out) && write_headers(context, out));
 }

@@ -1,7 +1,7 @@
-// The server's end: it answers `GET /bytes/N` with N bytes, a segment for each acknowledgement.
+// The server's end: it answers `GET /bytes/N` with N bytes, in as many segments as the peer's window takes.
 #pragma once
 
-#include "segment.h"
+#include "copy.h"
 
 #define RECORDS_A_BUCKET 8
 #define MOST_BODY 65536
@@ -9,6 +9,9 @@
 #define CLOSING_HEAD_BYTES 64
 #define SENT_SHIFT 20
 #define MOST_DIGITS 6
+#define MOST_SEGMENTS 10 // under way (RFC 6928)
+#define MOST_UNDER_WAY 32000 // bytes
+#define REPEATS_OF_LOSS 3 // acknowledgements that repeat one say that what follows was lost
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -136,47 +139,65 @@ static __always_inline __u32 write_head(struct scratch *scratch, __u32 size, __u
 	return closes ? CLOSING_HEAD_BYTES : HEAD_BYTES;
 }
 
-static __always_inline __u32 head_of(const struct server *record)
+static __always_inline __u32 head_bytes(__u32 ends)
 {
-	return FLAGS(record->control) & CLOSES ? CLOSING_HEAD_BYTES : HEAD_BYTES;
+	return ends ? CLOSING_HEAD_BYTES : HEAD_BYTES;
 }
 
-// Sends so many bytes of the answer, of which `left` come after them.
-static __always_inline int write_part(struct xdp_md *context, struct server *record, __u32 bytes, __u32 left,
-				      struct outgoing *out)
+// Sends the first segment of a part in place of the frame; whether it could be written.
+static __always_inline int write_answer(struct xdp_md *context, const struct part *part, struct outgoing *out)
 {
-	__u32 head = head_of(record), whole = head + record->body, zero = 0, at, rest = bytes;
+	__u32 head = head_bytes(part->ends), bytes = part->to - part->from, zero = 0, at, rest;
 	struct scratch *scratch = bpf_map_lookup_elem(&scratch_map, &zero);
 
 	if (!scratch)
-		return XDP_ABORTED;
-	out->flags = ACK | (left ? 0 : PSH);
-	if (!left && FLAGS(record->control) & CLOSES)
-		out->flags |= FIN;
+		return 0;
+	out->flags = ACK;
+	if (bytes > part->most)
+		bytes = part->most;
+	else
+		out->flags |= (bytes ? PSH : 0) | (part->is_last ? FIN : 0);
+	rest = bytes;
 	out->bytes = bytes;
+	out->sequence += part->from;
 	at = make_room(context, out);
-	if (!at)
-		return XDP_ABORTED;
+	if (!at) {
+		out->sequence -= part->from;
+		return 0;
+	}
 	out->sum = 0;
-	if (bytes + left == whole) {
-		write_head(scratch, record->body, head == CLOSING_HEAD_BYTES);
-		if (head == CLOSING_HEAD_BYTES) {
+	if (bytes && !part->from) {
+		write_head(scratch, part->body, part->ends);
+		if (part->ends) {
 			if (bpf_xdp_store_bytes(context, at, scratch->bytes, CLOSING_HEAD_BYTES))
-				return XDP_ABORTED;
+				return 0;
 		} else if (bpf_xdp_store_bytes(context, at, scratch->bytes, HEAD_BYTES)) {
-			return XDP_ABORTED;
+			return 0;
 		}
 #pragma unroll
 		for (int number = 0; number < CLOSING_HEAD_BYTES / 4; number++)
-			if (number < HEAD_BYTES / 4 || head == CLOSING_HEAD_BYTES)
+			if (number < HEAD_BYTES / 4 || part->ends)
 				out->sum += ((__u32 *)scratch->bytes)[number];
 		at += head;
 		rest = bytes - head;
 	}
 	out->sum += sum_of_filling(rest);
 	if (rest >= 1 && rest <= sizeof(body) && bpf_xdp_store_bytes(context, at, body, rest))
-		return XDP_ABORTED;
+		return 0;
 	return write_headers(context, out);
+}
+
+// Writes a segment into a copy of a frame.
+SEC("xdp/devmap")
+int copy_server(struct xdp_md *context)
+{
+	struct outgoing out;
+	struct part part;
+	int verdict;
+
+	if (!read_copy(context, &part, &out, &verdict))
+		return verdict;
+	return write_answer(context, &part, &out) ? XDP_PASS : XDP_DROP;
 }
 
 static __always_inline __u16 sent_now(void)
@@ -184,55 +205,121 @@ static __always_inline __u16 sent_now(void)
 	return ticks(bpf_ktime_get_ns()) >> SENT_SHIFT;
 }
 
-static __always_inline int send_next(struct xdp_md *context, struct server *record, struct outgoing *out)
+static __always_inline void change(struct server *record, __u32 state, __u32 flags)
 {
-	__u32 bytes = record->left < settings.segment_bytes ? record->left : settings.segment_bytes;
-	__u32 left = record->left - bytes, closes = FLAGS(record->control) & CLOSES && !left;
-	int action;
-
-	out->sequence = record->next;
-	out->acknowledged = record->expected;
-	action = write_part(context, record, bytes, left, out);
-	record->next += bytes + (closes ? 1 : 0);
-	record->left = left;
-	record->under_way = 1;
-	record->sent = sent_now();
-	record->control = CONTROL(closes ? CLOSING : ASKED, FLAGS(record->control), 0);
-	return action == XDP_ABORTED ? postpone(out->slot) : action;
+	record->control = CONTROL(state, flags, USE(record->control));
 }
 
-// Sends what was not acknowledged once more.
-static __always_inline int send_last(struct xdp_md *context, struct server *record, struct outgoing *out)
+static __always_inline __u32 whole_of(const struct server *record)
 {
-	__u32 whole = head_of(record) + record->body, state = STATE(record->control), most = settings.segment_bytes, bytes;
-	int action;
+	__u32 control = record->control;
 
-	record->sent = sent_now();
-	out->acknowledged = record->expected;
-	if (state == OPENING || state == LAST_ACK) {
-		out->flags = state == OPENING ? SYN | ACK : FIN | ACK;
-		out->sequence = record->next - 1;
-		return write_bare(context, out);
+	return STATE(control) == ASKED ? head_bytes(FLAGS(control) & LAST) + record->body : 0;
+}
+
+// Whether our FIN follows the bytes of the answer.
+static __always_inline __u32 has_end(const struct server *record)
+{
+	__u32 state = STATE(record->control);
+
+	return state == LAST_ACK || (state == ASKED && FLAGS(record->control) & (LAST | ENDED_BY_PEER));
+}
+
+// Decides what goes next: what the peer's window and ours leave room for, at most `most` bytes (RFC 9293 section 3.8.6.2.1:
+// no short segment but the last, unless nothing is under way). How many segments these are.
+static __always_inline __u32 plan(struct server *record, __u32 window, __u32 most, struct part *part)
+{
+	__u32 segment = USE(record->control), whole = whole_of(record), end = has_end(record);
+	__u32 under_way = record->under_way, from = record->acknowledged + under_way, bytes;
+
+	if (!segment)
+		return 0;
+	if (window > MOST_SEGMENTS * segment)
+		window = MOST_SEGMENTS * segment;
+	if (window > MOST_UNDER_WAY)
+		window = MOST_UNDER_WAY;
+	window = window > under_way ? window - under_way : 0;
+	if (window > most)
+		window = most;
+	part->ends = FLAGS(record->control) & LAST;
+	part->body = record->body;
+	part->most = segment;
+	if (from < whole && from < head_bytes(part->ends))
+		from = 0; // the head is sent as a whole
+	bytes = from < whole ? whole - from : 0;
+	if (bytes > window) {
+		if (window >= segment)
+			bytes = window - window % segment;
+		else
+			bytes = under_way || window < LEAST_MSS ? 0 : window;
+		if (!bytes)
+			return 0;
+	} else if (!bytes && (!end || from != whole)) {
+		return 0;
 	}
-	if (!most)
-		return XDP_ABORTED;
-	bytes = record->left ? most : (whole - 1) % most + 1;
-	out->sequence = record->next - bytes - (state == CLOSING ? 1 : 0);
-	action = write_part(context, record, bytes, record->left, out);
-	return action == XDP_ABORTED ? postpone(out->slot) : action;
-}
-
-static __always_inline int repeat_last(struct xdp_md *context, struct server *record, struct outgoing *out)
-{
-	ADD(RESENT, 1);
-	return send_last(context, record, out);
+	part->from = from;
+	part->to = from + bytes;
+	part->is_last = end && part->to == whole;
+	record->under_way = part->to + part->is_last - record->acknowledged;
+	record->sent = sent_now();
+	if (!record->tries)
+		record->tries = 1;
+	return bytes ? (bytes + segment - 1) / segment : 1;
 }
 
 static __always_inline void free_record(struct server *record)
 {
+	__u64 key = record->key;
+
 	record->control = 0;
-	record->key = 0;
-	ADD(ENDED, 1);
+	if (key && __sync_val_compare_and_swap(&record->key, key, 0) == key)
+		ADD(ENDED, 1);
+}
+
+// Sends what goes next; else an acknowledgement, if one is due.
+static __always_inline int go_on(struct xdp_md *context, struct server *record, __u32 window, __u32 most,
+				 __u32 acknowledges, struct outgoing *out)
+{
+	struct part part = {};
+	__u32 count = plan(record, window, most, &part);
+
+	out->acknowledged = record->expected;
+	out->sequence = record->first;
+	if (count == 1 && write_answer(context, &part, out))
+		return transmit(1);
+	if (count)
+		return send_copies(context, &part, out, count);
+	if (!record->under_way && whole_of(record)) { // the window is shut
+		change(record, ASKED, FLAGS(record->control) | SHUT);
+		record->sent = sent_now();
+		record->tries = 1;
+	}
+	if (!acknowledges)
+		return XDP_DROP;
+	out->sequence += record->acknowledged + record->under_way;
+	out->flags = ACK;
+	return write_bare(context, out);
+}
+
+// Sends what was not acknowledged once more, or asks for the window.
+static __always_inline int repeat(struct xdp_md *context, struct server *record, struct outgoing *out)
+{
+	__u32 state = STATE(record->control);
+	struct part part = {};
+
+	ADD(RESENT, 1);
+	record->sent = sent_now();
+	out->acknowledged = record->expected;
+	out->sequence = record->first;
+	if (state == OPENING || FLAGS(record->control) & SHUT) {
+		out->flags = state == OPENING ? SYN | ACK : ACK;
+		out->sequence += record->acknowledged - 1;
+		return write_bare(context, out);
+	}
+	record->under_way = 0;
+	if (!plan(record, WINDOW, USE(record->control), &part))
+		return XDP_DROP;
+	return transmit(write_answer(context, &part, out));
 }
 
 static __always_inline int accept(struct xdp_md *context, struct segment *segment, struct found *found, int is_known,
@@ -240,18 +327,27 @@ static __always_inline int accept(struct xdp_md *context, struct segment *segmen
 {
 	struct server *record = bpf_map_lookup_elem(&servers, &found->index);
 	__u64 key = key_of(segment);
-	__u32 slot;
+	__u32 slot, mss;
 
 	if (!record || !is_known) {
 		ADD(FULL, 1);
 		return XDP_DROP;
 	}
-	if (found->is_there && STATE(record->control) == OPENING && record->expected == segment->sequence + 1)
-		return repeat_last(context, record, out);
-	if (!found->is_there && __sync_val_compare_and_swap(&record->key, 0, key)) {
+	if (found->is_there) {
+		if (STATE(record->control) == OPENING && record->expected == segment->sequence + 1)
+			return repeat(context, record, out);
+		out->sequence = record->first + record->acknowledged + record->under_way;
+		out->acknowledged = record->expected;
+		out->flags = ACK;
+		ADD(REPEATED, 1);
+		if ((__s32)(segment->sequence - record->expected) < 0) // from before (RFC 5961 section 4)
+			return write_bare(context, out);
+		ADD(ENDED, 1); // the peer has forgotten that connection
+	} else if (__sync_val_compare_and_swap(&record->key, 0, key)) {
 		ADD(FULL, 1);
 		return XDP_DROP; // another CPU took it; the SYN comes again
 	}
+	ADD(TAKEN, 1);
 	slot = segment->mac[5] ^ segment->mac[4];
 	__builtin_memcpy(neighbours + (slot & 0xFF) * 8, segment->mac, ETH_ALEN);
 	if (constants.is_ipv6) {
@@ -263,16 +359,21 @@ static __always_inline int accept(struct xdp_md *context, struct segment *segmen
 			peer->local = segment->destination;
 		}
 	}
-	record->next = (__u32)scramble(key ^ bpf_ktime_get_ns() ^ settings.seed) + 1;
+	mss = read_mss(context, segment->data);
+	if (mss > settings.segment_bytes)
+		mss = settings.segment_bytes;
+	record->first = (__u32)scramble(key ^ bpf_ktime_get_ns() ^ settings.seed) + 1;
 	record->expected = segment->sequence + 1;
-	record->left = 0;
 	record->body = 0;
+	record->repeats = 0;
+	record->acknowledged = 0;
+	record->under_way = 0;
 	record->sent = sent_now();
 	record->neighbour = slot;
-	record->under_way = 1;
-	record->control = CONTROL(OPENING, 0, 0);
+	record->tries = 1;
+	record->control = CONTROL(OPENING, 0, mss);
 	out->flags = SYN | ACK;
-	out->sequence = record->next - 1;
+	out->sequence = record->first - 1;
 	out->acknowledged = record->expected;
 	return write_bare(context, out);
 }
@@ -298,70 +399,112 @@ static __always_inline int answer_stranger(struct xdp_md *context, struct segmen
 	return write_bare(context, out);
 }
 
+// All of an answer, or our FIN, has arrived; whether the connection has ended with that.
+static __always_inline int finish(struct server *record, __u32 end)
+{
+	__u32 flags = FLAGS(record->control);
+
+	if (has_end(record) && flags & ENDED_BY_PEER) {
+		free_record(record);
+		return 1;
+	}
+	record->tries = has_end(record); // the peer's FIN is to come
+	change(record, has_end(record) ? CLOSING : IDLE, 0);
+	record->first += end;
+	record->acknowledged = 0;
+	return 0;
+}
+
+// Reads the acknowledgement of a segment, in a connection that stands; how many bytes are new in it.
+static __always_inline __u32 take_acknowledgement(struct server *record, const struct segment *segment)
+{
+	__u32 end = whole_of(record) + has_end(record), arrived = segment->acknowledged - record->first;
+	__u32 before = record->acknowledged, sent = before + record->under_way;
+
+	if (arrived > end)
+		return 0; // an old one
+	if (arrived <= before) {
+		if (arrived == before && record->under_way && !segment->bytes && !(segment->flags & FIN) &&
+		    record->repeats < REPEATS_OF_LOSS + 1)
+			record->repeats++;
+		return 0;
+	}
+	record->acknowledged = arrived;
+	record->under_way = sent > arrived ? sent - arrived : 0;
+	record->repeats = 0;
+	record->tries = record->under_way ? 1 : 0;
+	record->sent = sent_now();
+	return arrived - before;
+}
+
 static __always_inline int step_server(struct xdp_md *context, struct server *record, struct segment *segment,
 				       struct outgoing *out)
 {
-	__u32 state = STATE(record->control);
+	__u32 state = STATE(record->control), flags, arrived = 0, most = USE(record->control);
 	struct asked asked = {};
 
-	out->sequence = record->next;
-	out->acknowledged = record->expected;
 	if (segment->flags & RST) {
 		if (segment->sequence == record->expected)
 			free_record(record);
 		return XDP_DROP;
 	}
-	if (segment->flags & ACK && segment->acknowledged == record->next && record->under_way) {
-		record->under_way = 0;
-		if (state == OPENING) {
-			ADD(ACCEPTED, 1);
-			state = IDLE;
-		} else if (state == LAST_ACK) {
-			free_record(record);
+	if (!(segment->flags & ACK))
+		return XDP_DROP;
+	if (state == OPENING) {
+		if (segment->acknowledged != record->first)
 			return XDP_DROP;
-		} else if (state == ASKED && !record->left) {
-			state = IDLE;
-		}
-		record->control = CONTROL(state, FLAGS(record->control), 0);
+		ADD(ACCEPTED, 1);
+		record->tries = 0;
+		change(record, IDLE, 0);
+	} else {
+		arrived = take_acknowledgement(record, segment);
+		if (arrived && record->acknowledged == whole_of(record) + has_end(record) &&
+		    finish(record, record->acknowledged))
+			return XDP_DROP;
 	}
-	if (segment->sequence != record->expected) {
-		if (!segment->bytes && !(segment->flags & FIN))
-			return XDP_DROP;
+	flags = FLAGS(record->control) & ~SHUT;
+	state = STATE(record->control);
+	change(record, state, flags);
+	if (segment->sequence != record->expected &&
+	    (segment->bytes || segment->flags & FIN || segment->sequence + 1 == record->expected)) {
 		ADD(REPEATED, 1);
-		if (record->under_way && segment->sequence + segment->bytes == record->expected)
-			return repeat_last(context, record, out);
-		out->flags = ACK;
-		return write_bare(context, out);
+		return go_on(context, record, segment->window, 0, 1, out);
 	}
 	if (segment->bytes) {
 		if (state != IDLE || !read_request(context, segment->data, segment->bytes, &asked)) {
+			out->sequence = record->first + record->acknowledged + record->under_way;
+			out->acknowledged = record->expected;
 			free_record(record);
 			return reset(context, out);
 		}
 		ADD(REQUESTS, 1);
 		record->expected += segment->bytes;
 		record->body = asked.body;
-		record->control = CONTROL(ASKED, asked.closes ? CLOSES : 0, 0);
-		record->left = head_of(record) + asked.body;
-		return send_next(context, record, out);
+		state = ASKED;
+		flags = asked.closes ? LAST : 0;
+		change(record, state, flags);
 	}
 	if (segment->flags & FIN) {
-		out->acknowledged = ++record->expected;
-		out->flags = ACK;
+		record->expected++;
 		if (state == CLOSING) {
+			out->sequence = record->first;
+			out->acknowledged = record->expected;
+			out->flags = ACK;
 			free_record(record);
 			return write_bare(context, out);
 		}
-		out->flags |= FIN;
-		record->next++;
-		record->under_way = 1;
-		record->sent = sent_now();
-		record->control = CONTROL(LAST_ACK, 0, 0);
-		return write_bare(context, out);
+		change(record, state == IDLE ? LAST_ACK : state, flags | ENDED_BY_PEER);
 	}
-	if (state == ASKED && record->left && !record->under_way)
-		return send_next(context, record, out);
-	return XDP_DROP;
+	if (segment->bytes || segment->flags & FIN)
+		return go_on(context, record, segment->window, MOST_COPIES * most, 1, out);
+	if (record->repeats == REPEATS_OF_LOSS) { // RFC 5681 section 3.2
+		record->repeats++;
+		return repeat(context, record, out);
+	}
+	if (!arrived && record->under_way)
+		return XDP_DROP;
+	arrived = arrived > 3 * most ? 4 * most : arrived + most; // slow start
+	return go_on(context, record, segment->window, arrived, 0, out);
 }
 
 SEC("xdp")
@@ -397,7 +540,6 @@ int server(struct xdp_md *context)
 	out.destination = segment.source;
 	__builtin_memcpy(out.mac, segment.mac, ETH_ALEN);
 	is_known = find_record(key_of(&segment), &found);
-	out.slot = found.index;
 	if ((segment.flags & (SYN | ACK | RST)) == SYN)
 		return accept(context, &segment, &found, is_known, &out);
 	if (!found.is_there)
@@ -408,14 +550,11 @@ int server(struct xdp_md *context)
 	return step_server(context, record, &segment, &out);
 }
 
-// Sends what was not acknowledged once more, or for the first time, or gives up.
-static __always_inline int send_waiting(struct xdp_md *context, __u32 slot, __u32 kind)
+// Sends what the process found to be unacknowledged for too long, or gives up.
+static __always_inline int send_waiting(struct xdp_md *context, struct server *record, __u32 slot, __u32 kind)
 {
-	struct outgoing out = { .slot = slot };
-	struct server *record = bpf_map_lookup_elem(&servers, &slot);
+	struct outgoing out = {};
 
-	if (!record || !record->key || !record->under_way)
-		return XDP_DROP;
 	if (constants.is_ipv6) {
 		struct peer *peer = bpf_map_lookup_elem(&peers, &slot);
 
@@ -431,35 +570,30 @@ static __always_inline int send_waiting(struct xdp_md *context, __u32 slot, __u3
 	}
 	__builtin_memcpy(out.mac, neighbours + record->neighbour * 8, ETH_ALEN);
 	if (kind == GIVE_UP) {
-		out.sequence = record->next;
+		out.sequence = record->first + record->acknowledged + record->under_way;
 		out.acknowledged = record->expected;
 		out.flags = RST | ACK;
 		free_record(record);
 		return write_bare(context, &out);
 	}
-	if (kind == RESEND) {
-		record->under_way++;
-		ADD(RESENT, 1);
-	}
-	return send_last(context, record, &out);
+	record->tries++;
+	return repeat(context, record, &out);
 }
 
-// Sends what did not fit, and what the process found to be unacknowledged for too long.
 SEC("xdp")
 int send_server(struct xdp_md *context)
 {
 	__u32 urgent = progress.urgent, key = urgent % URGENT, slot;
 	struct work *work = bpf_map_lookup_elem(&urgent_map, &key);
 	struct server *record;
-	int action;
+	int action = XDP_DROP;
 
-	if (take_postponed(&slot))
-		return send_waiting(context, slot, 0);
 	if (!work || urgent == settings.urgent)
 		return XDP_DROP;
 	slot = work->slot;
 	record = bpf_map_lookup_elem(&servers, &slot);
-	action = record && record->under_way == work->use ? send_waiting(context, slot, work->kind) : XDP_DROP;
+	if (record && record->key && record->tries == work->use)
+		action = send_waiting(context, record, slot, work->kind);
 	progress.urgent = urgent + 1;
 	return action;
 }

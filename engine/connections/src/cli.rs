@@ -89,6 +89,9 @@ struct Client {
     /// Make connections in the driver's hook (XDP) of this interface, in place of the kernel's sockets.
     #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["tls", "path"])]
     xdp: Option<String>,
+    /// The VLAN of that interface in which they are (802.1Q).
+    #[arg(long, requires = "xdp", value_parser = clap::value_parser!(u16).range(1..=4094))]
+    vlan: Option<u16>,
 }
 
 #[derive(Args)]
@@ -111,6 +114,9 @@ struct Server {
     /// Answer in the driver's hook (XDP) of this interface, in place of the kernel's sockets.
     #[arg(long, value_name = "INTERFACE", conflicts_with = "tls")]
     xdp: Option<String>,
+    /// The VLAN of that interface in which they are (802.1Q).
+    #[arg(long, requires = "xdp", value_parser = clap::value_parser!(u16).range(1..=4094))]
+    vlan: Option<u16>,
     /// Connections that it has room for there at once.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
     room: u64,
@@ -186,7 +192,7 @@ fn run_client(asked: &Client) -> std::io::Result<String> {
     let plan = asked.plan()?;
     let (tally, wall_ns) = match &asked.xdp {
         None => client::run(&plan)?,
-        Some(interface) => in_hook::connect(&plan, interface)?,
+        Some(interface) => in_hook::connect(&plan, interface, asked.vlan)?,
     };
     Ok(serde_json::to_string(&tally.report(wall_ns))?)
 }
@@ -258,8 +264,20 @@ impl Client {
 /// Both ends in the driver's hook.
 #[cfg(feature = "xdp")]
 mod in_hook {
-    pub use crate::xdp::client::run as connect;
-    pub use crate::xdp::server::run as serve;
+    use std::io;
+
+    use crate::client::Plan;
+    use crate::client::tally::Tally;
+    use crate::server::Serving;
+    use crate::xdp::{Place, client, server};
+
+    pub fn connect(plan: &Plan, interface: &str, vlan: Option<u16>) -> io::Result<(Tally, u64)> {
+        client::run(plan, &Place { interface: interface.to_owned(), vlan })
+    }
+
+    pub fn serve(serving: &Serving, interface: &str, vlan: Option<u16>, room: u64) -> io::Result<String> {
+        server::run(serving, &Place { interface: interface.to_owned(), vlan }, room)
+    }
 }
 
 #[cfg(not(feature = "xdp"))]
@@ -274,11 +292,11 @@ mod in_hook {
         Err(io::Error::other("this program was built without XDP: next, build it with its default features"))
     }
 
-    pub fn connect(_: &Plan, _: &str) -> io::Result<(Tally, u64)> {
+    pub fn connect(_: &Plan, _: &str, _: Option<u16>) -> io::Result<(Tally, u64)> {
         is_missing()
     }
 
-    pub fn serve(_: &Serving, _: &str, _: u64) -> io::Result<String> {
+    pub fn serve(_: &Serving, _: &str, _: Option<u16>, _: u64) -> io::Result<String> {
         is_missing()
     }
 }
@@ -287,7 +305,7 @@ impl Server {
     fn run(&self) -> std::io::Result<String> {
         match &self.xdp {
             None => server::run(&self.serving()),
-            Some(interface) => in_hook::serve(&self.serving(), interface, self.room),
+            Some(interface) => in_hook::serve(&self.serving(), interface, self.vlan, self.room),
         }
     }
 

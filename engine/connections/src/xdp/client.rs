@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-use nicbench_bpf::{Area, interface_facts};
+use nicbench_bpf::Area;
 
-use super::hook::{End, Hook, Sender};
+use super::hook::{End, Hook, Place, Sender, find_peer};
 use super::records::{Client, MOST_BODY, OBJECTS, Request, Work, counter, flag, kind, state, times};
 use super::wheel::Wheel;
 use super::{now_ns, ticks};
@@ -50,13 +50,13 @@ const FAILURES: [Failure; 11] = [
     Failure::Lost,
 ];
 
-/// Does what is planned by this interface. Returns what was counted, and how long it took in nanoseconds.
+/// Does what is planned at this place. Returns what was counted, and how long it took in nanoseconds.
 ///
 /// # Errors
 /// The driver has no native XDP, the interface has another program, there is no route, or only the kernel's sockets can
 /// do what is planned.
-pub fn run(plan: &Plan, device: &str) -> io::Result<(Tally, u64)> {
-    let mut run = Run::new(plan, device)?;
+pub fn run(plan: &Plan, place: &Place) -> io::Result<(Tally, u64)> {
+    let mut run = Run::new(plan, place)?;
     let sender = run.hook.start_sender()?;
     run.begin(&sender);
     while !run.is_over() && sender.is_running() {
@@ -75,7 +75,6 @@ struct Look {
     sent: u32,
 }
 
-/// A connection of the task `requests`, or one that is held.
 /// A connection of the task `requests`, which is opened again where it has ended.
 #[derive(Debug, Default)]
 struct Lane {
@@ -131,13 +130,14 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(plan: &'a Plan, device: &str) -> io::Result<Self> {
+    fn new(plan: &'a Plan, place: &Place) -> io::Result<Self> {
         let requests = requests_of(plan)?;
         let to = plan.to[0].ip();
         let slots = slots_of(plan)?;
         let ports = plan.to.len() as u32;
-        let mut hook = Hook::load(device, End::Client(slots), to.is_ipv6())?;
-        hook.find_peer(to)?;
+        let hop = find_peer(&place.interface, to)?;
+        let mut hook = Hook::load(place, End::Client(slots), hop.from)?;
+        hook.set_peer(to, hop);
         hook.set_requests(&requests)?;
         hook.fill_bodies()?;
         hook.wanted.first_port = plan.to[0].port();
@@ -145,8 +145,7 @@ impl<'a> Run<'a> {
         hook.wanted.first_local = FIRST_LOCAL;
         hook.wanted.locals = (slots / ports) as u16;
         hook.wanted.resets = u32::from(plan.reset);
-        let facts = interface_facts(device)?;
-        hook.attach(facts.mtu_bytes, to.is_ipv6())?;
+        hook.attach()?;
         let lanes = match plan.task {
             Task::Requests { connections } => connections,
             _ => 0,
@@ -629,6 +628,9 @@ fn requests_of(plan: &Plan) -> io::Result<Vec<Request>> {
     }
     if plan.connect_within_ns.max(plan.answer_within_ns) > LONGEST_NS {
         return other(&format!("waits at most {} s", LONGEST_NS / SECOND_NS));
+    }
+    if plan.exchanges > u32::from(u16::MAX) {
+        return other(&format!("makes at most {} exchanges of a connection", u16::MAX));
     }
     if plan.objects.len() > OBJECTS {
         return other(&format!("asks for at most {OBJECTS} kinds of objects"));

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nicbench_bpf::{
-    Area, LARGEST_FRAME, LiveFrames, Loaded, Object, XdpLink, attached_program, end_call, find_first_hop,
-    install_interruption, interface_index, set_devices, this_thread,
+    Area, FirstHop, LARGEST_FRAME, LiveFrames, Loaded, Object, XdpLink, attached_program, end_call, find_first_hop,
+    install_interruption, interface_facts, interface_index, set_devices_with_program, this_thread,
 };
 
 use super::records::{
@@ -33,6 +33,19 @@ const ETHERNET: u32 = 14;
 const IPV4: u32 = 20;
 const IPV6: u32 = 40;
 const TCP: u32 = 20;
+/// Of a VLAN.
+const TAG: u32 = 4;
+/// In place of its number: there is one.
+const TAGGED: u32 = 0x1_0000;
+/// Maps of this interface, and their entries: one more than segments that they send, or one for a frame itself.
+const DEVICES: [(&str, u32); 4] = [("devices", 1), ("one_copy", 2), ("two_copies", 3), ("four_copies", 5)];
+
+/// An interface, and the VLAN of it (IEEE 802.1Q) in which connections are.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub interface: String,
+    pub vlan: Option<u16>,
+}
 
 /// An end of the connections, and the size of its table.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +57,15 @@ pub enum End {
 }
 
 impl End {
-    fn programs(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Client(_) => ("client", "send_client"),
-            Self::Server(_) => ("server", "send_server"),
-        }
+    /// What it does with frames, sends by the clock, and writes into copies; the first three programs are its own.
+    fn programs(self) -> [&'static str; 6] {
+        let client = ["client", "send_client", "copy_client"];
+        let server = ["server", "send_server", "copy_server"];
+        let both = match self {
+            Self::Client(_) => [client, server],
+            Self::Server(_) => [server, client],
+        };
+        std::array::from_fn(|at| both[at / 3][at % 3])
     }
 }
 
@@ -58,8 +75,9 @@ pub struct Hook {
     loaded: Loaded,
     link: Option<XdpLink>,
     interface: u32,
-    sender: RawFd,
-    receiver: RawFd,
+    /// The program that sends by the clock, and that which answers frames.
+    pub(super) sender: RawFd,
+    pub(super) receiver: RawFd,
     /// The settings that the programs get with the next [`Hook::publish`].
     pub wanted: Settings,
     settings: Area<Settings>,
@@ -71,45 +89,51 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// Loads the programs of an end for an interface; addresses are of this version of IP.
+    /// Loads the programs of an end for an interface, or for a VLAN of it, and our address there.
     ///
     /// # Errors
     /// The interface is missing or has an XDP program already, or the kernel refuses the programs.
-    pub fn load(device: &str, end: End, is_ipv6: bool) -> io::Result<Self> {
-        let interface = interface_index(device).map_err(|error| explain(&error, &format!("the interface {device}")))?;
+    pub fn load(place: &Place, end: End, own: IpAddr) -> io::Result<Self> {
+        let device = &place.interface;
+        let interface = index_of(device)?;
+        let facts = interface_facts(device)?;
+        let tag = place.vlan.map_or(0, |vlan| TAGGED | u32::from(vlan));
         if let Some(program) = attached_program(interface) {
             let what =
                 format!("{device} has an XDP program already (id {program}): next, ip link set dev {device} xdp off");
             return Err(io::Error::other(what));
         }
         let mut object = Object::open(PROGRAM)?;
-        object.set_constants(".rodata.constants", &u32::from(is_ipv6).to_ne_bytes())?;
-        let (receiver, sender) = end.programs();
-        let left_out = match end {
-            End::Client(records) => {
-                object.set_entries("clients", records)?;
-                ["server", "send_server"]
-            }
+        let constants = [u32::from(own.is_ipv6()), tag].map(u32::to_ne_bytes);
+        object.set_constants(".rodata.constants", constants.as_flattened())?;
+        match end {
+            End::Client(records) => object.set_entries("clients", records)?,
             End::Server(buckets) => {
                 let records = buckets * super::records::RECORDS_A_BUCKET as u32;
                 object.set_entries("servers", records)?;
-                if is_ipv6 {
+                if own.is_ipv6() {
                     object.set_entries("peers", records)?;
                 }
-                ["client", "send_client"]
             }
-        };
+        }
+        let [receiver, sender, copier, left_out @ ..] = end.programs();
         left_out.into_iter().try_for_each(|name| object.leave_out(name))?;
         let loaded = object.load().map_err(|error| {
             explain(&error, "the kernel takes no programs for connections (Linux 5.18 and root are needed)")
         })?;
-        set_devices(loaded.map("devices")?, &[interface])?;
+        for (map, entries) in DEVICES {
+            set_devices_with_program(loaded.map(map)?, entries, interface, loaded.program(copier)?)?;
+        }
+        // A frame that the kernel makes is no longer than this, whatever the MTU.
+        let packet = facts.mtu_bytes.min(LARGEST_FRAME as u32 - ETHERNET - TAG);
+        let segment_bytes = packet - TCP - if own.is_ipv6() { IPV6 } else { IPV4 };
+        let wanted = Settings { seed: seed(), own: raw(own), own_mac: facts.mac, segment_bytes, ..Settings::default() };
         Ok(Self {
             link: None,
             interface,
             sender: loaded.program(sender)?,
             receiver: loaded.program(receiver)?,
-            wanted: Settings { seed: seed(), ..Settings::default() },
+            wanted,
             settings: Area::new(loaded.map(".bss.settings")?, 1)?,
             progress: Area::new(loaded.map(".bss.progress")?, 1)?,
             planned: match end {
@@ -123,28 +147,17 @@ impl Hook {
         })
     }
 
-    /// Finds out where frames to this address go, and from which of ours.
-    ///
-    /// # Errors
-    /// Nobody answers for the address, or another interface leads to it.
-    pub fn find_peer(&mut self, to: IpAddr) -> io::Result<IpAddr> {
-        let hop = find_first_hop(self.interface, to).map_err(|error| {
-            explain(&error, &format!("no frame to {to} leaves by this interface: no route, or nobody answers for it"))
-        })?;
-        self.wanted.own = raw(hop.from);
+    /// Where a client's frames go.
+    pub fn set_peer(&mut self, to: IpAddr, hop: FirstHop) {
         self.wanted.peer = raw(to);
         (self.wanted.own_mac, self.wanted.peer_mac) = (hop.own_mac, hop.peer_mac);
-        Ok(hop.from)
     }
 
     /// Publishes the settings and attaches the programs, which get every frame from then on.
     ///
     /// # Errors
     /// The driver has no native XDP.
-    pub fn attach(&mut self, mtu_bytes: u32, is_ipv6: bool) -> io::Result<()> {
-        // A frame that the kernel makes is no longer than this, whatever the MTU.
-        let packet = mtu_bytes.min(LARGEST_FRAME as u32 - ETHERNET);
-        self.wanted.segment_bytes = packet - TCP - if is_ipv6 { IPV6 } else { IPV4 };
+    pub fn attach(&mut self) -> io::Result<()> {
         self.settings.set(0, self.wanted);
         let link = XdpLink::attach(self.receiver, self.interface)
             .map_err(|error| explain(&error, "the driver of the interface takes no XDP program"))?;
@@ -164,12 +177,6 @@ impl Hook {
         let mut area = Area::<[u8; 16]>::new(self.loaded.map(".bss.body")?, BODY_BYTES / 16)?;
         area.write(0, &[[FILLING; 16]; BODY_BYTES / 16]);
         Ok(())
-    }
-
-    /// The ethernet address of the interface itself, which a server sends from.
-    pub fn set_own(&mut self, address: IpAddr, mac: [u8; 6]) {
-        self.wanted.own = raw(address);
-        self.wanted.own_mac = mac;
     }
 
     /// The client's connections.
@@ -232,12 +239,6 @@ impl Hook {
         progress
     }
 
-    /// Whether segments that did not fit into frames are to be sent.
-    pub fn is_postponing(&self) -> bool {
-        let progress = self.progress.get(0);
-        progress.postponed != progress.taken
-    }
-
     /// Sends what is in the ring of what is sent at once, in this thread.
     ///
     /// # Errors
@@ -262,6 +263,11 @@ impl Hook {
     /// One count.
     pub fn count(&self, which: usize) -> u64 {
         self.counters.get(which)
+    }
+
+    #[cfg(test)]
+    pub fn forget_counts(&mut self) {
+        self.counters.write(0, &[0; counter::COUNTERS]);
     }
 
     /// All counts.
@@ -356,6 +362,20 @@ impl Drop for Sender {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Finds out where frames to this address go by an interface, and from which of ours.
+///
+/// # Errors
+/// Nobody answers for the address, or another interface leads to it.
+pub fn find_peer(device: &str, to: IpAddr) -> io::Result<FirstHop> {
+    find_first_hop(index_of(device)?, to).map_err(|error| {
+        explain(&error, &format!("no frame to {to} leaves by this interface: no route, or nobody answers for it"))
+    })
+}
+
+fn index_of(device: &str) -> io::Result<u32> {
+    interface_index(device).map_err(|error| explain(&error, &format!("the interface {device}")))
 }
 
 /// The middle of a bucket's times, in nanoseconds.

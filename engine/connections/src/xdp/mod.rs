@@ -5,9 +5,15 @@
 
 pub mod client;
 mod hook;
+#[cfg(test)]
+mod lossy;
+#[cfg(test)]
+mod model;
 mod records;
 pub mod server;
 mod wheel;
+
+pub use hook::Place;
 
 use rustix::time::{ClockId, clock_gettime};
 

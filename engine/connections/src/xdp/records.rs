@@ -34,7 +34,7 @@ pub mod state {
     pub const ASKED: u32 = 2;
     /// It has nothing to do.
     pub const IDLE: u32 = 3;
-    /// It was answered, and the server is to end it.
+    /// It was answered, and the peer is to end it.
     pub const CLOSING: u32 = 4;
 }
 
@@ -104,8 +104,10 @@ pub mod counter {
     pub const REQUESTS: usize = 15;
     /// SYNs for which it had no record.
     pub const FULL: usize = 16;
+    /// Records that it took for connections.
+    pub const TAKEN: usize = 17;
     /// The first of the failures.
-    pub const FAILED: usize = 17;
+    pub const FAILED: usize = 18;
     /// All of them.
     pub const COUNTERS: usize = FAILED + 2 * 11;
 }
@@ -161,13 +163,13 @@ impl Client {
 pub struct Server {
     pub key: u64,
     pub control: u32,
-    pub next: u32,
+    pub first: u32,
     pub expected: u32,
-    pub left: u32,
-    pub body: u32,
+    /// Two words of several fields.
+    pub answer: [u32; 2],
     pub sent: u16,
     pub neighbour: u8,
-    pub under_way: u8,
+    pub tries: u8,
 }
 
 /// A segment that is to be sent.
@@ -213,8 +215,6 @@ pub struct Settings {
 pub struct Progress {
     pub planned: u32,
     pub urgent: u32,
-    pub postponed: u32,
-    pub taken: u32,
 }
 
 /// The requests for one object.
