@@ -269,14 +269,14 @@ mod in_hook {
     use crate::client::Plan;
     use crate::client::tally::Tally;
     use crate::server::Serving;
-    use crate::xdp::{Place, client, server};
+    use crate::xdp::{Link, client, server};
 
     pub fn connect(plan: &Plan, interface: &str, vlan: Option<u16>) -> io::Result<(Tally, u64)> {
-        client::run(plan, &Place { interface: interface.to_owned(), vlan })
+        client::run(plan, &Link { interface: interface.to_owned(), vlan })
     }
 
     pub fn serve(serving: &Serving, interface: &str, vlan: Option<u16>, room: u64) -> io::Result<String> {
-        server::run(serving, &Place { interface: interface.to_owned(), vlan }, room)
+        server::run(serving, &Link { interface: interface.to_owned(), vlan }, room)
     }
 }
 

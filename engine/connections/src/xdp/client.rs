@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nicbench_bpf::Area;
 
-use super::hook::{End, Hook, Place, Sender, find_peer};
+use super::hook::{End, Hook, Link, Sender, find_peer};
 use super::records::{Client, MOST_BODY, OBJECTS, Request, Work, counter, flag, kind, state, times};
 use super::wheel::Wheel;
 use super::{now_ns, ticks};
@@ -50,13 +50,13 @@ const FAILURES: [Failure; 11] = [
     Failure::Lost,
 ];
 
-/// Does what is planned at this place. Returns what was counted, and how long it took in nanoseconds.
+/// Does what is planned by this interface. Returns what was counted, and how long it took in nanoseconds.
 ///
 /// # Errors
 /// The driver has no native XDP, the interface has another program, there is no route, or only the kernel's sockets can
 /// do what is planned.
-pub fn run(plan: &Plan, place: &Place) -> io::Result<(Tally, u64)> {
-    let mut run = Run::new(plan, place)?;
+pub fn run(plan: &Plan, on: &Link) -> io::Result<(Tally, u64)> {
+    let mut run = Run::new(plan, on)?;
     let sender = run.hook.start_sender()?;
     run.begin(&sender);
     while !run.is_over() && sender.is_running() {
@@ -130,13 +130,13 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(plan: &'a Plan, place: &Place) -> io::Result<Self> {
+    fn new(plan: &'a Plan, on: &Link) -> io::Result<Self> {
         let requests = requests_of(plan)?;
         let to = plan.to[0].ip();
         let slots = slots_of(plan)?;
         let ports = plan.to.len() as u32;
-        let hop = find_peer(&place.interface, to)?;
-        let mut hook = Hook::load(place, End::Client(slots), hop.from)?;
+        let hop = find_peer(&on.interface, to)?;
+        let mut hook = Hook::load(on, End::Client(slots), hop.from)?;
         hook.set_peer(to, hop);
         hook.set_requests(&requests)?;
         hook.fill_bodies()?;

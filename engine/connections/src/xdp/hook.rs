@@ -42,7 +42,7 @@ const DEVICES: [(&str, u32); 4] = [("devices", 1), ("one_copy", 2), ("two_copies
 
 /// An interface, and the VLAN of it (IEEE 802.1Q) in which connections are.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Link {
     pub interface: String,
     pub vlan: Option<u16>,
 }
@@ -93,11 +93,11 @@ impl Hook {
     ///
     /// # Errors
     /// The interface is missing or has an XDP program already, or the kernel refuses the programs.
-    pub fn load(place: &Place, end: End, own: IpAddr) -> io::Result<Self> {
-        let device = &place.interface;
+    pub fn load(on: &Link, end: End, own: IpAddr) -> io::Result<Self> {
+        let device = &on.interface;
         let interface = index_of(device)?;
         let facts = interface_facts(device)?;
-        let tag = place.vlan.map_or(0, |vlan| TAGGED | u32::from(vlan));
+        let tag = on.vlan.map_or(0, |vlan| TAGGED | u32::from(vlan));
         if let Some(program) = attached_program(interface) {
             let what =
                 format!("{device} has an XDP program already (id {program}): next, ip link set dev {device} xdp off");

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use nicbench_bpf::{Area, test_frame};
 
-use super::hook::{End, Hook, Place};
+use super::hook::{End, Hook, Link};
 use super::model::{self, ACK, Asked, FIN, PSH, Segment, Terms};
 use super::records::{Client, RECORDS_A_BUCKET, Request, Server, Work, counter, flag, kind, state};
 
@@ -116,9 +116,9 @@ struct Hooked {
 impl Hooked {
     fn load() -> Self {
         let (own, peer): (IpAddr, IpAddr) = ("198.18.0.10".parse().unwrap(), "198.18.1.10".parse().unwrap());
-        let place = Place { interface: "lo".to_owned(), vlan: None };
-        let mut client = Hook::load(&place, End::Client(u32::from(CONNECTIONS)), own).unwrap();
-        let mut server = Hook::load(&place, End::Server((RECORDS / RECORDS_A_BUCKET) as u32), peer).unwrap();
+        let on = Link { interface: "lo".to_owned(), vlan: None };
+        let mut client = Hook::load(&on, End::Client(u32::from(CONNECTIONS)), own).unwrap();
+        let mut server = Hook::load(&on, End::Server((RECORDS / RECORDS_A_BUCKET) as u32), peer).unwrap();
         if let IpAddr::V4(peer) = peer {
             client.wanted.peer[..4].copy_from_slice(&peer.octets());
         }

@@ -13,7 +13,7 @@ mod records;
 pub mod server;
 mod wheel;
 
-pub use hook::Place;
+pub use hook::Link;
 
 use rustix::time::{ClockId, clock_gettime};
 

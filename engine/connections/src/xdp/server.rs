@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nicbench_bpf::Area;
 
-use super::hook::{End, Hook, Place};
+use super::hook::{End, Hook, Link};
 use super::records::{RECORDS_A_BUCKET, SENT_SHIFT, Server, TICK_BITS, Work, counter, kind, state};
 use super::{now_ns, ticks};
 use crate::clock::thread_cpu_ns;
@@ -22,12 +22,12 @@ const CLOSING_NS: u64 = 30_000_000_000;
 /// A segment is sent so often; then the connection ends.
 const MOST_TRIES: u8 = 5;
 
-/// Serves at this place until SIGTERM or SIGINT, with room for this number of connections at once. Returns a line of
+/// Serves by this interface until SIGTERM or SIGINT, with room for this number of connections at once. Returns a line of
 /// JSON.
 ///
 /// # Errors
 /// The driver has no native XDP, the interface has another program, or only the kernel's sockets can serve as asked.
-pub fn run(serving: &Serving, place: &Place, connections: u64) -> io::Result<String> {
+pub fn run(serving: &Serving, on: &Link, connections: u64) -> io::Result<String> {
     let other = |what: &str| Err(io::Error::other(format!("--driver xdp {what}: next, leave --driver out")));
     if serving.tls {
         return other("speaks no TLS");
@@ -38,7 +38,7 @@ pub fn run(serving: &Serving, place: &Place, connections: u64) -> io::Result<Str
     let stop = stopped_by_signal()?;
     let records = (connections * 3 / 2).max(8 * RECORDS_A_BUCKET as u64).next_power_of_two();
     let buckets = (records / RECORDS_A_BUCKET as u64) as u32;
-    let mut hook = Hook::load(place, End::Server(buckets), serving.on)?;
+    let mut hook = Hook::load(on, End::Server(buckets), serving.on)?;
     hook.fill_bodies()?;
     hook.wanted.first_port = serving.ports[0];
     hook.wanted.ports = serving.ports.len() as u16;
