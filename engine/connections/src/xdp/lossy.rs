@@ -187,7 +187,7 @@ impl Hooked {
             .map(|at| {
                 let end = (at + most).min(to);
                 let is_end = end == to;
-                let flags = ACK | u8::from(is_end) * PSH | u8::from(is_end && is_last) * FIN;
+                let flags = ACK | (u8::from(is_end) * PSH) | (u8::from(is_end && is_last) * FIN);
                 let data = &answer[at as usize..end as usize];
                 frame_of_server(client, flags, sequence.wrapping_add(at), acknowledged, data)
             })

@@ -418,7 +418,7 @@ impl Server {
             loop {
                 let some = bytes.min(segment);
                 bytes -= some;
-                let flags = ACK | if bytes > 0 { 0 } else { (u8::from(some > 0) * PSH) | u8::from(is_last) * FIN };
+                let flags = ACK | if bytes > 0 { 0 } else { (u8::from(some > 0) * PSH) | (u8::from(is_last) * FIN) };
                 sent.append(&mut self.send(port, flags, first + from, expected, some));
                 from += some;
                 if bytes == 0 {
