@@ -20,12 +20,14 @@ __all__ = ["path"]  # a fixture
 
 EXCHANGES = 10_000
 COMPARE = """
-local wrong = 0
 local threads = {{}}
 function setup(thread) table.insert(threads, thread) end
-function init() wrong = 0 end
+function init()
+    wrong = 0
+    expected = string.rep("x", {size})
+end
 function response(status, headers, body)
-    if status ~= 200 or body ~= string.rep("x", {size}) then wrong = wrong + 1 end
+    if status ~= 200 or body ~= expected then wrong = wrong + 1 end
 end
 function done(summary)
     local of = 0
