@@ -86,7 +86,9 @@ def _read_logo(path: Path) -> bytes:
         with path.open("rb") as file:
             picture = file.read(_MOST_LOGO_BYTES + 1)
     except OSError as error:
-        raise UsageError(error.strerror or "cannot be read", place=str(path), next_step="name a PNG with --logo") from error
+        raise UsageError(
+            error.strerror or "cannot be read", place=str(path), next_step="name a PNG with --logo"
+        ) from error
     if not picture.startswith(_PNG):
         raise UsageError("is not a PNG", place=str(path), next_step="convert it: rsvg-convert or ImageMagick do")
     if len(picture) > _MOST_LOGO_BYTES:
