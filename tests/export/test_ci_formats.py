@@ -109,11 +109,11 @@ def test_a_threshold_fails_only_where_the_bench_file_sets_it(measured: Path, tmp
     assert found["unsent_share"] == ("passed", "")
 
     path = with_gap_limit(measured, tmp_path, default=20.0)
-    outcome, why = cases(exported(path, "junit"))["longest_gap"]
+    outcome, why = cases(exported(path, "junit"))["longest_gap_ms"]
     assert outcome == "skipped"
     assert "held up for 31.4 ms" in why
     path = with_gap_limit(measured, tmp_path, default=50.0)
-    assert cases(exported(path, "junit"))["longest_gap"][0] == "failure"
+    assert cases(exported(path, "junit"))["longest_gap_ms"][0] == "failure"
 
 
 def with_gap_limit(run: Path, parent: Path, *, default: float) -> Path:
@@ -121,7 +121,7 @@ def with_gap_limit(run: Path, parent: Path, *, default: float) -> Path:
     old = RunFolder.open(run)
     folder = RunFolder.create(parent, "nicbench: 1\n", "limited")
     plan = old.plan()
-    rows = [row.replace(name="longest_gap", default=default) for row in plan.thresholds[:1]]
+    rows = [row.replace(name="longest_gap_ms", default=default) for row in plan.thresholds[:1]]
     folder.write_json("plan.json", plan.replace(thresholds=tuple(rows)))
     for event in old.journal.events():
         if not isinstance(event, TrialFinished) or event.trial.test == "throughput":

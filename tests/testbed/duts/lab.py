@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.commands import run_captured, run_tried
-from wire import raw_socket, receive
+from tests.testbed.duts.wire import raw_socket, receive
 
 from nicbench.core.reading import Counts
 from nicbench.hosts.kinds.local import LocalHost
