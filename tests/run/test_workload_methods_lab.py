@@ -43,8 +43,8 @@ def test_transfers_tools_and_requests_give_figures_and_leave_nothing_behind(tmp_
         by_test.setdefault(result.test, []).append({**result.parameters, **result.values})
     rates = [one["throughput_bits_per_s"] for test in ("files", "tools") for one in by_test[test] if "ratio" not in one]
     assert len(rates) == 1 + 2
-    # What a full token bucket holds, two segments of 64 kB, passes at once.
-    most = RATE_BITS_PER_S * 500_000 / (500_000 - 2 * 65_536)
+    # What a full token bucket holds, two segments of 16 KiB, passes at once.
+    most = RATE_BITS_PER_S * 500_000 / (500_000 - 2 * 16_384)
     assert all(isinstance(rate, float) and 1e6 < rate <= most for rate in rates)
     assert {one["source"] for one in by_test["files"]} == {f"file in {folder}"}
     (pair,) = (one for one in by_test["tools"] if "ratio" in one)
