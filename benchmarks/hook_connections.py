@@ -58,7 +58,7 @@ class OneCore:
     folder: Path
 
     def hook(self, body: int) -> float:
-        """Connections in the driver's hook, each for so many bytes."""
+        """Opens connections in the driver's hook, each for an answer of ``body`` bytes."""
         return self._in_hook(self._best_rate, body)
 
     @functools.cached_property

@@ -173,6 +173,17 @@ def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judge
     assert (result.verdict is ResultVerdict.DISTURBED) == bool(before)
 
 
+def test_a_table_that_is_half_empty_is_not_said_to_be_full() -> None:
+    def table_after(_: RoundRequest) -> ConnectionTable:
+        return ConnectionTable(limit=65_536, before=0, after=1000, refused=3, replaced=0)
+
+    laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {"reset": 1}))
+    laboratory.player.tabled = table_after
+    values = measured(cps(), laboratory).values
+    assert values["limited_by"] != "DUT's connection table"
+    assert "table" not in str(values["limit"])
+
+
 def test_segments_that_each_side_sent_again_stand_in_the_table() -> None:
     def again(_: int, job: Job) -> JobOutcome:
         client, server = (Segments(sent=100, resent=resent, damaged=0, repeated=0, not_expected=0) for resent in (7, 9))

@@ -260,6 +260,22 @@ def test_the_burst_counts_over_the_longest_trial_that_passed() -> None:
     assert "expected 204.0 kpps" in str(checked(None, 210_000.0, passed_for_s=None)[1])
 
 
+@pytest.mark.parametrize(("upper", "notes"), [(202_500.0, []), (201_900.0, ["does not agree"])])
+def test_a_known_rate_that_was_missed_is_a_note_below_the_table(upper: float, notes: list[str]) -> None:
+    rate = Bounded(value=201_500.0, lower=201_500.0, upper=upper)
+    outcome = Outcome(goal="NDR", rate=rate, is_settled=True, passed_for_s=2.0)
+    result = Result(
+        id="a",
+        test="a",
+        method="throughput",
+        parameters={"frame_bytes": 64},
+        verdict=ResultVerdict.VALID,
+        values={"ndr_frames_per_s": rate, **known_rate_values(KnownRate(), 64, outcome, 1.0)},
+    )
+    (section,) = sections([result], {})
+    assert [note.text.rpartition(": ")[2] for note in section.notes] == notes
+
+
 def test_of_other_duts_nothing_is_said() -> None:
     outcome = Outcome(goal="NDR", rate=Bounded(value=None), is_settled=False)
 

@@ -107,7 +107,7 @@ def complaints(file: Path) -> list[str]:
     The router's kernel has put segments together: their checksums are those that the ends check.
     """
     of_interest = "tcp.analysis.flags or _ws.expert.severity >= 0x600000"
-    # Some ports of clients are those of other protocols.
+    # tshark takes some ports of clients for other protocols.
     protocol = [word for port in (PORT, PORT + 1) for word in ("-d", f"tcp.port=={port},http")]
     options = ("-o", "tcp.check_checksum:FALSE", "-Y", of_interest, "-T", "fields", "-e", "_ws.expert.message")
     words = ("tshark", "-nr", str(file), *protocol, *options)

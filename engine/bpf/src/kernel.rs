@@ -114,7 +114,7 @@ pub fn set_devices(map: RawFd, interfaces: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Fills a device map of so many entries with one interface; each frame to it goes through a program before it leaves.
+/// Fills all entries of a device map with one interface. A program handles each frame before it leaves.
 pub fn set_devices_with_program(map: RawFd, entries: u32, interface: u32, program: RawFd) -> io::Result<()> {
     let value = [interface, program as u32]; // `struct bpf_devmap_val` of linux/bpf.h
     for key in 0..entries {

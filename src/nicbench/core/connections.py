@@ -85,8 +85,10 @@ class ConnectionTable(Frozen):
 
     @property
     def is_full(self) -> bool:
-        """Whether a new connection found it full."""
-        return self.refused > 0
+        """Whether new connections found it full; not where half of it is free afterwards, for they are refused for
+        other reasons, too.
+        """
+        return self.refused > 0 and 2 * self.after >= self.limit
 
     @property
     def words(self) -> str:

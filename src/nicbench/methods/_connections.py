@@ -436,7 +436,7 @@ KPI_OF_TIMES: Final = {
     "first_byte": "Time to First Byte (TTFB)",
     "last_byte": "Time to Last Byte (TTLB)",
 }
-"""Times by their names, those of RFC 9411 section 6.3 where it has one."""
+"""The printed name of each time; RFC 9411 section 6.3 names the last two."""
 RESENT: Final = tuple(
     Column(value=f"{side}_resent_segments", head=f"by the {side}", form="whole", group="Sent again", is_optional=True)
     for side in ("client", "server")

@@ -2,10 +2,9 @@
 
 Steps, for each frame size: one frame of each flow of each sending port, at a rate at which the DUT can make
 connections of them, before it may forget the first; a binary search for the most flows of which every frame comes back.
-The capacity is the sum of all ports. A trial with loss
-is repeated. Between trials the DUT must forget: in `settle` before and after each, or by itself. A DUT that gives the
-place of an old connection to a new one loses no frame then: where it runs Linux, its kernel counts them, and they are
-not held. Real connections are those of `concurrent-connections`.
+The capacity is the sum of all ports. A trial with loss is repeated. Between trials the DUT must forget: in `settle`
+before and after each, or by itself. A DUT that gives the place of an old connection to a new one loses no frame then:
+where it runs Linux, its kernel counts them, and they are not held. `concurrent-connections` opens real connections.
 Verified: every frame by its signature, and that learning frames pass before each trial; no flow is taught.
 """
 

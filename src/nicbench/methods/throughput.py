@@ -285,6 +285,10 @@ WITHIN_RATIO: Final = 0.005
 """An interval agrees that contains the known rate, and whose ends are at most this share of it away."""
 
 
+_DOUBT: Final = ("known_rate_doubt", "Known rate")
+"""The value and the subject of the note below a table of rates: a known rate that was not found."""
+
+
 def known_rate_values(context: Context, size: Size, outcome: Outcome, trial_s: float) -> Values:
     """Returns the DUT's known rate for trials of ``trial_s``, and whether the lossless rate agrees with it.
 
@@ -490,17 +494,20 @@ class Throughput(FrameMethod):
             columns=(FRAME, LINE_RATE_COLUMN),
             overview=(CEILING,),
             search_notes="Search",
-            notes=(BROADCASTS_NOTE,),
+            notes=(_DOUBT, BROADCASTS_NOTE),
         )
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """Returns each rate in bits, without and with the per-frame overhead on the wire."""
+        """Returns each rate in bits, without and with the overhead on the wire, and a known rate that was missed."""
+        is_found = result.values.get("agreement") == Agreement.AGREE.value
+        doubt = {} if is_found or "self_check" not in result.values else {_DOUBT[0]: result.values["self_check"]}
         frame_bytes = result.parameters.get("frame_bytes")
         rates = {key: counted_number(result.values[f"{key}{RATE}"]) for key in keys_of_goals((result,))}
         if not isinstance(frame_bytes, int | float):
-            return {}
+            return doubt
         return {
+            **doubt,
             **{f"{key}_l2_bits_per_s": rate and l2_bits_per_s(rate, frame_bytes) for key, rate in rates.items()},
             **{f"{key}_l1_bits_per_s": rate and l1_bits_per_s(rate, frame_bytes) for key, rate in rates.items()},
         }

@@ -44,7 +44,7 @@ def share_quantile(a: float, b: float, p: float) -> float:
     return _solve(lambda x: share_below(a, b, x) - p, lambda x: math.exp(_log_density(a, b, x)), a / (a + b), 0.0, 1.0)
 
 
-@lru_cache(maxsize=4096)  # a report asks for those of the same few numbers of runs again and again
+@lru_cache(maxsize=4096)  # a report asks for the same few again and again
 def student_quantile(freedom: float, p: float) -> float:
     """Returns the value that Student's t with these degrees of freedom stays below with probability ``p``."""
     if p == 0.5:

@@ -622,7 +622,9 @@ fn failures_in(counts: &[u64]) -> u64 {
 
 /// The requests of a plan, as the programs send them.
 fn requests_of(plan: &Plan) -> io::Result<Vec<Request>> {
-    let other = |what: &str| Err(io::Error::other(format!("--driver xdp {what}: next, leave --driver out")));
+    let other = |what: &str| {
+        Err(io::Error::other(format!("an end in the driver's hook {what}: next, use the kernel's sockets")))
+    };
     if plan.tls.is_some() {
         return other("speaks no TLS");
     }

@@ -162,7 +162,7 @@ impl Hooked {
         })
     }
 
-    /// The frames that follow from a run: one, or those of a burst.
+    /// Returns the frames that a run sends: one, or those of a burst.
     fn sent(&mut self, (verdict, frame): (u32, Vec<u8>)) -> Vec<Vec<u8>> {
         if verdict != XDP_REDIRECT {
             return Vec::new();

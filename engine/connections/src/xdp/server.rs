@@ -28,7 +28,9 @@ const MOST_TRIES: u8 = 5;
 /// # Errors
 /// The driver has no native XDP, the interface has another program, or only the kernel's sockets can serve as asked.
 pub fn run(serving: &Serving, on: &Link, connections: u64) -> io::Result<String> {
-    let other = |what: &str| Err(io::Error::other(format!("--driver xdp {what}: next, leave --driver out")));
+    let other = |what: &str| {
+        Err(io::Error::other(format!("an end in the driver's hook {what}: next, use the kernel's sockets")))
+    };
     if serving.tls {
         return other("speaks no TLS");
     }

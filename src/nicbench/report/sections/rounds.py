@@ -203,12 +203,10 @@ def _ends(job: Job) -> str:
 
 def asked_words(ask: JobSpec) -> str:
     """Returns what a tool was asked to do, in words; options that were left at their defaults are omitted."""
-    if ask.frames is not None:
+    apart = asked_of_frames(ask.frames) if ask.frames else ask.connections and asked_of_connections(ask.connections)
+    if apart is not None:
         long = () if ask.duration_s is None else (f"{format_duration_s(ask.duration_s)} long",)
-        return ", ".join((*asked_of_frames(ask.frames), *long))
-    if ask.connections is not None:
-        long = () if ask.duration_s is None else (f"{format_duration_s(ask.duration_s)} long",)
-        return ", ".join((*asked_of_connections(ask.connections), *long))
+        return ", ".join((*apart, *long))
     transport = "RDMA" if ask.transport == "rdma" else ask.transport.upper()
     said = [f"{transport} {ask.operation.replace('stream', 'streams')}" if ask.operation != "memory" else "memory"]
     if ask.operation == "stream":

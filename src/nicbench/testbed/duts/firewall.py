@@ -1,6 +1,6 @@
 """A router that tracks connections (`firewall`), with limits at once and anew in a second, NAT, and a SYN proxy.
 
-Forwarding and routes are those of the router. Behind it nftables drops what belongs to no connection and the SYNs that
+It forwards as the router does. Behind that nftables drops what belongs to no connection and the SYNs that
 are too many, as a firewall does; the table of rules is deleted afterwards. Where a limit is set, it is known to the
 last connection, so that methods of connections can be tried on it.
 """
