@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from tests.consistent._checks import contradictions
 from tests.consistent._whole import Whole
-from tests.simulated.histories import Ran
+from tests.simulated.histories import LIES, Ran
 from tests.simulated.worlds import holds
 
-from nicbench.core.errors import BusyError
+from nicbench.core.errors import BusyError, EngineError
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Trial
@@ -89,6 +89,8 @@ def _find_lost_results(ran: Ran) -> Iterator[str]:
         yield "the run ended without an error and without a summary"
     if ran.error is not None and not str(ran.error).strip():
         yield "the run ended with an error that says nothing"
+    if isinstance(ran.error, EngineError) and ran.history.mishap not in LIES:
+        yield f"the tester is blamed, and told the truth: {ran.error}"
     for result in ran.summary.results if ran.summary else ():
         reasons = [one.reason_null for one in result.values.values() if isinstance(one, Bounded) and one.value is None]
         if not all(reasons):
