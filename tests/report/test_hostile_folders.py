@@ -29,6 +29,7 @@ from nicbench.store import RunFolder, manifest
 
 from ._hostile import CANARY, DAMAGED, FORGED, SECRET
 from ._synthetic import SyntheticRun
+from .test_html import TEXT
 
 MOST_RESIDENT_KB = 1_500_000
 MOST_MEMORY_BYTES = 3 * 2**30
@@ -119,7 +120,12 @@ def harmless(page: str) -> None:
             plain = str(name).rpartition("}")[2].lower()
             assert not plain.startswith("on")
             assert plain not in {"src", "srcset", "action", "formaction", "data", "autofocus"}
-            if plain == "href":
+            if plain == "href" and value.startswith(TEXT):  # a file that is saved, and never shown as a page
+                assert "download" in element.attrib
+                saved = base64.b64decode(value.removeprefix(TEXT)).decode()
+                assert SECRET not in saved
+                assert not STEERING.search(saved)
+            elif plain == "href":
                 assert value.startswith(("#", "./"))
 
 

@@ -27,6 +27,7 @@ from ._documents import page_of
 from .test_rounds import finished, missing
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
+TEXT = "data:text/plain;base64,"
 
 
 def parsed(page: str) -> Any:
@@ -48,7 +49,8 @@ def test_the_page_loads_nothing(page: str) -> None:
         for name, value in element.attrib.items():
             assert name.rpartition("}")[2] not in ("src", "srcset", "data", "action")
             if name.rpartition("}")[2] == "href":
-                assert value.startswith(("#", "./"))  # a place of the page, or a file beside it
+                # A place of the page, a file beside it, or text that the page holds and a browser saves.
+                assert value.startswith(("#", "./")) or ("download" in element.attrib and value.startswith(TEXT))
             assert not re.search(r"url\((?!#)", value)
     style = tree.find(f".//{XHTML}style").text
     assert "@import" not in style
@@ -76,8 +78,7 @@ def test_the_answer_the_verdict_and_the_plain_words_come_before_the_tables(page:
     assert "not a network card" in text[: text.index("Throughput")]
 
 
-def test_every_trial_that_something_disturbed_is_listed_with_its_counts(page: str, view: Report) -> None:
-    """A count that is 0 in every trial of a test, or follows from the others, has no column."""
+def test_every_trial_that_something_disturbed_is_listed_with_its_load_and_loss(page: str, view: Report) -> None:
     found = {name: trial for name, trial in view.known_trials.items() if trial.verdict.findings}
     assert f"{len(view.known_trials)} trials, {len(found)} of them disturbed" in text_of(page)
     rows: dict[str, dict[str, str]] = {}
@@ -87,13 +88,12 @@ def test_every_trial_that_something_disturbed_is_listed_with_its_counts(page: st
         if heads[0] == "Trial" and heads[-1] == "Verdict":
             for cells in rest:
                 texts = ["".join(cell.itertext()).replace("\u202f", "") for cell in cells]
-                rows[texts[0]] = dict(zip(heads, texts, strict=True))
+                rows[texts[0].partition(", repeat")[0]] = dict(zip(heads, texts, strict=True))
     assert list(rows) == list(found)
     for name, trial in found.items():
-        counts = trial.reading.counts
-        row = {"Unsent": "0", "Received": str(int(rows[name]["Sent"]) - int(rows[name]["Lost"])), **rows[name]}
-        shown = [row[head] for head in ("Sent", "Unsent", "Received", "Lost")]
-        assert shown == [str(n) for n in (counts.sent, counts.unsent, counts.received, counts.lost)]
+        load, lost = (float(rows[name][head]) for head in ("Load[kpps]", "Lost[%]"))
+        assert load == pytest.approx(trial.request.load_frames_per_s / 1e3, rel=1e-4)
+        assert lost == pytest.approx(100 * trial.reading.counts.loss_ratio, rel=1e-2)
 
 
 def test_each_chart_is_drawn_for_a_screen_and_for_a_phone(page: str) -> None:
@@ -115,7 +115,10 @@ def test_the_charts_take_their_colours_from_the_page(page: str) -> None:
     assert set(re.findall(r"#[0-9a-f]{6}\b", re.sub(r"var\([^)]*\)", "", drawings))) <= {"#000000", "#ffffff"}
 
 
-def test_what_was_tested_is_disclosed(page: str) -> None:
+def test_what_was_tested_is_disclosed(page: str, view: Report) -> None:
+    """The bench file is in the page, too, as a file to be saved."""
+    (saved,) = (link for link in parsed(page).iter(f"{XHTML}a") if link.get("download") == "bench.yaml")
+    assert base64.b64decode(saved.get("href").removeprefix(TEXT)).decode() == view.bench_text
     text = text_of(page)
     for part in (
         "net.ipv4.ip_forward",
@@ -127,7 +130,6 @@ def test_what_was_tested_is_disclosed(page: str) -> None:
         "trial duration 1 s, RFC 2544 section 24 asks for 60 s",
         "20 ms",
         "5\u202f% of the transmission",
-        "search: {kind: mlr",
         "nicbench run examples/kernel-forward.yaml",
         "±",
         "DUT, backlog of CPU 1",

@@ -1,10 +1,9 @@
 """Latency (RFC 2544 section 26.2) under load: every frame of a trial is timed, not a tagged few.
 
-Steps, for each frame size: the load is a share of the throughput that an earlier test found; one judged trial for each
-load, or one of an exact number of frames. Latency runs from handing a frame to the port to its receipt; the source of
-the time stamps and their uncertainty stand beside it. A percentile is given only where a frame lies above it; delay
-variation is p99.9 - minimum (RFC 8219 section 7.3.1). The long tail counts the frames in each of a list of latency
-bins, and outside each bound. Lost frames have no latency: their share stands beside it.
+Steps, for each frame size: one judged trial for each load, a share of the throughput that an earlier test found, or one
+of an exact number of frames. Latency runs from handing a frame to the port to its receipt. A percentile is given only
+where a frame lies above it; delay variation is p99.9 - minimum (RFC 8219 section 7.3.1). The long tail counts the
+frames in each latency bin. Lost frames have no latency: their share stands beside it.
 """
 
 from __future__ import annotations
@@ -200,12 +199,9 @@ class Latency(FrameMethod):
             apart_by=("load_percent", "load_of"),
             caption=(
                 "One way, from the tester's port through the DUT to the tester's port. The tester's own, the median "
-                "without a DUT, is part of every number here. A percentile is printed where a frame lies above it."
+                "without a DUT, is part of every number here."
             ),
-            caption_beside=(
-                "Each configuration's load is a share of its own rate. Of several runs each number is the median; "
-                "percentiles of several runs are never pooled."
-            ),
+            caption_beside="Each configuration's load is a share of its own rate.",
             basis_of="Loads",
             columns=(
                 size,

@@ -29,7 +29,6 @@ from nicbench.core.table import (
 )
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.core.units import (
-    format_digits,
     format_lower,
     format_rate,
     format_span,
@@ -342,13 +341,11 @@ _ENDED: Final = {
 def say_notes(outcome: Outcome, limits: Limits) -> tuple[str, ...]:
     """Returns in words what a search left open, and what was misleading."""
     said = []
-    rate, why = outcome.rate, _ENDED.get(outcome.ended, "the search ended")
+    why = _ENDED.get(outcome.ended, "the search ended")
     if outcome.disturbed:
         said.append("in the trials that failed the tester was disturbed: their losses may be due to it")
-    if not outcome.is_settled and rate.lower is not None and rate.upper is not None:
-        width = format_digits(100.0 * (1.0 - rate.lower / rate.upper))
-        said.append(f"{why} after {outcome.trials} trials: the ends are {width} % apart")
-    elif not outcome.is_settled and outcome.wanted_validation_s is None:
+    has_ends = outcome.rate.lower is not None and outcome.rate.upper is not None
+    if not outcome.is_settled and (has_ends or outcome.wanted_validation_s is None):
         said.append(f"{why} after {outcome.trials} trials")
     if outcome.wanted_validation_s is not None:
         said.append(f"{why} before a trial of {outcome.wanted_validation_s:g} s could confirm the rate")
@@ -377,11 +374,10 @@ _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line 
 
 
 _STEPS = """
-Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
-Steps, for each frame size: a search looks, between a minimum load and the line rate, for the highest load that meets
-each goal; every load is one judged trial, and {confirmed}. Where a rate comes near what the tester sends, its ceiling
-is measured without a DUT. Verified: each frame is recognised by its signature, its payload compared; losses that the
-tester may have caused are not charged to the DUT.
+Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame, or only a share.
+Steps, for each frame size: a search for the highest load, up to the line rate, that meets each goal; every load is one
+judged trial, and {confirmed}. Near a rate that the tester itself may limit, its ceiling is measured without a DUT.
+Verified: each frame by its signature and payload; losses that the tester may have caused are not charged to the DUT.
 """
 _BY_FULL_LENGTH = "one of full length confirms the answer (section 24)"
 

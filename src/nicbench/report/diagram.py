@@ -256,10 +256,8 @@ def pictures(of_configurations: Iterable[tuple[str, Wiring]]) -> Iterator[Figure
     for name, wiring in of_configurations:
         wide, narrow = (drawing(svg(place_diagram(wiring, width), wiring.words)) for width in (WIDE, NARROW))
         whose = f" of {name}" if name else ""
-        is_directed = any(link.direction is not Direction.NONE for link in wiring.links)
-        arrows = " Arrows show the direction of the measured traffic." if is_directed else ""
-        below = f"The testbed{whose}. {wiring.words}{arrows}"
-        yield Figure((Panel(wide, narrow=narrow),), inlines(below), "testbed-picture")
+        below = inlines(f"The testbed{whose}. {wiring.words}")
+        yield Figure((Panel(wide, narrow=narrow),), below, "testbed-picture")
 
 
 def svg(scene: Scene, words: str) -> str:

@@ -70,17 +70,45 @@ def differing(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
     for key, value in other.items():
         had = first.get(key)
         if value != had:
-            nested = isinstance(value, Mapping) and isinstance(had, Mapping)
-            found[key] = differing(had, value) if nested else value  # type: ignore[arg-type]
+            found[key] = _differing(had, value)
     return found
+
+
+def _differing(had: Any, value: Any) -> Any:
+    match had, value:
+        case Mapping(), Mapping():
+            return differing(had, value)
+        case [Mapping(), *_], [Mapping(), *_] if len(had) == len(value):
+            return [_differing(*pair) for pair in zip(had, value, strict=True)]
+    return value
+
+
+def direction(way: Mapping[str, Any], traffic: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns how frames of a direction are addressed, without what is said of all traffic."""
+    return {name: value for name, value in way.items() if value is not False and (name, value) not in traffic.items()}
+
+
+def dut(plan: Plan) -> dict[str, Any]:
+    """Returns what the DUT disclosed: addresses of ports that its commands set once, and what it did for IPv6 only where
+    frames may have it.
+    """
+    shown = plan.dut_disclosure or plan.dut
+    shown = {name: value for name, value in shown.items() if not (name == "ports" and shown.get("commands"))}
+    match shown.get("ipv6"), plan.traffic.get("ip"):
+        case {"settings": _, "commands": _}, 4:
+            shown["ipv6"] = "set up as well, not used"
+        case {"settings": settings, "commands": commands}, _:
+            both = {"settings": {**shown["settings"], **settings}, "commands": [*shown["commands"], *commands]}
+            shown = {**shown, **both, "ipv6": True}
+    return shown
 
 
 def lab(plan: Plan) -> dict[str, Any]:
     """Returns options and facts of the lab in one mapping; a fact that repeats an option is left out."""
     options = dict(plan.lab or {})
     facts = {name: value for name, value in plan.facts.items() if not (name == "lab" and value == options.get("kind"))}
-    if _ENDPOINTS in facts:  # the testbed has a table of its own
-        facts = {name: value for name, value in facts.items() if name not in (_ENDPOINTS, "links", "namespaces")}
+    # The pictures have the links; the testbed of workloads has a table of its own.
+    facts = {name: value for name, value in facts.items() if name not in (_ENDPOINTS, "links", "namespaces")}
     return in_bits({**options, **facts}) if _ENDPOINTS in plan.facts else {**options, **facts}
 
 
@@ -108,6 +136,8 @@ def tester(plan: Plan) -> dict[str, Any]:
     command = shown.get("command")
     if isinstance(command, list | tuple) and command:
         shown["command"] = [PurePath(str(command[0])).name, *command[1:]]
+        if shown["command"] == [(shown.get("engine") or {}).get("engine")]:
+            del shown["command"]
     options = shown.get("options")
     if isinstance(options, Mapping):
         repeated = [name for name, value in shown.items() if options.get(name.removesuffix("_s"), shown) == value]
@@ -410,7 +440,7 @@ def _fact(name: str, value: object, shape: Shape) -> Fact:
             heads, rows = _columns(
                 {str(item.get("name", number)): _drop_name(item) for number, item in enumerate(value, 1)}, shape
             )
-            return Fact(label, heads=heads, rows=rows)
+            return Fact(label, heads=heads, rows=known_rows(rows))
         if any(isinstance(item, str) and (" " in item or item.startswith("-")) for item in value):
             return Fact(label, code=_code_lines(value))
     return Fact(label, text=plain(name, value, shape))

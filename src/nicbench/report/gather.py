@@ -50,7 +50,6 @@ from nicbench.report.watched import list_cpu_users, watched_machines
 from nicbench.report.wiring import endpoints_of
 from nicbench.report.wording import grouped
 from nicbench.store import RunFolder
-from nicbench.store.folder import FRAMES
 
 _MOST_PULLED = 4
 """The most failed links that the findings name; their section has all of them."""
@@ -137,7 +136,6 @@ def gather(folder: RunFolder) -> Report:
         tuned=tuned_rows(folder.read_json("tuning.json")),
         rounds=played,
         cpu_users=list_cpu_users(rounds),
-        has_frame_samples=(folder.path / FRAMES).is_dir(),
         tools=tools_of(rounds),
         variables=variables_of(rounds),
         endpoints=endpoints_of(plan),

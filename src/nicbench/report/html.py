@@ -197,8 +197,12 @@ def _block(block: Block) -> str:
             return _facts(block.facts)
         case Figure():
             return _figure(block)
-        case Code():
+        case Code(file=""):
             return f"<pre>{escape(block.text)}</pre>"
+        case Code():
+            address = f"data:text/plain;base64,{base64.b64encode(make_visible(block.text).encode()).decode()}"
+            name = escape(block.file)
+            return f'<p><a download="{name}" href="{address}">{name}</a>, {len(block.text.splitlines())} lines</p>'
         case Listing():
             tag = "ol" if block.ordered else "ul"
             items = "\n".join(f"<li>{_inlines(item)}</li>" for item in block.items)

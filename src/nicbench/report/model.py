@@ -84,8 +84,6 @@ class Report:
     system: SystemTable = field(default_factory=lambda: SystemTable((), ()))
     tuned: tuple[TunedRow, ...] = ()
     rounds: Mapping[str, Sequence[Round]] = field(default_factory=dict)
-    has_frame_samples: bool = False
-    """Whether the run folder has the times of every frame."""
     tools: tuple[Tool, ...] = ()
     variables: tuple[Variable, ...] = ()
     endpoints: tuple[EndpointFacts, ...] = ()
@@ -112,8 +110,12 @@ class Report:
     @property
     def own_sections(self) -> tuple[Section, ...]:
         """The sections of single runs that say more than the comparison of configurations."""
-        sections = (section for section in self.sections if not section.is_bare)
-        return tuple(section for section in sections if section.table.rates is not None or not self._is_of_one_run)
+        sections = tuple(section for section in self.sections if not section.is_bare)
+        if not self._is_of_one_run:
+            return sections
+        searched = (section for section in sections if section.table.rates is not None)
+        are_beside = self.comparison is not None and not any(table.is_long for table in self.comparison.rates)
+        return tuple(section.without_rates() if are_beside else section for section in searched)
 
     @property
     def own_tails(self) -> tuple[TailTable, ...]:

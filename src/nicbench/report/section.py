@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby, takewhile
 from string import Formatter
@@ -225,6 +225,26 @@ class Section:
     known: RunKnowledge = field(default_factory=RunKnowledge)
     timing: Timing | None = None
     """How frames were timed, for a table whose rows are trials with timed frames."""
+
+    def without_rates(self) -> Section:
+        """Returns the section in one table, without the rates and intervals that stand side by side elsewhere."""
+        own = [at for at, column in enumerate(self.table.columns) if column.aspect not in ("rate", "interval")]
+        columns = [self.table.columns[at] for at in own]
+        cells = [[row.cells[at] for at in own] for row in self.rows]
+        kept = []
+        for further in self.further:
+            if len(further.rows) < len(self.rows):
+                kept.append(further)
+                continue
+            columns += further.table.columns[1:]
+            cells = [[*had, *row.cells[1:]] for had, row in zip(cells, further.rows, strict=True)]
+        groups = [column.group for column in columns]
+        order = sorted(range(1, len(columns)), key=lambda at: (groups[at] is None, groups.index(groups[at])))
+        rows = tuple(
+            row._replace(cells=(had[0], *(had[at] for at in order))) for row, had in zip(self.rows, cells, strict=True)
+        )
+        table = self.table.replace(columns=(columns[0], *(columns[at] for at in order)))
+        return replace(self, table=table, rows=rows, brief=rows, further=tuple(kept))
 
     @property
     def is_bare(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from nicbench.core.plan import Plan, PlannedTest, ReportWishes
 from nicbench.core.registry import find
@@ -99,22 +99,8 @@ def spread(report: Report) -> Iterator[str]:
         )
     else:
         yield "One run does not show how well it repeats: with several (runs: 5) the report has their spread."
-    searched = any(section.table.rates is not None for section in report.sections)
-    if searched and (precision := _precision(report)):
-        yield (
-            f"Rates were searched to within {precision} and are given with their interval: where the intervals of a "
-            "frame size overlap, two runs agree."
-        )
-
-
-def _precision(report: Report) -> str | None:
-    tests: Any = report.plan.tests if report.plan else ()
-    found = [
-        search["precision"]
-        for test in tests
-        if isinstance(search := test.options.get("search"), Mapping) and isinstance(search.get("precision"), float)
-    ]
-    return plain("precision_ratio", max(found)) if found else None
+    if any(section.table.rates is not None for section in report.sections):
+        yield "Where the intervals of a frame size overlap, two runs agree."
 
 
 _OPENINGS = ("The ", "This ")
@@ -235,8 +221,11 @@ def configurations_of(report: Report) -> tuple[str, ...]:
 
 def _place_of(section: Section, report: Report) -> Place:
     """Returns the place of the numbers of a single run: its own section, or the one of all configurations."""
-    is_shown = any(section is each for each in report.own_sections)
-    return place_of_section(section if is_shown else replace(section, configuration=DEFAULT))
+    if any(section is each for each in report.own_sections):
+        return place_of_section(section)
+    beside = report.comparison.rates if report.comparison and section.table.rates is not None else ()
+    rates = next((table for table in beside if table.test == section.test), None)
+    return place_of_rates(rates) if rates else place_of_section(replace(section, configuration=DEFAULT))
 
 
 def place_of_section(section: Section) -> Place:

@@ -332,11 +332,16 @@ def _further(table: FurtherTable, results: Sequence[Result], trials: Mapping[str
 
 
 def _search_notes(table: ResultTable, rows: Iterable[Row]) -> Iterable[str]:
-    """Yields, for each row with a value, what the search notes on how the value was found."""
-    for row in rows:
-        if table.search_notes and row.result.disturbances and row.result.verdict is not ResultVerdict.INCOMPLETE:
-            size = with_unit(table.columns[0], row.cells[0])
-            yield f"{table.search_notes} at {size}: {'; '.join(row.result.disturbances)}"
+    """Yields what the searches note on how the values of rows were found, each once with the sizes that it is about."""
+    told = grouped(
+        ("; ".join(row.result.disturbances), row.cells[0])
+        for row in rows
+        if table.search_notes and row.result.disturbances and row.result.verdict is not ResultVerdict.INCOMPLETE
+    )
+    for text, sizes in told.items():
+        *most, last = sizes
+        named = ", ".join((*most, with_unit(table.columns[0], last)))
+        yield f"{table.search_notes} at {named}: {text}"
 
 
 def _place_in(

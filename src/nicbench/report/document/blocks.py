@@ -178,6 +178,8 @@ class Code:
     """Lines of code, shown unchanged."""
 
     text: str
+    file: str = ""
+    """The name of a file of these lines, which a page offers in their place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,9 +211,10 @@ _MET_AS: Final = {
     "p99.9": r"p99",
     "kpps, Mpps": r"\b[kM]pps",
     "L1, L2": r"\bL[12]\b|layer [12]",
-    "Frame size": r"frame",
     "Bootstrap": r"bootstrap",
     "Interval": r"\binterval",
+    "Share": r"% \[",
+    "TSC": r"(?-i:\bTSC\b)",
 }
 """Patterns that find a word of the glossary in the text where it is used in another form than it is listed."""
 

@@ -406,7 +406,7 @@ def _hypervisors(report: Report) -> Iterator[CardRow]:
 
 
 def _plan_settings(whose: str, plan: Plan) -> Iterator[CardRow]:
-    disclosed = plan.dut_disclosure
+    disclosed = facts.dut(plan)
     options = {name: value for name, value in plan.dut.items() if name not in ("kind", "name")}
     if text := _listed(_mapping(disclosed.get("settings_in_effect"))) or _listed(options, dut_shapes(plan)):
         yield (f"Settings of the DUT{whose}", (text,))

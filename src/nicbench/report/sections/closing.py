@@ -33,6 +33,7 @@ from nicbench.report.imported import value_name
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.study import adaptations, prerequisites, spread
+from nicbench.store.files import BENCH
 
 _OF_STATISTICS: Final = {
     "Bootstrap": (
@@ -75,23 +76,18 @@ OF_FRAMES: Final[Mapping[str, str]] = {
     "NDR": "No-drop rate: the highest rate without loss (the throughput of RFC 2544).",
     "PDR": "Partial-drop rate: the highest rate at which at most the stated share of frames is lost.",
     "kpps, Mpps": "Thousand and million frames per second.",
-    "Frame size": "Bytes of an Ethernet frame with its check sequence (FCS).",
     "Line rate": "The most frames per second on the link: bit rate / ((frame + 20) × 8).",
-    "Ceiling": "The most frames per second that the tester can send, measured without a DUT.",
     "Interval": (
-        "From the highest load up to which every trial met the goal to the lowest from which on none did. “Some” and "
-        "“half”: what some and half of the trials in between passed. “<”: every load that was tried failed."
+        "From the highest load up to which every trial met the goal to the lowest from which on none did. “Some”, "
+        "“half”: what some or half of the trials passed. “<”: every load failed."
     ),
     "Limited by": ("What kept the rate down: the DUT, the tester or the line rate. With “≥” the DUT may do more."),
-    "Trial": "One transmission at one load.",
     "p99.9": "The latency that 99.9 % of frames do not exceed.",
-    "PDV": "Packet delay variation: p99.9 of the latency less its minimum (RFC 8219, 7.3.1).",
-    "Long tail": "How many frames took longer than each bound.",
-    "Frame loss rate": "The share of the offered frames that did not come back intact.",
+    "PDV": "Packet delay variation: p99.9 less the minimum (RFC 8219, 7.3.1).",
     "Share": (
         "A part of the frames, with its exact 95 % interval in brackets (Clopper and Pearson 1934), each frame a draw."
     ),
-    "L1, L2": "L2 counts the frame with its FCS, L1 adds 20 bytes: preamble, start delimiter and inter-frame gap.",
+    "L1, L2": "L2 counts the frame with its FCS, L1 adds 20 bytes: preamble, delimiter and gap.",
     "Disturbed": "Other work took the processor from the tester or the DUT beyond a threshold.",
     **_OF_CLOCKS,
     **_OF_STATISTICS,
@@ -113,7 +109,7 @@ def repeat(report: Report) -> Iterator[Block]:
     if report.configured is None:
         yield heading(2, "Expected spread")
         yield listing(spread(report))
-    yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True, is_detail=True)
+    yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text, BENCH),), is_open=True, is_detail=True)
 
 
 def _variables(report: Report) -> Block:
@@ -190,7 +186,7 @@ def how_it_was_read(report: Report) -> Iterator[Block]:
     """Yields how the file was imported: the command and the bench file, folded."""
     plan = report.plan
     line = (paragraph(code(f"nicbench {' '.join(plan.command)}")),) if plan and plan.command else ()
-    yield FoldedBlocks(inlines("How the file was read"), (*line, Code(report.bench_text)))
+    yield FoldedBlocks(inlines("How the file was read"), (*line, Code(report.bench_text, BENCH)))
 
 
 def errata(report: Report) -> Iterator[Block]:

@@ -100,7 +100,6 @@ def compared_configurations(compared: Comparison, report: Report) -> Iterator[Bl
     """Yields the configurations, the order of their runs, their differences, and how closely their means are known."""
     if compared.compares:
         each = f", {compared.runs} runs each" if compared.runs > 1 else ""
-        calibrates = "" if report.rounds else ", calibrates the tester"
         drift = (
             "; runs come in pairs, the second in reverse order, so that steady drift affects all configurations alike"
         )
@@ -113,7 +112,7 @@ def compared_configurations(compared: Comparison, report: Report) -> Iterator[Bl
         yield heading(2, "What is compared", id="compared")
         yield caption(
             f"{len(compared.names)} configurations of one bench file{each}. They took turns: "
-            f"{', '.join(compared.order)}. Each run makes its own testbed{calibrates} and measures{drift}.{single}"
+            f"{', '.join(compared.order)}. Each run makes its own testbed{drift}.{single}"
         )
         if compared.differences:
             yield table(
@@ -206,11 +205,11 @@ def _about_rates(shown: RatesTable, compared: Comparison, report: Report) -> Ite
     elif not shown.is_long:
         yield "The interval of each rate stands beneath it. "
     if compared.compares and not shown.is_long:
-        yield f"“Against {compared.names[0]}” has a number only where a difference is claimed: "
+        yield f"“Against {compared.names[0]}” has a number where a difference is claimed"
         if report.statistics and report.statistics.differences:
-            yield from ("by the rule ", link("below", "#differences"), ".")
+            yield from (" (", link("how", "#differences"), ").")
         else:
-            yield ("where the runs show it (four of each at least), and the intervals of the rates do not overlap.")
+            yield ": the runs show it (four of each at least), and the intervals of the rates do not overlap."
 
 
 def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figures) -> Iterator[Block]:

@@ -56,7 +56,7 @@ def disclosure(report: Report) -> Iterator[Block]:
     for whose, each in of_configurations(plan, "dut", "dut_disclosure") if plan else ():
         if each.dut_disclosure or each.dut:
             yield heading(2, f"Device under test{_of(whose)}")
-            yield facts(each.dut_disclosure or each.dut, shapes=dut_shapes(each))
+            yield facts(disclosed.dut(each), shapes=dut_shapes(each))
     yield from queue_frames(report)
     for whose, each in of_configurations(plan, "cores") if plan else ():
         if each.cores:
@@ -86,7 +86,7 @@ def disclosure(report: Report) -> Iterator[Block]:
             _of(whose),
             {
                 **disclosed.asked_options(each.traffic),
-                **{f"Direction {n}": entry for n, entry in enumerate(each.addressing, 1)},
+                "direction": [disclosed.direction(way, each.traffic) for way in each.addressing],
             },
         )
         for whose, each in (of_configurations(plan, "traffic", "addressing") if plan else ())

@@ -17,6 +17,7 @@ from nicbench.report.answer.sentences import reliability
 from nicbench.report.diagram import pictures
 from nicbench.report.document.blocks import Block, Cell, Fact, Facts, FoldedBlocks, Row
 from nicbench.report.document.making import (
+    Optional,
     breakable,
     caption,
     cell,
@@ -143,7 +144,7 @@ def method(report: Report) -> Iterator[Block]:
             (
                 f" ({names})" if names else "",
                 {
-                    "method": test.method,
+                    **({} if test.method == test.name else {"method": test.method}),
                     **facts_of_plan.asked_options(
                         facts_of_plan.in_bits(test.options) if report.endpoints else test.options
                     ),
@@ -324,32 +325,32 @@ def tester_limits(report: Report) -> Iterator[Block]:
     places = sorted({*ceilings, *latencies})
     if not places:
         return
-    turns = report.comparison is not None
+    compared = report.comparison
+    learnt = any(not found.calibrated for found in report.ceilings)
     decimals = mpps_decimals(found.ceiling_frames_per_s for found in report.ceilings)
 
-    def limits(place: tuple[float, str, str, int]) -> Iterator[Cell]:
+    def limits(place: tuple[float, str, str, int]) -> Iterator[Optional]:
         ceiling, latency = ceilings.get(place), latencies.get(place)
         frame_bytes, mix, configuration, run = place
-        if turns:
-            yield words(f"{configuration}, run {run}")
+        yield compared is not None and words(configuration if compared.runs == 1 else f"{configuration}, run {run}")
         yield name(mix or f"{frame_bytes:g}")
-        yield cell(mpps(ceiling.ceiling_frames_per_s if ceiling else None, decimals))
-        yield cell(microseconds(latency.latency_p50_ns if latency else None))
-        if ceiling is None or ceiling.calibrated:
-            yield words("before the first test")
-        else:
-            yield words(f"learnt from a shortfall: {ceiling.text}")
+        yield bool(ceilings) and cell(mpps(ceiling.ceiling_frames_per_s if ceiling else None, decimals))
+        yield bool(latencies) and cell(microseconds(latency.latency_p50_ns if latency else None))
+        is_learnt = ceiling is not None and not ceiling.calibrated
+        yield learnt and words(f"learnt from a shortfall: {ceiling.text}" if ceiling and is_learnt else "")
 
     titles = (
-        *word_heads(turns and "Run"),
+        *word_heads(compared is not None and "Run"),
         head("Frame", "bytes"),
-        head("Ceiling", "Mpps"),
-        head("Latency,\nmedian [µs]"),
-        *word_heads("How it is known"),
+        bool(ceilings) and head("Ceiling", "Mpps"),
+        bool(latencies) and head("Latency,\nmedian [µs]"),
+        *word_heads(learnt and "How it is known"),
     )
     yield heading(3, "The tester’s own limits")
-    yield caption("Measured without a DUT, unless the last column says otherwise.")
-    yield table((titles,), map(limits, places))
+    yield caption(
+        f"Measured without a DUT, before the first test{', unless the last column says otherwise' if learnt else ''}."
+    )
+    yield table((titles,), map(limits, sorted(places, key=lambda place: place[2:])))
 
 
 def deviations(report: Report) -> Iterator[Block]:

@@ -39,9 +39,7 @@ def footer(report: Report) -> Inlines:
         return inlines(
             f"{made}Imported: not measured by nicbench; the numbers of {source.named} are in its {source.file}."
         )
-    frames = ", frames" if report.has_frame_samples else ""
-    files = f"rounds.parquet{frames} and raw" if report.rounds else "trials.parquet and latency.hlog"
-    return inlines(f"{made}The raw numbers are in its summary.json, {files}.")
+    return inlines(made)
 
 
 def foreign(report: Report) -> Inlines:

@@ -8,13 +8,12 @@ many trials; temperatures and power.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nicbench.core.frame_size import label_of
 from nicbench.core.judging import ADJUSTED_FOR, Finding, Reason
 from nicbench.core.reading import (
     Capture,
-    Counts,
     HealthEvent,
     HealthLevel,
     Intervals,
@@ -22,7 +21,7 @@ from nicbench.core.reading import (
     Measure,
 )
 from nicbench.core.result import Result, title_of_test
-from nicbench.core.trial import LossPlace, Purpose, Reading, Trial
+from nicbench.core.trial import LossPlace, Purpose, Trial
 from nicbench.core.units import format_digits
 from nicbench.report import facts
 from nicbench.report.document.blocks import Block, Cell, Drawing, FoldedBlocks, Group, Note, plain
@@ -49,7 +48,7 @@ from nicbench.report.document.making import (
     word_heads,
     words,
 )
-from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, percent, share, significant, whole
+from nicbench.report.numbers import UNKNOWN, microseconds, mpps, percent, share, significant, whole
 from nicbench.report.wording import count_of, first_few, grouped
 from nicbench.stats.ports import find_telling_trial
 
@@ -65,14 +64,6 @@ def n_reordered(trial: Trial) -> tuple[int, ...]:
     most = max((len(part.n_reordered) for part in parts), default=0)
     padded = [(*part.n_reordered, *[0] * (most - len(part.n_reordered))) for part in parts]
     return tuple(map(sum, zip(*padded, strict=True))) if most > _USUAL_N else ()
-
-
-def _pdv_ns(reading: Reading) -> float | None:
-    """Returns the packet delay variation of RFC 8219, section 7.3.1: the 99.9th percentile less the minimum. The delay
-    variation of each single frame is the PDV of RFC 5481.
-    """
-    tail = reading.latency.percentiles_ns.get("99.9") if reading.latency else None
-    return None if tail is None or reading.latency is None else float(tail - reading.latency.minimum_ns)
 
 
 def received_over_time(parts: Sequence[Intervals]) -> tuple[Drawing, str] | None:
@@ -103,7 +94,7 @@ def received_over_time(parts: Sequence[Intervals]) -> tuple[Drawing, str] | None
     line = f'<polyline points="{points}" fill="none" stroke="var(--series-1, #0072b2)" stroke-width="1.4"/>'
     size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
     svg = f'<svg class="spark" {size} role="img" aria-label="{label}">{marks}{line}</svg>'
-    return Drawing(svg, label), f"{lowest} to {highest}"
+    return Drawing(svg, label), lowest if lowest == highest else f"{lowest} to {highest}"
 
 
 _NOT_OF_THE_DUT = (Purpose.CEILING, Purpose.TESTER_LATENCY, Purpose.MEMBERSHIP)
@@ -164,7 +155,7 @@ def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     yield heading(2, "Trials", id="trials")
     yield caption(
         inlines(
-            f"{count_of(every, 'trial')}, {found} of them disturbed or adjusted for. All, with every count, are in ",
+            f"{count_of(every, 'trial')}, {found} of them disturbed or adjusted for. All are in ",
             file_link("trials.parquet"),
             " (",
             code("nicbench export RUN --to csv --table trials"),
@@ -173,15 +164,7 @@ def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     )
     if not found:
         return
-    counts = (trial.reading.counts for trials in told.values() for trial in trials)
-    is_unknown = any(None in each.model_dump().values() for each in counts)
-    unknown = " Where a count is an en dash it is not measured by this tester." if is_unknown else ""
-    about = caption(
-        "Load is per port; of many ports that send to one, their sum. Unsent is the tester’s own shortfall, with "
-        "back-pressure of a lossless port after the plus sign. A gap is time in which the tester’s loop was held up. "
-        "A verdict names the thresholds that were passed, with the value; their limits stand under Thresholds. "
-        f"Other fates of frames have a column where there are any; those that were not lost were received.{unknown}"
-    )
+    about = caption("Load is per port. A verdict names the thresholds that were passed, with the value.")
     yield Group((about, *(_trials(test, groups[test], trials) for test, trials in told.items() if trials)), "trials")
 
 
@@ -190,49 +173,18 @@ _COLUMNS = (
     Cell(inlines("Purpose"), is_head=True, words=True, look="short"),
     head("Frame", "bytes"),
     head("Load", "kpps"),
-    head("Time", "s"),
-    *heads("Sent", "Unsent", "Received", "Lost"),
-    head("Loss", "%"),
-    *heads("Late", "Dupli-\ncated", "Re-\nordered", "Cor-\nrupted", "Foreign", "Longest\ngap [ms]"),
+    head("Lost", "%"),
     *word_heads("Verdict"),
 )
-_PURPOSE, _TIME, _UNSENT, _RECEIVED, _GAP = 1, 4, 6, 7, 15
-_RARE = frozenset({_UNSENT, *range(10, 15)})
-"""The columns of counts that are 0 in most trials."""
-
-
-def _dull(trials: Sequence[Trial]) -> frozenset[int]:
-    """Returns the columns that say nothing of these trials: alike in all of them, or known from the others."""
-    counts = [trial.reading.counts for trial in trials]
-    dull = {
-        _PURPOSE: len({(trial.request.purpose, trial.repeat) for trial in trials}) == 1,
-        _TIME: len({trial.request.duration_s for trial in trials}) == 1,
-        _RECEIVED: all(trial.reading.is_counted for trial in trials)
-        and all(one.sent == one.received + one.lost for one in counts),
-        _GAP: not any(finding.reason is Reason.DISTURBED for trial in trials for finding in trial.verdict.findings),
-    }
-    return frozenset(place for place, is_dull in dull.items() if is_dull)
-
-
-def _filled(
-    columns: Sequence[Cell], rows: Iterable[Sequence[Cell]], rare: Container[int], dull: Container[int] = ()
-) -> list[list[Cell]]:
-    """Returns the row of titles and the others, without the ``dull`` columns and the ``rare`` ones that are all 0."""
-    every = [list(columns), *map(list, rows)]
-    kept = [
-        place
-        for place in range(len(columns))
-        if place not in dull and (place not in rare or any(plain(cells[place].inlines) != "0" for cells in every[1:]))
-    ]
-    return [[cells[place] for place in kept] for cells in every]
 
 
 def _trials(test: str, every: Sequence[Trial], trials: Sequence[Trial]) -> Block:
     bad = sum(not trial.verdict.valid for trial in trials)
     of = f"{test}: {len(trials)} of {count_of(len(every), 'trial')}{f', {bad} invalid' if bad else ''}"
-    titles, *rows = _filled(_COLUMNS, (tuple(_trial(trial)) for trial in trials), _RARE, _dull(trials))
+    has_purposes = len({trial.request.purpose for trial in trials}) > 1
+    titles = _COLUMNS if has_purposes else (_COLUMNS[0], *_COLUMNS[2:])
     body = (
-        row(*cells, look="" if trial.verdict.valid else "invalid") for trial, cells in zip(trials, rows, strict=True)
+        row(*_trial(trial, has_purpose=has_purposes), look="" if trial.verdict.valid else "invalid") for trial in trials
     )
     return FoldedBlocks(
         inlines(of),
@@ -242,33 +194,15 @@ def _trials(test: str, every: Sequence[Trial], trials: Sequence[Trial]) -> Block
     )
 
 
-def _trial(trial: Trial) -> Iterator[Cell]:
-    counts, health = trial.reading.counts, trial.reading.health
-    repeat = f" (repeat {trial.repeat})" if trial.repeat else ""
-    yield name(trial.id)
-    yield Cell(inlines(f"{facts.label_of(trial.request.purpose.value)}{repeat}"), words=True, look="short")
+def _trial(trial: Trial, *, has_purpose: bool) -> Iterator[Cell]:
+    yield name(trial.id, f", repeat {trial.repeat}" if trial.repeat else None)
+    if has_purpose:
+        yield Cell(inlines(facts.label_of(trial.request.purpose.value)), words=True, look="short")
     yield cell(_size(trial))
     yield cell(_load(trial))
-    yield cell(f"{trial.request.duration_s:g}")
-    yield cell(whole(counts.sent))
-    yield cell(_unsent(counts))
-    is_counted = trial.reading.is_counted
-    yield cell(whole(counts.received) if is_counted else UNKNOWN)
-    yield cell(whole(counts.lost) if is_counted else UNKNOWN)
-    yield cell(percent(100 * counts.loss_ratio) if is_counted else UNKNOWN)
-    yield cell(whole(counts.late))
-    yield cell(whole(counts.duplicated))
-    yield cell(whole(counts.reordered))
-    unknown = f" + {whole(counts.corrupted_unattributed)} of no known flow" if counts.corrupted_unattributed else ""
-    copies = f" + {whole(counts.corrupted_copies)} copies" if counts.corrupted_copies else ""
-    yield cell(f"{whole(counts.corrupted)}{unknown}{copies}")
-    misdirected = f" + {whole(counts.misdirected)} misdirected" if counts.misdirected else ""
-    stale = f" + {whole(counts.stale)} of earlier trials" if counts.stale else ""
-    yield cell(f"{whole(counts.foreign)}{misdirected}{stale}")
-    yield cell(milliseconds(health.longest_gap_ns))
+    yield cell(percent(100 * trial.reading.counts.loss_ratio) if trial.reading.is_counted else UNKNOWN)
     told = "; ".join(map(_brief, trial.verdict.findings))
-    said = f"adjusted: {told}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else told
-    yield words(said)
+    yield words(f"adjusted: {told}" if trial.verdict.adjusted else told)
 
 
 def _brief(finding: Finding) -> str:
@@ -292,11 +226,6 @@ def _load(trial: Trial) -> str:
     return "full" if load is None else format_digits(load / 1e3, 5)
 
 
-def _unsent(counts: Counts) -> str:
-    backpressure = f" + {whole(counts.unsent_backpressure)}" if counts.unsent_backpressure else ""
-    return f"{whole(counts.unsent_tester)}{backpressure}"
-
-
 def ledger(lossy: Sequence[Trial], groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     """Yields the loss ledger: a row for each frame size of a test, and one for each trial with unexplained losses; a
     column for each place of loss, in the order of the path. ``groups`` has the trials of each test.
@@ -309,9 +238,8 @@ def ledger(lossy: Sequence[Trial], groups: Mapping[str, Sequence[Trial]]) -> Ite
     if unexplained:
         summary = f" Of {whole(lost)} lost frames {whole(unexplained)} are unexplained."
     told = caption(
-        "By counters on every host of the path, before and after each trial that measured the DUT. A frame that "
-        "several counters saw is counted once; a trial with unexplained losses has its own row."
-        f"{'' if faults else summary}"
+        "By counters on every host of the path, before and after each trial; a frame that several saw is counted "
+        f"once.{'' if faults else summary}"
     )
     places = {name: list(dict.fromkeys(loss.counter for loss in losses)) for name, losses in lost_places(lossy).items()}
     tests = {trial.id: test for test, trials in groups.items() for trial in trials}
@@ -394,12 +322,11 @@ def _hardware(asked: Sequence[tuple[Trial, MachineHealth]]) -> Iterator[Block]:
     )
     levels = grouped(((level.host, level.where, level.unit), level) for _, machine in asked for level in machine.levels)
     times = [machine.reading_ms for _, machine in asked if machine.reading_ms is not None]
-    took = f" Both readings took {sum(times) / len(times):.0f} ms a trial, off the transmission." if times else ""
-    calm = "" if events else f" No counter rose in {whole(len(asked))} trials."
+    took = f" Reading took {sum(times) / len(times):.0f} ms a trial." if times else ""
+    calm = "" if events else f" None rose in {whole(len(asked))} trials."
     yield heading(2, "Health of the hardware")
     yield caption(
-        "Errors of PCIe and network links, changes of links, throttling, temperatures and power, as far as the hosts "
-        f"report them, before and after each trial.{took}{calm}"
+        f"Counters of PCIe errors, link errors, link changes and throttling, before and after each trial.{calm}{took}"
     )
     if events:
         titles = (head("What rose", words=True), *heads("By", "In trials"), head("Verdict", words=True))
@@ -475,10 +402,10 @@ def frame_by_frame(tables: Mapping[str, Sequence[Trial]], trials: Iterable[Trial
     is_behind = any(one.reordered for one in counts)
     overtook = "Extent: how many frames came since the first that overtook (RFC 4737, 4.2). " if is_behind else ""
     told = caption(
-        "For each point, the trial at the highest load without a failed frame, or else the one that failed least. "
-        f"{overtook}IPDV: difference, without sign, between latencies of "
-        "consecutive frames of a flow (RFC 5481, 4.1). Checked: bytes of each frame that are compared with what was "
-        f"sent{broken}. A fault has a column where one was seen."
+        "The trial of each point that failed least, at the highest load. "
+        f"{overtook}IPDV: difference, without sign, between latencies of consecutive frames of a flow (RFC 5481, "
+        f"4.1). Checked: bytes of each frame that are compared with what was sent{broken}. No fault was seen that has "
+        "no column."
     )
     files = (
         (FoldedBlocks(inlines(f"Captured frames: {len(captures)} files"), (listing(map(_capture, captures)),)),)
@@ -503,13 +430,12 @@ _DETAILS = (
     *heads("Lost", "Dupli-\ncated", "Re-\nordered", "Extent,\nmean / max", "Behind\n≥ 3", "Cor-\nrupted"),
     head("Unattri-\nbuted"),
     head("Checked", "bytes"),
-    head("PDV", "µs"),
     head("IPDV mean", "µs"),
     head("IPDV max", "µs"),
     head("Flows\nwith loss"),
     head("Received over time", "Mpps"),
 )
-_FAULTS = frozenset({*range(3, 10), 14})
+_FAULTS = frozenset({*range(3, 10), 13})
 """The columns of faults that few trials have."""
 _BEHIND = frozenset({6, 7})
 """The columns of how far frames came behind."""
@@ -518,8 +444,15 @@ _BEHIND = frozenset({6, 7})
 def _details(tables: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     """Yields the table of the trials behind the results, with a heading for each test, and notes beneath it."""
     trials = [trial for members in tables.values() for trial in members]
-    in_order = frozenset() if any(trial.reading.counts.reordered != 0 for trial in trials) else _BEHIND
-    titles, *cells = _filled(_DETAILS, (tuple(detail_row(trial)) for trial in trials), _FAULTS, in_order)
+    in_order = not any(trial.reading.counts.reordered != 0 for trial in trials)
+    every = [tuple(detail_row(trial)) for trial in trials]
+    kept = [
+        place
+        for place in range(len(_DETAILS))
+        if not (in_order and place in _BEHIND)
+        and (place not in _FAULTS or any(plain(cells[place].inlines) != "0" for cells in every))
+    ]
+    titles, *cells = [[cells[place] for place in kept] for cells in (_DETAILS, *every)]
     rows = iter(cells)
     body = [
         each
@@ -555,11 +488,11 @@ def detail_row(trial: Trial) -> Iterator[Cell]:
     yield cell(UNKNOWN if maximum is None else f"{mean} / {whole(maximum)}")
     behind = sum(found.by_three_or_more for found in reorderings) if reorderings else None
     yield from (cell(whole(count)) for count in (behind, counts.corrupted, counts.unattributed))
-    yield cell(f"{whole(min(checked, default=None))} of {_size_of(trial)}", tone="quiet")
+    yield cell(whole(min(checked, default=None)), tone="quiet")
     pairs = sum(found.pairs for found in variations)
     mean_ns = sum(found.mean_ns * found.pairs for found in variations) / pairs if pairs else None
     maximum_ns = max((found.maximum_ns for found in variations), default=None)
-    yield from (cell(microseconds(ns)) for ns in (_pdv_ns(trial.reading), mean_ns, maximum_ns))
+    yield from (cell(microseconds(ns)) for ns in (mean_ns, maximum_ns))
     flows = [stream.flows for stream in streams if stream.flows]
     lossy = sum(one.with_loss for one in flows)
     every = f" of {whole(sum(one.flows for one in flows))}" if lossy else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 
 from nicbench.core.bond import LinkFailureOutcome
@@ -29,7 +29,6 @@ from nicbench.report.drawing.over_time import failed_link_figure, moved_figure, 
 from nicbench.report.numbers import UNKNOWN, seconds, significant
 from nicbench.report.watched import RECORDING, USERS, CpuUsers, MovedData, SocketLinks, WatchedMachine
 from nicbench.report.wording import capitalise, count_of, first_few
-from nicbench.stats.cpu import Utilisation
 from nicbench.stats.links import when_words, who_words
 from nicbench.stats.rounds import what_of
 
@@ -128,20 +127,22 @@ def _machine(view: WatchedMachine, figures: Figures) -> Iterator[Block]:
 
 
 def _phases(view: WatchedMachine) -> Block:
-    groups = ("Busy [%]", "of it softirq [%]", "Taken by the hypervisor [%]")
     rows = (
         (
             name(f"{phase.name} ({seconds(phase.duration_s)} s)" if number == 0 else "", words=True),
             words(one.name),
-            *_utilisation((one.busy, one.softirq, one.steal)),
+            cell(strong(_percent(one.busy.mean))),
+            cell(_percent(one.busy.maximum)),
+            cell(UNKNOWN if one.softirq is None else _percent(one.softirq.mean)),
+            cell(UNKNOWN if one.steal is None else _percent(one.steal.maximum)),
         )
         for phase in view.phases
         for number, one in enumerate(phase.rows)
     )
     return table(
         (
-            (NOTHING, NOTHING, *(head(group, columns=2) for group in groups)),
-            (head("During", words=True), head("CPU", words=True), *heads(*("mean", "max") * 3)),
+            (NOTHING, NOTHING, head("Busy [%]", columns=2), *heads("Softirq [%]", "Stolen [%]")),
+            (head("During", words=True), head("CPU", words=True), *heads("mean", "max", "mean", "max")),
         ),
         rows,
         "result",
@@ -178,15 +179,6 @@ def _socket_links(rows: tuple[SocketLinks, ...]) -> Iterator[Block]:
     yield caption(told)
 
 
-def _utilisation(used: Iterable[Utilisation | None]) -> Iterator[Cell]:
-    for each in used:
-        if each is None:
-            yield from (cell(UNKNOWN),) * 2
-        else:
-            yield cell(strong(_percent(each.mean)))
-            yield cell(f"{_percent(each.maximum)}")
-
-
 def _percent(share: float) -> str:
     return str(round(100 * share, 1))
 
@@ -198,11 +190,8 @@ def _shares_words(view: WatchedMachine, *, is_recording: bool) -> str:
             f"Shares of each CPU’s time, as {recorder} told them; what it does not tell is “–”. Means are over the "
             "whole recording, maxima of single snapshots. Busy is programs and kernel, with interrupts."
         )
-    paused = ", which in trials are whole trials" if view.plan and view.plan.paused else ""
-    return (
-        "Shares of each CPU’s time. Means are over all of the phase; maxima are of single samples of 100 ms or "
-        f"more{paused}. Busy is programs, kernel, interrupts and softirqs."
-    )
+    paused = ", in trials of whole trials" if view.plan and view.plan.paused else ""
+    return f"Shares of each CPU’s time; maxima are of single samples of 100 ms or more{paused}."
 
 
 def _recording_words(view: WatchedMachine) -> str:
@@ -229,8 +218,7 @@ def _sampling_words(view: WatchedMachine) -> str:
         if cost and cost.share_of_a_core is not None
         else "What it cost is not known: it did not end by itself. "
     )
-    rest = "Every sample, interrupts, network, disks and memory included, is in monitor.parquet."
-    return f"{how}{took}{rest}"
+    return f"{how}{took}All that was sampled is in monitor.parquet."
 
 
 def _moved_data(moved: MovedData, host: str, figures: Figures) -> Iterator[Block]:

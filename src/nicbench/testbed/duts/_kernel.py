@@ -426,13 +426,21 @@ class ForwardingDut(FrameDut):
         return make_addressing(ip, len(self._ports), way, source_mac=here.tester_mac, destination_mac=here.mac)
 
     def _disclose_routes(self) -> dict[str, Any]:
-        """Settings, commands and ports for the report."""
+        """Settings, commands and ports for the report; those of IPv6 apart, for it concerns few runs."""
+
+        def part(*, ipv6: bool) -> dict[str, Any]:
+            return {
+                "settings": {
+                    path: value for path, value in self._settings.items() if path.startswith("net/ipv6/") is ipv6
+                },
+                "commands": [" ".join(command) for command in self._commands if ("-6" in command) is ipv6],
+            }
+
         return {
-            "settings": dict(self._settings),
-            "commands": [" ".join(command) for command in self._commands],
+            **part(ipv6=False),
             "ports": {
                 port.device: {"mac": port.mac, "addresses": list(port.addresses), "tester_mac": port.tester_mac}
                 for port in self._ports
             },
-            "ipv6": self._has_ipv6,
+            "ipv6": part(ipv6=True) if self._has_ipv6 else self._has_ipv6,
         }

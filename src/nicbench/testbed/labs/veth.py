@@ -128,7 +128,6 @@ class VethLab(FrameLab):
             link_is_nominal=True,
             statements=(
                 f"A lab of veth pairs measures {machine_words(local)}, its CPU and kernel, not a network card.",
-                "The link speed of a veth is nominal: its driver reports it whatever the machine can do.",
             ),
             facts={
                 "lab": self.kind,
