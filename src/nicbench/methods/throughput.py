@@ -375,7 +375,7 @@ _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line 
 
 _STEPS = """
 Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame, or only a share.
-Steps, for each frame size: a search for the highest load, up to the line rate, that meets each goal; every load is one
+Steps, for each frame size: a search, up to the line rate, for the highest load that meets each goal; every load is one
 judged trial, and {confirmed}. Near a rate that the tester itself may limit, its ceiling is measured without a DUT.
 Verified: each frame by its signature and payload; losses that the tester may have caused are not charged to the DUT.
 """

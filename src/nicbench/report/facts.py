@@ -89,8 +89,8 @@ def direction(way: Mapping[str, Any], traffic: Mapping[str, Any]) -> dict[str, A
 
 
 def dut(plan: Plan) -> dict[str, Any]:
-    """Returns what the DUT disclosed: addresses of ports that its commands set once, and what it did for IPv6 only where
-    frames may have it.
+    """Returns what the DUT disclosed, without ports that its commands describe; what it did for IPv6 only where frames
+    may have it.
     """
     shown = plan.dut_disclosure or plan.dut
     shown = {name: value for name, value in shown.items() if not (name == "ports" and shown.get("commands"))}
