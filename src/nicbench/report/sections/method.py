@@ -334,7 +334,7 @@ def tester_limits(report: Report) -> Iterator[Block]:
         frame_bytes, mix, configuration, run = place
         yield compared is not None and words(configuration if compared.runs == 1 else f"{configuration}, run {run}")
         yield name(mix or f"{frame_bytes:g}")
-        yield bool(ceilings) and cell(mpps(ceiling.ceiling_frames_per_s if ceiling else None, decimals))
+        yield cell(mpps(ceiling.ceiling_frames_per_s if ceiling else None, decimals))
         yield bool(latencies) and cell(microseconds(latency.latency_p50_ns if latency else None))
         is_learnt = ceiling is not None and not ceiling.calibrated
         yield learnt and words(f"learnt from a shortfall: {ceiling.text}" if ceiling and is_learnt else "")
@@ -342,7 +342,7 @@ def tester_limits(report: Report) -> Iterator[Block]:
     titles = (
         *word_heads(compared is not None and "Run"),
         head("Frame", "bytes"),
-        bool(ceilings) and head("Ceiling", "Mpps"),
+        head("Ceiling", "Mpps"),
         bool(latencies) and head("Latency,\nmedian [µs]"),
         *word_heads(learnt and "How it is known"),
     )

@@ -323,7 +323,7 @@ def _hardware(asked: Sequence[tuple[Trial, MachineHealth]]) -> Iterator[Block]:
     levels = grouped(((level.host, level.where, level.unit), level) for _, machine in asked for level in machine.levels)
     times = [machine.reading_ms for _, machine in asked if machine.reading_ms is not None]
     took = f" Reading took {sum(times) / len(times):.0f} ms a trial." if times else ""
-    calm = "" if events else f" None rose in {whole(len(asked))} trials."
+    calm = "" if events else f" No counter rose in {whole(len(asked))} trials."
     yield heading(2, "Health of the hardware")
     yield caption(
         f"Counters of PCIe errors, link errors, link changes and throttling, before and after each trial.{calm}{took}"
