@@ -16,5 +16,5 @@ pub use kernel::{
     LARGEST_BATCH, LARGEST_FRAME, LiveFrames, XdpLink, attached_program, map_number, resets_frames, set_devices,
     set_devices_with_program, set_processor, test_frame, test_run,
 };
-pub use object::{Loaded, Object, Trace};
+pub use object::{Loaded, Object, Trace, possible_cpus};
 pub use ring::Ring;

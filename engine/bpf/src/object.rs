@@ -42,6 +42,7 @@ unsafe extern "C" {
     fn bpf_program__set_flags(program: *mut RawProgram, flags: u32) -> c_int;
     fn bpf_program__set_autoload(program: *mut RawProgram, load: bool) -> c_int;
     fn bpf_link__destroy(link: *mut RawLink) -> c_int;
+    fn libbpf_num_possible_cpus() -> c_int;
 }
 
 /// An object that is open and not loaded yet: the sizes of its maps can still be set.
@@ -160,6 +161,12 @@ impl Loaded {
         let raw = unsafe { bpf_program__attach(program) };
         if raw.is_null() { Err(io::Error::last_os_error()) } else { Ok(Trace { raw }) }
     }
+}
+
+/// How many CPUs this machine may have.
+pub fn possible_cpus() -> usize {
+    // SAFETY: no arguments.
+    usize::try_from(unsafe { libbpf_num_possible_cpus() }).unwrap_or(1)
 }
 
 /// An attached program that is no XDP program; it is detached when this is dropped.

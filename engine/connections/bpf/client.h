@@ -26,20 +26,20 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, KINDS_OF_TIMES *TIMES_BUCKETS);
+	__uint(max_entries, KINDS_OF_TIMES *TIMES_BUCKETS); // of each copy
 	__type(key, __u32);
 	__type(value, __u64);
 } times_map SEC(".maps");
 
 static __always_inline void add_time(enum times kind, __u64 ns)
 {
-	__u32 shift, key;
+	__u32 shift, key, copy = bpf_get_smp_processor_id() & (constants.copies - 1);
 	__u64 *count;
 
 	if (ns >> TIMES_BITS)
 		ns = (1ULL << TIMES_BITS) - 1;
 	shift = ns >> 11 ? bits_of(ns >> 11) : 0;
-	key = kind * TIMES_BUCKETS + shift * 1024 + (__u32)(ns >> shift);
+	key = (copy * KINDS_OF_TIMES + kind) * TIMES_BUCKETS + shift * 1024 + (__u32)(ns >> shift);
 	count = bpf_map_lookup_elem(&times_map, &key);
 	if (count)
 		__sync_fetch_and_add(count, 1);
@@ -50,24 +50,28 @@ static __always_inline __u64 since(__u64 then_ns, __u64 now_ns)
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-// Ends a connection, once; whether this call did.
-static __always_inline int end_client(struct client *connection, __u32 control)
+static __always_inline void change_client(struct client *connection, __u32 state, __u32 flags)
 {
-	__u32 ended = CONTROL(FREE, 0, USE(control));
+	__u32 control = connection->control;
 
-	if (__sync_val_compare_and_swap(&connection->control, control, ended) != control)
-		return 0;
-	if (STATE(control) != OPENING)
-		ADD(ENDED, 1);
-	return 1;
+	connection->control = CONTROL(state, flags, USE(control)) | (control & (BUSY | BEGUN_LATE));
 }
 
-static __always_inline int fail(struct client *connection, __u32 control, enum failure failure)
+static __always_inline void end_client(struct client *connection)
 {
-	if (!end_client(connection, control))
-		return 0;
-	__sync_fetch_and_add(&counters[FAILED + 2 * failure + (FLAGS(control) & MEASURED)], 1);
-	return 1;
+	if (STATE(connection->control) != OPENING)
+		ADD(ENDED, 1);
+	change_client(connection, FREE, 0);
+}
+
+static __always_inline void fail(struct client *connection, enum failure failure)
+{
+	__u32 control = connection->control, is_late = failure <= CONNECT_TIMEOUT && control & BEGUN_LATE;
+	__u32 which = is_late ? LATE : failure;
+
+	if (which < FAILURES)
+		ADD(FAILED + 2 * which + (FLAGS(control) & MEASURED), 1);
+	end_client(connection);
 }
 
 // Whether the present exchange asks the server to end the connection.
@@ -125,18 +129,16 @@ static __always_inline int send_request(struct xdp_md *context, struct client *c
 static __always_inline int ask(struct xdp_md *context, struct client *connection, __u32 flags, __u32 window,
 			       __u64 now_ns, struct outgoing *out)
 {
-	__u32 use = USE(connection->control);
-
 	flags &= ~(ACKNOWLEDGED | BEGUN | NARROW);
 	connection->sent = ticks(now_ns);
 	connection->left = UNKNOWN;
+	change_client(connection, ASKED, flags);
 	out->sequence = connection->next;
 	out->flags = ACK;
-	if (window < request_bytes(connection, CONTROL(ASKED, flags, use))) {
-		connection->control = CONTROL(ASKED, flags | NARROW, use);
+	if (window < request_bytes(connection, connection->control)) {
+		change_client(connection, ASKED, flags | NARROW);
 		return write_bare(context, out);
 	}
-	connection->control = CONTROL(ASKED, flags, use);
 	connection->next += request_bytes(connection, connection->control);
 	return send_request(context, connection, out);
 }
@@ -237,13 +239,13 @@ static __always_inline int in_sustain(__u64 now_ns)
 static __always_inline int complete(struct xdp_md *context, struct client *connection, __u32 flags, __u32 is_end,
 				    __u32 window, __u64 now_ns, struct outgoing *out)
 {
-	__u32 control = connection->control, use = USE(control), measured = flags & MEASURED;
+	__u32 measured = flags & MEASURED;
 
 	connection->exchanges--;
 	if (connection->exchanges) {
 		if (!is_end)
 			return ask(context, connection, flags & ~TIMED, window, now_ns, out);
-		fail(connection, control, SHORT);
+		fail(connection, SHORT);
 		out->flags = RST | ACK;
 		return write_bare(context, out);
 	}
@@ -258,7 +260,7 @@ static __always_inline int complete(struct xdp_md *context, struct client *conne
 	if (measured && !(flags & (KEPT | HELD)) && now_ns < settings.sustain_to_ns)
 		ADD(IN_TIME, 1);
 	if (flags & CLOSES && settings.resets) {
-		end_client(connection, control);
+		end_client(connection);
 		out->flags = RST | ACK;
 		return write_bare(context, out);
 	}
@@ -266,10 +268,11 @@ static __always_inline int complete(struct xdp_md *context, struct client *conne
 	if (is_end) {
 		out->flags |= FIN;
 		connection->next++;
-		connection->control = CONTROL(LAST_ACK, flags & ~ACKNOWLEDGED, use);
+		change_client(connection, LAST_ACK, flags & ~ACKNOWLEDGED);
+	} else if (flags & CLOSES) {
+		change_client(connection, CLOSING, flags);
 	} else {
-		connection->control = flags & CLOSES ? CONTROL(CLOSING, flags, use) :
-			CONTROL(IDLE, flags | (window < MOST_REQUEST ? NARROW : 0), use);
+		change_client(connection, IDLE, flags | (window < MOST_REQUEST ? NARROW : 0));
 	}
 	connection->sent = ticks(now_ns);
 	return write_bare(context, out);
@@ -279,7 +282,7 @@ static __always_inline int complete(struct xdp_md *context, struct client *conne
 static __always_inline int take_answer(struct xdp_md *context, struct client *connection, struct segment *segment,
 				       struct sums *sums, int head, __u64 now_ns, struct outgoing *out)
 {
-	__u32 control = connection->control, flags = FLAGS(control), is_end = segment->flags & FIN, body;
+	__u32 flags = FLAGS(connection->control), is_end = segment->flags & FIN, body;
 	enum failure failure = FAILURES;
 
 	if (segment->bytes) {
@@ -312,19 +315,19 @@ static __always_inline int take_answer(struct xdp_md *context, struct client *co
 	if (failure == FAILURES && is_end)
 		failure = SHORT;
 	if (failure != FAILURES) {
-		fail(connection, control, failure);
+		fail(connection, failure);
 		out->flags = RST | ACK;
 		return write_bare(context, out);
 	}
-	connection->control = CONTROL(ASKED, flags, USE(control));
+	change_client(connection, ASKED, flags);
 	out->flags = ACK;
 	return write_bare(context, out);
 }
 
-static __always_inline int step_client(struct xdp_md *context, struct client *connection, struct segment *segment,
-				       __u64 now_ns)
+static __always_inline int step_client(struct xdp_md *context, struct client *connection, __u32 control,
+				       struct segment *segment, __u64 now_ns)
 {
-	__u32 control = connection->control, state = STATE(control), flags = FLAGS(control);
+	__u32 state = STATE(control), flags = FLAGS(control);
 	int head = 0, is_first = state == ASKED && connection->left == UNKNOWN;
 	struct sums sums = {};
 	struct outgoing out = {
@@ -359,11 +362,11 @@ static __always_inline int step_client(struct xdp_md *context, struct client *co
 	}
 	if (segment->flags & RST) {
 		if (state == OPENING && segment->acknowledged == connection->next)
-			fail(connection, control, REFUSED);
+			fail(connection, REFUSED);
 		else if (state == ASKED && segment->sequence == connection->expected)
-			fail(connection, control, RESET_BY_PEER);
+			fail(connection, RESET_BY_PEER);
 		else if (state > ASKED && segment->sequence == connection->expected)
-			end_client(connection, control);
+			end_client(connection);
 		else
 			ADD(NOT_EXPECTED, 1);
 		return XDP_DROP;
@@ -387,10 +390,10 @@ static __always_inline int step_client(struct xdp_md *context, struct client *co
 	if (segment->flags & ACK && segment->acknowledged == connection->next && !(flags & ACKNOWLEDGED) &&
 	    !(state == ASKED && flags & NARROW)) {
 		if (state == LAST_ACK) {
-			end_client(connection, control);
+			end_client(connection);
 			return XDP_DROP;
 		}
-		connection->control = CONTROL(state, flags | ACKNOWLEDGED, USE(control));
+		change_client(connection, state, flags | ACKNOWLEDGED);
 	}
 	if (!segment->bytes && !(segment->flags & (FIN | SYN))) {
 		if (segment->sequence + 1 == connection->expected)
@@ -400,7 +403,7 @@ static __always_inline int step_client(struct xdp_md *context, struct client *co
 		if (state == ASKED && segment->window >= request_bytes(connection, control))
 			return ask(context, connection, flags, segment->window, now_ns, &out);
 		if (state == IDLE && segment->window >= MOST_REQUEST)
-			connection->control = CONTROL(state, flags & ~NARROW, USE(control));
+			change_client(connection, state, flags & ~NARROW);
 		return XDP_DROP;
 	}
 	if (segment->sequence != connection->expected || segment->flags & SYN) {
@@ -410,7 +413,7 @@ static __always_inline int step_client(struct xdp_md *context, struct client *co
 	if (state == ASKED)
 		return take_answer(context, connection, segment, &sums, head, now_ns, &out);
 	if (segment->bytes || state == LAST_ACK) { // more than was asked for, or after the end
-		end_client(connection, connection->control);
+		end_client(connection);
 		ADD(NOT_EXPECTED, 1);
 		out.flags = RST | ACK;
 		return write_bare(context, &out);
@@ -420,7 +423,7 @@ static __always_inline int step_client(struct xdp_md *context, struct client *co
 	out.flags = FIN | ACK;
 	connection->next++;
 	connection->sent = ticks(now_ns);
-	connection->control = CONTROL(LAST_ACK, flags & ~ACKNOWLEDGED, USE(control));
+	change_client(connection, LAST_ACK, flags & ~ACKNOWLEDGED);
 	return write_bare(context, &out);
 }
 
@@ -454,9 +457,12 @@ static __always_inline int read_icmp(struct xdp_md *context)
 		return XDP_PASS;
 	key = local * settings.ports + port;
 	connection = bpf_map_lookup_elem(&clients, &key);
-	control = connection ? connection->control : 0;
-	if (connection && STATE(control) == OPENING)
-		fail(connection, control, UNREACHABLE);
+	control = connection ? claim(&connection->control) : 0;
+	if (!connection || !STATE(control))
+		return XDP_PASS;
+	if (STATE(control) == OPENING)
+		fail(connection, UNREACHABLE);
+	let_go(&connection->control);
 	return XDP_PASS;
 }
 
@@ -465,7 +471,8 @@ int client(struct xdp_md *context)
 {
 	struct client *connection;
 	struct segment segment;
-	__u32 port, local, key;
+	__u32 port, local, key, control;
+	int action;
 
 	switch (read_segment(context, &segment)) {
 	case NOT_OURS:
@@ -484,7 +491,15 @@ int client(struct xdp_md *context)
 	connection = bpf_map_lookup_elem(&clients, &key);
 	if (!connection)
 		return XDP_PASS;
-	return step_client(context, connection, &segment, bpf_ktime_get_ns());
+	control = claim(&connection->control);
+	if (control == BUSY) {
+		ADD(REPEATED, 1);
+		return XDP_DROP;
+	}
+	action = step_client(context, connection, control, &segment, bpf_ktime_get_ns());
+	if (STATE(control))
+		let_go(&connection->control);
+	return action;
 }
 
 static __always_inline int open(struct xdp_md *context, struct client *connection, struct work *work, __u64 now_ns,
@@ -493,6 +508,7 @@ static __always_inline int open(struct xdp_md *context, struct client *connectio
 	// RFC 6528 without a secret: a later connection of the same ports begins higher, also that of another process, so
 	// that a peer in TIME-WAIT accepts it.
 	__u32 first = (__u32)(now_ns >> 12) + (__u32)scramble((__u64)out->source << 16 | out->destination);
+	__u64 late_ns = since(work->due_ns, now_ns);
 
 	connection->due_ns = work->due_ns;
 	connection->sent = ticks(now_ns);
@@ -501,9 +517,11 @@ static __always_inline int open(struct xdp_md *context, struct client *connectio
 	connection->left = UNKNOWN;
 	connection->object = work->object;
 	connection->exchanges = work->exchanges;
-	connection->control = CONTROL(OPENING, work->flags & ~WAITED, work->use);
 	if (!(work->flags & WAITED))
-		add_time(LATENESS, since(work->due_ns, now_ns));
+		add_time(LATENESS, late_ns);
+	// The pace of those that are held does not matter.
+	__sync_lock_test_and_set(&connection->control, CONTROL(OPENING, work->flags & ~WAITED, work->use) |
+				 (late_ns > LATE_NS && !(work->flags & (KEPT | WAITED)) ? BEGUN_LATE : 0));
 	out->sequence = first;
 	out->acknowledged = 0;
 	out->flags = SYN;
@@ -544,22 +562,16 @@ static __always_inline int send_again(struct xdp_md *context, struct client *con
 static __always_inline int give_up(struct xdp_md *context, struct client *connection, __u32 control,
 				   struct outgoing *out)
 {
-	int ended;
-
 	switch (STATE(control)) {
 	case OPENING:
-		fail(connection, control, CONNECT_TIMEOUT);
+		fail(connection, CONNECT_TIMEOUT);
 		return XDP_DROP;
 	case ASKED:
-		ended = fail(connection, control, RESPONSE_TIMEOUT);
+		fail(connection, RESPONSE_TIMEOUT);
 		break;
-	case FREE:
-		return XDP_DROP;
 	default:
-		ended = end_client(connection, control);
+		end_client(connection);
 	}
-	if (!ended)
-		return XDP_DROP;
 	out->flags = RST | ACK;
 	return write_bare(context, out);
 }
@@ -576,6 +588,38 @@ static __always_inline void address(struct client *connection, __u32 slot, struc
 	out->acknowledged = connection->expected;
 }
 
+// Does what is asked of a connection that stands or is being opened, unless it has just gone on.
+static __always_inline int go_on_with(struct xdp_md *context, struct client *connection, struct work *work,
+				      __u32 control, __u64 now_ns, struct outgoing *out)
+{
+	__u32 is_idle = STATE(control) == IDLE;
+
+	if (work->use != USE(control))
+		return XDP_DROP;
+	switch (work->kind) {
+	case ASK:
+		if (!is_idle)
+			return XDP_DROP;
+		connection->due_ns = work->due_ns;
+		connection->object = work->object;
+		connection->exchanges = work->exchanges;
+		if (!(work->flags & WAITED))
+			add_time(LATENESS, since(work->due_ns, now_ns));
+		work->kind = 0;
+		return ask(context, connection, work->flags & ~WAITED, FLAGS(control) & NARROW ? 0 : WINDOW, now_ns, out);
+	case RESEND:
+		return work->sent == connection->sent ? send_again(context, connection, control, out) : XDP_DROP;
+	case GIVE_UP:
+		return work->sent == connection->sent ? give_up(context, connection, control, out) : XDP_DROP;
+	default:
+		if (!is_idle)
+			return XDP_DROP;
+		end_client(connection);
+		out->flags = RST | ACK;
+		return write_bare(context, out);
+	}
+}
+
 static __always_inline int do_work(struct xdp_md *context, struct work *work, __u64 now_ns)
 {
 	struct outgoing out = {};
@@ -585,55 +629,62 @@ static __always_inline int do_work(struct xdp_md *context, struct work *work, __
 
 	if (!connection || !settings.ports)
 		return XDP_DROP;
-	control = connection->control;
-	address(connection, slot, &out);
 	if (work->kind == OPEN) {
-		if (STATE(control) != FREE)
+		if (STATE(connection->control) != FREE)
 			return XDP_DROP;
-		action = open(context, connection, work, now_ns, &out);
-	} else if (work->use != USE(control)) {
-		return XDP_DROP;
-	} else if (work->kind == ASK) {
-		if (STATE(control) != IDLE)
-			return XDP_DROP;
-		connection->due_ns = work->due_ns;
-		connection->object = work->object;
-		connection->exchanges = work->exchanges;
-		if (!(work->flags & WAITED))
-			add_time(LATENESS, since(work->due_ns, now_ns));
-		action = ask(context, connection, work->flags & ~WAITED, FLAGS(control) & NARROW ? 0 : WINDOW, now_ns, &out);
-	} else if (work->kind == RESEND) {
-		action = send_again(context, connection, control, &out);
-	} else if (work->kind == GIVE_UP) {
-		action = give_up(context, connection, control, &out);
-	} else {
-		if (STATE(control) != IDLE || !end_client(connection, control))
-			return XDP_DROP;
-		out.flags = RST | ACK;
-		action = write_bare(context, &out);
+		address(connection, slot, &out);
+		work->kind = 0;
+		return open(context, connection, work, now_ns, &out);
 	}
-	work->kind = 0;
+	control = claim(&connection->control);
+	if (!STATE(control))
+		return XDP_DROP;
+	address(connection, slot, &out);
+	action = go_on_with(context, connection, work, control, now_ns, &out);
+	let_go(&connection->control);
 	return action;
 }
 
-// Runs over and over in one thread of the process, and sends what is due.
+// Until when what is due goes out: until now, or after a pause at twice the pace of the clock.
+static __always_inline __u64 turn_clock(struct progress *done, __u64 now_ns)
+{
+	__u64 passed_ns = 2 * since(done->looked_ns, now_ns), until_ns;
+
+	until_ns = done->clock_ns + (passed_ns < 2 * LATE_NS ? passed_ns : LATE_NS);
+	if (until_ns > now_ns || !done->clock_ns)
+		until_ns = now_ns;
+	done->looked_ns = now_ns;
+	done->clock_ns = until_ns;
+	return until_ns;
+}
+
+// Runs over and over in the threads of the process, and sends what is due. The length of the frame says which one it is.
 SEC("xdp")
 int send_client(struct xdp_md *context)
 {
-	__u64 now_ns = bpf_ktime_get_ns();
-	__u32 urgent = progress.urgent, planned = progress.planned, is_urgent = urgent != settings.urgent, key;
+	__u64 now_ns = bpf_ktime_get_ns(), until_ns;
+	__u32 sender = bpf_xdp_get_buff_len(context) - BLANK_BYTES, key, urgent, planned, is_urgent;
+	struct progress *done;
 	struct work *work;
 	int action = XDP_DROP;
 
+	SEEN(sender);
+	if (sender >= SENDERS)
+		return XDP_DROP;
+	done = &progress[sender];
+	urgent = done->urgent;
+	planned = done->planned;
+	is_urgent = urgent != written[sender].urgent;
+	until_ns = turn_clock(done, now_ns);
 	if (is_urgent) {
-		key = urgent % URGENT;
+		key = sender * URGENT + urgent % URGENT;
 		work = bpf_map_lookup_elem(&urgent_map, &key);
 	} else {
-		if (planned == settings.planned)
+		if (planned == written[sender].planned)
 			return XDP_DROP;
-		key = planned % PLANNED;
+		key = sender * PLANNED + planned % PLANNED;
 		work = bpf_map_lookup_elem(&planned_map, &key);
-		if (work && now_ns < work->due_ns)
+		if (work && until_ns < work->due_ns)
 			return XDP_DROP;
 	}
 	if (!work)
@@ -642,8 +693,8 @@ int send_client(struct xdp_md *context)
 	if (is_urgent || since(work->due_ns, now_ns) < LATEST_NS)
 		action = do_work(context, work, now_ns);
 	if (is_urgent)
-		progress.urgent = urgent + 1;
+		done->urgent = urgent + 1;
 	else
-		progress.planned = planned + 1;
+		done->planned = planned + 1;
 	return action;
 }

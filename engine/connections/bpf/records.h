@@ -5,9 +5,13 @@
 #include <linux/types.h>
 
 #define TICK_BITS 4
-#define PLANNED 65536 // entries of the ring of what has its time
-#define URGENT 4096 // entries of the ring of what is sent at once
+#define SENDERS 64 // threads of the process that send, at most
+#define BLANK_BYTES 128 // of the frames that the first of them begins with; each next one has one more
+#define PLANNED 65536 // entries of a sender's ring of what has its time
+#define URGENT 4096 // entries of its ring of what is sent at once
 #define LATEST_NS 500000000 // what has its time is begun later by less than this
+#define LATE_NS 5000000 // a sender that was away for longer catches up at twice the pace
+#define CPUS 1024
 #define OBJECTS 16
 #define MOST_REQUEST 512 // bytes of a request
 #define TIMES_BITS 37 // times of 137 s and more count as the longest
@@ -40,10 +44,12 @@ enum server_flag {
 	SHUT = 4, // the peer's window was too small
 };
 
-// `control` of a record: the state, its flags, and how often the record was used. The end of a use is written by
-// compare-and-swap, so that each connection ends once, whatever CPU sees its end.
+// `control` of a record: the state, its flags, and how often the record was used. One that is not FREE is BUSY while a
+// program works on it, so that one CPU does, whichever gets its segments or sends them again.
 #define CONTROL(state, flags, use) ((__u32)(state) | (__u32)(flags) << 8 | (__u32)(use) << 16)
-#define STATE(control) ((control) & 0xFF)
+#define BUSY 0x80
+#define BEGUN_LATE 0x40 // beside the state: its connection, by more than LATE_NS
+#define STATE(control) ((control) & 0x3F)
 #define FLAGS(control) ((control) >> 8 & 0xFF)
 #define USE(control) ((control) >> 16)
 
@@ -96,7 +102,7 @@ struct work {
 	__u8 kind;
 	__u8 flags;
 	__u16 use;
-	__u32 padding;
+	__u32 sent; // of the record, when it was found to take too long
 };
 
 // A failure is counted twice as far from FAILED as its number, and one farther where it is measured.
@@ -112,6 +118,7 @@ enum failure {
 	CONTENT,
 	NOT_HTTP,
 	LOST,
+	LATE, // no connection came about, and it was begun late
 	FAILURES,
 };
 
@@ -138,6 +145,11 @@ enum counter {
 	COUNTERS = FAILED + 2 * FAILURES,
 };
 
+// Of one CPU, which alone writes them.
+struct counts {
+	__u64 of[COUNTERS];
+} __attribute__((aligned(64)));
+
 enum times { CONNECT, FIRST_BYTE, LAST_BYTE, LATENESS, KINDS_OF_TIMES };
 
 struct settings {
@@ -150,13 +162,19 @@ struct settings {
 	__u32 segment_bytes; // the most of one segment
 	__u32 resets; // whether the client ends connections by a RST
 	__u64 sustain_from_ns, sustain_to_ns;
-	__u32 planned, urgent; // how many entries of each ring were written so far
 };
+
+// How many entries of each ring of a sender were written so far.
+struct written {
+	__u32 planned, urgent;
+} __attribute__((aligned(64)));
 
 // How many of them were done; those that could not be keep their kind.
 struct progress {
 	__u32 planned, urgent;
-};
+	__u64 looked_ns; // when the sender looked at them last
+	__u64 clock_ns; // what is due until then goes out
+} __attribute__((aligned(64)));
 
 struct request {
 	__u16 bytes[2]; // of the request, and of the one that ends the connection

@@ -42,8 +42,9 @@ struct tag {
 };
 
 struct settings settings SEC(".bss.settings");
-struct progress progress SEC(".bss.progress");
-__u64 counters[COUNTERS] SEC(".bss.counters");
+struct written written[SENDERS] SEC(".bss.written");
+struct progress progress[SENDERS] SEC(".bss.progress");
+struct counts counters[CPUS] SEC(".bss.counters");
 struct request requests[OBJECTS] SEC(".bss.requests");
 __u8 neighbours[256 * 8] SEC(".bss.neighbours");
 
@@ -51,6 +52,7 @@ __u8 neighbours[256 * 8] SEC(".bss.neighbours");
 struct constants {
 	__u32 is_ipv6;
 	__u32 tag; // the VLAN's number and TAGGED; 0: none
+	__u32 copies; // of the times, a power of two: CPUs take them in turn
 };
 const volatile struct constants constants SEC(".rodata.constants") = { 0 };
 #define TAGGED 0x10000
@@ -92,11 +94,34 @@ DEVICES(four_copies, 5);
 #define HEADERS ((constants.is_ipv6 ? (__u32)sizeof(struct ipv6hdr) : (__u32)sizeof(struct iphdr)) + LINK)
 // The verifier is to see the bounds that are checked next, of this copy of the number.
 #define SEEN(number) asm volatile("" : "+r"(number))
-#define ADD(counter, number) __sync_fetch_and_add(&counters[counter], number)
+// Nothing else that counts comes between on its CPU.
+#define ADD(counter, number) (counters[bpf_get_smp_processor_id() % CPUS].of[counter] += (number))
 
 static __always_inline __u32 ticks(__u64 ns)
 {
 	return ns >> TICK_BITS;
+}
+
+#define TURNS 256
+
+// Takes a record for this CPU, unless it is FREE; waits a little where another has it: what it was, or BUSY.
+static __attribute__((noinline)) __u32 claim(__u32 *control)
+{
+	for (int turn = 0; turn < TURNS; turn++) {
+		__u32 present = *(volatile __u32 *)control;
+
+		if (!STATE(present))
+			return present;
+		if (!(present & BUSY) && __sync_val_compare_and_swap(control, present, present | BUSY) == present)
+			return present;
+	}
+	return BUSY;
+}
+
+// All that was written before is seen by whoever takes the record next.
+static __always_inline void let_go(__u32 *control)
+{
+	__sync_lock_test_and_set(control, *control & ~BUSY);
 }
 
 static __always_inline __u16 fold(__u64 sum)

@@ -11,6 +11,7 @@
 #define MOST_DIGITS 6
 #define MOST_SEGMENTS 10 // under way (RFC 6928)
 #define MOST_UNDER_WAY 32000 // bytes
+#define MOST_TAKEN 4 // free records that other CPUs may take before
 #define REPEATS_OF_LOSS 3 // acknowledgements that repeat one say that what follows was lost
 
 struct {
@@ -207,7 +208,7 @@ static __always_inline __u16 sent_now(void)
 
 static __always_inline void change(struct server *record, __u32 state, __u32 flags)
 {
-	record->control = CONTROL(state, flags, USE(record->control));
+	record->control = CONTROL(state, flags, USE(record->control)) | BUSY;
 }
 
 static __always_inline __u32 whole_of(const struct server *record)
@@ -267,13 +268,33 @@ static __always_inline __u32 plan(struct server *record, __u32 window, __u32 mos
 	return bytes ? (bytes + segment - 1) / segment : 1;
 }
 
-static __always_inline void free_record(struct server *record)
+static __always_inline void end_server(struct server *record)
 {
-	__u64 key = record->key;
+	ADD(ENDED, 1);
+	change(record, FREE, 0);
+}
 
+// Lets go of a record; another connection may take it where this one has ended.
+static __always_inline void let_go_of(struct server *record)
+{
+	if (STATE(record->control)) {
+		let_go(&record->control);
+		return;
+	}
 	record->control = 0;
-	if (key && __sync_val_compare_and_swap(&record->key, key, 0) == key)
-		ADD(ENDED, 1);
+	record->tries = 0;
+	__sync_lock_test_and_set(&record->key, 0);
+}
+
+// Takes the record of this connection, unless it has just ended; whether it could.
+static __always_inline int claim_record(struct server *record, __u64 key)
+{
+	if (!STATE(claim(&record->control)))
+		return 0;
+	if (record->key == key)
+		return 1;
+	let_go(&record->control);
+	return 0;
 }
 
 // Sends what goes next; else an acknowledgement, if one is due.
@@ -322,36 +343,31 @@ static __always_inline int repeat(struct xdp_md *context, struct server *record,
 	return transmit(write_answer(context, &part, out));
 }
 
-static __always_inline int accept(struct xdp_md *context, struct segment *segment, struct found *found, int is_known,
-				  struct outgoing *out)
+// Keeps where frames to a neighbour go.
+static __always_inline __u8 note_neighbour(const __u8 *mac)
 {
-	struct server *record = bpf_map_lookup_elem(&servers, &found->index);
-	__u64 key = key_of(segment);
-	__u32 slot, mss;
+	__u8 slot = mac[5] ^ mac[4];
+	__u32 *known = (__u32 *)(neighbours + slot * 8), front;
+	__u16 back;
 
-	if (!record || !is_known) {
-		ADD(FULL, 1);
-		return XDP_DROP;
+	__builtin_memcpy(&front, mac, sizeof(front));
+	__builtin_memcpy(&back, mac + sizeof(front), sizeof(back));
+	if (known[0] != front || known[1] != back) {
+		known[0] = front;
+		known[1] = back;
 	}
-	if (found->is_there) {
-		if (STATE(record->control) == OPENING && record->expected == segment->sequence + 1)
-			return repeat(context, record, out);
-		out->sequence = record->first + record->acknowledged + record->under_way;
-		out->acknowledged = record->expected;
-		out->flags = ACK;
-		ADD(REPEATED, 1);
-		if ((__s32)(segment->sequence - record->expected) < 0) // from before (RFC 5961 section 4)
-			return write_bare(context, out);
-		ADD(ENDED, 1); // the peer has forgotten that connection
-	} else if (__sync_val_compare_and_swap(&record->key, 0, key)) {
-		ADD(FULL, 1);
-		return XDP_DROP; // another CPU took it; the SYN comes again
-	}
+	return slot;
+}
+
+// Begins a connection in a record that is this CPU's.
+static __always_inline int begin(struct xdp_md *context, struct server *record, struct segment *segment, __u32 index,
+				 struct outgoing *out)
+{
+	__u32 mss = read_mss(context, segment->data);
+
 	ADD(TAKEN, 1);
-	slot = segment->mac[5] ^ segment->mac[4];
-	__builtin_memcpy(neighbours + (slot & 0xFF) * 8, segment->mac, ETH_ALEN);
 	if (constants.is_ipv6) {
-		struct peer *peer = bpf_map_lookup_elem(&peers, &found->index);
+		struct peer *peer = bpf_map_lookup_elem(&peers, &index);
 
 		if (peer) {
 			__builtin_memcpy(peer->address, segment->from, sizeof(peer->address));
@@ -359,22 +375,38 @@ static __always_inline int accept(struct xdp_md *context, struct segment *segmen
 			peer->local = segment->destination;
 		}
 	}
-	mss = read_mss(context, segment->data);
 	if (mss > settings.segment_bytes)
 		mss = settings.segment_bytes;
-	record->first = (__u32)scramble(key ^ bpf_ktime_get_ns() ^ settings.seed) + 1;
+	record->first = (__u32)scramble(record->key ^ bpf_ktime_get_ns() ^ settings.seed) + 1;
 	record->expected = segment->sequence + 1;
 	record->body = 0;
 	record->repeats = 0;
 	record->acknowledged = 0;
 	record->under_way = 0;
 	record->sent = sent_now();
-	record->neighbour = slot;
+	record->neighbour = note_neighbour(segment->mac);
 	record->tries = 1;
-	record->control = CONTROL(OPENING, 0, mss);
+	record->control = CONTROL(OPENING, 0, mss) | BUSY;
 	out->flags = SYN | ACK;
 	out->sequence = record->first - 1;
 	out->acknowledged = record->expected;
+	return write_bare(context, out);
+}
+
+// A SYN for a connection that is there.
+static __always_inline int accept_again(struct xdp_md *context, struct server *record, struct segment *segment,
+					__u32 index, struct outgoing *out)
+{
+	if (STATE(record->control) == OPENING && record->expected == segment->sequence + 1)
+		return repeat(context, record, out);
+	ADD(REPEATED, 1);
+	if ((__s32)(segment->sequence - record->expected) >= 0) { // the peer has forgotten that connection
+		ADD(ENDED, 1);
+		return begin(context, record, segment, index, out);
+	}
+	out->sequence = record->first + record->acknowledged + record->under_way; // RFC 5961 section 4
+	out->acknowledged = record->expected;
+	out->flags = ACK;
 	return write_bare(context, out);
 }
 
@@ -405,7 +437,7 @@ static __always_inline int finish(struct server *record, __u32 end)
 	__u32 flags = FLAGS(record->control);
 
 	if (has_end(record) && flags & ENDED_BY_PEER) {
-		free_record(record);
+		end_server(record);
 		return 1;
 	}
 	record->tries = has_end(record); // the peer's FIN is to come
@@ -445,7 +477,7 @@ static __always_inline int step_server(struct xdp_md *context, struct server *re
 
 	if (segment->flags & RST) {
 		if (segment->sequence == record->expected)
-			free_record(record);
+			end_server(record);
 		return XDP_DROP;
 	}
 	if (!(segment->flags & ACK))
@@ -474,7 +506,7 @@ static __always_inline int step_server(struct xdp_md *context, struct server *re
 		if (state != IDLE || !read_request(context, segment->data, segment->bytes, &asked)) {
 			out->sequence = record->first + record->acknowledged + record->under_way;
 			out->acknowledged = record->expected;
-			free_record(record);
+			end_server(record);
 			return reset(context, out);
 		}
 		ADD(REQUESTS, 1);
@@ -490,7 +522,7 @@ static __always_inline int step_server(struct xdp_md *context, struct server *re
 			out->sequence = record->first;
 			out->acknowledged = record->expected;
 			out->flags = ACK;
-			free_record(record);
+			end_server(record);
 			return write_bare(context, out);
 		}
 		change(record, state == IDLE ? LAST_ACK : state, flags | ENDED_BY_PEER);
@@ -515,7 +547,8 @@ int server(struct xdp_md *context)
 	struct sums sums = {};
 	struct found found = {};
 	struct server *record;
-	int is_known;
+	__u64 key;
+	int action, is_new = 0;
 
 	switch (read_segment(context, &segment)) {
 	case NOT_OURS:
@@ -539,15 +572,31 @@ int server(struct xdp_md *context)
 	out.source = segment.destination;
 	out.destination = segment.source;
 	__builtin_memcpy(out.mac, segment.mac, ETH_ALEN);
-	is_known = find_record(key_of(&segment), &found);
-	if ((segment.flags & (SYN | ACK | RST)) == SYN)
-		return accept(context, &segment, &found, is_known, &out);
-	if (!found.is_there)
+	key = key_of(&segment);
+	record = find_record(key, &found) ? bpf_map_lookup_elem(&servers, &found.index) : NULL;
+	if ((segment.flags & (SYN | ACK | RST)) == SYN) {
+		for (int turn = 0; turn < MOST_TAKEN && record && !found.is_there && !is_new; turn++) {
+			is_new = !__sync_val_compare_and_swap(&record->key, 0, key);
+			if (!is_new) // another CPU took it
+				record = find_record(key, &found) ? bpf_map_lookup_elem(&servers, &found.index) : NULL;
+		}
+		if (!record || (!is_new && !found.is_there)) {
+			ADD(FULL, 1);
+			return XDP_DROP;
+		}
+	} else if (!found.is_there) {
 		return answer_stranger(context, &segment, &out);
-	record = bpf_map_lookup_elem(&servers, &found.index);
-	if (!record)
+	}
+	if (!record || (!is_new && !claim_record(record, key)))
 		return XDP_DROP;
-	return step_server(context, record, &segment, &out);
+	if (is_new)
+		action = begin(context, record, &segment, found.index, &out);
+	else if ((segment.flags & (SYN | ACK | RST)) == SYN)
+		action = accept_again(context, record, &segment, found.index, &out);
+	else
+		action = step_server(context, record, &segment, &out);
+	let_go_of(record);
+	return action;
 }
 
 // Sends what the process found to be unacknowledged for too long, or gives up.
@@ -573,7 +622,7 @@ static __always_inline int send_waiting(struct xdp_md *context, struct server *r
 		out.sequence = record->first + record->acknowledged + record->under_way;
 		out.acknowledged = record->expected;
 		out.flags = RST | ACK;
-		free_record(record);
+		end_server(record);
 		return write_bare(context, &out);
 	}
 	record->tries++;
@@ -583,17 +632,20 @@ static __always_inline int send_waiting(struct xdp_md *context, struct server *r
 SEC("xdp")
 int send_server(struct xdp_md *context)
 {
-	__u32 urgent = progress.urgent, key = urgent % URGENT, slot;
+	__u32 urgent = progress[0].urgent, key = urgent % URGENT, slot;
 	struct work *work = bpf_map_lookup_elem(&urgent_map, &key);
 	struct server *record;
 	int action = XDP_DROP;
 
-	if (!work || urgent == settings.urgent)
+	if (!work || urgent == written[0].urgent)
 		return XDP_DROP;
 	slot = work->slot;
 	record = bpf_map_lookup_elem(&servers, &slot);
-	if (record && record->key && record->tries == work->use)
-		action = send_waiting(context, record, slot, work->kind);
-	progress.urgent = urgent + 1;
+	if (record && STATE(claim(&record->control))) {
+		if (record->tries == work->use)
+			action = send_waiting(context, record, slot, work->kind);
+		let_go_of(record);
+	}
+	progress[0].urgent = urgent + 1;
 	return action;
 }

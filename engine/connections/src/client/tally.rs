@@ -44,6 +44,8 @@ pub enum Failure {
     NotHttp,
     /// A held connection ended although nobody asked for that.
     Lost,
+    /// The client's own: no connection came about, and it was begun late.
+    Late,
 }
 
 /// Times of one kind, in nanoseconds.

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 
 use nicbench_bpf::Area;
 
-use super::hook::{End, Hook, Link, Sender, find_peer};
-use super::records::{Client, MOST_BODY, OBJECTS, Request, Work, counter, flag, kind, state, times};
+use super::hook::{End, Hook, Link, find_peer};
+use super::records::{Client, MOST_BODY, OBJECTS, Request, SENDERS, Work, counter, flag, kind, state, times};
+use super::sender::Senders;
 use super::wheel::Wheel;
 use super::{now_ns, ticks};
 use crate::client::tally::{Counts, Failure, Interval, Tally, Times};
@@ -36,7 +38,7 @@ const TURN: Duration = Duration::from_millis(1);
 /// The most time that one RST takes.
 const RESET_NS: u64 = 10_000;
 /// Failures in the order of `enum failure`.
-const FAILURES: [Failure; 11] = [
+const FAILURES: [Failure; 12] = [
     Failure::Refused,
     Failure::Unreachable,
     Failure::ConnectTimeout,
@@ -48,6 +50,7 @@ const FAILURES: [Failure; 11] = [
     Failure::Content,
     Failure::NotHttp,
     Failure::Lost,
+    Failure::Late,
 ];
 
 /// Does what is planned by this interface. Returns what was counted, and how long it took in nanoseconds.
@@ -57,12 +60,12 @@ const FAILURES: [Failure; 11] = [
 /// do what is planned.
 pub fn run(plan: &Plan, on: &Link) -> io::Result<(Tally, u64)> {
     let mut run = Run::new(plan, on)?;
-    let sender = run.hook.start_sender()?;
-    run.begin(&sender);
-    while !run.is_over() && sender.is_running() {
+    let senders = run.hook.start_senders()?;
+    run.begin(&senders);
+    while !run.is_over() && senders.are_running() {
         run.step();
     }
-    run.finish(sender)
+    run.finish(senders)
 }
 
 /// What a timer looks at: a use of a record, as it was when it was put in.
@@ -85,7 +88,7 @@ struct Lane {
     waits: bool,
     /// Requests that are planned and not done.
     planned: u32,
-    /// What is sent at once: its number there, and that of the schedule.
+    /// What its sender is to send at once: its number there, and that of the schedule.
     sending: Option<(u32, u64)>,
 }
 
@@ -94,6 +97,24 @@ struct Lane {
 struct Place {
     slot: u32,
     usage: u16,
+    /// Whose record it is.
+    sender: u16,
+}
+
+/// What one sender has of its own: records, and what was planned for it.
+#[derive(Debug)]
+struct Share {
+    slots: Range<u32>,
+    next_slot: u32,
+    /// What was planned and not collected yet, in its order, and how many were collected.
+    planned: VecDeque<Planned>,
+    collected: u32,
+}
+
+impl Share {
+    fn new(slots: Range<u32>) -> Self {
+        Self { next_slot: slots.start, slots, planned: VecDeque::new(), collected: 0 }
+    }
 }
 
 /// What was planned: a number of the schedule, or the second exchange of a held connection.
@@ -107,14 +128,10 @@ struct Run<'a> {
     plan: &'a Plan,
     hook: Hook,
     clients: Area<Client>,
-    slots: u32,
-    next_slot: u32,
+    shares: Vec<Share>,
     started_ns: u64,
     /// The next number that is to be planned.
     next: u64,
-    /// What was planned and not collected yet, in its order, and how many were collected.
-    planned: VecDeque<Planned>,
-    collected: u32,
     wheel: Wheel<Look>,
     lanes: Vec<Lane>,
     waiting: VecDeque<usize>,
@@ -135,8 +152,9 @@ impl<'a> Run<'a> {
         let to = plan.to[0].ip();
         let slots = slots_of(plan)?;
         let ports = plan.to.len() as u32;
+        let senders = plan.threads.clamp(1, SENDERS as u64) as usize;
         let hop = find_peer(&on.interface, to)?;
-        let mut hook = Hook::load(on, End::Client(slots), hop.from)?;
+        let mut hook = Hook::load(on, End::Client { records: slots, senders }, hop.from)?;
         hook.set_peer(to, hop);
         hook.set_requests(&requests)?;
         hook.fill_bodies()?;
@@ -154,12 +172,9 @@ impl<'a> Run<'a> {
             plan,
             clients: hook.clients(slots as usize)?,
             hook,
-            slots,
-            next_slot: 0,
+            shares: shares_of(slots, senders as u32).map(Share::new).collect(),
             started_ns: 0,
             next: 0,
-            planned: VecDeque::new(),
-            collected: 0,
             wheel: Wheel::new(now_ns()),
             lanes: (0..lanes).map(|_| Lane::default()).collect(),
             waiting: VecDeque::new(),
@@ -173,11 +188,14 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Sets the moment of the first number, once the thread sends: the kernel takes its time to begin.
-    fn begin(&mut self, sender: &Sender) {
-        let number = self.hook.send_now(Work { kind: kind::RESEND, usage: u16::MAX, ..Work::default() });
+    /// Sets the moment of the first number, once all threads send: the kernel takes its time to begin.
+    fn begin(&mut self, senders: &Senders) {
+        let nothing = Work { kind: kind::RESEND, usage: u16::MAX, ..Work::default() };
+        for sender in 0..self.shares.len() {
+            self.hook.rings.send_now(sender, nothing);
+        }
         self.hook.publish();
-        while self.hook.is_sent(number).is_none() && sender.is_running() {
+        while (0..self.shares.len()).any(|sender| self.hook.rings.waiting(sender) > 0) && senders.are_running() {
             std::thread::sleep(TURN);
         }
         self.started_ns = now_ns() + HORIZON_NS;
@@ -201,7 +219,7 @@ impl<'a> Run<'a> {
     /// One turn: what was done, what is due soon, what waits, and what takes too long.
     fn step(&mut self) {
         let now = now_ns();
-        self.collect();
+        (0..self.shares.len()).for_each(|sender| self.collect(sender));
         self.plan_numbers(now);
         self.plan_held(now);
         self.serve_lanes(now);
@@ -213,17 +231,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Looks at what has had its turn: a record was not free, or a connection was not idle.
-    fn collect(&mut self) {
-        let done = self.hook.progress().planned;
-        while self.collected != done {
-            let work = self.hook.planned(self.collected);
-            self.collected = self.collected.wrapping_add(1);
-            let Some(planned) = self.planned.pop_front() else { break };
+    /// Looks at what a sender has had its turn with: a record was not free, or a connection was not idle.
+    fn collect(&mut self, sender: usize) {
+        let done = self.hook.rings.progress(sender).planned;
+        while self.shares[sender].collected != done {
+            let share = &mut self.shares[sender];
+            let work = self.hook.rings.planned(sender, share.collected);
+            share.collected = share.collected.wrapping_add(1);
+            let Some(planned) = share.planned.pop_front() else { break };
             let is_sent = work.kind == 0;
             match planned {
                 Planned::Held if !is_sent => {
-                    let place = Place { slot: work.slot, usage: work.usage };
+                    let place = Place { slot: work.slot, usage: work.usage, sender: sender as u16 };
                     // One that never stood was counted when it failed.
                     if self.record(place).is_some_and(|record| record.state() != state::FREE || record.left == 0) {
                         self.fail(Failure::Lost, true);
@@ -250,25 +269,38 @@ impl<'a> Run<'a> {
         (number % self.lanes.len() as u64) as usize
     }
 
+    /// Which sender does what has this number, in turn; all of a lane is one's.
+    fn sender_of(&self, number: u64) -> usize {
+        let turn = if self.lanes.is_empty() { number } else { self.lane_of(number) as u64 };
+        (turn % self.shares.len() as u64) as usize
+    }
+
+    fn plan(&mut self, sender: usize, work: Work, planned: Planned) {
+        self.hook.rings.plan(sender, work);
+        self.shares[sender].planned.push_back(planned);
+    }
+
+    fn has_room(&self, sender: usize) -> bool {
+        self.hook.rings.planned_room(sender, self.shares[sender].collected) > 0
+    }
+
     fn plan_numbers(&mut self, now: u64) {
         let until = now + HORIZON_NS;
         while self.next < self.plan.schedule.count
-            && self.hook.planned_room(self.collected) > 0
+            && self.has_room(self.sender_of(self.next))
             && self.due_ns(self.next) <= until
         {
             let number = self.next;
+            let sender = self.sender_of(number);
             self.next += 1;
             self.tally.due(self.is_measured(number));
             let work = if self.lanes.is_empty() {
-                self.take_place().map(|place| self.opening(place, number))
+                self.take_place(sender).map(|place| self.opening(place, number))
             } else {
                 self.on_lane(number)
             };
             match work {
-                Some(work) => {
-                    self.hook.plan(work);
-                    self.planned.push_back(Planned::Number(number));
-                }
+                Some(work) => self.plan(sender, work, Planned::Number(number)),
                 None if self.lanes.is_empty() => self.fail(Failure::NoPorts, self.is_measured(number)),
                 None => {}
             }
@@ -300,7 +332,7 @@ impl<'a> Run<'a> {
     }
 
     fn open_lane(&mut self, at: usize, number: u64) -> Option<Work> {
-        let place = self.take_place()?;
+        let place = self.take_place(self.sender_of(number))?;
         self.tally.reopened += u64::from(self.lanes[at].place.is_some());
         self.lanes[at].place = Some(place);
         Some(self.opening(place, number))
@@ -311,13 +343,17 @@ impl<'a> Run<'a> {
         self.tally.fail(failure, measured, now_ns().saturating_sub(self.started_ns));
     }
 
-    /// The next record in turn, if nobody uses it: ports are used again as late as can be.
-    fn take_place(&mut self) -> Option<Place> {
-        let slot = self.next_slot;
+    /// The next of a sender's records in turn, if nobody uses it: ports are used again as late as can be.
+    fn take_place(&mut self, sender: usize) -> Option<Place> {
+        let share = &mut self.shares[sender];
+        let slot = share.next_slot;
+        if share.slots.is_empty() {
+            return None;
+        }
         let record = self.clients.get(slot as usize);
         (record.state() == state::FREE).then(|| {
-            self.next_slot = (slot + 1) % self.slots;
-            Place { slot, usage: record.usage().wrapping_add(1) }
+            share.next_slot = if slot + 1 == share.slots.end { share.slots.start } else { slot + 1 };
+            Place { slot, usage: record.usage().wrapping_add(1), sender: sender as u16 }
         })
     }
 
@@ -354,7 +390,7 @@ impl<'a> Run<'a> {
 
     fn work(&self, place: Place, kind: u8, number: u64, due_ns: u64, flags: u8, exchanges: u16) -> Work {
         let object = self.plan.mix.kind(number) as u16;
-        Work { due_ns, slot: place.slot, object, exchanges, kind, flags, usage: place.usage, padding: 0 }
+        Work { due_ns, slot: place.slot, object, exchanges, kind, flags, usage: place.usage, sent: 0 }
     }
 
     fn queue_up(&mut self, lane: usize, number: u64) {
@@ -374,12 +410,11 @@ impl<'a> Run<'a> {
     /// Sends what waits on connections that are idle, and opens those that have ended.
     fn serve_lanes(&mut self, now: u64) {
         for _ in 0..self.waiting.len() {
-            if self.hook.urgent_room() == 0 {
-                break;
-            }
             let Some(at) = self.waiting.pop_front() else { break };
             self.lanes[at].waits = false;
-            self.serve_lane(at, now);
+            if self.hook.rings.urgent_room(at % self.shares.len()) > 0 {
+                self.serve_lane(at, now);
+            }
             if !self.lanes[at].queue.is_empty() || self.lanes[at].sending.is_some() {
                 self.let_wait(at);
             }
@@ -387,8 +422,9 @@ impl<'a> Run<'a> {
     }
 
     fn serve_lane(&mut self, at: usize, now: u64) {
+        let sender = at % self.shares.len();
         if let Some((number, scheduled)) = self.lanes[at].sending {
-            match self.hook.is_sent(number) {
+            match self.hook.rings.is_sent(sender, number) {
                 None => return,
                 Some(true) => {}
                 Some(false) => self.lanes[at].queue.push_front(scheduled),
@@ -408,7 +444,7 @@ impl<'a> Run<'a> {
         if let Some(mut work) = work {
             work.flags |= flag::WAITED;
             self.lanes[at].queue.pop_front();
-            self.lanes[at].sending = Some((self.hook.send_now(work), number));
+            self.lanes[at].sending = Some((self.hook.rings.send_now(sender, work), number));
         }
     }
 
@@ -417,23 +453,27 @@ impl<'a> Run<'a> {
     fn plan_held(&mut self, now: u64) {
         let Task::Hold { hold_ns } = self.plan.task else { return };
         let Some(from) = self.held_from_ns else {
-            if self.next == self.plan.schedule.count && self.planned.is_empty() && self.are_all_open() {
+            if self.next == self.plan.schedule.count && self.is_all_collected() && self.are_all_open() {
                 self.held_from_ns = Some(now);
             }
             return;
         };
         let of = self.held.len() as u128;
-        while self.held_asked < self.held.len() && self.hook.planned_room(self.collected) > 0 {
+        while let Some(&place) = self.held.get(self.held_asked)
+            && self.has_room(place.sender.into())
+        {
             let due_ns = from + (u128::from(hold_ns) * self.held_asked as u128 / of) as u64;
             if due_ns > now + HORIZON_NS {
                 break;
             }
-            let place = self.held[self.held_asked];
             let work = self.ask(place, self.held_asked as u64, due_ns, flag::TIMED | flag::HELD | flag::MEASURED);
             self.held_asked += 1;
-            self.hook.plan(work);
-            self.planned.push_back(Planned::Held);
+            self.plan(place.sender.into(), work, Planned::Held);
         }
+    }
+
+    fn is_all_collected(&self) -> bool {
+        self.shares.iter().all(|share| share.planned.is_empty())
     }
 
     fn are_all_open(&self) -> bool {
@@ -480,16 +520,16 @@ impl<'a> Run<'a> {
             None
         };
         if let Some(kind) = kind {
-            if self.hook.urgent_room() == 0 {
+            let Place { slot, usage, sender } = look.place;
+            if self.hook.rings.urgent_room(sender.into()) == 0 {
                 self.wheel.put(now + 1, look);
                 return;
             }
-            self.hook.send_now(Work { slot: look.place.slot, usage: look.place.usage, kind, ..Work::default() });
+            self.hook.rings.send_now(sender.into(), Work { slot, usage, kind, sent: record.sent, ..Work::default() });
         }
-        if kind != Some(kind::GIVE_UP) {
-            let wait_ns = if resends { within_ns.min(after_tries(look.tries)) } else { within_ns };
-            self.wheel.put(now + wait_ns.saturating_sub(age_ns), look);
-        }
+        // Also of one that is given up: it may go on before the program gives it up.
+        let wait_ns = if resends { within_ns.min(after_tries(look.tries)) } else { within_ns };
+        self.wheel.put(now + wait_ns.saturating_sub(age_ns), look);
     }
 
     /// Once a second, what happened in it.
@@ -525,7 +565,7 @@ impl<'a> Run<'a> {
 
     /// Whether all that was due has ended, and of held connections the time is over.
     fn is_over(&self) -> bool {
-        if self.next < self.plan.schedule.count || !self.waiting.is_empty() || !self.planned.is_empty() {
+        if self.next < self.plan.schedule.count || !self.waiting.is_empty() || !self.is_all_collected() {
             return false;
         }
         if let Task::Hold { hold_ns } = self.plan.task
@@ -539,23 +579,24 @@ impl<'a> Run<'a> {
     }
 
     /// Ends connections that stay, waits for those that are about to end, and reads all counts.
-    fn finish(mut self, sender: Sender) -> io::Result<(Tally, u64)> {
+    fn finish(mut self, senders: Senders) -> io::Result<(Tally, u64)> {
         let wall_ns = now_ns() - self.started_ns;
         self.close_second(self.open_now());
         let mut places: Vec<Place> = self.lanes.iter().filter_map(|lane| lane.place).collect();
         places.append(&mut self.held);
         let until = now_ns() + CLOSING_NS + places.len() as u64 * RESET_NS;
-        while (self.open_now() > 0 || !places.is_empty()) && now_ns() < until && sender.is_running() {
-            let some = places.len().min(self.hook.urgent_room());
-            for place in places.drain(..some) {
-                let (slot, usage) = (place.slot, place.usage);
-                self.hook.send_now(Work { slot, usage, kind: kind::RESET, ..Work::default() });
+        while (self.open_now() > 0 || !places.is_empty()) && now_ns() < until && senders.are_running() {
+            while let Some(&Place { slot, usage, sender }) = places.last()
+                && self.hook.rings.urgent_room(sender.into()) > 0
+            {
+                self.hook.rings.send_now(sender.into(), Work { slot, usage, kind: kind::RESET, ..Work::default() });
+                places.pop();
             }
             self.look_after(now_ns());
             self.hook.publish();
             std::thread::sleep(TURN);
         }
-        let sender_ns = sender.end()?;
+        let sender_ns = senders.end()?;
         let counts = self.hook.counts();
         let tally = &mut self.tally;
         for (phase, offset) in [(&mut tally.ramp, 0), (&mut tally.sustain, 1)] {
@@ -575,7 +616,7 @@ impl<'a> Run<'a> {
             add_times(times, self.hook.times(which));
         }
         tally.cpu_ns = thread_cpu_ns() + sender_ns;
-        // The thread that sends looks at the clock all the time: what it does beside cannot be told from that.
+        // Threads that send look at the clock all the time: what they do beside cannot be told from that.
         tally.busiest_ns = thread_cpu_ns();
         Ok((self.tally, wall_ns))
     }
@@ -584,6 +625,16 @@ impl<'a> Run<'a> {
 /// When a segment is sent again for this time, in nanoseconds after it was sent first.
 fn after_tries(tries: u8) -> u64 {
     RETRANSMISSION_NS * ((2 << tries) - 1)
+}
+
+/// The records of each sender, as many as it has numbers of the schedule in its turns.
+fn shares_of(slots: u32, senders: u32) -> impl Iterator<Item = Range<u32>> {
+    let mut end = 0;
+    (0..senders).map(move |sender| {
+        let start = end;
+        end += (slots + senders - 1 - sender) / senders;
+        start..end
+    })
 }
 
 /// The number of records that a plan needs: as many as it has connections, so that no port is used twice, or as there

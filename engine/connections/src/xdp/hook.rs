@@ -3,31 +3,24 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use nicbench_bpf::{
-    Area, FirstHop, LARGEST_FRAME, LiveFrames, Loaded, Object, XdpLink, attached_program, end_call, find_first_hop,
-    install_interruption, interface_facts, interface_index, set_devices_with_program, this_thread,
+    Area, FirstHop, LARGEST_FRAME, LiveFrames, Loaded, Object, XdpLink, attached_program, find_first_hop,
+    interface_facts, interface_index, possible_cpus, set_devices_with_program,
 };
 
 use super::records::{
-    BODY_BYTES, Client, PLANNED, Progress, Request, Server, Settings, TIMES_BUCKETS, URGENT, Work, counter, times,
+    BODY_BYTES, CPUS, Client, PLANNED, Request, Server, Settings, TIMES_BUCKETS, URGENT, counter, times,
 };
+use super::rings::Rings;
+use super::sender::{BATCH, BLANK, Senders};
 use crate::FILLING;
 use crate::client::tally::Segments;
-use crate::clock::thread_cpu_ns;
 
 /// `bpf/connections.bpf.c`, compiled when this program was built.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.o"));
-/// Runs between which nothing leaves: more overrun the ring of a veth.
-const BATCH: u32 = 64;
-/// Runs of one call: more than a run has, so that a signal ends it.
-const RUNS: u32 = 1 << 30;
-/// The content of a buffer before the program makes its frame.
-const BLANK: [u8; 128] = [0; 128];
+/// Copies of the times, which CPUs take in turn so that few write to one.
+const MOST_COPIES: usize = 16;
 /// Bytes of the headers of Ethernet, IPv4, IPv6 and TCP.
 const ETHERNET: u32 = 14;
 const IPV4: u32 = 20;
@@ -50,8 +43,8 @@ pub struct Link {
 /// An end of the connections, and the size of its table.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
-    /// The client; the number is that of its records.
-    Client(u32),
+    /// The client, with so many records and threads that send.
+    Client { records: u32, senders: usize },
     /// The server; the number is that of its buckets.
     Server(u32),
 }
@@ -62,7 +55,7 @@ impl End {
         let client = ["client", "send_client", "copy_client"];
         let server = ["server", "send_server", "copy_server"];
         let both = match self {
-            Self::Client(_) => [client, server],
+            Self::Client { .. } => [client, server],
             Self::Server(_) => [server, client],
         };
         std::array::from_fn(|at| both[at / 3][at % 3])
@@ -81,11 +74,12 @@ pub struct Hook {
     /// The settings that the programs get with the next [`Hook::publish`].
     pub wanted: Settings,
     settings: Area<Settings>,
-    progress: Area<Progress>,
-    planned: Option<Area<Work>>,
-    urgent: Area<Work>,
+    pub rings: Rings,
+    /// Of each CPU.
     counters: Area<u64>,
+    cpus: usize,
     times: Area<u64>,
+    copies: usize,
 }
 
 impl Hook {
@@ -104,10 +98,19 @@ impl Hook {
             return Err(io::Error::other(what));
         }
         let mut object = Object::open(PROGRAM)?;
-        let constants = [u32::from(own.is_ipv6()), tag].map(u32::to_ne_bytes);
+        let cpus = possible_cpus().clamp(1, CPUS);
+        let copies = cpus.next_power_of_two().min(MOST_COPIES);
+        let constants = [u32::from(own.is_ipv6()), tag, copies as u32].map(u32::to_ne_bytes);
         object.set_constants(".rodata.constants", constants.as_flattened())?;
+        object.set_entries("times_map", (copies * times::KINDS * TIMES_BUCKETS) as u32)?;
+        let mut senders = 1;
         match end {
-            End::Client(records) => object.set_entries("clients", records)?,
+            End::Client { records, senders: wanted } => {
+                senders = wanted;
+                object.set_entries("clients", records)?;
+                object.set_entries("planned_map", (PLANNED * senders) as u32)?;
+                object.set_entries("urgent_map", (URGENT * senders) as u32)?;
+            }
             End::Server(buckets) => {
                 let records = buckets * super::records::RECORDS_A_BUCKET as u32;
                 object.set_entries("servers", records)?;
@@ -135,14 +138,11 @@ impl Hook {
             receiver: loaded.program(receiver)?,
             wanted,
             settings: Area::new(loaded.map(".bss.settings")?, 1)?,
-            progress: Area::new(loaded.map(".bss.progress")?, 1)?,
-            planned: match end {
-                End::Client(_) => Some(Area::new(loaded.map("planned_map")?, PLANNED)?),
-                End::Server(_) => None,
-            },
-            urgent: Area::new(loaded.map("urgent_map")?, URGENT)?,
-            counters: Area::new(loaded.map(".bss.counters")?, counter::COUNTERS)?,
-            times: Area::new(loaded.map("times_map")?, times::KINDS * TIMES_BUCKETS)?,
+            rings: Rings::new(&loaded, senders, matches!(end, End::Client { .. }))?,
+            counters: Area::new(loaded.map(".bss.counters")?, cpus * counter::PLACES)?,
+            cpus,
+            times: Area::new(loaded.map("times_map")?, copies * times::KINDS * TIMES_BUCKETS)?,
+            copies,
             loaded,
         })
     }
@@ -189,54 +189,10 @@ impl Hook {
         Area::new(self.loaded.map("servers")?, records)
     }
 
-    /// How many more entries the ring of what is sent at once takes.
-    pub fn urgent_room(&self) -> usize {
-        URGENT - self.wanted.urgent.wrapping_sub(self.progress.get(0).urgent) as usize
-    }
-
-    /// Has something sent at once, where there is room; its number.
-    pub fn send_now(&mut self, work: Work) -> u32 {
-        let number = self.wanted.urgent;
-        self.urgent.set(number as usize % URGENT, work);
-        self.wanted.urgent = number.wrapping_add(1);
-        number
-    }
-
-    /// Whether what is sent at once as number `number` was sent; None before it had its turn.
-    pub fn is_sent(&self, number: u32) -> Option<bool> {
-        let is_done = self.progress().urgent.wrapping_sub(number) as i32 > 0;
-        is_done.then(|| self.urgent.get(number as usize % URGENT).kind == 0)
-    }
-
-    /// How many more entries the ring of what has its time takes, given how many were collected.
-    pub fn planned_room(&self, collected: u32) -> usize {
-        PLANNED - self.wanted.planned.wrapping_sub(collected) as usize
-    }
-
-    /// Has something sent when it is due, after all that was planned before.
-    pub fn plan(&mut self, work: Work) {
-        if let Some(ring) = &mut self.planned {
-            ring.set(self.wanted.planned as usize % PLANNED, work);
-            self.wanted.planned = self.wanted.planned.wrapping_add(1);
-        }
-    }
-
-    /// What became of an entry that was planned as number `number`: it has no kind where it was sent.
-    pub fn planned(&self, number: u32) -> Work {
-        self.planned.as_ref().map(|ring| ring.get(number as usize % PLANNED)).unwrap_or_default()
-    }
-
-    /// Tells the programs of what was added to the rings.
+    /// Gives the programs their settings and what was added to the rings.
     pub fn publish(&mut self) {
-        fence(Ordering::Release);
         self.settings.set(0, self.wanted);
-    }
-
-    /// How much of the rings is done.
-    pub fn progress(&self) -> Progress {
-        let progress = self.progress.get(0);
-        fence(Ordering::Acquire);
-        progress
+        self.rings.publish();
     }
 
     /// Sends what is in the ring of what is sent at once, in this thread.
@@ -244,35 +200,35 @@ impl Hook {
     /// # Errors
     /// The kernel does not run the program.
     pub fn send_urgent(&mut self) -> io::Result<()> {
-        self.publish();
-        let waiting = self.wanted.urgent.wrapping_sub(self.progress().urgent);
+        self.rings.publish();
+        let waiting = self.rings.waiting(0);
         if waiting == 0 {
             return Ok(());
         }
         LiveFrames { runs: waiting, batch: BATCH }.run(self.sender, &BLANK)
     }
 
-    /// A thread that sends what is due until it is dropped.
+    /// Threads that send what is due, until they are dropped.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start_sender(&self) -> io::Result<Sender> {
-        Sender::start(self.sender)
+    pub fn start_senders(&self) -> io::Result<Senders> {
+        Senders::start(self.sender, self.rings.senders())
     }
 
-    /// One count.
+    /// One count, of all CPUs.
     pub fn count(&self, which: usize) -> u64 {
-        self.counters.get(which)
+        (0..self.cpus).map(|cpu| self.counters.get(cpu * counter::PLACES + which)).sum()
     }
 
     #[cfg(test)]
     pub fn forget_counts(&mut self) {
-        self.counters.write(0, &[0; counter::COUNTERS]);
+        self.counters.clear(0..self.cpus * counter::PLACES);
     }
 
     /// All counts.
     pub fn counts(&self) -> Vec<u64> {
-        self.counters.copy(0..counter::COUNTERS)
+        (0..counter::COUNTERS).map(|which| self.count(which)).collect()
     }
 
     /// What became of segments.
@@ -288,79 +244,11 @@ impl Hook {
 
     /// The times of one kind in nanoseconds, each with its number.
     pub fn times(&self, kind: usize) -> impl Iterator<Item = (u64, u64)> {
-        let buckets = self.times.copy(kind * TIMES_BUCKETS..(kind + 1) * TIMES_BUCKETS);
-        buckets
-            .into_iter()
-            .enumerate()
-            .filter(|&(_, count)| count > 0)
-            .map(|(bucket, count)| (middle_of(bucket), count))
-    }
-}
-
-/// The thread in which the kernel runs a program over and over.
-#[derive(Debug)]
-pub struct Sender {
-    state: Arc<SenderState>,
-    thread: Option<JoinHandle<io::Result<()>>>,
-}
-
-#[derive(Debug, Default)]
-struct SenderState {
-    ends: AtomicBool,
-    number: AtomicU32,
-    cpu_ns: AtomicU64,
-}
-
-impl Sender {
-    fn start(program: RawFd) -> io::Result<Self> {
-        install_interruption();
-        let state = Arc::new(SenderState::default());
-        let own = Arc::clone(&state);
-        let thread = std::thread::Builder::new().name("sender".to_owned()).spawn(move || {
-            own.number.store(this_thread(), Ordering::Release);
-            let frames = LiveFrames { runs: RUNS, batch: BATCH };
-            let mut done = Ok(());
-            while !own.ends.load(Ordering::Acquire) && done.is_ok() {
-                done = match frames.run(program, &BLANK) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-                    other => other,
-                };
-            }
-            own.cpu_ns.store(thread_cpu_ns(), Ordering::Release);
-            done
-        })?;
-        Ok(Self { state, thread: Some(thread) })
-    }
-
-    /// Whether it still sends.
-    pub fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
-    }
-
-    /// Ends it: the CPU time that it took, in nanoseconds.
-    ///
-    /// # Errors
-    /// The kernel did not run the program.
-    pub fn end(mut self) -> io::Result<u64> {
-        self.stop().unwrap_or(Ok(()))?;
-        Ok(self.state.cpu_ns.load(Ordering::Acquire))
-    }
-
-    fn stop(&mut self) -> Option<io::Result<()>> {
-        let thread = self.thread.take()?;
-        self.state.ends.store(true, Ordering::Release);
-        while !thread.is_finished() {
-            // A signal that comes before the call is lost: another follows.
-            end_call(self.state.number.load(Ordering::Acquire));
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Some(thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that sends died"))))
-    }
-}
-
-impl Drop for Sender {
-    fn drop(&mut self) {
-        self.stop();
+        let copies = (0..self.copies).flat_map(move |copy| {
+            let first = (copy * times::KINDS + kind) * TIMES_BUCKETS;
+            self.times.copy(first..first + TIMES_BUCKETS).into_iter().enumerate()
+        });
+        copies.filter(|&(_, count)| count > 0).map(|(bucket, count)| (middle_of(bucket), count))
     }
 }
 

@@ -9,9 +9,12 @@ use nicbench_bpf::{Area, test_frame};
 
 use super::hook::{End, Hook, Link};
 use super::model::{self, ACK, Asked, FIN, PSH, Segment, Terms};
-use super::records::{Client, RECORDS_A_BUCKET, Request, Server, Work, counter, flag, kind, state};
+use super::records::{Client, RECORDS_A_BUCKET, Request, Server, Work, counter, flag, kind, state, state_of};
+use super::sender::BLANK;
 
 const CONNECTIONS: u16 = 12;
+/// Threads of the client, each with connections of its own.
+const SENDERS: usize = 2;
 const FIRST_LOCAL: u16 = 1024;
 const PORT: u16 = 8080;
 const RECORDS: usize = 32 * RECORDS_A_BUCKET;
@@ -117,7 +120,8 @@ impl Hooked {
     fn load() -> Self {
         let (own, peer): (IpAddr, IpAddr) = ("198.18.0.10".parse().unwrap(), "198.18.1.10".parse().unwrap());
         let on = Link { interface: "lo".to_owned(), vlan: None };
-        let mut client = Hook::load(&on, End::Client(u32::from(CONNECTIONS)), own).unwrap();
+        let mut client =
+            Hook::load(&on, End::Client { records: u32::from(CONNECTIONS), senders: SENDERS }, own).unwrap();
         let mut server = Hook::load(&on, End::Server((RECORDS / RECORDS_A_BUCKET) as u32), peer).unwrap();
         if let IpAddr::V4(peer) = peer {
             client.wanted.peer[..4].copy_from_slice(&peer.octets());
@@ -240,18 +244,22 @@ impl Ends for Hooked {
             Asked::Resend => kind::RESEND,
             Asked::GiveUp => kind::GIVE_UP,
         };
-        let mut work = Work { kind, flags: flag::CLOSES, exchanges: self.terms.exchanges, ..Work::default() };
+        let due_ns = if model::is_late(port) { 0 } else { u64::MAX };
+        let mut work = Work { due_ns, kind, flags: flag::CLOSES, exchanges: self.terms.exchanges, ..Work::default() };
+        let mut sender = 0;
         if client {
-            work.slot = u32::from(port);
-            work.usage = self.clients.get(usize::from(port)).usage();
+            let record = self.clients.get(usize::from(port));
+            sender = usize::from(port) % SENDERS;
+            (work.slot, work.usage, work.sent) = (u32::from(port), record.usage(), record.sent);
         } else {
             let slot = self.record_of(port).unwrap();
             (work.slot, work.usage) = (slot as u32, u16::from(self.servers.get(slot).tries));
         }
         let hook = if client { &mut self.client } else { &mut self.server };
-        hook.send_now(work);
+        hook.rings.send_now(sender, work);
         hook.publish();
-        let done = test_frame(hook.sender, &[0; 128]).unwrap();
+        let done = test_frame(hook.sender, &vec![0; BLANK.len() + sender]).unwrap();
+        assert_eq!(hook.rings.waiting(sender), 0);
         self.sent(done)
     }
 
@@ -263,7 +271,7 @@ impl Ends for Hooked {
     fn server_state(&self, port: u16) -> (u32, u8) {
         self.record_of(port).map_or((state::FREE, 0), |slot| {
             let it = self.servers.get(slot);
-            (it.control & 0xFF, it.tries)
+            (state_of(it.control), it.tries)
         })
     }
 

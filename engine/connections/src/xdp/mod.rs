@@ -10,6 +10,8 @@ mod lossy;
 #[cfg(test)]
 mod model;
 mod records;
+mod rings;
+mod sender;
 pub mod server;
 mod wheel;
 

@@ -16,6 +16,7 @@ const RESET: usize = 3;
 const SHORT: usize = 4;
 const RESPONSE_TIMEOUT: usize = 5;
 const LENGTH: usize = 7;
+const LATE: usize = 11;
 const HEAD: u32 = 44;
 const CLOSING_HEAD: u32 = 64;
 
@@ -53,6 +54,11 @@ pub struct Terms {
     pub exchanges: u16,
     pub resets: bool,
     pub segment: u32,
+}
+
+/// Whether connection number `port` is begun late.
+pub fn is_late(port: u16) -> bool {
+    port.is_multiple_of(3)
 }
 
 impl Terms {
@@ -110,6 +116,7 @@ impl Client {
 
     fn fail(&mut self, port: u16, failure: usize) {
         self.end(port);
+        let failure = if is_late(port) && failure <= CONNECT_TIMEOUT { LATE } else { failure };
         self.counts[counter::FAILED + 2 * failure] += 1;
     }
 

@@ -3,9 +3,13 @@
 
 use nicbench_bpf::Plain;
 
-/// Entries of the ring of what has its time.
+/// Threads that send, at most.
+pub const SENDERS: usize = 64;
+/// CPUs that have counts of their own, at most.
+pub const CPUS: usize = 1024;
+/// Entries of a sender's ring of what has its time.
 pub const PLANNED: usize = 65_536;
-/// Entries of the ring of what is sent at once.
+/// Entries of its ring of what is sent at once.
 pub const URGENT: usize = 4096;
 /// Kinds of objects that a client asks for.
 pub const OBJECTS: usize = 16;
@@ -109,7 +113,9 @@ pub mod counter {
     /// The first of the failures.
     pub const FAILED: usize = 18;
     /// All of them.
-    pub const COUNTERS: usize = FAILED + 2 * 11;
+    pub const COUNTERS: usize = FAILED + 2 * 12;
+    /// Places of a CPU's counts.
+    pub const PLACES: usize = COUNTERS.next_multiple_of(8);
 }
 
 /// Kinds of times (`enum times`).
@@ -143,7 +149,7 @@ pub struct Client {
 impl Client {
     /// One of `state`.
     pub fn state(&self) -> u32 {
-        self.control & 0xFF
+        state_of(self.control)
     }
 
     /// Of `flag`.
@@ -155,6 +161,11 @@ impl Client {
     pub fn usage(&self) -> u16 {
         (self.control >> 16) as u16
     }
+}
+
+/// The state in the `control` of a record.
+pub fn state_of(control: u32) -> u32 {
+    control & 0x3F
 }
 
 /// A connection of the server.
@@ -183,7 +194,8 @@ pub struct Work {
     pub kind: u8,
     pub flags: u8,
     pub usage: u16,
-    pub padding: u32,
+    /// Of the record, when it was found to take too long.
+    pub sent: u32,
 }
 
 /// What the process tells the programs.
@@ -205,16 +217,24 @@ pub struct Settings {
     pub padding: u32,
     pub sustain_from_ns: u64,
     pub sustain_to_ns: u64,
+}
+
+/// How much of both rings of a sender is written.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written {
     pub planned: u32,
     pub urgent: u32,
 }
 
-/// How much of both rings is done.
-#[repr(C)]
+/// How much of them is done, and two moments that the program needs.
+#[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     pub planned: u32,
     pub urgent: u32,
+    pub looked_ns: u64,
+    pub clock_ns: u64,
 }
 
 /// The requests for one object.
@@ -249,6 +269,8 @@ unsafe impl Plain for Server {}
 unsafe impl Plain for Work {}
 // SAFETY: as above.
 unsafe impl Plain for Settings {}
+// SAFETY: as above.
+unsafe impl Plain for Written {}
 // SAFETY: as above.
 unsafe impl Plain for Progress {}
 // SAFETY: as above; it is a multiple of 8 bytes long.

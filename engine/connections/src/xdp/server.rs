@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nicbench_bpf::Area;
 
 use super::hook::{End, Hook, Link};
-use super::records::{RECORDS_A_BUCKET, SENT_SHIFT, Server, TICK_BITS, Work, counter, kind, state};
+use super::records::{RECORDS_A_BUCKET, SENT_SHIFT, Server, TICK_BITS, Work, counter, kind, state, state_of};
 use super::{now_ns, ticks};
 use crate::clock::thread_cpu_ns;
 use crate::server::{Report, Serving, listen_on, stopped_by_signal};
@@ -79,7 +79,7 @@ fn send_again(hook: &mut Hook, table: &Area<Server>) -> io::Result<()> {
         // Both count to the same power of two, after 68 s, and begin anew.
         let age = now.wrapping_sub(u32::from(record.sent)) & (u32::MAX >> SENT_SHIFT);
         let age_ns = u64::from(age) << (SENT_SHIFT + TICK_BITS);
-        let is_closing = record.control & 0xFF == state::CLOSING;
+        let is_closing = state_of(record.control) == state::CLOSING;
         let within_ns = match record.tries {
             _ if is_closing => CLOSING_NS,
             tries => RETRANSMISSION_NS << (tries - 1).min(MOST_TRIES),
@@ -88,8 +88,8 @@ fn send_again(hook: &mut Hook, table: &Area<Server>) -> io::Result<()> {
             continue;
         }
         let kind = if is_closing || record.tries > MOST_TRIES { kind::GIVE_UP } else { kind::RESEND };
-        hook.send_now(Work { slot: slot as u32, kind, usage: u16::from(record.tries), ..Work::default() });
-        if hook.urgent_room() == 0 {
+        hook.rings.send_now(0, Work { slot: slot as u32, kind, usage: u16::from(record.tries), ..Work::default() });
+        if hook.rings.urgent_room(0) == 0 {
             break; // the others have their turn at the next look
         }
     }
