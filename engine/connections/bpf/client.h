@@ -153,7 +153,7 @@ struct sums {
 #define MOST_PIECES 19 // of a segment
 
 // Adds up to 512 bytes, and whether any of them is not FILLING. They are read into memory that is full of it.
-__attribute__((noinline)) int add_piece(struct xdp_md *context, __u32 at, __u32 bytes, struct sums *sums)
+SHARED int add_piece(struct xdp_md *context, __u32 at, __u32 bytes, struct sums *sums)
 {
 	__u32 zero = 0, behind = SCRATCH_BYTES - bytes;
 	struct scratch *scratch = bpf_map_lookup_elem(&scratch_map, &zero);
@@ -178,7 +178,7 @@ __attribute__((noinline)) int add_piece(struct xdp_md *context, __u32 at, __u32 
 }
 
 // Adds up the data of a segment, and compares what is behind its first `from` bytes with what bodies are filled with.
-__attribute__((noinline)) int sum_data(struct xdp_md *context, __u32 at, __u32 bytes, __u32 from, struct sums *sums)
+SHARED int sum_data(struct xdp_md *context, __u32 at, __u32 bytes, __u32 from, struct sums *sums)
 {
 	__u32 first = bytes < SCRATCH_BYTES ? bytes : SCRATCH_BYTES, differs;
 	struct sums body = {};
@@ -208,7 +208,7 @@ __attribute__((noinline)) int sum_data(struct xdp_md *context, __u32 at, __u32 b
 
 // The length of the head of an answer with status 200 at the front of this data; 0: there is no whole head; -1: another
 // status.
-__attribute__((noinline)) int read_head(struct xdp_md *context, __u32 at, __u32 bytes)
+SHARED int read_head(struct xdp_md *context, __u32 at, __u32 bytes)
 {
 	__u32 zero = 0, length = bytes < SCRATCH_BYTES ? bytes : SCRATCH_BYTES;
 	struct scratch *scratch = bpf_map_lookup_elem(&scratch_map, &zero);

@@ -95,6 +95,8 @@ DEVICES(four_copies, 5);
 // The verifier is to see the bounds that are checked next, of this copy of the number.
 #define SEEN(number) asm volatile("" : "+r"(number))
 // Nothing else that counts comes between on its CPU.
+// A function that the verifier looks at once, not at each place that calls it.
+#define SHARED __attribute__((noinline))
 #define ADD(counter, number) (counters[bpf_get_smp_processor_id() % CPUS].of[counter] += (number))
 
 static __always_inline __u32 ticks(__u64 ns)
@@ -105,8 +107,10 @@ static __always_inline __u32 ticks(__u64 ns)
 #define TURNS 256
 
 // Takes a record for this CPU, unless it is FREE; waits a little where another has it: what it was, or BUSY.
-static __attribute__((noinline)) __u32 claim(__u32 *control)
+SHARED __u32 claim(__u32 *control)
 {
+	if (!control)
+		return BUSY;
 	for (int turn = 0; turn < TURNS; turn++) {
 		__u32 present = *(volatile __u32 *)control;
 
@@ -250,31 +254,36 @@ static __always_inline int is_intact(struct xdp_md *context, const struct segmen
 	return fold(sum + segment->pseudo + data) == 0xFFFF || fold(segment->pseudo) == checksum;
 }
 
+struct options {
+	__u8 bytes[MOST_OPTIONS + MSS_OPTION];
+};
+
+// Where the option behind that at this place begins; none is after the last.
+SHARED int next_option(const struct options *options, __u32 at)
+{
+	if (!options || at >= MOST_OPTIONS || !options->bytes[at])
+		return MOST_OPTIONS;
+	if (options->bytes[at] == 1)
+		return at + 1;
+	return options->bytes[at + 1] < 2 ? MOST_OPTIONS : at + options->bytes[at + 1];
+}
+
 // The most bytes of a segment that the sender of this SYN takes (RFC 9293 section 3.7.1). Window scale, SACK-permitted and
 // time stamps are not answered, so that neither end uses them (RFC 7323 section 1.3, RFC 2018 section 2).
-__attribute__((noinline)) int read_mss(struct xdp_md *context, __u32 data)
+SHARED int read_mss(struct xdp_md *context, __u32 data)
 {
 	__u32 length = data - HEADERS - TCP_BYTES, at = 0, mss = USUAL_MSS;
-	__u8 options[MOST_OPTIONS + MSS_OPTION] = {};
+	struct options options = {};
 
 	SEEN(length);
-	if (length < 1 || length > MOST_OPTIONS || bpf_xdp_load_bytes(context, HEADERS + TCP_BYTES, options, length))
+	if (length < 1 || length > MOST_OPTIONS || bpf_xdp_load_bytes(context, HEADERS + TCP_BYTES, options.bytes, length))
 		return mss;
-	for (int number = 0; number < MOST_OPTIONS; number++) {
-		SEEN(at);
-		if (at >= MOST_OPTIONS || !options[at])
-			break;
-		if (options[at] == 1) {
-			at++;
-			continue;
-		}
-		if (options[at] == 2 && options[at + 1] == MSS_OPTION) {
-			mss = options[at + 2] << 8 | options[at + 3];
+	for (int number = 0; number < MOST_OPTIONS && at < MOST_OPTIONS; number++) {
+		if (options.bytes[at] == 2 && options.bytes[at + 1] == MSS_OPTION) {
+			mss = options.bytes[at + 2] << 8 | options.bytes[at + 3];
 			break;
 		}
-		if (options[at + 1] < 2)
-			break;
-		at += options[at + 1];
+		at = next_option(&options, at);
 	}
 	return mss < LEAST_MSS ? LEAST_MSS : mss;
 }
@@ -389,8 +398,10 @@ static __always_inline int transmit(int is_written)
 }
 
 // Sends a segment without data in place of the frame.
-static __always_inline int write_bare(struct xdp_md *context, struct outgoing *out)
+SHARED int write_bare(struct xdp_md *context, struct outgoing *out)
 {
+	if (!out)
+		return XDP_ABORTED;
 	out->bytes = 0;
 	out->sum = 0;
 	return transmit(make_room(context, out) && write_headers(context, out));

@@ -45,40 +45,49 @@ static __always_inline __u64 key_of(const struct segment *segment)
 struct found {
 	__u32 index; // of the record, or of a free one
 	__u32 is_there;
+	__u32 free; // records
 };
 
-// Finds the record of a connection in its two buckets, or a free one in the emptier of them.
-__attribute__((noinline)) int find_record(__u64 key, struct found *found)
+SHARED int look_in_bucket(__u64 key, __u32 bucket, struct found *found)
+{
+	__u32 first = bucket * RECORDS_A_BUCKET;
+
+	if (!found)
+		return 0;
+	found->free = 0;
+	for (__u32 number = 0; number < RECORDS_A_BUCKET; number++) {
+		__u32 index = first + number;
+		struct server *record = bpf_map_lookup_elem(&servers, &index);
+
+		if (!record)
+			return 0;
+		if (record->key == key) {
+			found->index = index;
+			found->is_there = 1;
+			return 1;
+		}
+		if (!record->key) {
+			found->index = index;
+			found->free++;
+		}
+	}
+	return 0;
+}
+
+// Finds the record of a connection in its two buckets, or a free one in the emptier of them; whether there is either.
+SHARED int find_record(__u64 key, struct found *found)
 {
 	__u64 hash = scramble(key);
-	__u32 place[2], free[2] = {}, count[2] = {};
+	struct found other = {};
 
 	if (!found || !settings.buckets)
 		return 0;
-	place[0] = ((__u32)hash & (settings.buckets - 1)) * RECORDS_A_BUCKET;
-	place[1] = ((__u32)(hash >> 32) & (settings.buckets - 1)) * RECORDS_A_BUCKET;
-#pragma unroll
-	for (int which = 0; which < 2; which++) {
-		for (__u32 number = 0; number < RECORDS_A_BUCKET; number++) {
-			__u32 index = place[which] + number;
-			struct server *record = bpf_map_lookup_elem(&servers, &index);
-
-			if (!record)
-				return 0;
-			if (record->key == key) {
-				found->index = index;
-				found->is_there = 1;
-				return 1;
-			}
-			if (!record->key) {
-				free[which] = index;
-				count[which]++;
-			}
-		}
-	}
 	found->is_there = 0;
-	found->index = count[0] >= count[1] ? free[0] : free[1];
-	return count[0] || count[1];
+	if (look_in_bucket(key, (__u32)hash & (settings.buckets - 1), found))
+		return 1;
+	if (look_in_bucket(key, (__u32)(hash >> 32) & (settings.buckets - 1), &other) || other.free > found->free)
+		*found = other;
+	return found->is_there || found->free;
 }
 
 struct asked {
@@ -87,7 +96,7 @@ struct asked {
 };
 
 // Reads `GET /bytes/N HTTP/1.1` and whether the connection ends; 0: another request, or none that is whole.
-__attribute__((noinline)) int read_request(struct xdp_md *context, __u32 at, __u32 bytes, struct asked *asked)
+SHARED int read_request(struct xdp_md *context, __u32 at, __u32 bytes, struct asked *asked)
 {
 	__u32 zero = 0, number = 0, digits = 0, length = bytes < SCRATCH_BYTES ? bytes : SCRATCH_BYTES;
 	struct scratch *scratch = bpf_map_lookup_elem(&scratch_map, &zero);
@@ -146,13 +155,15 @@ static __always_inline __u32 head_bytes(__u32 ends)
 }
 
 // Sends the first segment of a part in place of the frame; whether it could be written.
-static __always_inline int write_answer(struct xdp_md *context, const struct part *part, struct outgoing *out)
+SHARED int write_answer(struct xdp_md *context, const struct part *part, struct outgoing *out)
 {
-	__u32 head = head_bytes(part->ends), bytes = part->to - part->from, zero = 0, at, rest;
+	__u32 zero = 0, head, bytes, at, rest;
 	struct scratch *scratch = bpf_map_lookup_elem(&scratch_map, &zero);
 
-	if (!scratch)
+	if (!scratch || !part || !out)
 		return 0;
+	head = head_bytes(part->ends);
+	bytes = part->to - part->from;
 	out->flags = ACK;
 	if (bytes > part->most)
 		bytes = part->most;
@@ -228,11 +239,17 @@ static __always_inline __u32 has_end(const struct server *record)
 
 // Decides what goes next: what the peer's window and ours leave room for, at most `most` bytes (RFC 9293 section 3.8.6.2.1:
 // no short segment but the last, unless nothing is under way). How many segments these are.
-static __always_inline __u32 plan(struct server *record, __u32 window, __u32 most, struct part *part)
+SHARED __u32 plan(struct server *record, __u32 window, __u32 most, struct part *part)
 {
-	__u32 segment = USE(record->control), whole = whole_of(record), end = has_end(record);
-	__u32 under_way = record->under_way, from = record->acknowledged + under_way, bytes;
+	__u32 segment, whole, end, under_way, from, bytes;
 
+	if (!record || !part)
+		return 0;
+	segment = USE(record->control);
+	whole = whole_of(record);
+	end = has_end(record);
+	under_way = record->under_way;
+	from = record->acknowledged + under_way;
 	if (!segment)
 		return 0;
 	if (window > MOST_SEGMENTS * segment)
