@@ -502,13 +502,12 @@ int client(struct xdp_md *context)
 	return action;
 }
 
-static __always_inline int open(struct xdp_md *context, struct client *connection, struct work *work, __u64 now_ns,
-				struct outgoing *out)
+static __always_inline int open(struct xdp_md *context, struct client *connection, struct work *work, __u32 is_behind,
+				__u64 now_ns, struct outgoing *out)
 {
 	// RFC 6528 without a secret: a later connection of the same ports begins higher, also that of another process, so
 	// that a peer in TIME-WAIT accepts it.
 	__u32 first = (__u32)(now_ns >> 12) + (__u32)scramble((__u64)out->source << 16 | out->destination);
-	__u64 late_ns = since(work->due_ns, now_ns);
 
 	connection->due_ns = work->due_ns;
 	connection->sent = ticks(now_ns);
@@ -518,10 +517,10 @@ static __always_inline int open(struct xdp_md *context, struct client *connectio
 	connection->object = work->object;
 	connection->exchanges = work->exchanges;
 	if (!(work->flags & WAITED))
-		add_time(LATENESS, late_ns);
+		add_time(LATENESS, since(work->due_ns, now_ns));
 	// The pace of those that are held does not matter.
 	__sync_lock_test_and_set(&connection->control, CONTROL(OPENING, work->flags & ~WAITED, work->use) |
-				 (late_ns > LATE_NS && !(work->flags & (KEPT | WAITED)) ? BEGUN_LATE : 0));
+				 (is_behind && !(work->flags & (KEPT | WAITED)) ? BEGUN_LATE : 0));
 	out->sequence = first;
 	out->acknowledged = 0;
 	out->flags = SYN;
@@ -620,7 +619,7 @@ static __always_inline int go_on_with(struct xdp_md *context, struct client *con
 	}
 }
 
-static __always_inline int do_work(struct xdp_md *context, struct work *work, __u64 now_ns)
+static __always_inline int do_work(struct xdp_md *context, struct work *work, __u32 is_behind, __u64 now_ns)
 {
 	struct outgoing out = {};
 	__u32 control, slot = work->slot;
@@ -634,7 +633,7 @@ static __always_inline int do_work(struct xdp_md *context, struct work *work, __
 			return XDP_DROP;
 		address(connection, slot, &out);
 		work->kind = 0;
-		return open(context, connection, work, now_ns, &out);
+		return open(context, connection, work, is_behind, now_ns, &out);
 	}
 	control = claim(&connection->control);
 	if (!STATE(control))
@@ -650,7 +649,7 @@ static __always_inline __u64 turn_clock(struct progress *done, __u64 now_ns)
 {
 	__u64 passed_ns = 2 * since(done->looked_ns, now_ns), until_ns;
 
-	until_ns = done->clock_ns + (passed_ns < 2 * LATE_NS ? passed_ns : LATE_NS);
+	until_ns = done->clock_ns + (passed_ns < 2 * AWAY_NS ? passed_ns : AWAY_NS);
 	if (until_ns > now_ns || !done->clock_ns)
 		until_ns = now_ns;
 	done->looked_ns = now_ns;
@@ -691,7 +690,7 @@ int send_client(struct xdp_md *context)
 		return XDP_DROP;
 	// What the machine could not begin in time is left: else what is due after it would be late, too.
 	if (is_urgent || since(work->due_ns, now_ns) < LATEST_NS)
-		action = do_work(context, work, now_ns);
+		action = do_work(context, work, until_ns < now_ns, now_ns);
 	if (is_urgent)
 		done->urgent = urgent + 1;
 	else

@@ -10,7 +10,7 @@
 #define PLANNED 65536 // entries of a sender's ring of what has its time
 #define URGENT 4096 // entries of its ring of what is sent at once
 #define LATEST_NS 500000000 // what has its time is begun later by less than this
-#define LATE_NS 5000000 // a sender that was away for longer catches up at twice the pace
+#define AWAY_NS 5000000 // a sender that was away for longer catches up at twice the pace
 #define CPUS 1024
 #define OBJECTS 16
 #define MOST_REQUEST 512 // bytes of a request
@@ -48,7 +48,7 @@ enum server_flag {
 // program works on it, so that one CPU does, whichever gets its segments or sends them again.
 #define CONTROL(state, flags, use) ((__u32)(state) | (__u32)(flags) << 8 | (__u32)(use) << 16)
 #define BUSY 0x80
-#define BEGUN_LATE 0x40 // beside the state: its connection, by more than LATE_NS
+#define BEGUN_LATE 0x40 // beside the state: while its sender caught up
 #define STATE(control) ((control) & 0x3F)
 #define FLAGS(control) ((control) >> 8 & 0xFF)
 #define USE(control) ((control) >> 16)
@@ -118,7 +118,7 @@ enum failure {
 	CONTENT,
 	NOT_HTTP,
 	LOST,
-	LATE, // no connection came about, and it was begun late
+	LATE, // no connection came about, and it was begun while its sender caught up
 	FAILURES,
 };
 

@@ -4,6 +4,7 @@
 
 use std::fmt::Debug;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 
 use nicbench_bpf::{Area, test_frame};
 
@@ -12,7 +13,7 @@ use super::model::{self, ACK, Asked, FIN, PSH, Segment, Terms};
 use super::records::{Client, RECORDS_A_BUCKET, Request, Server, Work, counter, flag, kind, state, state_of};
 use super::sender::BLANK;
 
-const CONNECTIONS: u16 = 12;
+pub const CONNECTIONS: u16 = 12;
 /// Threads of the client, each with connections of its own.
 const SENDERS: usize = 2;
 const FIRST_LOCAL: u16 = 1024;
@@ -54,7 +55,7 @@ struct Path {
 }
 
 /// A client and a server.
-trait Ends {
+pub trait Ends {
     type Packet: Clone + Debug;
     fn deliver(&mut self, to_client: bool, packet: &Self::Packet) -> Vec<Self::Packet>;
     fn ask(&mut self, client: bool, port: u16, asked: Asked) -> Vec<Self::Packet>;
@@ -106,7 +107,7 @@ impl Ends for Modelled {
 }
 
 /// The programs in the kernel; no frame of them leaves.
-struct Hooked {
+pub struct Hooked {
     client: Hook,
     server: Hook,
     clients: Area<Client>,
@@ -117,7 +118,7 @@ struct Hooked {
 }
 
 impl Hooked {
-    fn load() -> Self {
+    pub fn load() -> Self {
         let (own, peer): (IpAddr, IpAddr) = ("198.18.0.10".parse().unwrap(), "198.18.1.10".parse().unwrap());
         let on = Link { interface: "lo".to_owned(), vlan: None };
         let mut client =
@@ -140,7 +141,7 @@ impl Hooked {
     }
 
     /// Forgets everything, and begins on other terms.
-    fn begin(&mut self, terms: Terms) {
+    pub fn begin(&mut self, terms: Terms) {
         let text = |last: bool| {
             let end = if last { "Connection: close\r\n" } else { "" };
             format!("GET /bytes/{} HTTP/1.1\r\nHost: x\r\n{end}\r\n", terms.body).into_bytes()
@@ -158,6 +159,35 @@ impl Hooked {
         (self.terms, self.copied) = (terms, 0);
     }
 
+    /// Has a sender do something with its next run: the program, and the frame that it begins with.
+    pub fn put(&mut self, client: bool, port: u16, asked: Asked) -> (RawFd, Vec<u8>) {
+        let kind = match asked {
+            Asked::Open => kind::OPEN,
+            Asked::Resend => kind::RESEND,
+            Asked::GiveUp => kind::GIVE_UP,
+        };
+        let mut work = Work { kind, flags: flag::CLOSES, exchanges: self.terms.exchanges, ..Work::default() };
+        let mut sender = 0;
+        if client {
+            let record = self.clients.get(usize::from(port));
+            sender = usize::from(port) % SENDERS;
+            (work.slot, work.usage, work.sent) = (u32::from(port), record.usage(), record.sent);
+        } else {
+            let slot = self.record_of(port).unwrap();
+            (work.slot, work.usage) = (slot as u32, u16::from(self.servers.get(slot).tries));
+        }
+        let hook = if client { &mut self.client } else { &mut self.server };
+        hook.rings.set_behind(sender, model::is_behind(port));
+        hook.rings.send_now(sender, work);
+        hook.publish();
+        (hook.sender, vec![0; BLANK.len() + sender])
+    }
+
+    /// The programs that get the client's frames, and the server's.
+    pub fn receivers(&self) -> (RawFd, RawFd) {
+        (self.client.receiver, self.server.receiver)
+    }
+
     fn record_of(&self, port: u16) -> Option<usize> {
         let ports = u64::from(FIRST_LOCAL + port) << 16 | u64::from(PORT);
         (0..RECORDS).find(|&slot| {
@@ -167,7 +197,7 @@ impl Hooked {
     }
 
     /// Returns the frames that a run sends: one, or those of a burst.
-    fn sent(&mut self, (verdict, frame): (u32, Vec<u8>)) -> Vec<Vec<u8>> {
+    pub fn sent(&mut self, (verdict, frame): (u32, Vec<u8>)) -> Vec<Vec<u8>> {
         if verdict != XDP_REDIRECT {
             return Vec::new();
         }
@@ -239,27 +269,8 @@ impl Ends for Hooked {
     }
 
     fn ask(&mut self, client: bool, port: u16, asked: Asked) -> Vec<Vec<u8>> {
-        let kind = match asked {
-            Asked::Open => kind::OPEN,
-            Asked::Resend => kind::RESEND,
-            Asked::GiveUp => kind::GIVE_UP,
-        };
-        let due_ns = if model::is_late(port) { 0 } else { u64::MAX };
-        let mut work = Work { due_ns, kind, flags: flag::CLOSES, exchanges: self.terms.exchanges, ..Work::default() };
-        let mut sender = 0;
-        if client {
-            let record = self.clients.get(usize::from(port));
-            sender = usize::from(port) % SENDERS;
-            (work.slot, work.usage, work.sent) = (u32::from(port), record.usage(), record.sent);
-        } else {
-            let slot = self.record_of(port).unwrap();
-            (work.slot, work.usage) = (slot as u32, u16::from(self.servers.get(slot).tries));
-        }
-        let hook = if client { &mut self.client } else { &mut self.server };
-        hook.rings.send_now(sender, work);
-        hook.publish();
-        let done = test_frame(hook.sender, &vec![0; BLANK.len() + sender]).unwrap();
-        assert_eq!(hook.rings.waiting(sender), 0);
+        let (program, blank) = self.put(client, port, asked);
+        let done = test_frame(program, &blank).unwrap();
         self.sent(done)
     }
 

@@ -9,6 +9,8 @@ mod hook;
 mod lossy;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod races;
 mod records;
 mod rings;
 mod sender;

@@ -89,6 +89,13 @@ impl Rings {
         self.written.write(0, &self.wanted);
     }
 
+    /// Has a sender be behind its time, or not.
+    #[cfg(test)]
+    pub fn set_behind(&mut self, sender: usize, is_behind: bool) {
+        let clock_ns = u64::from(is_behind);
+        self.progress.set(sender, Progress { looked_ns: super::now_ns(), clock_ns, ..self.progress.get(sender) });
+    }
+
     /// How much of a sender's rings is done.
     pub fn progress(&self, sender: usize) -> Progress {
         let progress = self.progress.get(sender);
