@@ -334,7 +334,7 @@ def test_through_a_dut_takes_two_ports() -> None:
         ("own_server", {"own_server": {"reset_every": 5}}),
         ("answer_within", {"answer_within": 40.0}),
         ("object_bytes", {"object_bytes": [1, 65_537]}),
-        ("client_threads", {"client_threads": 2}),
+        ("client_threads", {"client_threads": 65}),
         ("server_threads", {"server_threads": 2}),
     ],
 )

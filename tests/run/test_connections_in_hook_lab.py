@@ -83,15 +83,16 @@ class RoutedPair:
 
 
 @pytest.fixture
-def path() -> Iterator[RoutedPair]:
+def path(request: pytest.FixtureRequest) -> Iterator[RoutedPair]:
+    queues = f"numtxqueues {(number := getattr(request, 'param', 1))} numrxqueues {number}"
     of = f"{os.getpid()}-{next(_numbers)}"
     names = RoutedPair(f"nbt-c-{of}", f"nbt-r-{of}", f"nbt-s-{of}")
     each = (names.client, names.router, names.server)
     commands = [
         *(f"ip netns add {name}" for name in each),
         *(f"ip netns exec {name} sysctl -qw net.ipv6.conf.default.accept_dad=0" for name in each),
-        f"ip -n {names.client} link add c0 type veth peer name s0 netns {names.router}",
-        f"ip -n {names.server} link add c1 type veth peer name s1 netns {names.router}",
+        f"ip -n {names.client} link add c0 {queues} type veth peer name s0 {queues} netns {names.router}",
+        f"ip -n {names.server} link add c1 {queues} type veth peer name s1 {queues} netns {names.router}",
         f"ip -n {names.client} address add {CLIENT}/24 dev c0",
         f"ip -n {names.server} address add {SERVER}/24 dev c1",
         f"ip -n {names.router} address add 198.18.0.1/24 dev s0",
@@ -200,6 +201,36 @@ def test_connections_to_the_kernel_end_as_those_of_the_kernel(mode: str, task: s
             assert found["intervals"][0]["bytes"] > 0
             assert sum(second["bytes"] for second in found["intervals"]) == 5000 * due
     path.end(server)
+
+
+@pytest.mark.parametrize("path", [1, 2], indirect=True, ids=["one queue", "two queues"])
+@pytest.mark.parametrize("task", ["connect", "requests", "hold"])
+def test_threads_that_send_share_all_that_is_due(task: str, path: RoutedPair) -> None:
+    server = path.serve("serve", "--xdp", "c1")
+    asked = ("--task", task, "--rate", "2000", "--seconds", "1", "--connections", "101", "--object", "3000")
+    found = path.connect(*asked, "--threads", "3")
+    due = 101 if task == "hold" else 2000
+    assert found["sustain"] == {"due": due, "completed": due, "failed": {}}
+    assert path.end(server)["accepted"] == found["opened"] == (2000 if task == "connect" else 101)
+
+
+def test_what_a_policer_refuses_after_a_pause_of_the_client_is_the_clients(path: RoutedPair) -> None:
+    """Half as much again as is asked for passes, and what was due in the pause is sent at once."""
+    passes = "tcp flags & (syn | ack) == syn limit rate 1500/second burst 30 packets counter accept"
+    filter_forwarded(path, passes, "tcp flags & (syn | ack) == syn drop")
+    server = path.serve("serve", "--xdp", "c1")
+    hook = ("client", "--to", SERVER, "--port", str(PORT), "--ports", "2", "--xdp", "c0", "--task", "connect")
+    client = path.start(path.client, str(find_binary(PROGRAM)), *hook, "--rate", "1000", "--seconds", "2")
+    until = time.monotonic() + 20.0
+    while int(path.run(path.router, "nft", "list", "ruleset").split("counter packets ")[1].split()[0]) < 300:
+        assert time.monotonic() < until
+    client.send_signal(signal.SIGSTOP)
+    time.sleep(0.2)
+    client.send_signal(signal.SIGCONT)
+    failed = json.loads(client.communicate(timeout=20)[0])["sustain"]["failed"]
+    path.end(server)
+    assert failed.pop("late") > 0
+    assert set(failed) <= {"not_begun"}
 
 
 def test_curl_gets_every_byte_of_objects_of_any_size(path: RoutedPair, tmp_path: Path) -> None:

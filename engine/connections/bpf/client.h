@@ -502,7 +502,7 @@ int client(struct xdp_md *context)
 	return action;
 }
 
-static __always_inline int open(struct xdp_md *context, struct client *connection, struct work *work, __u32 is_behind,
+static __always_inline int open(struct xdp_md *context, struct client *connection, struct work *work, __u32 was_away,
 				__u64 now_ns, struct outgoing *out)
 {
 	// RFC 6528 without a secret: a later connection of the same ports begins higher, also that of another process, so
@@ -520,7 +520,7 @@ static __always_inline int open(struct xdp_md *context, struct client *connectio
 		add_time(LATENESS, since(work->due_ns, now_ns));
 	// The pace of those that are held does not matter.
 	__sync_lock_test_and_set(&connection->control, CONTROL(OPENING, work->flags & ~WAITED, work->use) |
-				 (is_behind && !(work->flags & (KEPT | WAITED)) ? BEGUN_LATE : 0));
+				 (was_away && !(work->flags & (KEPT | WAITED)) ? BEGUN_LATE : 0));
 	out->sequence = first;
 	out->acknowledged = 0;
 	out->flags = SYN;
@@ -619,7 +619,7 @@ static __always_inline int go_on_with(struct xdp_md *context, struct client *con
 	}
 }
 
-static __always_inline int do_work(struct xdp_md *context, struct work *work, __u32 is_behind, __u64 now_ns)
+static __always_inline int do_work(struct xdp_md *context, struct work *work, __u32 was_away, __u64 now_ns)
 {
 	struct outgoing out = {};
 	__u32 control, slot = work->slot;
@@ -633,7 +633,7 @@ static __always_inline int do_work(struct xdp_md *context, struct work *work, __
 			return XDP_DROP;
 		address(connection, slot, &out);
 		work->kind = 0;
-		return open(context, connection, work, is_behind, now_ns, &out);
+		return open(context, connection, work, was_away, now_ns, &out);
 	}
 	control = claim(&connection->control);
 	if (!STATE(control))
@@ -644,24 +644,11 @@ static __always_inline int do_work(struct xdp_md *context, struct work *work, __
 	return action;
 }
 
-// Until when what is due goes out: until now, or after a pause at twice the pace of the clock.
-static __always_inline __u64 turn_clock(struct progress *done, __u64 now_ns)
-{
-	__u64 passed_ns = 2 * since(done->looked_ns, now_ns), until_ns;
-
-	until_ns = done->clock_ns + (passed_ns < 2 * AWAY_NS ? passed_ns : AWAY_NS);
-	if (until_ns > now_ns || !done->clock_ns)
-		until_ns = now_ns;
-	done->looked_ns = now_ns;
-	done->clock_ns = until_ns;
-	return until_ns;
-}
-
 // Runs over and over in the threads of the process, and sends what is due. The length of the frame says which one it is.
 SEC("xdp")
 int send_client(struct xdp_md *context)
 {
-	__u64 now_ns = bpf_ktime_get_ns(), until_ns;
+	__u64 now_ns = bpf_ktime_get_ns(), late_ns = 0;
 	__u32 sender = bpf_xdp_get_buff_len(context) - BLANK_BYTES, key, urgent, planned, is_urgent;
 	struct progress *done;
 	struct work *work;
@@ -674,7 +661,6 @@ int send_client(struct xdp_md *context)
 	urgent = done->urgent;
 	planned = done->planned;
 	is_urgent = urgent != written[sender].urgent;
-	until_ns = turn_clock(done, now_ns);
 	if (is_urgent) {
 		key = sender * URGENT + urgent % URGENT;
 		work = bpf_map_lookup_elem(&urgent_map, &key);
@@ -683,14 +669,17 @@ int send_client(struct xdp_md *context)
 			return XDP_DROP;
 		key = sender * PLANNED + planned % PLANNED;
 		work = bpf_map_lookup_elem(&planned_map, &key);
-		if (work && until_ns < work->due_ns)
+		if (!work || now_ns < work->due_ns)
 			return XDP_DROP;
+		late_ns = now_ns - work->due_ns;
+		if (late_ns > AWAY_NS)
+			done->upset_until_ns = now_ns + UPSET_NS;
 	}
 	if (!work)
 		return XDP_DROP;
 	// What the machine could not begin in time is left: else what is due after it would be late, too.
-	if (is_urgent || since(work->due_ns, now_ns) < LATEST_NS)
-		action = do_work(context, work, until_ns < now_ns, now_ns);
+	if (late_ns < LATEST_NS)
+		action = do_work(context, work, now_ns < done->upset_until_ns, now_ns);
 	if (is_urgent)
 		done->urgent = urgent + 1;
 	else

@@ -10,7 +10,8 @@
 #define PLANNED 65536 // entries of a sender's ring of what has its time
 #define URGENT 4096 // entries of its ring of what is sent at once
 #define LATEST_NS 500000000 // what has its time is begun later by less than this
-#define AWAY_NS 5000000 // a sender that was away for longer catches up at twice the pace
+#define AWAY_NS 10000000 // a sender that is later than this was away, and what was due meanwhile goes out at once
+#define UPSET_NS 100000000 // for so long that may upset a DUT
 #define CPUS 1024
 #define OBJECTS 16
 #define MOST_REQUEST 512 // bytes of a request
@@ -48,7 +49,7 @@ enum server_flag {
 // program works on it, so that one CPU does, whichever gets its segments or sends them again.
 #define CONTROL(state, flags, use) ((__u32)(state) | (__u32)(flags) << 8 | (__u32)(use) << 16)
 #define BUSY 0x80
-#define BEGUN_LATE 0x40 // beside the state: while its sender caught up
+#define BEGUN_LATE 0x40 // beside the state: when its sender had been away
 #define STATE(control) ((control) & 0x3F)
 #define FLAGS(control) ((control) >> 8 & 0xFF)
 #define USE(control) ((control) >> 16)
@@ -118,7 +119,7 @@ enum failure {
 	CONTENT,
 	NOT_HTTP,
 	LOST,
-	LATE, // no connection came about, and it was begun while its sender caught up
+	LATE, // no connection came about, and its sender had been away
 	FAILURES,
 };
 
@@ -172,8 +173,7 @@ struct written {
 // How many of them were done; those that could not be keep their kind.
 struct progress {
 	__u32 planned, urgent;
-	__u64 looked_ns; // when the sender looked at them last
-	__u64 clock_ns; // what is due until then goes out
+	__u64 upset_until_ns; // after the sender was away
 } __attribute__((aligned(64)));
 
 struct request {

@@ -53,6 +53,7 @@ struct constants {
 	__u32 is_ipv6;
 	__u32 tag; // the VLAN's number and TAGGED; 0: none
 	__u32 copies; // of the times, a power of two: CPUs take them in turn
+	__u32 is_ordered; // whether every CPU sees what another one writes in its order (x86)
 };
 const volatile struct constants constants SEC(".rodata.constants") = { 0 };
 #define TAGGED 0x10000
@@ -125,7 +126,12 @@ SHARED __u32 claim(__u32 *control)
 // All that was written before is seen by whoever takes the record next.
 static __always_inline void let_go(__u32 *control)
 {
-	__sync_lock_test_and_set(control, *control & ~BUSY);
+	__u32 present = *control & ~BUSY;
+
+	if (constants.is_ordered)
+		*(volatile __u32 *)control = present;
+	else
+		__sync_lock_test_and_set(control, present);
 }
 
 static __always_inline __u16 fold(__u64 sum)

@@ -62,7 +62,8 @@ _Every = Annotated[int, Field(ge=0, le=1_000_000)]
 
 LONGEST_IN_HOOK_S: Final = 30.0
 MOST_IN_HOOK_BYTES: Final = 64 * 1024
-"""What a connection in the driver's hook may last, and the largest object there."""
+MOST_IN_HOOK_THREADS: Final = 64
+"""What a connection in the driver's hook may last, the largest object there, and the most threads of its client."""
 
 
 class OwnServer(Frozen):
@@ -114,7 +115,7 @@ class ConnectionOptions(Frozen):
     ramp: Seconds = Field(default=2.0, ge=0.0, le=3600.0)
     """The ramp before it, in which the rate rises from 0. RFC 9411: 180 s or more."""
     client_threads: int = Field(default=1, ge=1, le=256)
-    """Threads of each client."""
+    """Threads of each client; with `driver: xdp` each sends from a CPU of its own."""
     server_threads: int = Field(default=1, ge=1, le=256)
     """Threads of nicbench's own server, or worker processes of nginx."""
 
@@ -171,10 +172,12 @@ def _misfits_of_hook(options: ConnectionOptions, clients: Mapping[str, Sequence[
     if options.server == "own" and len(asking) > 1:
         message = f"the interface of a server takes one server in its hook, and {len(asking)} clients want one each"
         yield Misfit(option=("driver",), message=message, next_step="write `server: nginx`, or leave one client there")
-    for name in ("client_threads", "server_threads"):
-        if getattr(options, name) > 1 and not (name == "server_threads" and options.server == "nginx"):
-            message = "an end in the driver's hook sends by one thread"
-            yield Misfit(option=(name,), message=message, next_step=f"leave `{name}` out")
+    if options.client_threads > MOST_IN_HOOK_THREADS:
+        message = f"`driver: xdp` sends by at most {MOST_IN_HOOK_THREADS} threads"
+        yield Misfit(option=("client_threads",), message=message, next_step=f"write at most {MOST_IN_HOOK_THREADS}")
+    if options.server_threads > 1 and options.server == "own":
+        message = "a server in the driver's hook answers on the CPU to which each receive queue belongs"
+        yield Misfit(option=("server_threads",), message=message, next_step="leave `server_threads` out")
     step = "leave `driver` out"
     if options.tls != ("none",):
         yield Misfit(option=("tls",), message="`driver: xdp` speaks no TLS", next_step=step)
@@ -272,7 +275,7 @@ def words_of_mix(objects: Sequence[tuple[int, int]]) -> str:
 # Figures of rounds of connections: counts of all clients together, percentiles of all histograms, and failures.
 
 
-CLIENT_FAILURES: Final = frozenset({"no_ports", "no_files", "not_begun"})
+CLIENT_FAILURES: Final = frozenset({"no_ports", "no_files", "not_begun", "late"})
 """Failures of the client itself, which say nothing of DUT or server."""
 ANSWER_FAILURES: Final = frozenset({"reset", "short", "status", "length", "content", "not_http", "lost"})
 """Failures after a connection stood: a server or a DUT that is broken has them at every load."""
@@ -289,6 +292,7 @@ _WORDS: Final = {
     "no_ports": "no local port was free",
     "no_files": "the client may open no more files",
     "not_begun": "the client could not begin them in time",
+    "late": "not connected when the client had been away",
     "refused": "refused",
     "unreachable": "unreachable",
     "connect_timeout": "not connected in time",
@@ -347,13 +351,16 @@ class Outcome:
 
     @property
     def is_late(self) -> bool:
-        """Whether a client did not begin on time what was due, or had no ports or files left."""
-        return self.starts_late or any(self.failed[kind] for kind in CLIENT_FAILURES)
+        """Whether a client did not begin on time what was due, or had no ports or files left.
+
+        One that was only away for a moment is not: what fails beside that is the DUT's.
+        """
+        return self.starts_late or any(self.failed[kind] for kind in CLIENT_FAILURES - {"late"})
 
     @property
     def is_limited_by_client(self) -> bool:
         """Whether a client did not offer what was asked, and no more failed than RFC 9411 allows."""
-        return self.is_late and self.failures <= FAILURE_RATIO * self.due
+        return (self.is_late or self.failed["late"] > 0) and self.failures <= FAILURE_RATIO * self.due
 
     @property
     def failures(self) -> int:

@@ -44,7 +44,7 @@ pub enum Failure {
     NotHttp,
     /// A held connection ended although nobody asked for that.
     Lost,
-    /// The client's own: no connection came about, and it was begun while the client caught up after a pause.
+    /// The client's own: no connection came about, and the client had been away before it began it.
     Late,
 }
 

@@ -9,7 +9,7 @@ use nicbench_bpf::Area;
 
 use super::hook::{End, Hook, Link, find_peer};
 use super::records::{Client, MOST_BODY, OBJECTS, Request, SENDERS, Work, counter, flag, kind, state, times};
-use super::sender::Senders;
+use super::sender::{Senders, allowed_cpus};
 use super::wheel::Wheel;
 use super::{now_ns, ticks};
 use crate::client::tally::{Counts, Failure, Interval, Tally, Times};
@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
         let to = plan.to[0].ip();
         let slots = slots_of(plan)?;
         let ports = plan.to.len() as u32;
-        let senders = plan.threads.clamp(1, SENDERS as u64) as usize;
+        let senders = (plan.threads as usize).min(allowed_cpus().len()).clamp(1, SENDERS);
         let hop = find_peer(&on.interface, to)?;
         let mut hook = Hook::load(on, End::Client { records: slots, senders }, hop.from)?;
         hook.set_peer(to, hop);

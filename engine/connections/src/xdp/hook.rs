@@ -100,7 +100,8 @@ impl Hook {
         let mut object = Object::open(PROGRAM)?;
         let cpus = possible_cpus().clamp(1, CPUS);
         let copies = cpus.next_power_of_two().min(MOST_COPIES);
-        let constants = [u32::from(own.is_ipv6()), tag, copies as u32].map(u32::to_ne_bytes);
+        let is_ordered = u32::from(cfg!(target_arch = "x86_64"));
+        let constants = [u32::from(own.is_ipv6()), tag, copies as u32, is_ordered].map(u32::to_ne_bytes);
         object.set_constants(".rodata.constants", constants.as_flattened())?;
         object.set_entries("times_map", (copies * times::KINDS * TIMES_BUCKETS) as u32)?;
         let mut senders = 1;

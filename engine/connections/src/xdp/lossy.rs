@@ -177,7 +177,7 @@ impl Hooked {
             (work.slot, work.usage) = (slot as u32, u16::from(self.servers.get(slot).tries));
         }
         let hook = if client { &mut self.client } else { &mut self.server };
-        hook.rings.set_behind(sender, model::is_behind(port));
+        hook.rings.set_away(sender, model::was_away(port));
         hook.rings.send_now(sender, work);
         hook.publish();
         (hook.sender, vec![0; BLANK.len() + sender])

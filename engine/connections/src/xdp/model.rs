@@ -56,8 +56,8 @@ pub struct Terms {
     pub segment: u32,
 }
 
-/// Whether connection number `port` is begun while its sender is behind.
-pub fn is_behind(port: u16) -> bool {
+/// Whether connection number `port` is begun when its sender had been away.
+pub fn was_away(port: u16) -> bool {
     port.is_multiple_of(3)
 }
 
@@ -116,7 +116,7 @@ impl Client {
 
     fn fail(&mut self, port: u16, failure: usize) {
         self.end(port);
-        let failure = if is_behind(port) && failure <= CONNECT_TIMEOUT { LATE } else { failure };
+        let failure = if was_away(port) && failure <= CONNECT_TIMEOUT { LATE } else { failure };
         self.counts[counter::FAILED + 2 * failure] += 1;
     }
 

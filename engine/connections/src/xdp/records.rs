@@ -227,14 +227,13 @@ pub struct Written {
     pub urgent: u32,
 }
 
-/// How much of them is done, and two moments that the program needs.
+/// How much of them is done, and until when it counts that the sender was away.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     pub planned: u32,
     pub urgent: u32,
-    pub looked_ns: u64,
-    pub clock_ns: u64,
+    pub upset_until_ns: u64,
 }
 
 /// The requests for one object.

@@ -89,11 +89,11 @@ impl Rings {
         self.written.write(0, &self.wanted);
     }
 
-    /// Has a sender be behind its time, or not.
+    /// Has a sender have been away, or not.
     #[cfg(test)]
-    pub fn set_behind(&mut self, sender: usize, is_behind: bool) {
-        let clock_ns = u64::from(is_behind);
-        self.progress.set(sender, Progress { looked_ns: super::now_ns(), clock_ns, ..self.progress.get(sender) });
+    pub fn set_away(&mut self, sender: usize, was_away: bool) {
+        let upset_until_ns = if was_away { u64::MAX } else { 0 };
+        self.progress.set(sender, Progress { upset_until_ns, ..self.progress.get(sender) });
     }
 
     /// How much of a sender's rings is done.

@@ -31,8 +31,8 @@ impl Senders {
     pub fn start(program: RawFd, number: usize) -> io::Result<Self> {
         install_interruption();
         let cpus = if number > 1 { allowed_cpus() } else { Vec::new() };
-        let cpu_of = |number: usize| (!cpus.is_empty()).then(|| cpus[number % cpus.len()]);
-        (0..number).map(|number| Sender::start(program, number, cpu_of(number))).collect::<io::Result<_>>().map(Self)
+        let started = (0..number).map(|number| Sender::start(program, number, cpus.get(number).copied()));
+        started.collect::<io::Result<_>>().map(Self)
     }
 
     /// Whether all of them still send.
@@ -49,8 +49,8 @@ impl Senders {
     }
 }
 
-/// The CPUs that this process may use.
-fn allowed_cpus() -> Vec<usize> {
+/// The CPUs that this process may use: as many senders are of use.
+pub fn allowed_cpus() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect()
 }
