@@ -122,6 +122,29 @@ def test_a_client_without_ports_is_the_limit_whatever_failures_there_are_beside(
     assert "is late" not in str(result.values["limit"])
 
 
+@pytest.mark.parametrize("late", [0, 5])
+def test_what_fails_on_time_is_the_duts_whatever_fails_when_the_client_had_been_away(late: int) -> None:
+    def refuses(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(rate, {"refused": rate - 700, "late": late} if rate > 700 else {})
+
+    found = measured(cps(), Laboratory(refuses)).values["connections_per_s"]
+    assert (found.value, found.limited_by) == (found.lower, LimitedBy.DUT)
+    assert found.lower <= 700 < found.upper
+
+
+def test_a_trial_in_which_the_client_had_been_away_is_repeated() -> None:
+    trials = []
+
+    def upset_once(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        trials.append(rate)
+        return counted(rate, {"late": 50} if len(trials) == 1 else {})
+
+    found = measured(cps(loss_verification=1), Laboratory(upset_once)).values["connections_per_s"]
+    assert (trials, found.value) == ([10_000, 10_000], 10_000)
+
+
 def test_what_a_trial_held_guides_the_next_one() -> None:
     def holds(_: int, job: Job) -> JobOutcome:
         due = asked(job).connections

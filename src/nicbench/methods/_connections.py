@@ -115,7 +115,7 @@ class ConnectionOptions(Frozen):
     ramp: Seconds = Field(default=2.0, ge=0.0, le=3600.0)
     """The ramp before it, in which the rate rises from 0. RFC 9411: 180 s or more."""
     client_threads: int = Field(default=1, ge=1, le=256)
-    """Threads of each client; with `driver: xdp` each sends from a CPU of its own."""
+    """Threads of each client."""
     server_threads: int = Field(default=1, ge=1, le=256)
     """Threads of nicbench's own server, or worker processes of nginx."""
 

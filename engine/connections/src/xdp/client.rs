@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use nicbench_bpf::Area;
 
 use super::hook::{End, Hook, Link, find_peer};
 use super::records::{Client, MOST_BODY, OBJECTS, Request, SENDERS, Work, counter, flag, kind, state, times};
-use super::sender::{Senders, allowed_cpus};
+use super::sender::Senders;
 use super::wheel::Wheel;
 use super::{now_ns, ticks};
 use crate::client::tally::{Counts, Failure, Interval, Tally, Times};
@@ -152,7 +153,8 @@ impl<'a> Run<'a> {
         let to = plan.to[0].ip();
         let slots = slots_of(plan)?;
         let ports = plan.to.len() as u32;
-        let senders = (plan.threads as usize).min(allowed_cpus().len()).clamp(1, SENDERS);
+        // More than there are CPUs would be in each other's way.
+        let senders = (plan.threads as usize).min(available_parallelism()?.get()).min(SENDERS);
         let hop = find_peer(&on.interface, to)?;
         let mut hook = Hook::load(on, End::Client { records: slots, senders }, hop.from)?;
         hook.set_peer(to, hop);

@@ -1,4 +1,4 @@
-//! Threads in which the kernel runs a program over and over, each on a CPU of its own.
+//! Threads in which the kernel runs a program over and over. The kernel's scheduler spreads them over the CPUs.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nicbench_bpf::{LiveFrames, end_call, install_interruption, this_thread};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::clock::thread_cpu_ns;
 
@@ -30,9 +29,7 @@ impl Senders {
     /// No thread can be started.
     pub fn start(program: RawFd, number: usize) -> io::Result<Self> {
         install_interruption();
-        let cpus = if number > 1 { allowed_cpus() } else { Vec::new() };
-        let started = (0..number).map(|number| Sender::start(program, number, cpus.get(number).copied()));
-        started.collect::<io::Result<_>>().map(Self)
+        (0..number).map(|number| Sender::start(program, number)).collect::<io::Result<_>>().map(Self)
     }
 
     /// Whether all of them still send.
@@ -49,12 +46,6 @@ impl Senders {
     }
 }
 
-/// The CPUs that this process may use: as many senders are of use.
-pub fn allowed_cpus() -> Vec<usize> {
-    let allowed = sched_getaffinity(None).unwrap_or_default();
-    (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect()
-}
-
 #[derive(Debug)]
 struct Sender {
     state: Arc<SenderState>,
@@ -69,15 +60,10 @@ struct SenderState {
 }
 
 impl Sender {
-    fn start(program: RawFd, number: usize, cpu: Option<usize>) -> io::Result<Self> {
+    fn start(program: RawFd, number: usize) -> io::Result<Self> {
         let state = Arc::new(SenderState::default());
         let own = Arc::clone(&state);
         let thread = std::thread::Builder::new().name(format!("sender {number}")).spawn(move || {
-            if let Some(cpu) = cpu {
-                let mut only = CpuSet::new();
-                only.set(cpu);
-                let _ = sched_setaffinity(None, &only); // else it sends from where the kernel puts it
-            }
             own.number.store(this_thread(), Ordering::Release);
             let done = own.send(program, number);
             own.cpu_ns.store(thread_cpu_ns(), Ordering::Release);
