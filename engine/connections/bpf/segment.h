@@ -107,8 +107,7 @@ static __always_inline __u32 ticks(__u64 ns)
 
 #define TURNS 256
 
-// Takes a record for this CPU, unless it is FREE; waits a little where another has it: what it was, or BUSY.
-SHARED __u32 claim(__u32 *control)
+SHARED __u32 wait_for(__u32 *control)
 {
 	if (!control)
 		return BUSY;
@@ -121,6 +120,17 @@ SHARED __u32 claim(__u32 *control)
 			return present;
 	}
 	return BUSY;
+}
+
+// Takes a record for this CPU, unless it is FREE; waits a little where another has it: what it was, or BUSY.
+static __always_inline __u32 claim(__u32 *control)
+{
+	__u32 present = *(volatile __u32 *)control;
+
+	if (STATE(present) && !(present & BUSY) &&
+	    __sync_val_compare_and_swap(control, present, present | BUSY) == present)
+		return present;
+	return wait_for(control);
 }
 
 // All that was written before is seen by whoever takes the record next.
@@ -404,10 +414,8 @@ static __always_inline int transmit(int is_written)
 }
 
 // Sends a segment without data in place of the frame.
-SHARED int write_bare(struct xdp_md *context, struct outgoing *out)
+static __always_inline int write_bare(struct xdp_md *context, struct outgoing *out)
 {
-	if (!out)
-		return XDP_ABORTED;
 	out->bytes = 0;
 	out->sum = 0;
 	return transmit(make_room(context, out) && write_headers(context, out));

@@ -48,12 +48,10 @@ struct found {
 	__u32 free; // records
 };
 
-SHARED int look_in_bucket(__u64 key, __u32 bucket, struct found *found)
+static __always_inline int look_in_bucket(__u64 key, __u32 bucket, struct found *found)
 {
 	__u32 first = bucket * RECORDS_A_BUCKET;
 
-	if (!found)
-		return 0;
 	found->free = 0;
 	for (__u32 number = 0; number < RECORDS_A_BUCKET; number++) {
 		__u32 index = first + number;
@@ -239,17 +237,11 @@ static __always_inline __u32 has_end(const struct server *record)
 
 // Decides what goes next: what the peer's window and ours leave room for, at most `most` bytes (RFC 9293 section 3.8.6.2.1:
 // no short segment but the last, unless nothing is under way). How many segments these are.
-SHARED __u32 plan(struct server *record, __u32 window, __u32 most, struct part *part)
+static __always_inline __u32 plan(struct server *record, __u32 window, __u32 most, struct part *part)
 {
-	__u32 segment, whole, end, under_way, from, bytes;
+	__u32 segment = USE(record->control), whole = whole_of(record), end = has_end(record);
+	__u32 under_way = record->under_way, from = record->acknowledged + under_way, bytes;
 
-	if (!record || !part)
-		return 0;
-	segment = USE(record->control);
-	whole = whole_of(record);
-	end = has_end(record);
-	under_way = record->under_way;
-	from = record->acknowledged + under_way;
 	if (!segment)
 		return 0;
 	if (window > MOST_SEGMENTS * segment)
