@@ -3,7 +3,8 @@
 /// The moments of a run, in nanoseconds since its first. They depend on nothing that happens.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    rate: f64,
+    /// A second, after the ramp.
+    pub rate: f64,
     ramp_s: f64,
     /// How many are due in all.
     pub count: u64,

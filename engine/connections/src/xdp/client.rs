@@ -61,7 +61,7 @@ const FAILURES: [Failure; 12] = [
 /// do what is planned.
 pub fn run(plan: &Plan, on: &Link) -> io::Result<(Tally, u64)> {
     let mut run = Run::new(plan, on)?;
-    let senders = run.hook.start_senders()?;
+    let senders = run.hook.start_senders(greatest_rate(plan))?;
     run.begin(&senders);
     while !run.is_over() && senders.are_running() {
         run.step();
@@ -627,6 +627,15 @@ impl<'a> Run<'a> {
 /// When a segment is sent again for this time, in nanoseconds after it was sent first.
 fn after_tries(tries: u8) -> u64 {
     RETRANSMISSION_NS * ((2 << tries) - 1)
+}
+
+/// The most that is due in a second.
+fn greatest_rate(plan: &Plan) -> f64 {
+    let asked_again = match plan.task {
+        Task::Hold { hold_ns } => plan.schedule.count as f64 * SECOND_NS as f64 / hold_ns.max(1) as f64,
+        _ => 0.0,
+    };
+    asked_again.max(plan.schedule.rate)
 }
 
 /// The records of each sender, as many as it has numbers of the schedule in its turns.

@@ -12,8 +12,8 @@ use nicbench_bpf::{
 use super::records::{
     BODY_BYTES, CPUS, Client, PLANNED, Request, Server, Settings, TIMES_BUCKETS, URGENT, counter, times,
 };
-use super::rings::Rings;
-use super::sender::{BATCH, BLANK, Senders};
+use super::rings::{Next, Rings};
+use super::sender::{BATCH, BLANK, SLEEPING_RATE, Senders};
 use crate::FILLING;
 use crate::client::tally::Segments;
 
@@ -209,12 +209,15 @@ impl Hook {
         LiveFrames { runs: waiting, batch: BATCH }.run(self.sender, &BLANK)
     }
 
-    /// Threads that send what is due, until they are dropped.
+    /// Threads that send what is due, so much a second at most, until they are dropped.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start_senders(&self) -> io::Result<Senders> {
-        Senders::start(self.sender, self.rings.senders())
+    pub fn start_senders(&self, rate: f64) -> io::Result<Senders> {
+        let senders = 0..self.rings.senders();
+        let sleeps = rate <= SLEEPING_RATE * senders.len() as f64;
+        let next = senders.map(|sender| sleeps.then(|| Next::new(&self.loaded, sender)).transpose());
+        Senders::start(self.sender, next.collect::<io::Result<_>>()?)
     }
 
     /// One count, of all CPUs.

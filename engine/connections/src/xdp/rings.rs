@@ -7,6 +7,41 @@ use nicbench_bpf::{Area, Loaded};
 
 use super::records::{PLANNED, Progress, URGENT, Work, Written};
 
+/// What a sender has to do next, as its own thread sees it.
+#[derive(Debug)]
+pub struct Next {
+    sender: usize,
+    planned: Area<Work>,
+    written: Area<Written>,
+    progress: Area<Progress>,
+}
+
+impl Next {
+    /// That of one sender.
+    ///
+    /// # Errors
+    /// The memory cannot be mapped.
+    pub fn new(loaded: &Loaded, sender: usize) -> io::Result<Self> {
+        Ok(Self {
+            sender,
+            planned: Area::new(loaded.map("planned_map")?, PLANNED * (sender + 1))?,
+            written: Area::new(loaded.map(".bss.written")?, sender + 1)?,
+            progress: Area::new(loaded.map(".bss.progress")?, sender + 1)?,
+        })
+    }
+
+    /// When it is due, by the kernel's monotonic clock: 0 at once; None where nothing is to be sent.
+    pub fn due_ns(&self) -> Option<u64> {
+        let (written, done) = (self.written.get(self.sender), self.progress.get(self.sender));
+        fence(Ordering::Acquire);
+        if written.urgent != done.urgent {
+            return Some(0);
+        }
+        let at = self.sender * PLANNED + done.planned as usize % PLANNED;
+        (written.planned != done.planned).then(|| self.planned.get(at).due_ns)
+    }
+}
+
 /// Two rings for each sender: of what is sent at once, and of what has its time, which a server has not.
 #[derive(Debug)]
 pub struct Rings {

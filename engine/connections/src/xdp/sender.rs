@@ -1,6 +1,8 @@
-//! Threads in which the kernel runs a program over and over. The kernel's scheduler spreads them over the CPUs.
+//! Threads in which the kernel runs a program over and over, or when something is due. The kernel's scheduler spreads
+//! them over the CPUs.
 
 use std::io;
+use std::num::NonZero;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -9,12 +11,25 @@ use std::time::Duration;
 
 use nicbench_bpf::{LiveFrames, end_call, install_interruption, this_thread};
 
+use rustix::thread::set_current_timer_slack;
+
+use super::now_ns;
+use super::rings::Next;
 use crate::clock::thread_cpu_ns;
 
 /// Runs between which nothing leaves: more overrun the ring of a veth.
 pub const BATCH: u32 = 64;
 /// Runs of one call: more than a run has, so that a signal ends it.
 const RUNS: u32 = 1 << 30;
+/// Up to so much a second a sender sleeps until something is due. Each run is a call then, which takes some 12 us, so that
+/// more would be late where others use the CPU, too.
+pub const SLEEPING_RATE: f64 = 3000.0;
+/// How long before it is due the thread is to be awake.
+const AWAKE_NS: u64 = 30_000;
+/// From the beginning of a call to the program's.
+const CALL_NS: u64 = 5000;
+/// How long a thread sleeps at most: what is sent at once waits so long.
+const SLEEP_NS: u64 = 500_000;
 /// The content of a buffer before the program makes its frame.
 pub const BLANK: [u8; 128] = [0; 128];
 
@@ -23,13 +38,14 @@ pub const BLANK: [u8; 128] = [0; 128];
 pub struct Senders(Vec<Sender>);
 
 impl Senders {
-    /// Starts so many.
+    /// Starts one for each entry: what it has to do next, if it sleeps until then.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(program: RawFd, number: usize) -> io::Result<Self> {
+    pub fn start(program: RawFd, next: Vec<Option<Next>>) -> io::Result<Self> {
         install_interruption();
-        (0..number).map(|number| Sender::start(program, number)).collect::<io::Result<_>>().map(Self)
+        let started = next.into_iter().enumerate().map(|(number, next)| Sender::start(program, number, next));
+        started.collect::<io::Result<_>>().map(Self)
     }
 
     /// Whether all of them still send.
@@ -60,12 +76,16 @@ struct SenderState {
 }
 
 impl Sender {
-    fn start(program: RawFd, number: usize) -> io::Result<Self> {
+    fn start(program: RawFd, number: usize, next: Option<Next>) -> io::Result<Self> {
         let state = Arc::new(SenderState::default());
         let own = Arc::clone(&state);
         let thread = std::thread::Builder::new().name(format!("sender {number}")).spawn(move || {
             own.number.store(this_thread(), Ordering::Release);
-            let done = own.send(program, number);
+            let blank = vec![0; BLANK.len() + number]; // whose length is the sender's number
+            let done = match next {
+                Some(next) => own.send_when_due(program, &blank, &next),
+                None => own.send(program, &blank),
+            };
             own.cpu_ns.store(thread_cpu_ns(), Ordering::Release);
             done
         })?;
@@ -94,11 +114,26 @@ impl Sender {
 }
 
 impl SenderState {
-    fn send(&self, program: RawFd, number: usize) -> io::Result<()> {
-        let frames = LiveFrames { runs: RUNS, batch: BATCH };
-        let blank = vec![0; BLANK.len() + number]; // whose length is the sender's number
+    /// Sleeps until something is due, and has the program run once.
+    fn send_when_due(&self, program: RawFd, blank: &[u8], next: &Next) -> io::Result<()> {
+        let _ = set_current_timer_slack(NonZero::new(1)); // without it what is due is later, no more
+        // More runs, and the kernel would wait for all CPUs (bpf_prog_change_xdp).
+        let frames = LiveFrames { runs: 1, batch: 1 };
         while !self.ends.load(Ordering::Acquire) {
-            match frames.run(program, &blank) {
+            let wait_ns = next.due_ns().map_or(u64::MAX, |due_ns| due_ns.saturating_sub(now_ns() + CALL_NS));
+            match wait_ns {
+                0 => frames.run(program, blank)?,
+                1..AWAKE_NS => std::hint::spin_loop(),
+                _ => std::thread::sleep(Duration::from_nanos((wait_ns - AWAKE_NS).min(SLEEP_NS))),
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&self, program: RawFd, blank: &[u8]) -> io::Result<()> {
+        let frames = LiveFrames { runs: RUNS, batch: BATCH };
+        while !self.ends.load(Ordering::Acquire) {
+            match frames.run(program, blank) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => other?,
             }
