@@ -28,6 +28,12 @@ fn at_once(hooked: &mut Hooked, runs: [(RawFd, &[u8]); 2]) -> Vec<Vec<u8>> {
     done.into_iter().flat_map(|each| hooked.sent(each)).collect()
 }
 
+/// The one frame that a program sends for a frame.
+fn answer_of(hooked: &mut Hooked, program: RawFd, frame: &[u8]) -> Vec<u8> {
+    let done = test_frame(program, frame).unwrap();
+    hooked.sent(done).remove(0)
+}
+
 #[test]
 fn what_comes_twice_at_one_moment_is_answered_once() {
     if !rustix::process::geteuid().is_root() {
@@ -74,9 +80,9 @@ fn a_connection_that_is_given_up_while_its_answer_comes_ends_once() {
         let (client, server) = hooked.receivers();
         for port in 0..CONNECTIONS {
             let [syn] = hooked.ask(true, port, Asked::Open).try_into().unwrap();
-            let [answer] = at_once_one(&mut hooked, server, &syn);
-            let [request] = at_once_one(&mut hooked, client, &answer);
-            let [answer] = at_once_one(&mut hooked, server, &request);
+            let answer = answer_of(&mut hooked, server, &syn);
+            let request = answer_of(&mut hooked, client, &answer);
+            let answer = answer_of(&mut hooked, server, &request);
             let (program, blank) = hooked.put(true, port, Asked::GiveUp);
             at_once(&mut hooked, [(client, &answer), (program, &blank)]);
         }
@@ -87,9 +93,4 @@ fn a_connection_that_is_given_up_while_its_answer_comes_ends_once() {
         completed += asking[counter::COMPLETED];
     }
     assert!(completed > 0);
-}
-
-fn at_once_one(hooked: &mut Hooked, program: RawFd, frame: &[u8]) -> [Vec<u8>; 1] {
-    let done = test_frame(program, frame).unwrap();
-    hooked.sent(done).try_into().unwrap()
 }
