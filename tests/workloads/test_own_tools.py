@@ -15,6 +15,7 @@ from nicbench.core.connections import Broken, ConnectionsSpec, ConnectionsTarget
 from nicbench.core.round import FramesSpec, JobSpec
 from nicbench.core.shipped import shipped
 from nicbench.doctor.checks.software import parse_packages
+from nicbench.testbed.real_hosts import vlan_of
 from nicbench.workloads.base import End, Output, WorkloadError
 from nicbench.workloads.play import kinds
 from nicbench.workloads.tool_output import find_implausible
@@ -45,6 +46,17 @@ def test_both_command_lines_say_what_is_asked(host: End) -> None:
     assert server.startswith("nicbench-connections serve --on ")
     assert server.endswith("--tls --reset-every 100")
     assert len(tool.listens(wanted, host)) == 4
+
+
+def test_connections_of_a_vlan_are_made_in_the_hook_of_the_interface_below(host: End) -> None:
+    link = {"link": "c0", "linkinfo": {"info_kind": "vlan", "info_data": {"protocol": "802.1Q", "id": 100}}}
+    end = replace(host, device="c0.100", vlan=vlan_of(link))
+    wanted = job("nicbench-connections", ask(driver="xdp"))
+    for command in (
+        NicbenchConnections().client_command(wanted, end, end),
+        NicbenchConnections().server_command(wanted, end, end),
+    ):
+        assert "--xdp c0 --vlan 100 " in " ".join(command or ())
 
 
 def test_nginx_has_the_objects_and_a_target_has_no_server(host: End) -> None:

@@ -144,6 +144,13 @@ class FrameFigures(Frozen):
 # Where workloads run: ports of hosts by their addresses, and folders of the measured host that clients mount.
 
 
+class Vlan(Frozen):
+    """A VLAN (IEEE 802.1Q): its number, and the interface that carries its frames."""
+
+    number: int
+    device: str
+
+
 class EndpointFacts(Frozen):
     """Facts about an endpoint. ``port`` is the server port that a client is connected to; None for a server.
 
@@ -164,6 +171,8 @@ class EndpointFacts(Frozen):
     bond_links: int | None = optional(None)
     bucket_bytes: int | None = optional(None)
     """What a token bucket on the link lets pass at once, where nicbench holds the link to its rate by one."""
+    vlan: Vlan | None = optional(None)
+    """What ``device`` is, where it is the interface of a VLAN."""
 
 
 # A share: a folder of the measured host that a client has mounted, and by which kind of server.

@@ -363,6 +363,7 @@ def _end(each: Endpoint) -> End:
         host=each.host,
         address=facts.address,
         device=facts.device,
+        vlan=facts.vlan,
         link_bits_per_s=facts.link_bits_per_s,
         rdma_device=None if each.rdma is None else each.rdma.device,
         rdma_port=1 if each.rdma is None else each.rdma.port,

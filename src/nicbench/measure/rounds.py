@@ -275,7 +275,8 @@ def _leave_out_hooks(
     if seen is None or not hooked:
         return seen
     ends = {name for job in hooked for name in (job.client, job.server) if name is not None}
-    kept = leave_out_programs(seen, {interfaces[name].device for name in ends if name in interfaces})
+    here = [interfaces[name] for name in ends if name in interfaces]
+    kept = leave_out_programs(seen, {each.carrier or each.device for each in here})
     if kept is None:
         return None
     return kept.replace(changes=tuple(each for each in kept.changes if each.what != "offloads"))

@@ -45,6 +45,8 @@ class Interface:
     device: str
     link_bits_per_s: float | None = None
     bucket_bytes: int = 0
+    carrier: str | None = None
+    """The interface that carries its frames, where it is that of a VLAN."""
 
 
 @dataclass
@@ -69,7 +71,13 @@ class _Told:
 def interfaces_of(endpoints: Mapping[str, Endpoint]) -> dict[str, Interface]:
     """Returns the interface of each endpoint that has one, by the endpoint's name."""
     return {
-        name: Interface(each.facts.host, each.facts.device, each.facts.link_bits_per_s, each.facts.bucket_bytes or 0)
+        name: Interface(
+            each.facts.host,
+            each.facts.device,
+            each.facts.link_bits_per_s,
+            each.facts.bucket_bytes or 0,
+            each.facts.vlan.device if each.facts.vlan else None,
+        )
         for name, each in endpoints.items()
         if each.facts.device is not None
     }

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
-from nicbench.core.round import EndpointFacts
+from nicbench.core.round import EndpointFacts, Vlan
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.testbed.cores import CoreMap, make_core_map, order_by_core, physical_cores, usable_cpus
@@ -80,7 +80,7 @@ async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str |
     device = str(port.device)
     members = () if port.bond is None else port.bond.of
     network = host.network
-    shown = await network.run(("ip", "-j", "address", "show", "dev", device), check=False)
+    shown = await network.run(("ip", "-d", "-j", "address", "show", "dev", device), check=False)
     if shown.status != 0:
         raise NotReadyError(
             f"there is no interface {device}: {shown.stderr.strip()}",
@@ -105,6 +105,7 @@ async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str |
         card=await _card(network, device),
         numa_node=await _numa_node(network, device),
         bond_links=len(members) or None,
+        vlan=vlan_of(link),
     )
     return Endpoint(
         host,
@@ -112,6 +113,17 @@ async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str |
         rdma=await rdma_port_of(network, device, facts.address),
         members=tuple(BondMember(device=member) for member in members),
     )
+
+
+def vlan_of(link: Mapping[str, Any]) -> Vlan | None:
+    """Returns the VLAN that an interface is, as `ip -d -j address show` has it; None where it is none, or the interface
+    below it is in another namespace.
+    """
+    info = link.get("linkinfo", {})
+    if info.get("info_kind") != "vlan" or "link" not in link:
+        return None
+    data = info.get("info_data", {})
+    return Vlan(number=int(data["id"]), device=str(link["link"])) if data.get("protocol") == "802.1Q" else None
 
 
 def _address(link: Mapping[str, Any], wanted: IPv4Address | IPv6Address | None, device: str, place: str) -> str:

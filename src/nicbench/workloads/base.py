@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import HostError, UsageError
-from nicbench.core.round import Figures, Job, JobSpec
+from nicbench.core.round import Figures, Job, JobSpec, Vlan
 from nicbench.hosts.base import Host
 
 Command = tuple[str, ...]
@@ -47,6 +47,8 @@ class End:
     gid_index: int | None = None
     folder: str | None = None
     """The folder for the files that its workload ``leaves``; None where they are not kept."""
+    vlan: Vlan | None = None
+    """What ``device`` is, where it is the interface of a VLAN."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,9 @@ def _hook(asked: ConnectionsSpec, end: End) -> tuple[str, ...]:
         return ()
     if end.device is None:
         raise WorkloadError("`driver: xdp` needs a kernel interface, and this end has none")
-    return ("--xdp", end.device)
+    if end.vlan is None:
+        return ("--xdp", end.device)
+    return ("--xdp", end.vlan.device, "--vlan", str(end.vlan.number))
 
 
 def _room(asked: ConnectionsSpec, duration_s: float) -> int:
