@@ -106,6 +106,8 @@ def test_a_late_client_is_the_limit_and_not_the_dut() -> None:
     found = result.values["connections_per_s"]
     assert (found.value, found.upper, found.limited_by) == (700, None, LimitedBy.TESTER)
     assert result.values["limited_by"] == "client"
+    assert "driver: xdp" in str(result.values["limit"])
+    assert "driver: xdp" not in str(measured(cps(driver="xdp"), Laboratory(late)).values["limit"])
 
 
 @pytest.mark.parametrize("beside", [{}, {"reset": 1}, {"reset": 3}, {"connect_timeout": 300}])

@@ -528,6 +528,8 @@ class Found:
     asked: int = 0
     is_cut_off: bool = False
     """Whether the search ended at a trial that gave no figures."""
+    fits_hook: bool = False
+    """Whether the client could ask the same in its driver's hook, and does not."""
 
     @property
     def is_client_late(self) -> bool:
@@ -566,7 +568,8 @@ class Found:
     @property
     def why(self) -> str:
         """What went wrong above the result, in words; "" where nothing did."""
-        return self.worst.words if self.worst is not None else ""
+        advice = "; next: write `driver: xdp`, a faster client" if self.is_client_late and self.fits_hook else ""
+        return f"{self.worst.words}{advice}" if self.worst is not None else ""
 
 
 async def find_most(
@@ -584,7 +587,7 @@ async def find_most(
     ``made_of`` says what was really offered, where the client could not offer what it was asked to.
     """
     played = PlayedRounds()
-    found = Found(0, None, played, None, None)
+    found = Found(0, None, played, None, None, fits_hook=_fits_hook(context, options, spec_at(1)))
     least_failed: int | None = None
 
     async def trial(number: int) -> Fill:
@@ -623,6 +626,13 @@ async def find_most(
     except _CutOffError:
         found.is_cut_off = True
     return found
+
+
+def _fits_hook(context: RoundContext, options: ConnectionOptions, spec: ConnectionsSpec) -> bool:
+    clients = {port: [each.name for each in found] for port, found in clients_by_port(context).items()}
+    largest = max(size for size, _ in spec.objects)
+    is_kept = options.driver == "kernel" and spec.tls is None and largest <= MOST_IN_HOOK_BYTES
+    return is_kept and not any(_misfits_of_hook(options.replace(tls=("none",)), clients))
 
 
 class _CutOffError(Exception):
