@@ -172,7 +172,8 @@ thresholds: {start_spread_share: 0.9, machine_steal_share: 0.9}
 lab: {kind: clients}
 dut: {kind: server}
 tests:
-  - {name: http, method: http-latency, driver: xdp, rate: 1000, object_bytes: [1 KiB], duration: 1 s, ramp: 0 s}
+  - {name: http, method: http-latency, driver: xdp, client_threads: 2, rate: 1000, object_bytes: [1 KiB], duration: 1 s,
+     ramp: 0 s}
 """
     (result,) = asyncio.run(run_async(make_folder(tmp_path, text))).results
     assert (result.values["transactions"], result.values["failures"]) == (1000, 0), result.values

@@ -67,10 +67,11 @@ static __always_inline void end_client(struct client *connection)
 static __always_inline void fail(struct client *connection, enum failure failure)
 {
 	__u32 control = connection->control, is_late = failure <= CONNECT_TIMEOUT && control & BEGUN_LATE;
-	__u32 which = is_late ? LATE : failure;
+	__u32 place = FAILED + 2 * (is_late ? LATE : failure) + (FLAGS(control) & MEASURED);
 
-	if (which < FAILURES)
-		ADD(FAILED + 2 * which + (FLAGS(control) & MEASURED), 1);
+	SEEN(place);
+	if (place < COUNTERS)
+		ADD(place, 1);
 	end_client(connection);
 }
 
@@ -97,7 +98,7 @@ static __always_inline int write_request(struct xdp_md *context, __u32 object, _
 	out->bytes = bytes;
 	out->sum = request->sums[last & 1];
 	at = make_room(context, out);
-	if (!at || bpf_xdp_store_bytes(context, at, request->text[last & 1], bytes))
+	if (!at || bpf_xdp_store_bytes(context, at, request->text[last & 1], sized(bytes, MOST_REQUEST)))
 		return 0;
 	return write_headers(context, out);
 }
@@ -164,8 +165,8 @@ SHARED int add_piece(struct xdp_md *context, __u32 at, __u32 bytes, struct sums 
 	words = (__u64 *)scratch->bytes;
 	for (int number = 0; number < WORDS_OF_PIECE; number++)
 		words[number] = 0x7878787878787878ULL;
-	SEEN(bytes);
-	if (bytes < 1 || bytes > SCRATCH_BYTES || at > 0x3FFF || bpf_xdp_load_bytes(context, at, scratch->bytes, bytes))
+	if (bytes < 1 || bytes > SCRATCH_BYTES || at > 0x3FFF ||
+	    bpf_xdp_load_bytes(context, at, scratch->bytes, sized(bytes, SCRATCH_BYTES)))
 		return 0;
 	for (int number = 0; number < WORDS_OF_PIECE; number++) {
 		sum += (words[number] & 0xFFFFFFFF) + (words[number] >> 32);
@@ -215,7 +216,7 @@ SHARED int read_head(struct xdp_md *context, __u32 at, __u32 bytes)
 
 	if (!scratch || length < LEAST_HEAD || length > SCRATCH_BYTES || at > 200)
 		return 0;
-	if (bpf_xdp_load_bytes(context, at, scratch->bytes, length))
+	if (bpf_xdp_load_bytes(context, at, scratch->bytes, sized(length, SCRATCH_BYTES)))
 		return 0;
 	if (*(__u32 *)scratch->bytes != 0x50545448 || scratch->bytes[4] != '/' || scratch->bytes[5] != '1')
 		return 0; // "HTTP/1"

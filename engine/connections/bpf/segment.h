@@ -100,6 +100,13 @@ DEVICES(four_copies, 5);
 #define SHARED __attribute__((noinline))
 #define ADD(counter, number) (counters[bpf_get_smp_processor_id() % CPUS].of[counter] += (number))
 
+// A number of bytes that is from 1 to `most`, a power of two, as the verifiers of Linux before 6.8 see that it is.
+static __always_inline __u32 sized(__u32 bytes, __u32 most)
+{
+	SEEN(bytes);
+	return ((bytes - 1) & (most - 1)) + 1;
+}
+
 static __always_inline __u32 ticks(__u64 ns)
 {
 	return ns >> TICK_BITS;
@@ -271,7 +278,7 @@ static __always_inline int is_intact(struct xdp_md *context, const struct segmen
 }
 
 struct options {
-	__u8 bytes[MOST_OPTIONS + MSS_OPTION];
+	__u8 bytes[64]; // MOST_OPTIONS and more
 };
 
 // Where the option behind that at this place begins; none is after the last.
@@ -291,8 +298,8 @@ SHARED int read_mss(struct xdp_md *context, __u32 data)
 	__u32 length = data - HEADERS - TCP_BYTES, at = 0, mss = USUAL_MSS;
 	struct options options = {};
 
-	SEEN(length);
-	if (length < 1 || length > MOST_OPTIONS || bpf_xdp_load_bytes(context, HEADERS + TCP_BYTES, options.bytes, length))
+	if (length < 1 || length > MOST_OPTIONS ||
+	    bpf_xdp_load_bytes(context, HEADERS + TCP_BYTES, options.bytes, sized(length, sizeof(options.bytes))))
 		return mss;
 	for (int number = 0; number < MOST_OPTIONS && at < MOST_OPTIONS; number++) {
 		if (options.bytes[at] == 2 && options.bytes[at + 1] == MSS_OPTION) {

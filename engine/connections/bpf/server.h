@@ -102,7 +102,7 @@ SHARED int read_request(struct xdp_md *context, __u32 at, __u32 bytes, struct as
 
 	if (!scratch || !asked || length < 26 || length > SCRATCH_BYTES || at > 200 || bytes > 9600)
 		return 0;
-	if (bpf_xdp_load_bytes(context, at, scratch->bytes, length))
+	if (bpf_xdp_load_bytes(context, at, scratch->bytes, sized(length, SCRATCH_BYTES)))
 		return 0;
 	if (bpf_xdp_load_bytes(context, at + bytes - sizeof(tail), tail, sizeof(tail)))
 		return 0;
@@ -192,7 +192,7 @@ SHARED int write_answer(struct xdp_md *context, const struct part *part, struct 
 		rest = bytes - head;
 	}
 	out->sum += sum_of_filling(rest);
-	if (rest >= 1 && rest <= sizeof(body) && bpf_xdp_store_bytes(context, at, body, rest))
+	if (rest && bpf_xdp_store_bytes(context, at, body, sized(rest, sizeof(body))))
 		return 0;
 	return write_headers(context, out);
 }
