@@ -52,7 +52,7 @@ build_tree() {
 
 # The wheel $2 and all that it needs, by the hashes of requirements.lock, into folder $3.
 install_packages_for() {
-    local architecture=$1 wheel=$2 folder=$3 machine minor platforms=() kept=build/package/dependencies-$1 wanted
+    local architecture=$1 wheel=$2 folder=$3 machine minor platforms=() kept=build/package/dependencies-$1 wanted compiled=''
     machine=$(triplet_of "$architecture")
     machine=${machine%%-*}
     for minor in $(seq 35 -1 5); do platforms+=(--platform "manylinux_2_${minor}_$machine"); done
@@ -60,12 +60,35 @@ install_packages_for() {
     wanted=$(.venv/bin/python packaging/closure.py)
     if ! stamped "$kept/requirements.txt" "$wanted"; then
         rm -rf "$kept" && mkdir -p "$kept"
-        printf '%s\n' "$wanted" >"$kept/wanted.txt"
+        if [ "$architecture" != amd64 ]; then
+            compiled=$(.venv/bin/python packaging/closure.py hdrhistogram)
+            printf '%s\n' "$compiled" >"$kept/compiled.txt"
+            compile_hdrhistogram "$architecture" "$kept"
+        fi
+        printf '%s\n' "${wanted/"$compiled"/}" >"$kept/wanted.txt"
         pip_for "$kept/packages" "${platforms[@]}" --only-binary :all: --require-hashes --requirement "$kept/wanted.txt"
-        mv "$kept/wanted.txt" "$kept/requirements.txt"
+        printf '%s\n' "$wanted" >"$kept/requirements.txt"
     fi
     cp -r "$kept/packages" "$folder"
     pip_for "$folder" "${platforms[@]}" --no-index "$wheel"
+}
+
+# hdrhistogram, which has wheels for amd64 alone, into folder $2/packages: the Python of such a wheel, and its one C file,
+# compiled for architecture $1.
+compile_hdrhistogram() {
+    local triplet root sources=build/package/sources-$1 requirements=$2/compiled.txt
+    triplet=$(triplet_of "$1")
+    root=$(sysroot "$1")
+    rm -rf "$sources"
+    unpack_packages "$sources" "lib$PYTHON-dev:$1/$RELEASE"
+    .venv/bin/pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --require-hashes \
+        --dest "$sources" --requirement "$requirements" >&2 || fail "the source of hdrhistogram is not to be had" "look at pip's message above"
+    tar -xzf "$sources"/hdrhistogram-*.tar.gz -C "$sources"
+    pip_for "$2/packages" --platform manylinux2014_x86_64 --only-binary :all: --require-hashes --requirement "$requirements"
+    rm -r "$2"/packages/{bin,pyhdrh.*.so}
+    sed -i '/^pyhdrh/d' "$2"/packages/hdrhistogram-*.dist-info/RECORD
+    "$triplet-gcc" --sysroot="$root" -O2 -fPIC -shared -I "$sources/root/usr/include/$PYTHON" -I "$sources/root/usr/include" \
+        -ffile-prefix-map="$sources"=. -o "$2/packages/pyhdrh.cpython-311-$triplet.so" "$sources"/hdrhistogram-*/src/python-codec.c
 }
 
 # pip for the Python of the tree, into folder $1.

@@ -1,4 +1,7 @@
-"""Prints the part of requirements.lock that an installed program needs: what nicbench depends on, with their hashes."""
+"""Prints the part of requirements.lock that an installed program needs: what nicbench depends on, with their hashes.
+
+``closure.py NAME ...`` prints the part of these packages.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def closure(root: Path) -> set[str]:
 
 if __name__ == "__main__":
     root = Path(__file__).resolve().parents[1]
-    wanted = closure(root)
+    wanted = set(sys.argv[1:]) or closure(root)
     for entry in re.split(r"\n(?=[A-Za-z0-9])", (root / "requirements.lock").read_text()):
         if canonicalize_name(entry.split("==")[0]) in wanted:
             sys.stdout.write(entry.rstrip() + "\n")
