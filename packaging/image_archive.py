@@ -18,7 +18,7 @@ def write_archive(root: Path, archive: Path, name: str) -> None:
     """The layer is the whole of ``root``; the command is nicbench, in the folder /work, which is a volume's place."""
     layer = root.read_bytes()
     # Read by podman, and by Docker since 23. The bytes are the same for every number of threads.
-    command = ("zstd", "-19", "--long=27", "--threads=0", "--stdout", "--quiet", root)
+    command = ("zstd", "-12", "--long=27", "--threads=0", "--stdout", "--quiet", root)
     packed = subprocess.run(command, check=True, capture_output=True).stdout
     made = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     started = {
