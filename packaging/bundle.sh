@@ -71,6 +71,9 @@ install_packages_for() {
     fi
     cp -r "$kept/packages" "$folder"
     pip_for "$folder" "${platforms[@]}" --no-index "$wheel"
+    # Where the wheel lay is nobody's business, and would make packages of two folders differ.
+    rm "$folder"/nicbench-*.dist-info/direct_url.json
+    sed -i '/direct_url\.json/d' "$folder"/nicbench-*.dist-info/RECORD
 }
 
 # hdrhistogram, which has wheels for amd64 alone, into folder $2/packages: the Python of such a wheel, and its one C file,
