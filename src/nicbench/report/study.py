@@ -62,8 +62,8 @@ def adaptations(plan: Plan | None, report: Report) -> Iterator[str]:
         return
     if plan.lab is not None:
         yield (
-            f"Nothing in the bench file: its lab ({plan.lab.get('kind')}) is made on the spot. The numbers "
-            "are those of this machine; another machine gives others."
+            f"Nothing in the bench file: its lab ({plan.lab.get('kind')}) is made on the spot. Another machine gives "
+            "other numbers."
         )
     else:
         yield (

@@ -164,7 +164,7 @@ def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
     )
     if not found:
         return
-    about = caption("Load is per port. A verdict names the thresholds that were passed, with the value.")
+    about = caption("Load is per port; a verdict names the thresholds passed.")
     yield Group((about, *(_trials(test, groups[test], trials) for test, trials in told.items() if trials)), "trials")
 
 
@@ -404,8 +404,7 @@ def frame_by_frame(tables: Mapping[str, Sequence[Trial]], trials: Iterable[Trial
     told = caption(
         "The trial of each point that failed least, at the highest load. "
         f"{overtook}IPDV: difference, without sign, between latencies of consecutive frames of a flow (RFC 5481, "
-        f"4.1). Checked: bytes of each frame that are compared with what was sent{broken}. No fault was seen that has "
-        "no column."
+        f"4.1). Checked: bytes of each frame that are compared with what was sent{broken}. Faults seen have columns."
     )
     files = (
         (FoldedBlocks(inlines(f"Captured frames: {len(captures)} files"), (listing(map(_capture, captures)),)),)
