@@ -198,8 +198,8 @@ class Latency(FrameMethod):
             title="Latency at {load}",
             apart_by=("load_percent", "load_of"),
             caption=(
-                "One way, from the tester's port through the DUT to the tester's port. The tester's own, the median "
-                "without a DUT, is part of every number here."
+                "One way, from port to port through the DUT. The tester's own, the median without a DUT, is part of "
+                "every number."
             ),
             caption_beside="Each configuration's load is a share of its own rate.",
             basis_of="Loads",

@@ -98,7 +98,7 @@ def spread(report: Report) -> Iterator[str]:
             "highest, or little outside."
         )
     else:
-        yield "One run does not show how well it repeats: with several (runs: 5) the report has their spread."
+        yield "One run shows no spread; several do (runs: 5)."
     if any(section.table.rates is not None for section in report.sections):
         yield "Where the intervals of a frame size overlap, two runs agree."
 

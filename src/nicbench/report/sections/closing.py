@@ -127,11 +127,7 @@ def _variables(report: Report) -> Block:
 
 def _steps(report: Report) -> Iterator[Part]:
     version = report.nicbench_version or "that made this report"
-    yield inlines(
-        f"Install nicbench {version}; ",
-        code("nicbench doctor"),
-        " lists what the machine lacks.",
-    )
+    yield f"Install nicbench {version}."
     yield inlines(
         "Save the bench file below as ",
         code("bench.yaml"),

@@ -32,7 +32,6 @@ from nicbench.report.document.making import (
     about_row,
     caption,
     cell,
-    code,
     file_link,
     head,
     heading,
@@ -157,9 +156,7 @@ def every_trial(groups: Mapping[str, Sequence[Trial]]) -> Iterator[Block]:
         inlines(
             f"{count_of(every, 'trial')}, {found} of them disturbed or adjusted for. All are in ",
             file_link("trials.parquet"),
-            " (",
-            code("nicbench export RUN --to csv --table trials"),
-            ").",
+            ".",
         )
     )
     if not found:
@@ -404,7 +401,7 @@ def frame_by_frame(tables: Mapping[str, Sequence[Trial]], trials: Iterable[Trial
     told = caption(
         "The trial of each point that failed least, at the highest load. "
         f"{overtook}IPDV: difference, without sign, between latencies of consecutive frames of a flow (RFC 5481, "
-        f"4.1). Checked: bytes of each frame that are compared with what was sent{broken}. Faults seen have columns."
+        f"4.1). Checked: bytes of each frame that are compared with what was sent{broken}."
     )
     files = (
         (FoldedBlocks(inlines(f"Captured frames: {len(captures)} files"), (listing(map(_capture, captures)),)),)
