@@ -650,7 +650,8 @@ SEC("xdp")
 int send_client(struct xdp_md *context)
 {
 	__u64 now_ns = bpf_ktime_get_ns(), late_ns = 0;
-	__u32 sender = bpf_xdp_get_buff_len(context) - BLANK_BYTES, key, urgent, planned, is_urgent;
+	__u32 sender = (void *)(long)context->data_end - (void *)(long)context->data - BLANK_BYTES;
+	__u32 key, urgent, planned, is_urgent;
 	struct progress *done;
 	struct work *work;
 	int action = XDP_DROP;
