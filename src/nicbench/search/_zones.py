@@ -16,12 +16,13 @@ A loss at any load (``find_floor``) and a queue are outcomes of their own.
 from __future__ import annotations
 
 import math
+import operator
 import statistics
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue
@@ -266,9 +267,31 @@ def _is_slight(vote: Vote, goal: Goal) -> bool:
     return 0.0 < counts.failed - goal.loss_ratio * counts.offered < min(CERTAINLY, SLIGHT * counts.offered)
 
 
+class _Same:
+    """Samples that equal others where each is the same object."""
+
+    __slots__ = ("samples",)
+
+    def __init__(self, samples: tuple[Sample, ...]) -> None:
+        self.samples = samples
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self.samples)))
+
+    def __eq__(self, other: object) -> bool:
+        mine, others = self.samples, other.samples if isinstance(other, _Same) else ()
+        return len(mine) == len(others) and all(map(operator.is_, mine, others))
+
+
 def read(samples: Iterable[Sample], goal: Goal, limits: Limits, *, open_fails: bool = False) -> Zones:
     """Reads the zones of one goal; ``open_fails`` counts trials that lost frames for whatever reason as failed."""
-    votes = [decide(sample, goal, limits) for sample in samples]
+    return _read(_Same(tuple(samples)), goal, limits, open_fails)
+
+
+# After each trial the search reads the samples, as those do who are told how far it has come.
+@lru_cache(maxsize=16)
+def _read(same: _Same, goal: Goal, limits: Limits, open_fails: bool) -> Zones:
+    votes = [decide(sample, goal, limits) for sample in same.samples]
     if open_fails:
         votes = [
             Vote(Decision.FAIL, vote.load_frames_per_s, vote.sample)

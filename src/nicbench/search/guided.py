@@ -135,7 +135,8 @@ def _inside(zones: Zones, lower: float, upper: float, samples: Sequence[Sample],
     if sum(one.counts.failed > 0 and lower < one.sent_frames_per_s <= NEARBY * upper for one in samples) > 2:
         guess = min(guess, upper - CREEP * (upper - lower))
     passed = [vote for vote in zones.votes if vote.decision is Decision.PASS and vote.load_frames_per_s <= lower]
-    asked = [vote.sample.load_frames_per_s * share_sent(samples) for vote in passed]
+    share = share_sent(samples)
+    asked = [vote.sample.load_frames_per_s * share for vote in passed]
     least = max(lower * (1.0 + BELOW * precision), *asked)
     for load in (guess * (1.0 + ABOVE * precision), guess * (1.0 - BELOW * precision)):
         if least < load < upper * (1.0 - BELOW * precision):
