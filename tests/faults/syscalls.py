@@ -118,7 +118,8 @@ def _run(place: Path, words: list[str]) -> None:
         sys.unraisablehook = sys.__unraisablehook__
         plan.collect = nothing_told  # type: ignore[assignment]
         os.kill(os.getpid(), signal.SIGSTOP)
-        status = main(words)
+        sys.argv[1:] = words
+        status = main()  # with the arguments of the process: only such a command is the whole of it
         sys.stdout.flush()
     finally:
         os._exit(status)
