@@ -137,6 +137,7 @@ def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(of_roo
         assert (made.stat().st_uid, made.stat().st_size > 0) == (0, True), words
 
 
+@pytest.mark.sampled(1)
 @with_landlock
 @pytest.mark.parametrize("into", ["", "there/lake", "file://{here}/a%20lake"])
 def test_a_lake_of_what_only_root_may_read_is_roots_and_is_gathered_again(

@@ -52,6 +52,7 @@ tests: [{name: stream, method: stream, workload: iperf3, at_once: [port], durati
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "bench",
     [FRAMES, *(pytest.param(each, marks=pytest.mark.acceptance) for each in (RINGS, ROUTER)), STREAMS],

@@ -197,6 +197,7 @@ def intervals_with_outage(duration_s: float, from_s: float, to_s: float) -> Inte
     return Intervals(interval_ns=width_ns, received=received, missing=(0,) * len(received))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("duration_s", [60, 900, 7200, 86_400])
 @pytest.mark.parametrize("from_s", [20.0, 31.7])
 @pytest.mark.parametrize("length_s", [1.0, 9.0, 10.5, 25.0])

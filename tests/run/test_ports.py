@@ -166,7 +166,7 @@ CASES = {
 
 
 @pytest.mark.lab
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dut", "ports", "ip", "pattern", "bidirectional", "ways", "workers"), CASES.values(), ids=list(CASES)
 )

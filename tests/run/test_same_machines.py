@@ -74,6 +74,7 @@ def test_the_same_machine_goes_on_and_tells_nothing_new(measured: RunFolder) -> 
     assert (measured.path / "journal.ndjson").read_bytes() == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("machine", "words"),
     [

@@ -49,6 +49,7 @@ KINDS: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("traffic", "size"), KINDS.values(), ids=list(KINDS))
 def test_the_known_capacity_is_found_with_every_kind_of_traffic(traffic: str, size: Any, tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, BENCH.format(traffic=traffic, size=size), "Traffic")

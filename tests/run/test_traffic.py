@@ -45,7 +45,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("dut", "more", "frame_bytes", "bidirectional"),
     [pytest.param(*case, id=name, marks=[pytest.mark.alone] * (name == "huge pages")) for name, case in CASES.items()],

@@ -34,7 +34,7 @@ TUNNELS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(2, of="tunnels")
 @pytest.mark.parametrize("driver", ["xdp", "net_af_packet"])
 @pytest.mark.parametrize("tunnel", TUNNELS)
 def test_every_frame_is_recognised_behind_the_tunnel(tunnel: str, driver: str, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_every_frame_is_recognised_behind_the_tunnel(tunnel: str, driver: str, t
         assert stream.latency is not None
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2, of="tunnels")
 @pytest.mark.parametrize("fault", ["drop_every", "damage_every"])
 def test_a_dut_that_drops_or_damages_every_tenth_frame_is_told(fault: str, tmp_path: Path) -> None:
     text = BENCH.format(tunnel=TUNNELS["gre"], fault=f"{fault}: 10", driver="xdp", tolerant=TOLERANT)
@@ -59,6 +59,7 @@ def test_a_dut_that_drops_or_damages_every_tenth_frame_is_told(fault: str, tmp_p
         assert counts.received + told == counts.sent
 
 
+@pytest.mark.sampled(2, of="tunnels")
 def test_the_kernel_itself_ends_and_begins_a_tunnel_and_every_frame_is_recognised(tmp_path: Path) -> None:
     text = BENCH.format(tunnel=TUNNELS["vxlan"], fault="", driver="xdp", tolerant=TOLERANT)
     text = text.replace(text.splitlines()[4], f"dut: {{kind: tunnel-end, tunnel: {TUNNELS['vxlan']}}}")

@@ -89,6 +89,7 @@ def find_faults(name: str, found: Tally) -> list[str]:
     return [what for what, is_so in faults.items() if is_so]
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("worlds", [30, pytest.param(1000, marks=pytest.mark.acceptance)])
 def test_answers_hold_the_true_rates_and_are_narrow(name: str, worlds: int) -> None:

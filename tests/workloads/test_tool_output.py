@@ -104,6 +104,7 @@ def test_a_number_of_thousands_of_digits_gives_figures_or_an_error_that_is_ours(
             read(KINDS[kind], job(kind, draw.choice(ASKS)), f"{text[: found.start()]}{'9' * 5000}{text[found.end() :]}")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flood_of_one_word_is_read_in_time_that_grows_no_faster_than_it(kind: str) -> None:
     # What takes a step for each pair of its characters would take a day.

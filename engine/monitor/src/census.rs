@@ -22,6 +22,9 @@ const ACCOUNTS: [&str; 2] = ["fs/cgroup/cpuacct", "fs/cgroup/cpu,cpuacct"];
 /// Of a process with more threads the kernel's ticks must do.
 const MOST_THREADS: u64 = 256;
 
+/// Where processes end all the time a count lacks one of them now and then.
+const MOST_COUNTS: u32 = 5;
+
 /// Where everything is read from.
 #[derive(Debug, Clone)]
 pub struct CensusOptions {
@@ -35,8 +38,20 @@ pub struct CensusOptions {
     pub mark: String,
 }
 
-/// Counts every process. A process that ends meanwhile is left out.
+/// Counts every process, anew where one ended before its turn: its parent has its time then, and had its turn before.
 pub fn take_census(asked: &CensusOptions) -> io::Result<Census> {
+    let (mut census, mut all_counted) = count_all(asked)?;
+    for _ in 1..MOST_COUNTS {
+        if all_counted {
+            break;
+        }
+        (census, all_counted) = count_all(asked)?;
+    }
+    Ok(census)
+}
+
+/// Counts every process but those that end meanwhile; returns also whether there were none of these.
+fn count_all(asked: &CensusOptions) -> io::Result<(Census, bool)> {
     let (cpus, states) = cpu_states(&read(asked.proc.join("stat"))?, asked.tick_ns);
     let pressure = read(asked.proc.join("pressure/cpu")).ok().and_then(|text| pressure_some_ns(&text));
     let taken_ns = monotonic_ns();
@@ -46,9 +61,11 @@ pub fn take_census(asked: &CensusOptions) -> io::Result<Census> {
     let monitor = std::process::id();
     let home = group_paths(&asked.proc.join("self/cgroup"));
     let mut groups = BTreeMap::new();
+    let listed = pids.len();
     let processes =
         pids.into_iter().filter_map(|pid| count(asked, pid, &home, &mut groups)).collect::<Vec<CensusProcess>>();
-    Ok(Census {
+    let all_counted = processes.len() == listed;
+    let census = Census {
         taken_ns,
         monitor,
         parent: std::os::unix::process::parent_id(),
@@ -57,7 +74,8 @@ pub fn take_census(asked: &CensusOptions) -> io::Result<Census> {
         pressure_some_ns: pressure,
         processes,
         groups: groups.into_iter().map(|(path, usage_ns)| CensusGroup { path, usage_ns }).collect(),
-    })
+    };
+    Ok((census, all_counted))
 }
 
 fn count(
@@ -265,5 +283,33 @@ mod tests {
             CensusOptions { proc: "/proc".into(), sys: "/sys".into(), tick_ns: 10_000_000, mark: String::new() };
         let found = take_census(&asked).unwrap();
         assert!(found.processes.iter().any(|one| one.pid == found.monitor && one.parent == found.parent));
+    }
+
+    #[test]
+    fn where_a_process_ends_before_its_turn_all_are_counted_anew() {
+        let parent = stat(7, "sh", 1, 0, "0 0 5 0");
+        let tree = Tree::new(&[
+            ("proc/stat", STAT),
+            ("proc/7/stat", &stat(7, "sh", 1, 0, "0 0 0 0")),
+            ("proc/8/environ", ""),
+            ("proc/9/stat", &stat(9, "iperf3", 7, 0, "5 0 0 0")),
+        ]);
+        let proc = tree.path().join("proc");
+        let held = proc.join("8/stat");
+        assert!(std::process::Command::new("mkfifo").arg(&held).status().unwrap().success());
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Process 8 is being read: its parent has been, and process 9 has not.
+                let mut writing = std::fs::OpenOptions::new().write(true).open(&held).unwrap();
+                std::fs::remove_dir_all(proc.join("9")).unwrap();
+                std::fs::write(proc.join("7/stat"), &parent).unwrap();
+                std::fs::remove_file(&held).unwrap();
+                std::fs::write(&held, stat(8, "sleep", 1, 0, "0 0 0 0")).unwrap();
+                std::io::Write::write_all(&mut writing, stat(8, "sleep", 1, 0, "0 0 0 0").as_bytes()).unwrap();
+            });
+            census(&tree)
+        });
+        let told: Vec<_> = found.processes.iter().map(|one| (one.pid, one.ended_ns)).collect();
+        assert_eq!(told, [(7, 50_000_000), (8, 0)]);
     }
 }

@@ -53,6 +53,7 @@ def test_what_polling_threads_count_is_added_up() -> None:
     assert (work.packets, work.tsc_cycles) == (1007, 98514)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.lab
 @pytest.mark.parametrize("datapath", ["user", "dpdk"])
 async def test_frames_pass_both_ways_and_are_counted(datapath: str, lab: Wires, changes: UndoStack) -> None:

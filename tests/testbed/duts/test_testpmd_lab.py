@@ -84,6 +84,7 @@ async def one_trial(topology: str, mode: str, *, huge_pages: bool = False) -> Re
         return (await maker.make("t/0/0", "t", {}, REQUEST, 0)).reading
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("topology", "mode"), [("crossed", "csum"), ("same-port", "5tswap")])
 async def test_frames_pass_through_and_the_cycles_they_took_are_read_back(topology: str, mode: str) -> None:
     reading = await one_trial(topology, mode)

@@ -37,6 +37,7 @@ def stream_of(traffic: Traffic, way: Addressing) -> Any:
     return make_stream(api, asked)
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize(
     ("flows", "addresses", "counts"),
     [
