@@ -27,7 +27,7 @@ def ran(*arguments: str) -> str:
 
 @pytest.mark.lab
 @pytest.mark.alone
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, of="benchmarks")
 @pytest.mark.parametrize("group", [*RATIOS, *FIGURES])
 def test_every_group_of_benchmarks_gives_its_rows(group: str) -> None:
     shown = ran("run.py", "--tiny", "--only", group)
@@ -38,7 +38,7 @@ def test_every_group_of_benchmarks_gives_its_rows(group: str) -> None:
 
 @pytest.mark.lab
 @pytest.mark.alone
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, of="benchmarks")
 @pytest.mark.parametrize("program", ["streams.py", "live_page.py"])
 def test_every_program_of_make_bench_gives_its_rows(program: str) -> None:
     tiny = {"streams.py": ("--seconds", "1", "--long", "1"), "live_page.py": ("--seconds", "0.2")}

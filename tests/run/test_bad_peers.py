@@ -63,7 +63,7 @@ def send_foreign_frames(folder: RunFolder) -> None:
     run_checked(["ip", "netns", "exec", namespace, sys.executable, "-c", script])
 
 
-@pytest.mark.sampled(2, of="long labs")
+@pytest.mark.sampled(1, of="long labs")
 @pytest.mark.alone  # foreign frames are counted in trials of a second, which starve beside others
 def test_frames_that_we_did_not_send_are_foreign_and_never_counted_as_ours(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, short(POLICER, trials=2, duration="2 s"))

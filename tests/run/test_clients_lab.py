@@ -9,7 +9,7 @@ import pytest
 
 from .lab_bench import machine_state, make_folder, run_async
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(2, of="long labs")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(1, of="long labs")]
 
 LINK = 50e6
 

@@ -26,7 +26,7 @@ from nicbench.engine.binaries import find_binary
 
 from .lab_bench import make_folder, run_async
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(5, of="connections in the hook")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(3, of="connections in the hook")]
 
 HEAD = """
 nicbench: 1

@@ -16,7 +16,7 @@ from nicbench.core.round import Round
 
 from .lab_bench import make_folder, run_async
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(3, of="connections through DUTs")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(2, of="connections through DUTs")]
 
 HEAD = """
 nicbench: 1

@@ -81,7 +81,7 @@ tests:
 """
 
 
-@pytest.mark.sampled(2, of="long labs")
+@pytest.mark.sampled(1, of="long labs")
 def test_a_busy_process_on_the_duts_core_is_what_makes_the_run_disturbed(tmp_path: Path) -> None:
     """Only what runs on the DUT's core may decide: every other threshold is wide."""
     was_idle = is_idle(1)

@@ -195,6 +195,7 @@ def test_real_frames_of_every_way_come_out_at_their_port(
     assert all(stream.latency is not None and stream.latency.minimum_ns > 0 for stream in reading.streams)
 
 
+@pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
 def test_each_of_two_pairs_gets_what_its_own_bucket_lets_through() -> None:

@@ -11,7 +11,7 @@ from nicbench.core.result import ResultVerdict
 
 from .lab_bench import machine_state, make_folder, run_async
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(2, of="long labs")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(1, of="long labs")]
 
 RATE_BITS_PER_S = 50e6
 BENCH = """
