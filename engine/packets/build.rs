@@ -211,6 +211,7 @@ fn link(folder: &Path) {
     // programs: a test that opens no port has no shim to find the retry in.
     for program in ["bins", "examples"] {
         println!("cargo:rustc-link-arg-{program}=-Wl,--wrap=bind");
+        println!("cargo:rustc-link-arg-{program}=-Wl,--wrap=rte_memseg_get_fd");
     }
 }
 

@@ -21,6 +21,7 @@
 #include <rte_launch.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
+#include <rte_memory.h>
 #include <rte_mempool.h>
 #include <rte_version.h>
 
@@ -65,6 +66,19 @@ int __wrap_bind(int descriptor, const struct sockaddr *address, socklen_t length
 	if (address->sa_family == AF_XDP)
 		last_bind_error = result == 0 ? 0 : errno;
 	return result;
+}
+
+/* The driver of memif asks for the descriptor of EAL's memory when it starts a port without copies, and closes it when
+ * that port is connected: then the next port would hand its peer a closed one, or another file that got its number. So
+ * each has a copy. */
+int __real_rte_memseg_get_fd(const struct rte_memseg *segment);
+int __wrap_rte_memseg_get_fd(const struct rte_memseg *segment);
+
+int __wrap_rte_memseg_get_fd(const struct rte_memseg *segment)
+{
+	int descriptor = __real_rte_memseg_get_fd(segment);
+
+	return descriptor < 0 ? descriptor : dup(descriptor);
 }
 
 int nb_eal_start(int count, char **arguments)
