@@ -81,7 +81,7 @@ def resume(scene: Scene) -> Ended:
     return Controller(arguments, scene.folder, {MARK: scene.mark}, set()).end()
 
 
-# `make test` draws thirty cases in all; most are of workloads, which leave the processors to what runs beside them.
+# `make test` draws thirteen cases in all; most are of workloads, which leave the processors to what runs beside them.
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", FRAMES, ids=[case.name for case in FRAMES])
 def test_a_fault_of_frames_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:

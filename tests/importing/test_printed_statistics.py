@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from nicbench.core.errors import WrongFileError
 from nicbench.importing.folder import GivenFile, provenance, summary_of
@@ -34,8 +33,7 @@ def of_runs(draw: random.Random, ddof: int, instances: int = 6, runs: int = 8) -
 
 
 def statistics(values: np.ndarray, ddof: int) -> str:
-    deviation = stats.tstd(values) if ddof else np.std(values)
-    found = (np.mean(values), np.median(values), deviation, np.min(values), np.max(values))
+    found = (np.mean(values), np.median(values), np.std(values, ddof=ddof), np.min(values), np.max(values))
     return ",".join(f"{one:.1f}" for one in found)
 
 

@@ -6,12 +6,11 @@ import random
 
 import numpy as np
 import pytest
+import scipy  # its `stats` load when they are used: slowly
 
 from nicbench.stats.bootstrap import IntervalSpec, bootstrap_mean, difference_of_medians
 from nicbench.stats.compare import mann_whitney, signed_ranks
 from nicbench.stats.drift import mann_kendall, sens_slope
-
-stats = pytest.importorskip("scipy.stats")
 
 
 def normal(draw: random.Random, n: int, middle: float = 0.0) -> list[float]:
@@ -21,26 +20,26 @@ def normal(draw: random.Random, n: int, middle: float = 0.0) -> list[float]:
 def test_mann_whitney_exact_without_ties_and_approximate_with_them(draw: random.Random) -> None:
     for m, n in ((3, 9), (15, 15), (30, 28)):
         first, second = normal(draw, m), normal(draw, n, 0.5)
-        found, theirs = mann_whitney(first, second), stats.mannwhitneyu(first, second, method="exact")
+        found, theirs = mann_whitney(first, second), scipy.stats.mannwhitneyu(first, second, method="exact")
         assert (found.statistic, found.p) == (theirs.statistic, pytest.approx(theirs.pvalue))
     first, second = ([float(draw.randrange(20)) for _ in range(80)] for _ in range(2))
-    found, theirs = mann_whitney(first, second), stats.mannwhitneyu(first, second, method="asymptotic")
+    found, theirs = mann_whitney(first, second), scipy.stats.mannwhitneyu(first, second, method="asymptotic")
     assert (found.statistic, found.p) == (theirs.statistic, pytest.approx(theirs.pvalue))
 
 
 def test_signed_ranks_exact_and_approximate(draw: random.Random) -> None:
     differences = normal(draw, 17, 0.3)
-    assert signed_ranks(differences).p == pytest.approx(stats.wilcoxon(differences, method="exact").pvalue)
+    assert signed_ranks(differences).p == pytest.approx(scipy.stats.wilcoxon(differences, method="exact").pvalue)
     many = [float(draw.randint(-3, 9)) for _ in range(90)]
-    theirs = stats.wilcoxon(many, zero_method="pratt", correction=True, method="asymptotic")
+    theirs = scipy.stats.wilcoxon(many, zero_method="pratt", correction=True, method="asymptotic")
     assert signed_ranks(many).p == pytest.approx(theirs.pvalue)
 
 
 def test_trend_and_slope(draw: random.Random) -> None:
     values = normal(draw, 20)
-    assert mann_kendall(values).p == pytest.approx(stats.kendalltau(range(20), values, method="exact").pvalue)
+    assert mann_kendall(values).p == pytest.approx(scipy.stats.kendalltau(range(20), values, method="exact").pvalue)
     found = sens_slope(range(20), values)
-    assert found.estimate == pytest.approx(stats.theilslopes(values).slope)
+    assert found.estimate == pytest.approx(scipy.stats.theilslopes(values).slope)
 
 
 def test_intervals_differ_by_the_draws_alone(draw: random.Random) -> None:
@@ -52,10 +51,10 @@ def test_intervals_differ_by_the_draws_alone(draw: random.Random) -> None:
 
     asked = IntervalSpec(seed=3)
     pairs = [
-        (bootstrap_mean(first, asked), stats.bootstrap((first,), np.mean, n_resamples=9999, rng=4)),
+        (bootstrap_mean(first, asked), scipy.stats.bootstrap((first,), np.mean, n_resamples=9999, rng=4)),
         (
             difference_of_medians(first, second, asked),
-            stats.bootstrap((first, second), difference, n_resamples=9999, rng=4),
+            scipy.stats.bootstrap((first, second), difference, n_resamples=9999, rng=4),
         ),
     ]
     for found, theirs in pairs:
