@@ -84,7 +84,7 @@ def _differing(had: Any, value: Any) -> Any:
 
 
 def direction(way: Mapping[str, Any], traffic: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns how frames of a direction are addressed, without what is said of all traffic."""
+    """Returns how frames of a direction are addressed, without what holds for all traffic."""
     return {name: value for name, value in way.items() if value is not False and (name, value) not in traffic.items()}
 
 

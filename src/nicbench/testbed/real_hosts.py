@@ -116,8 +116,8 @@ async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str |
 
 
 def vlan_of(link: Mapping[str, Any]) -> Vlan | None:
-    """Returns the VLAN that an interface is, as `ip -d -j address show` has it; None where it is none, or the interface
-    below it is in another namespace.
+    """Returns the VLAN that an interface is, as `ip -d -j address show` has it. None: it is no VLAN, or stands on an
+    interface of another namespace.
     """
     info = link.get("linkinfo", {})
     if info.get("info_kind") != "vlan" or "link" not in link:
