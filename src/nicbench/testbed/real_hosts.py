@@ -116,7 +116,7 @@ async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str |
 
 
 def vlan_of(link: Mapping[str, Any]) -> Vlan | None:
-    """Returns the VLAN that an interface is, as `ip -d -j address show` has it. None: it is no VLAN, or stands on an
+    """Returns the VLAN that an interface is, as `ip -d -j address show` has it. None: it is not a VLAN, or stands on an
     interface of another namespace.
     """
     info = link.get("linkinfo", {})
