@@ -42,7 +42,7 @@ def test_runs_that_ask_for_one_machine_take_turns_and_are_told_as_they_were(seed
     assert not list(find_faults_together(play_together(draw_together(seed), tmp_path)))
 
 
-@pytest.mark.parametrize("seed", [5005301, 5005451, 5008677, 6000995, 6026857, 6039557, 7000123])
+@pytest.mark.parametrize("seed", [5005301, 5005451, 5008677, 6000995, 6026857, 6039557, 7000123, 7045059, 7047219])
 def test_a_history_in_which_a_fault_was_found_is_told_as_it_was(seed: int, tmp_path: Path) -> None:
     assert not list(find_faults(play(draw_history(seed), tmp_path)))
 

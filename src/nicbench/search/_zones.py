@@ -288,7 +288,7 @@ def read(samples: Iterable[Sample], goal: Goal, limits: Limits, *, open_fails: b
     return _read(_Same(tuple(samples)), goal, limits, open_fails)
 
 
-# After each trial the search reads the samples, as those do who are told how far it has come.
+# After each trial the search and the event of its progress read the same samples.
 @lru_cache(maxsize=16)
 def _read(same: _Same, goal: Goal, limits: Limits, open_fails: bool) -> Zones:
     votes = [decide(sample, goal, limits) for sample in same.samples]

@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
         (number % self.lanes.len() as u64) as usize
     }
 
-    /// Which sender does what has this number, in turn; all of a lane is one's.
+    /// The sender of a number of the schedule: they take turns, and a lane keeps its sender.
     fn sender_of(&self, number: u64) -> usize {
         let turn = if self.lanes.is_empty() { number } else { self.lane_of(number) as u64 };
         (turn % self.shares.len() as u64) as usize

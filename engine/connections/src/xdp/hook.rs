@@ -43,7 +43,7 @@ pub struct Link {
 /// An end of the connections, and the size of its table.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
-    /// The client, with so many records and threads that send.
+    /// The client; the numbers are those of its records and of its sending threads.
     Client { records: u32, senders: usize },
     /// The server; the number is that of its buckets.
     Server(u32),
@@ -209,7 +209,7 @@ impl Hook {
         LiveFrames { runs: waiting, batch: BATCH }.run(self.sender, &BLANK)
     }
 
-    /// Threads that send what is due, so much a second at most, until they are dropped.
+    /// Starts the threads that send what is due, at most `rate` a second; they end when the value is dropped.
     ///
     /// # Errors
     /// No thread can be started.

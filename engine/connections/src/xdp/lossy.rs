@@ -196,7 +196,7 @@ impl Hooked {
         })
     }
 
-    /// Returns the frames that a run sends: one, or those of a burst.
+    /// Returns the frames that a run of a program sends: one frame, or a burst.
     pub fn sent(&mut self, (verdict, frame): (u32, Vec<u8>)) -> Vec<Vec<u8>> {
         if verdict != XDP_REDIRECT {
             return Vec::new();

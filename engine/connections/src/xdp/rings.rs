@@ -17,7 +17,7 @@ pub struct Next {
 }
 
 impl Next {
-    /// That of one sender.
+    /// Maps the rings of one sender.
     ///
     /// # Errors
     /// The memory cannot be mapped.
@@ -42,7 +42,7 @@ impl Next {
     }
 }
 
-/// Two rings for each sender: of what is sent at once, and of what has its time, which a server has not.
+/// Two rings for each sender: one of what is sent at once, one of what has its time. A server lacks the second.
 #[derive(Debug)]
 pub struct Rings {
     planned: Option<Area<Work>>,
@@ -54,7 +54,7 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Those of so many senders.
+    /// Maps the rings of this number of senders.
     ///
     /// # Errors
     /// The memory cannot be mapped.
@@ -124,7 +124,7 @@ impl Rings {
         self.written.write(0, &self.wanted);
     }
 
-    /// Has a sender have been away, or not.
+    /// Sets whether a sender counts as having been away.
     #[cfg(test)]
     pub fn set_away(&mut self, sender: usize, was_away: bool) {
         let upset_until_ns = if was_away { u64::MAX } else { 0 };

@@ -21,14 +21,14 @@ use crate::clock::thread_cpu_ns;
 pub const BATCH: u32 = 64;
 /// Runs of one call: more than a run has, so that a signal ends it.
 const RUNS: u32 = 1 << 30;
-/// Up to so much a second a sender sleeps until something is due. Each run is a call then, which takes some 12 us, so that
-/// more would be late where others use the CPU, too.
+/// A sender sleeps until something is due where at most this is due to it in a second. Each run is then a call of some
+/// 12 us: at a higher rate, runs would be late where others use the CPU, too.
 pub const SLEEPING_RATE: f64 = 3000.0;
 /// How long before it is due the thread is to be awake.
 const AWAKE_NS: u64 = 30_000;
 /// From the beginning of a call to the program's.
 const CALL_NS: u64 = 5000;
-/// How long a thread sleeps at most: what is sent at once waits so long.
+/// The longest sleep of a thread, and so the longest wait of what is to be sent at once.
 const SLEEP_NS: u64 = 500_000;
 /// The content of a buffer before the program makes its frame.
 pub const BLANK: [u8; 128] = [0; 128];

@@ -140,20 +140,14 @@ impl Analyser {
         }
     }
 
-    /// What a frame that bears no signature would say of itself: its place in the stream, and when it was due. Where
-    /// streams send equal frames, it is taken for one of the stream that has got the fewest; filters come last.
+    /// What a frame that bears no signature would say of itself: its place in the stream, and when it was due.
     fn recognise(&self, port: usize, frame: &[u8], now_ns: u64) -> Option<Signature> {
-        let here = self.expected.iter().filter(|stream| stream.receive_port == port);
-        let candidates = here.filter_map(|stream| {
+        self.expected.iter().filter(|stream| stream.receive_port == port).find_map(|stream| {
             let captured = stream.template.captured().filter(|captured| captured.is_unsigned())?;
             let flow = stream.first_flow;
-            let next = self.flows.line(flow)?.next;
-            let (position, due_ns) = captured.recognise(frame, next)?;
-            let time_ns = due_ns.unwrap_or(now_ns) & TIME_MASK;
-            let rank = if captured.is_filtered() { u64::MAX } else { next };
-            Some((rank, Signature { flow, sequence: position as u32, time_ns }))
-        });
-        candidates.min_by_key(|&(rank, _)| rank).map(|(_, signature)| signature)
+            let (position, due_ns) = captured.recognise(frame, self.flows.line(flow)?.next)?;
+            Some(Signature { flow, sequence: position as u32, time_ns: due_ns.unwrap_or(now_ns) & TIME_MASK })
+        })
     }
 
     fn analyse_unknown(&mut self, port: usize, frame: &[u8]) {

@@ -212,28 +212,6 @@ fn broken_signatures_of_streams_between_the_same_addresses_go_to_those_that_miss
 }
 
 #[test]
-fn equal_frames_without_a_signature_are_shared_by_the_streams_that_send_them() {
-    let raw = || {
-        let request: StreamRequest = serde_json::from_value(serde_json::json!({
-            "name": "s", "transmit_port": 0, "receive_port": 1, "frame_bytes": 64, "rate_frames_per_s": 1,
-            "layers": [{"layer": "raw", "hex": "0180c2000001020000000001880801010001ffff"}], "unsigned": true,
-            "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02",
-        }))
-        .unwrap();
-        Template::new(&request).unwrap()
-    };
-    let mut sent = vec![0x01, 0x80, 0xC2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 0x08, 1, 1, 0, 1, 0xFF, 0xFF];
-    sent.resize(60, 0);
-    let streams = [0, 1].map(|first_flow| Expected { template: raw(), ..expected(1, first_flow, 1, None) });
-    let mut analyser = Analyser::new(Signer::new(RUN_KEY, 2), streams.into(), 2).unwrap();
-    analyser.analyse(1, &sent, 1);
-    analyser.end_drain();
-    analyser.analyse(1, &sent, 1);
-    let counts: Vec<(u64, u64)> = analyser.streams().iter().map(|tally| (tally.received, tally.late)).collect();
-    assert_eq!(counts, [(1, 0), (0, 1)]);
-}
-
-#[test]
 fn of_a_broken_and_a_whole_copy_the_first_decides_and_a_broken_one_is_no_duplicate() {
     for broken_first in [true, false] {
         let mut analyser = analyser(2);

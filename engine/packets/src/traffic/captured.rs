@@ -213,11 +213,6 @@ impl Captured {
         }
     }
 
-    /// Whether its frames are recognised by filters, not by their bytes.
-    pub fn is_filtered(&self) -> bool {
-        matches!(self.recognition, Some(Recognition::Filter(_)))
-    }
-
     /// The position of a frame without a signature, and when it was due if it had a time of its own; `None` where it is none of the file's.
     pub fn recognise(&self, frame: &[u8], expected: u64) -> Option<(u64, Option<u64>)> {
         let count = self.frames.len() as u64;

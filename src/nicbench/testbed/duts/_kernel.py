@@ -426,7 +426,7 @@ class ForwardingDut(FrameDut):
         return make_addressing(ip, len(self._ports), way, source_mac=here.tester_mac, destination_mac=here.mac)
 
     def _disclose_routes(self) -> dict[str, Any]:
-        """Settings, commands and ports for the report; those of IPv6 apart, for it concerns few runs."""
+        """Settings, commands and ports for the report. Those of IPv6 stand apart: few runs use it."""
 
         def part(*, ipv6: bool) -> dict[str, Any]:
             return {

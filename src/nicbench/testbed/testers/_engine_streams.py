@@ -441,18 +441,19 @@ def is_beside(name: str) -> bool:
 def pause_requests(way: Addressing, pausing: Pausing) -> list[dict[str, Any]]:
     """Returns the streams that the receiving port of a way sends, and those that its sending port listens for."""
     back = f"{way.receive}->{way.transmit}: "
-    own_mac = way.destination_mac.replace(":", "")
-    ours = [{"at": _SOURCE_AT, "hex": own_mac + f"{MAC_CONTROL:04x}"}]
-    trains = [
-        {
-            "name": f"{back}{SENT} {number}",
-            "rate_frames_per_s": train.frames_per_s,
-            "begins_s": train.begins_s,
-            "frames": train.frames,
-            **_raw(way, pause_frame(way.destination_mac, train.priority, train.quanta), ours),
-        }
-        for number, train in enumerate(pausing.trains, start=1)
-    ]
+    trains = []
+    for number, train in enumerate(pausing.trains, start=1):
+        frame = pause_frame(way.destination_mac, train.priority, train.quanta)
+        ours = [{"at": _SOURCE_AT, "hex": frame[_SOURCE_AT:].hex()}]
+        trains.append(
+            {
+                "name": f"{back}{SENT} {number}",
+                "rate_frames_per_s": train.frames_per_s,
+                "begins_s": train.begins_s,
+                "frames": train.frames,
+                **_raw(way, frame, ours),
+            }
+        )
     anything = pause_frame(way.destination_mac, pausing.priority, 0)
     listening = [
         {"name": back + name, "rate_frames_per_s": _NEVER, **_raw(way, anything, filters)}
