@@ -23,7 +23,8 @@ def closure(root: Path) -> set[str]:
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = (text for extra in project["optional-dependencies"].values() for text in extra)
     needed_first = [*project["dependencies"], *extras]
-    waiting, found = [Requirement(text) for text in needed_first], set()
+    waiting = [Requirement(text) for text in needed_first]
+    found: set[str] = set()
     seen: set[str] = set()
     while waiting:
         requirement = waiting.pop()
@@ -33,8 +34,8 @@ def closure(root: Path) -> set[str]:
         found.add(canonicalize_name(requirement.name))
         for text in requires(requirement.name) or ():
             needed = Requirement(text)
-            extras = ("", *requirement.extras)
-            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
+            asked = ("", *requirement.extras)
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in asked):
                 waiting.append(needed)
     return found
 

@@ -53,7 +53,7 @@ def test_results_of_warm_up_runs_are_in_no_count() -> None:
     said = verdict_text(summary, None, "run", complete=True)
     assert said == "Everything planned was tried. 1 of 2 results have no value. 1 of 2 are disturbed."
     by_rounds = verdict_text(summary, None, "run", complete=True, by_rounds=True)
-    assert by_rounds.startswith("2 of 2 results use")
+    assert by_rounds.startswith("In rounds of 2 of 2 results")
 
 
 def test_runs_without_a_rate_are_below_the_greatest_of_their_bounds() -> None:

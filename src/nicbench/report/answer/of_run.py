@@ -395,10 +395,10 @@ def verdict_text(
     if summary.verdict is ResultVerdict.DISTURBED:
         why = []
         if disturbed > contradicted:
-            what = "use at least one trial that other work on the machine disturbed, even after repeats"
-            why.append(f"{disturbed - contradicted} of {len(summary.counted)} results {what}.")
+            of = f"{disturbed - contradicted} of {count_of(len(summary.counted), 'result')}"
+            why.append(f"Other work on the machine disturbed at least one trial behind {of}, even after repeats.")
         if contradicted:
-            why.append(f"{contradicted} of {len(summary.counted)} results are contradicted by a later trial.")
+            why.append(f"A later trial contradicts {contradicted} of {count_of(len(summary.counted), 'result')}.")
         return f"{' '.join(why)} They are marked *: treat their numbers as indications, or repeat the run."
     marked = f" {disturbed} of {len(summary.counted)} are disturbed." if disturbed else ""
     planned = _count_planned(plan) if plan else 0
@@ -425,8 +425,8 @@ def _verdict_of_rounds(summary: Summary, run_id: str, failures: Sequence[str], *
         said.append(f"The run ended before everything was measured; {total} results are here.")
     if doubtful:
         said.append(
-            f"{len(doubtful)} of {total} results use a round in which a tool failed or something disturbed "
-            "a machine, even after repeats. They are marked *."
+            f"In rounds of {len(doubtful)} of {count_of(total, 'result')} a tool failed or something disturbed "
+            "a machine, even after repeats. What rests on them is marked *."
         )
     shown = failures[:_MOST_FAILURES]
     said += [f"A tool failed: {text}." for text in shown]
