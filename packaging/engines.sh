@@ -3,6 +3,7 @@
 
 # The oldest glibc that is linked against is that of Debian 11 (2.31); DPDK is that of Debian 12.
 OLD_RELEASE=bullseye
+OLD_GCC=10
 RELEASE=bookworm
 MIRROR=${NICBENCH_DEBIAN_MIRROR:-http://deb.debian.org/debian}
 DEBIAN_KEYS=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -49,18 +50,20 @@ unpack_packages() {
 # What a program for architecture $1 is compiled and linked against, kept in the cache; prints its folder.
 sysroot() {
     local architecture=$1 folder=$CACHE/sysroots/$1 headers name link
-    if [ ! -e "$folder/complete" ]; then
+    if [ ! -e "$folder/complete-$OLD_GCC" ]; then
         say "fetching what programs for $architecture are linked against"
         rm -rf "$folder"
         headers=$(apt_apart apt-get install --simulate --no-install-recommends "libdpdk-dev:$architecture/$RELEASE" |
             sed -n 's/^Inst \([^ :]*-dev\)[ :].*/\1/p' | grep --invert-match --extended-regexp '^(libc6|libcrypt|linux-libc|libnsl|libtirpc)-dev$')
         unpack_packages "$folder" $(for name in $headers; do echo "$name:$architecture/$RELEASE"; done) \
-            $(for name in libc6 libc6-dev libcrypt1 libcrypt-dev linux-libc-dev; do echo "$name:$architecture/$OLD_RELEASE"; done)
+            $(for name in libc6 libc6-dev libcrypt1 libcrypt-dev libgcc-$OLD_GCC-dev linux-libc-dev; do echo "$name:$architecture/$OLD_RELEASE"; done)
         find "$folder/root" -type l -lname '/*' -printf '%p %l\n' | while read -r name link; do
             ln -sfn "$folder/root$link" "$name"
         done
         find "$folder/root" -name '*.pc' -exec sed -i "s|=/usr|=$folder/root/usr|" {} +
-        touch "$folder/complete"
+        mkdir -p "$folder/root/unwinder" # without the rest of the old libgcc, which lacks what newer objects call
+        ln -sfn ../usr/lib/gcc/"$(triplet_of "$architecture")"/$OLD_GCC/libgcc_eh.a "$folder/root/unwinder/libgcc_eh.a"
+        touch "$folder/complete-$OLD_GCC"
     fi
     echo "$folder/root"
 }
@@ -84,9 +87,10 @@ build_engines() {
         # What gcc brings along (libgcc_s) was linked with a newer glibc; the program itself is not.
         flags="-C link-arg=--sysroot=$root -C link-arg=-Wl,--allow-shlib-undefined -C strip=symbols"
         flags="$flags --remap-path-prefix=${PWD%/engine}=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
-        RUSTFLAGS="$flags -C target-feature=+crt-static" cargo build --release --locked --quiet --target "$target" \
-            --package nicbench-monitor --package nicbench-frames --package nicbench-agent \
-            --package nicbench-connections
+        # A static program takes its unwinder from the old release, too: that of a newer gcc asks its glibc for more.
+        RUSTFLAGS="$flags -C target-feature=+crt-static -L $root/unwinder" \
+            cargo build --release --locked --quiet --target "$target" --package nicbench-monitor \
+            --package nicbench-frames --package nicbench-agent --package nicbench-connections || exit
         RUSTFLAGS=$flags cargo build --release --locked --quiet --target "$target" --package nicbench-packets
     ) >&2 || fail "the engine does not build for $architecture" "read the compiler's message above"
     rm -rf "$folder" && mkdir -p "$folder"

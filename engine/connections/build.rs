@@ -15,5 +15,8 @@ fn main() {
         for name in ["bpf", "elf", "z"].into_iter().chain(zstd.then_some("zstd")) {
             println!("cargo:rustc-link-arg=-l:lib{name}.a");
         }
+        // They call functions of libc that nothing before them may have called, and the linker reads from left to right.
+        println!("cargo:rustc-link-arg=-lc");
+        println!("cargo:rustc-link-arg=-lgcc");
     }
 }

@@ -8,6 +8,7 @@
 //! the shortest counts. Fences keep the time-stamp counter from being read while the work is still in flight; without
 //! them a short chain of multiplications fits into the reorder buffer and appears to take no time.
 
+#[cfg(target_arch = "x86_64")]
 use super::tsc;
 
 /// How much work one probe does.
