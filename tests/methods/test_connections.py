@@ -356,7 +356,6 @@ def test_through_a_dut_takes_two_ports() -> None:
     [
         ("tls", {"tls": ["none", "1.3"]}),
         ("target", {"target": "http://198.18.0.1/"}),
-        ("own_server", {"own_server": {"reset_every": 5}}),
         ("answer_within", {"answer_within": 40.0}),
         ("object_bytes", {"object_bytes": [1, 65_537]}),
         ("client_threads", {"client_threads": 65}),

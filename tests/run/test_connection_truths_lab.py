@@ -61,6 +61,43 @@ tests:
     return said
 
 
+def check_accept_rate(folder: Path, rate: int, ports: int, queue: int, seconds: int = 4) -> str:
+    """A server of the kernel's sockets accepts at an even rate; the client is in the driver's hook.
+
+    In D seconds it accepts R * D + 1. More fit into its queues, each of which has a place beyond its size: the SYN that
+    finds all of them full is dropped. With long queues the rate is too great once 1 % of what is due waits at the end.
+    """
+    made = make_folder(
+        folder,
+        HEAD
+        + f"""
+lab: {{kind: clients}}
+dut: {{kind: server}}
+tests:
+  - {{name: cps, method: connections-per-second, driver: xdp, maximum: {3 * rate // 2}, duration: {seconds} s,
+     ramp: 0 s, precision: 2 %, object_bytes: [1 B], ports: {ports}, loss_verification: 2,
+     own_server: {{accept_rate: {rate}, accept_queue: {queue}}}}}
+""",
+    )
+    (result,) = asyncio.run(run_async(made)).results
+    found, accepted = result.values["connections_per_s"], rate * seconds + 1
+    in_time, in_queues = accepted / 0.99 / seconds, (accepted + ports * (queue + 1)) / seconds
+    assert isinstance(found, Bounded), result.disturbances
+    assert found.lower is not None, found
+    assert found.upper is not None, found
+    said = f"{found.lower:.0f} to {found.upper:.0f} connections/s, truth {min(in_time, in_queues):.1f} of {rate}"
+    said += f", {ports} queues of {queue}: {result.values['limit']}"
+    assert found.lower <= min(in_time, in_queues) <= found.upper, said
+    assert ("not connected in time" if in_queues < in_time else "were complete in time") in str(result.values["limit"])
+    for event in made.journal.events():
+        if isinstance(event, RoundFinished):
+            counted = event.round.outcomes[0].figures.connections
+            assert counted.sustain.due == counted.sustain.completed + counted.sustain.failures, said
+            unanswered = counted.accepted - counted.sustain.completed
+            assert 0 <= unanswered <= counted.sustain.failed.get("response_timeout", 0)
+    return said
+
+
 def wire_bytes(body: int) -> int:
     """Bytes of the frames of an answer, without FCS."""
     head = len(f"HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n\r\n")
@@ -133,6 +170,12 @@ def test_the_connections_a_second_that_a_firewall_lets_pass_are_found(tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("queue", [12, 4096])
+def test_the_rate_at_which_a_server_accepts_is_found_by_a_client_in_the_hook(queue: int, tmp_path: Path) -> None:
+    check_accept_rate(tmp_path, 1500, 2, queue)
+
+
+@pytest.mark.slow
 def test_the_goodput_of_a_link_of_known_rate_is_found(tmp_path: Path) -> None:
     check_throughput(tmp_path, 100, 16_384, 1, "10 %")
 
@@ -146,6 +189,14 @@ def test_the_share_of_answers_that_a_server_delays_is_found(every: int, tmp_path
 @pytest.mark.parametrize("repetition", range(10))
 def test_the_connection_rate_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     print(check_connection_rate(tmp_path, draw.randrange(200, 1000), draw.randrange(10, 40), draw.randrange(2, 4)))
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(10))
+def test_the_accept_rate_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
+    rate, ports = draw.randrange(1000, 3000), draw.randrange(1, 5)
+    short = int(draw.uniform(0.4, 0.8) * 0.01 * rate * 4 / ports)
+    print(check_accept_rate(tmp_path, rate, ports, short if repetition % 2 else 4096))
 
 
 @pytest.mark.acceptance

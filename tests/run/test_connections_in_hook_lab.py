@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -418,6 +419,58 @@ def test_each_connection_ends_in_one_way(path: RoutedPair) -> None:
     path.end(server)
     assert found["due"] == found["completed"] + sum(found["failed"].values()) == 500
     assert {"reset", "status", "content"} <= found["failed"].keys()
+
+
+SYNS = ("tcp flags & (syn | ack) == syn", "tcp flags & (syn | ack) == (syn | ack)", "tcp flags & rst == rst")
+
+
+def count_by_router(path: RoutedPair) -> None:
+    """Has the router keep the connections of which it saw a SYN, a SYN/ACK, and a RST of the server."""
+    sets, rules = "", ""
+    for name, flags, end in zip(("asked", "answered", "ended"), SYNS, ("sport", "dport", "dport"), strict=True):
+        other = "dport" if end == "sport" else "sport"
+        side = "s0" if end == "sport" else "s1"
+        sets += f"set {name} {{ type inet_service . inet_service; size 65535; flags dynamic; }}\n"
+        rules += f"iifname {side} {flags} add @{name} {{ tcp {end} . tcp {other} }}\n"
+    text = f"table ip seen {{\n{sets}chain f {{\ntype filter hook forward priority 0;\n{rules}}}\n}}\n"
+    subprocess.run(["ip", "netns", "exec", path.router, "nft", "-f", "-"], input=text, text=True, check=True)
+
+
+def seen_by_router(path: RoutedPair, name: str) -> set[tuple[int, int]]:
+    """The connections in one of these sets, by their ports."""
+    said = json.loads(path.run(path.router, "nft", "-j", "list", "set", "ip", "seen", name))
+    (found,) = (each["set"] for each in said["nftables"] if "set" in each)
+    return {tuple(each["concat"]) for each in found.get("elem", ())}
+
+
+@pytest.mark.parametrize("aborts", [False, True])
+def test_what_a_full_queue_of_the_server_does_to_a_connection_is_its_outcome(aborts: bool, path: RoutedPair) -> None:
+    """The kernel drops SYNs then, and the last ACK of a handshake, or answers it by a RST, if it sent no cookie."""
+    path.run(path.server, "sysctl", "-qw", f"net.ipv4.tcp_abort_on_overflow={int(aborts)}")
+    count_by_router(path)
+    server = path.serve("serve", "--accept-rate", "400", "--accept-queue", "20")
+    asked = ("--task", "connect", "--rate", "20000", "--seconds", "0.2", "--connect-within", "0.8")
+    found = path.connect(*asked)
+    counted = path.end(server)
+    completed, failed = found["sustain"]["completed"], Counter(found["sustain"]["failed"])
+    assert found["sustain"]["due"] == completed + failed.total() == 4000
+    seen = {name: seen_by_router(path, name) for name in ("asked", "answered", "ended")}
+    # Of those that were not connected, a busy machine's client takes some for its own (`late`).
+    assert failed["connect_timeout"] + failed["late"] == len(seen["asked"] - seen["answered"]) > 0
+    assert completed + failed["response_timeout"] + failed["reset"] == len(seen["answered"])
+    assert failed["reset"] == len(seen["ended"])
+    assert aborts or not failed["reset"]
+    assert completed == counted["accepted"] == counted["requests"]
+
+
+def test_a_client_that_waits_gets_every_connection_from_a_server_whose_queue_is_full(path: RoutedPair) -> None:
+    server = path.serve("serve", "--accept-rate", "400", "--accept-queue", "20")
+    patient = ("--connect-within", "30", "--answer-within", "30")
+    found = path.connect("--task", "connect", "--rate", "1000", "--seconds", "1", *patient)
+    counted = path.end(server)
+    assert found["sustain"] == {"due": 1000, "completed": 1000, "failed": {}}
+    assert counted["accepted"] == counted["requests"] == 1000
+    assert found["segments"]["resent"] > 0
 
 
 def test_two_programs_do_not_take_one_interface(path: RoutedPair) -> None:

@@ -138,6 +138,12 @@ struct Server {
     /// Change a byte of every so-many-th answer's body.
     #[arg(long, default_value_t = 0)]
     corrupt_every: u64,
+    /// Accept so many connections a second, evenly; without it, as they come.
+    #[arg(long, value_parser = positive)]
+    accept_rate: Option<f64>,
+    /// Connections that may wait on each port to be accepted (listen(2)); the kernel lowers it to net.core.somaxconn.
+    #[arg(long, default_value_t = 65_535, value_parser = clap::value_parser!(i32).range(1..=65_535))]
+    accept_queue: i32,
 }
 
 #[derive(Args)]
@@ -321,6 +327,9 @@ impl Server {
             short_every: self.short_every,
             status_every: self.status_every,
             corrupt_every: self.corrupt_every,
+            // Threads share the rate, and each has its part of the connections.
+            accept_pause_ns: self.accept_rate.map(|rate| ns(self.threads as f64 / rate)),
+            accept_queue: self.accept_queue,
         }
     }
 }

@@ -147,6 +147,15 @@ fn a_delay_is_in_the_first_byte_and_not_in_connecting() {
 }
 
 #[test]
+fn a_server_accepts_no_more_than_its_rate() {
+    let server = Server::start("--accept-rate 100");
+    let result = server.client(&format!("{CONNECT} --answer-within 5"));
+    assert_eq!(result["sustain"]["completed"], 200);
+    assert!(result["in_time"].as_u64().unwrap() <= 51);
+    assert_eq!(server.end()["accepted"], 200);
+}
+
+#[test]
 fn what_waits_behind_a_slow_answer_is_as_late_as_it_waited() {
     // One connection that gives twenty answers a second, and forty that are due in each.
     let server = Server::start("--delay 0.05");

@@ -31,7 +31,8 @@ class ConnectionsTarget(Frozen):
 
 class Broken(Frozen):
     """What nicbench's own server does to its answers: it delays every so-many-th (0: each), and breaks every
-    so-many-th (0: none).
+    so-many-th (0: none). It accepts ``accept_rate`` connections a second, and ``accept_queue`` wait for that on each
+    port; None: as they come, and as many as the kernel lets wait.
     """
 
     delay_s: float = 0.0
@@ -40,6 +41,8 @@ class Broken(Frozen):
     short_every: int = 0
     status_every: int = 0
     corrupt_every: int = 0
+    accept_rate: int | None = None
+    accept_queue: int | None = None
 
 
 class ConnectionsSpec(Frozen):
@@ -65,6 +68,11 @@ class ConnectionsSpec(Frozen):
     broken: Broken = Broken()
     target: ConnectionsTarget | None = None
     driver: ConnectionDriver = "kernel"
+
+    @property
+    def serves_in_hook(self) -> bool:
+        """Whether the server answers in its driver's hook."""
+        return self.driver == "xdp" and self.server == "own" and self.broken == Broken()
 
 
 Tally = Annotated[int, Field(ge=0, lt=2**64)]

@@ -67,7 +67,7 @@ MOST_IN_HOOK_THREADS: Final = 64
 
 
 class OwnServer(Frozen):
-    """How nicbench's own server answers, where a method is tried on a server of known faults."""
+    """How nicbench's own server accepts and answers, where a method is tried on a server of known limits and faults."""
 
     delay: Seconds = Field(default=0.0, le=60.0)
     """An answer waits so long."""
@@ -81,6 +81,12 @@ class OwnServer(Frozen):
     """One of this number of answers has the status 503."""
     corrupt_every: _Every = 0
     """One of this number of answers has a wrong byte."""
+    accept_rate: int | None = Field(default=None, ge=1, le=1_000_000)
+    """It accepts so many connections a second, evenly."""
+    accept_queue: int | None = Field(default=None, ge=1, le=65_535)
+    """So many wait for that on each port, and one; SYNs beyond are dropped. The kernel lowers it to
+    `net.core.somaxconn`.
+    """
 
 
 class ConnectionOptions(Frozen):
@@ -88,7 +94,8 @@ class ConnectionOptions(Frozen):
 
     driver: ConnectionDriver = "kernel"
     """`xdp`: the ends make and answer connections in their driver's hook, many times as fast as the kernel's sockets
-    (`kernel`); without TLS, and objects of at most 64 KiB. `nginx` itself keeps the kernel's sockets.
+    (`kernel`); without TLS, and objects of at most 64 KiB. `nginx`, or a server with `own_server`, keeps the kernel's
+    sockets.
     """
     server: Literal["own", "nginx"] = "own"
     """What serves: nicbench's own server, or `nginx`, which nicbench configures and starts."""
@@ -169,13 +176,14 @@ def misfits_of(options: ConnectionOptions, clients: Mapping[str, Sequence[str]])
 def _misfits_of_hook(options: ConnectionOptions, clients: Mapping[str, Sequence[str]]) -> Iterator[Misfit]:
     """Yields what only the kernel's sockets can do."""
     asking = next((names for names in clients.values() if names), ())
-    if options.server == "own" and len(asking) > 1:
+    serves_in_hook = options.server == "own" and options.own_server == OwnServer()
+    if serves_in_hook and len(asking) > 1:
         message = f"the interface of a server takes one server in its hook, and {len(asking)} clients want one each"
         yield Misfit(option=("driver",), message=message, next_step="write `server: nginx`, or leave one client there")
     if options.client_threads > MOST_IN_HOOK_THREADS:
         message = f"`driver: xdp` sends by at most {MOST_IN_HOOK_THREADS} threads"
         yield Misfit(option=("client_threads",), message=message, next_step=f"write at most {MOST_IN_HOOK_THREADS}")
-    if options.server_threads > 1 and options.server == "own":
+    if options.server_threads > 1 and serves_in_hook:
         message = "a server in the driver's hook answers on the CPU to which each receive queue belongs"
         yield Misfit(option=("server_threads",), message=message, next_step="leave `server_threads` out")
     step = "leave `driver` out"
@@ -184,9 +192,6 @@ def _misfits_of_hook(options: ConnectionOptions, clients: Mapping[str, Sequence[
     if options.target is not None:
         message = "`driver: xdp` takes answers of a known length, and a `target` gives any"
         yield Misfit(option=("target",), message=message, next_step=step)
-    if options.own_server != OwnServer():
-        message = "the server in the driver's hook breaks no answers and delays none"
-        yield Misfit(option=("own_server",), message=message, next_step=step)
     for name, seconds in (("connect_within", options.connect_within), ("answer_within", options.answer_within)):
         if seconds > LONGEST_IN_HOOK_S:
             message = f"`driver: xdp` waits at most {LONGEST_IN_HOOK_S:g} s"
@@ -217,6 +222,8 @@ def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSp
             short_every=own.short_every,
             status_every=own.status_every,
             corrupt_every=own.corrupt_every,
+            accept_rate=own.accept_rate,
+            accept_queue=own.accept_queue,
         ),
         **asked,
     )

@@ -38,12 +38,17 @@ pub struct Serving {
     pub status_every: u64,
     /// Of which a byte is changed.
     pub corrupt_every: u64,
+    /// The pause of each thread between two connections that it accepts; None: it accepts them as they come.
+    pub accept_pause_ns: Option<u64>,
+    /// How many may wait on each port to be accepted.
+    pub accept_queue: i32,
 }
 
 impl Serving {
-    /// Whether any answer waits or is broken.
+    /// Whether any connection or answer waits or is broken.
     pub fn breaks(&self) -> bool {
-        self.delay_ns + self.reset_every + self.short_every + self.status_every + self.corrupt_every > 0
+        let broken = self.reset_every + self.short_every + self.status_every + self.corrupt_every;
+        self.delay_ns + broken > 0 || self.accept_pause_ns.is_some()
     }
 
     /// Whether the answer of this number, from 1, waits.
@@ -128,11 +133,11 @@ pub fn stopped_by_signal() -> io::Result<Arc<AtomicBool>> {
 
 /// Listeners on all ports.
 pub fn listen_on(serving: &Serving) -> io::Result<Vec<TcpListener>> {
-    serving.ports.iter().map(|&port| open(SocketAddr::new(serving.on, port))).collect()
+    serving.ports.iter().map(|&port| open(SocketAddr::new(serving.on, port), serving.accept_queue)).collect()
 }
 
 /// Each thread has a listener of its own on each port, and the kernel spreads connections over them (SO_REUSEPORT).
-fn open(on: SocketAddr) -> io::Result<TcpListener> {
+fn open(on: SocketAddr, queue: i32) -> io::Result<TcpListener> {
     let family = if on.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket: OwnedFd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
@@ -141,6 +146,6 @@ fn open(on: SocketAddr) -> io::Result<TcpListener> {
     let told = |error: rustix::io::Errno| io::Error::new(io::Error::from(error).kind(), format!("{on}: {error}"));
     bind(&socket, &on).map_err(told)?;
     // The kernel lowers it to net.core.somaxconn.
-    listen(&socket, 65_535).map_err(told)?;
+    listen(&socket, queue).map_err(told)?;
     Ok(TcpListener::from(socket))
 }

@@ -18,6 +18,8 @@ const BUFFER_BYTES: usize = 16 * 1024;
 const LISTENERS: u64 = 1 << 63;
 /// Between looks at the signal, which wakes one thread only.
 const LOOK_S: f64 = 0.1;
+/// The longest time between looks at who waits to be accepted, where that is done by the clock.
+const ACCEPT_LOOK_NS: u64 = 1_000_000;
 
 struct Slot {
     connection: Option<Connection>,
@@ -43,6 +45,9 @@ pub struct Worker<'a> {
     free: Vec<usize>,
     late: VecDeque<Late>,
     buffer: Vec<u8>,
+    /// When the next connection may be accepted, and on which listener first; where that is done by the clock.
+    accept_ns: u64,
+    next: usize,
 }
 
 impl<'a> Worker<'a> {
@@ -54,8 +59,10 @@ impl<'a> Worker<'a> {
         tls: Option<Arc<ServerConfig>>,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        for (number, listener) in listeners.iter().enumerate() {
-            poll.add_listener(listener, LISTENERS | number as u64)?;
+        if serving.accept_pause_ns.is_none() {
+            for (number, listener) in listeners.iter().enumerate() {
+                poll.add_listener(listener, LISTENERS | number as u64)?;
+            }
         }
         Ok(Self {
             serving,
@@ -68,6 +75,8 @@ impl<'a> Worker<'a> {
             free: Vec::new(),
             late: VecDeque::new(),
             buffer: vec![0; BUFFER_BYTES],
+            accept_ns: 0,
+            next: 0,
         })
     }
 
@@ -76,13 +85,16 @@ impl<'a> Worker<'a> {
         let mut ready = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
-            let until = self.late.front().map_or(now + ns(LOOK_S), |late| late.until_ns.min(now + ns(LOOK_S)));
+            let mut until = self.late.front().map_or(now + ns(LOOK_S), |late| late.until_ns.min(now + ns(LOOK_S)));
+            if let Some(pause_ns) = self.serving.accept_pause_ns {
+                until = until.min(self.accept_due(pause_ns)?);
+            }
             self.poll.wait(until.saturating_sub(now), &mut ready)?;
             for token in ready.iter().map(|event| event.number) {
                 if token & LISTENERS == 0 {
                     self.drive(token);
                 } else {
-                    self.accept((token & !LISTENERS) as usize)?;
+                    while self.accept_one((token & !LISTENERS) as usize)? {}
                 }
             }
             self.answer_late();
@@ -91,34 +103,55 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn accept(&mut self, listener: usize) -> io::Result<()> {
-        loop {
-            let socket = match self.listeners[listener].accept() {
-                Ok((socket, _)) => socket,
+    /// Accepts those of whom it is the turn, on the listeners one after the other. Returns when to look again.
+    ///
+    /// Time in which nobody waited is not saved up; time in which this thread did not run is made up for.
+    fn accept_due(&mut self, pause_ns: u64) -> io::Result<u64> {
+        let now = self.clock.now();
+        while self.accept_ns <= now {
+            let mut left = self.listeners.len();
+            while left > 0 && !self.accept_one(self.next)? {
+                self.next = (self.next + 1) % self.listeners.len();
+                left -= 1;
+            }
+            if left == 0 {
+                self.accept_ns = now;
+                return Ok(now + pause_ns.min(ACCEPT_LOOK_NS));
+            }
+            self.next = (self.next + 1) % self.listeners.len();
+            self.accept_ns += pause_ns;
+        }
+        Ok(self.accept_ns)
+    }
+
+    /// Accepts a connection, if one waits there; whether one did.
+    fn accept_one(&mut self, listener: usize) -> io::Result<bool> {
+        let socket = loop {
+            match self.listeners[listener].accept() {
+                Ok((socket, _)) => break socket,
                 // Without files the kernel keeps what is waiting; it is looked at again with the next one.
                 Err(error) if error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(24) => {
-                    return Ok(());
+                    return Ok(false);
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
+                Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
                 Err(error) => return Err(error),
-            };
-            self.counted.accepted.fetch_add(1, Ordering::Relaxed);
-            socket.set_nonblocking(true)?;
-            let _ = socket.set_nodelay(true);
-            let session = match &self.tls {
-                Some(config) => {
-                    Some(rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?.into())
-                }
-                None => None,
-            };
-            let slot = self.free.pop().unwrap_or_else(|| {
-                self.slots.push(Slot { connection: None, generation: 0 });
-                self.slots.len() - 1
-            });
-            let token = u64::from(self.slots[slot].generation & 0x7fff_ffff) << 32 | slot as u64;
-            self.poll.add(&socket, token)?;
-            self.slots[slot].connection = Some(Connection::new(Transport::new(socket, session)));
-        }
+            }
+        };
+        self.counted.accepted.fetch_add(1, Ordering::Relaxed);
+        socket.set_nonblocking(true)?;
+        let _ = socket.set_nodelay(true);
+        let session = match &self.tls {
+            Some(config) => Some(rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?.into()),
+            None => None,
+        };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { connection: None, generation: 0 });
+            self.slots.len() - 1
+        });
+        let token = u64::from(self.slots[slot].generation & 0x7fff_ffff) << 32 | slot as u64;
+        self.poll.add(&socket, token)?;
+        self.slots[slot].connection = Some(Connection::new(Transport::new(socket, session)));
+        Ok(true)
     }
 
     fn drive(&mut self, token: u64) {

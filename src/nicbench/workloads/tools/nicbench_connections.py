@@ -50,7 +50,7 @@ class NicbenchConnections(Workload):
         common = ("--on", server.address, "--port", str(job.port), "--ports", str(asked.ports))
         tls = () if asked.tls is None else ("--tls",)
         threads = ("--threads", str(asked.server_threads))
-        hook = _hook(asked, server) if mode == "serve" else ()
+        hook = _hook(asked, server) if asked.serves_in_hook else ()
         room = ("--room", str(_room(asked, job.ask.duration_s or 0.0))) if hook else ()
         return (self.kind, mode, *common, *threads, *tls, *hook, *room, *_server_arguments(asked))
 
@@ -127,6 +127,8 @@ def _server_arguments(asked: ConnectionsSpec) -> Iterator[str]:
         ("--short-every", broken.short_every),
         ("--status-every", broken.status_every),
         ("--corrupt-every", broken.corrupt_every),
+        ("--accept-rate", broken.accept_rate),
+        ("--accept-queue", broken.accept_queue),
     ):
         if value:
             yield from (name, str(value))
