@@ -370,8 +370,62 @@ def test_what_only_the_kernels_sockets_can_do_is_refused_in_the_hook(option: str
     assert not list(cps(driver="xdp").find_misfits(ports, ["server"]))
 
 
-def test_clients_do_not_share_a_server_in_the_hook() -> None:
-    ports = {"s0": ["c0a", "c0b"]}
-    (misfit,) = cps(driver="xdp").find_misfits(ports, ["server"])
-    assert misfit.option == ("driver",)
-    assert not list(cps(driver="xdp", server="nginx", server_threads=2).find_misfits(ports, ["server"]))
+def test_a_link_that_a_token_bucket_holds_to_its_rate_is_refused_in_the_hook() -> None:
+    context = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {})).context
+    assert cps(driver="xdp").objection(context) is None
+    context.clients = tuple(each.replace(bucket_bytes=32_768) for each in context.clients)
+    assert "token bucket" in cps(driver="xdp").objection(context).message
+    assert cps().objection(context) is None
+
+
+def test_clients_share_the_server_that_an_interface_has_in_its_hook() -> None:
+    laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {}), ports=3)
+    method = cps(driver="xdp", through=True, serving=["s2"], maximum=300)
+    assert measured(method, laboratory).values["connections_per_s"].value == 300
+    jobs = laboratory.requests[0].jobs
+    assert [(job.client, job.server, asked(job).clients) for job in jobs] == [("c00", "c20", 2), ("c10", "c20", 0)]
+    assert len({job.port for job in jobs}) == 1
+    measured(cps(driver="kernel", through=True, maximum=300), laboratory)
+    jobs = laboratory.requests[-1].jobs
+    assert [(asked(job).clients, job.server) for job in jobs] == [(1, "c20"), (1, "c20")]
+    assert len({job.port for job in jobs}) == 2
+
+
+@pytest.mark.parametrize(
+    ("ports", "options", "asks"),
+    [
+        (2, {}, ["c00 s0", "c10 s1"]),
+        (2, {"through": True}, ["c00 c10"]),
+        (4, {"through": True}, ["c00 c20", "c10 c30"]),
+        (5, {"through": True}, ["c00 c30", "c10 c40", "c20 c30"]),
+        (4, {"through": True, "serving": ["s0"]}, ["c10 c00", "c20 c00", "c30 c00"]),
+        (2, {"target": "http://198.18.0.1/"}, ["c00 None"]),
+    ],
+)
+def test_clients_of_all_ports_ask(ports: int, options: dict[str, Any], asks: list[str]) -> None:
+    laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {}), ports=ports)
+    measured(cps(maximum=300, **options), laboratory)
+    assert [f"{job.client} {job.server}" for job in laboratory.requests[0].jobs] == asks
+
+
+def test_what_became_of_the_connections_of_each_port_is_told_and_adds_up() -> None:
+    def bears(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(rate, {"refused": rate - 700} if job.client == "c10" and rate > 700 else {})
+
+    result = measured(cps(maximum=3000, through=True, precision=0.5), Laboratory(bears, ports=4))
+    assert result.values["by_port"] == (
+        "passed: s0: 550 of 550 completed; s1: 550 of 550 completed. "
+        "did not pass: s0: 1100 of 1100 completed; s1: 700 of 1100 completed, 400 refused"
+    )
+    (section,) = sections([result], {})
+    assert any(note.about == "By port" for note in section.notes)
+
+
+@pytest.mark.parametrize(
+    "options", [{"serving": ["s9"]}, {"serving": ["s0", "s1"]}, {"serving": ["s1"], "through": False}]
+)
+def test_ports_that_cannot_serve_are_refused(options: dict[str, Any]) -> None:
+    method = cps(**{"through": True, **options})
+    (misfit,) = method.find_misfits({"s0": ["c0"], "s1": ["c1"]}, ["server"])
+    assert misfit.option == ("serving",)

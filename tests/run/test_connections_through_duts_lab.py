@@ -23,7 +23,7 @@ nicbench: 1
 title: Connections through a DUT
 monitor: off
 thresholds: {start_spread_share: 0.9, machine_steal_share: 0.9}
-lab: {kind: clients, ports: 2}
+lab: {kind: clients, ports: %s}
 dut: {kind: firewall%s}
 tests: [{name: test, method: %s, driver: xdp, through: true, duration: %s s, %s}]
 """
@@ -32,9 +32,11 @@ tests: [{name: test, method: %s, driver: xdp, through: true, duration: %s s, %s}
 LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 
 
-def measure(folder: Path, dut: str, method: str, options: str, seconds: int = 1) -> tuple[Result, list[Round]]:
+def measure(
+    folder: Path, dut: str, method: str, options: str, seconds: int = 1, ports: int = 2
+) -> tuple[Result, list[Round]]:
     """The only result, and every round."""
-    made = make_folder(folder, HEAD % (dut and f", {dut}", method, seconds, options))
+    made = make_folder(folder, HEAD % (ports, dut and f", {dut}", method, seconds, options))
     before = LIMIT.read_text()
     (result,) = asyncio.run(run_async(made)).results
     assert LIMIT.read_text() == before
@@ -70,9 +72,44 @@ def test_ended_connections_that_fill_the_table_are_the_limit_of_a_rate(tmp_path:
 @pytest.mark.parametrize("dut", ["", "masquerade: true", "syn_proxy: true", "masquerade: true, syn_proxy: true"])
 def test_every_connection_through_a_dut_is_whole(dut: str, tmp_path: Path) -> None:
     options = "rate: 1000, object_bytes: [1 B, 20000 B], ramp: 0 s"
-    made = make_folder(tmp_path, HEAD % (dut and f", {dut}", "http-latency", 1, options))
+    made = make_folder(tmp_path, HEAD % (2, dut and f", {dut}", "http-latency", 1, options))
     for result in asyncio.run(run_async(made)).results:
         assert (result.values["transactions"], result.values["failures"]) == (1000, 0), result.values
+
+
+@pytest.mark.parametrize("ports", [3, 4])
+def test_clients_of_two_ports_share_what_a_firewall_holds(ports: int, tmp_path: Path) -> None:
+    """Of three ports two ask the third one, of four each has another one."""
+    options = "maximum: 1500, rate: 4000, precision: 0, loss_verification: 0"
+    result, rounds = measure(tmp_path, "connections: 617", "concurrent-connections", options, ports=ports)
+    assert interval_of(result, "concurrent_connections") == (617, 618)
+    for one in rounds:
+        known = [outcome.figures.connections for outcome in one.outcomes]
+        failed = sum(each.sustain.failures for each in known)
+        assert sum(each.sustain.due for each in known) == sum(each.sustain.completed for each in known) + failed
+        assert sum(each.held for each in known) == sum(each.accepted or 0 for each in known) <= 617
+    assert [f"s{port}: " in str(result.values["by_port"]) for port in range(ports)] == [True, True] + [False] * (
+        ports - 2
+    )
+
+
+@pytest.mark.parametrize("ports", [3, 4])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "connections-per-second, maximum: 2000, object_bytes: [1 B], ramp: 0 s",
+        "http-transactions, maximum: 2000, connections: 10, object_bytes: [1 KiB], ramp: 0 s",
+        "http-latency, rate: 2000, object_bytes: [1 KiB], ramp: 0 s",
+    ],
+)
+def test_each_method_asks_from_two_ports_at_once(method: str, ports: int, tmp_path: Path) -> None:
+    name, options = method.split(", ", 1)
+    result, rounds = measure(tmp_path, "", name, options, ports=ports)
+    assert result.values["by_port"] is not None, result
+    for due in ("s0: 1000 of 1000 completed", "s1: 1000 of 1000 completed"):
+        assert due in str(result.values["by_port"])
+    servers = [job.server for job in rounds[-1].request.jobs]
+    assert servers == (["c2", "c2"] if ports == 3 else ["c2", "c3"])
 
 
 def test_a_policer_of_new_connections_is_found_within_one_percent(tmp_path: Path) -> None:

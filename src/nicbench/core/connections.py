@@ -68,6 +68,8 @@ class ConnectionsSpec(Frozen):
     broken: Broken = Broken()
     target: ConnectionsTarget | None = None
     driver: ConnectionDriver = "kernel"
+    clients: int = 1
+    """Clients that this job's server answers: an interface has one server in its hook; 0: another job's answers."""
 
     @property
     def serves_in_hook(self) -> bool:

@@ -1,283 +1,44 @@
-"""Connections: options, client and server, figures of a round, and the greatest rate that is kept up."""
+"""Connections: figures of a round, the greatest rate or number that is kept up, and what the methods have in common."""
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pydantic import BeforeValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.base import WorkloadChoice
 from nicbench.core.connections import (
-    Broken,
-    ConnectionDriver,
+    ConnectionCounts,
     ConnectionFigures,
     ConnectionsSpec,
-    ConnectionsTarget,
     ConnectionTable,
     ConnectionTimes,
 )
-from nicbench.core.quantity import Ratio, Seconds, SomeBytes
+from nicbench.core.quantity import Ratio
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
-from nicbench.core.round import EndpointFacts, Job, JobSpec, Round, RoundRequest
+from nicbench.core.round import JobSpec, Round
 from nicbench.core.table import Column
 from nicbench.core.units import format_bytes, format_digits
-from nicbench.methods._round_figures import (
-    FIRST_PORT,
-    PORTS_A_JOB,
-    ROUND_OVERHEAD_S,
-    PlayedRounds,
-    clients_by_port,
-    cpu_values,
-    loads_of,
+from nicbench.methods._connection_jobs import (
+    MOST_IN_HOOK_BYTES,
+    WORKLOAD,
+    ConnectionOptions,
+    Way,
+    fits_hook,
+    misfits_of,
+    objection_to,
+    request_of,
+    way_of,
+    words_of_point,
 )
+from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values, loads_of
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 from nicbench.stats.latency import add_histograms, percentiles_ns
-
-# What methods of connections share: their options, who is client and who is server, and the jobs of a round.
-
-
-WORKLOAD: Final = WorkloadChoice(kind="nicbench-connections")
-_URL: Final = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[0-9.]+)(?::(\d{1,5}))?(/[!-~]*)")
-_ACCEPTED: Final = '"http://192.0.2.1:8080/index.html"'
-
-
-def _read_url(value: Any) -> Any:
-    found = _URL.fullmatch(value) if isinstance(value, str) else None
-    if found is None or not 0 < int(found[2] or 80) < 65_536:
-        why = f"`{value}` is no address of a server with a path; a name is not looked up"
-        raise PydanticCustomError("quantity", "{why}", {"why": why, "accepted": _ACCEPTED})
-    return value
-
-
-Url = Annotated[str, BeforeValidator(_read_url)]
-_Every = Annotated[int, Field(ge=0, le=1_000_000)]
-
-
-LONGEST_IN_HOOK_S: Final = 30.0
-MOST_IN_HOOK_BYTES: Final = 64 * 1024
-MOST_IN_HOOK_THREADS: Final = 64
-"""What a connection in the driver's hook may last, the largest object there, and the most threads of its client."""
-
-
-class OwnServer(Frozen):
-    """How nicbench's own server accepts and answers, where a method is tried on a server of known limits and faults."""
-
-    delay: Seconds = Field(default=0.0, le=60.0)
-    """An answer waits so long."""
-    delay_every: _Every = 0
-    """One of this number waits; 0: each waits."""
-    reset_every: _Every = 0
-    """One of this number of answers is broken by a RST."""
-    short_every: _Every = 0
-    """One of this number of answers ends early."""
-    status_every: _Every = 0
-    """One of this number of answers has the status 503."""
-    corrupt_every: _Every = 0
-    """One of this number of answers has a wrong byte."""
-    accept_rate: int | None = Field(default=None, ge=1, le=1_000_000)
-    """It accepts so many connections a second, evenly."""
-    accept_queue: int | None = Field(default=None, ge=1, le=65_535)
-    """So many wait for that on each port, and one; SYNs beyond are dropped. The kernel lowers it to
-    `net.core.somaxconn`.
-    """
-
-
-class ConnectionOptions(Frozen):
-    """Options that all methods of connections have."""
-
-    driver: ConnectionDriver = "kernel"
-    """`xdp`: the ends make and answer connections in their driver's hook, many times as fast as the kernel's sockets
-    (`kernel`); without TLS, and objects of at most 64 KiB. `nginx`, or a server with `own_server`, keeps the kernel's
-    sockets.
-    """
-    server: Literal["own", "nginx"] = "own"
-    """What serves: nicbench's own server, or `nginx`, which nicbench configures and starts."""
-    target: Url | None = None
-    """A server that is there already, as `http://ADDRESS:PORT/PATH`, in place of one that nicbench starts. Its answers
-    are taken as they are; the scheme says nothing of TLS, `tls` does.
-    """
-    through: bool = False
-    """From the clients of the first port through the DUT to the first client of the second port, which serves."""
-    own_server: OwnServer = OwnServer()
-    """How nicbench's own server answers."""
-    tls: Distinct[Literal["none", "1.2", "1.3"]] = Field(default=("none",), min_length=1)
-    """Without TLS, or with a version of it; every handshake is a whole one (ECDSA, P-256)."""
-    connect_within: Seconds = Field(default=0.8, gt=0.0, le=60.0)
-    """How long a connection may take, and then its TLS session. The kernel repeats a SYN after 1 s: less makes one that
-    was dropped a failure.
-    """
-    answer_within: Seconds = Field(default=5.0, gt=0.0, le=3600.0)
-    """How long an answer may take."""
-    ports: int = Field(default=4, ge=1, le=128)
-    """TCP ports of the server, over which connections are spread: a client has about 28,000 for each."""
-    duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
-    """The sustain phase of a trial, which alone is measured. RFC 9411: 300 s or more."""
-    ramp: Seconds = Field(default=2.0, ge=0.0, le=3600.0)
-    """The ramp before it, in which the rate rises from 0. RFC 9411: 180 s or more."""
-    client_threads: int = Field(default=1, ge=1, le=256)
-    """Threads of each client."""
-    server_threads: int = Field(default=1, ge=1, le=256)
-    """Threads of nicbench's own server, or worker processes of nginx."""
-
-
-class Way(NamedTuple):
-    """Who asks whom: the clients, and the endpoint that serves, None for a server that is there already."""
-
-    clients: tuple[EndpointFacts, ...]
-    server: str | None
-
-
-def way_of(context: RoundContext, options: ConnectionOptions) -> Way | None:
-    """Returns who asks whom; None where ports or clients are missing."""
-    groups = [(port, clients) for port, clients in clients_by_port(context).items() if clients]
-    if len(groups) < (2 if options.through else 1):
-        return None
-    port, clients = groups[0]
-    if options.target is not None:
-        return Way(clients, None)
-    return Way(clients, groups[1][1][0].name if options.through else port)
-
-
-def objection_to(context: RoundContext, options: ConnectionOptions) -> Objection | None:
-    """Returns why there is nobody to ask, or nobody who serves."""
-    if way_of(context, options) is not None:
-        return None
-    return Objection(
-        message="there are no clients" if not options.through else "through the DUT it takes clients of two ports",
-        next_step="write `lab: {kind: clients, ports: 2}` and `dut: {kind: firewall}`, or add ports and links",
-    )
-
-
-def misfits_of(options: ConnectionOptions, clients: Mapping[str, Sequence[str]]) -> Iterator[Misfit]:
-    """Yields options that do not fit each other or the ports."""
-    if options.through and sum(bool(names) for names in clients.values()) < 2:
-        step = "write `lab: {kind: clients, ports: 2}`, or leave `through` out"
-        message = "`through` takes two ports with clients: one asks, the other serves"
-        yield Misfit(option=("through",), message=message, next_step=step)
-    if options.target is not None and options.through:
-        message = "a `target` is where it is: `through` has no effect"
-        yield Misfit(option=("through",), message=message, next_step="leave `through` out")
-    if options.driver == "xdp":
-        yield from _misfits_of_hook(options, clients)
-    if options.own_server != OwnServer() and (options.server != "own" or options.target is not None):
-        message = "`own_server` says how nicbench's own server answers, and another serves"
-        yield Misfit(
-            option=("own_server",), message=message, next_step="leave `own_server` out, or write `server: own`"
-        )
-
-
-def _misfits_of_hook(options: ConnectionOptions, clients: Mapping[str, Sequence[str]]) -> Iterator[Misfit]:
-    """Yields what only the kernel's sockets can do."""
-    asking = next((names for names in clients.values() if names), ())
-    serves_in_hook = options.server == "own" and options.own_server == OwnServer()
-    if serves_in_hook and len(asking) > 1:
-        message = f"the interface of a server takes one server in its hook, and {len(asking)} clients want one each"
-        yield Misfit(option=("driver",), message=message, next_step="write `server: nginx`, or leave one client there")
-    if options.client_threads > MOST_IN_HOOK_THREADS:
-        message = f"`driver: xdp` sends by at most {MOST_IN_HOOK_THREADS} threads"
-        yield Misfit(option=("client_threads",), message=message, next_step=f"write at most {MOST_IN_HOOK_THREADS}")
-    if options.server_threads > 1 and serves_in_hook:
-        message = "a server in the driver's hook answers on the CPU to which each receive queue belongs"
-        yield Misfit(option=("server_threads",), message=message, next_step="leave `server_threads` out")
-    step = "leave `driver` out"
-    if options.tls != ("none",):
-        yield Misfit(option=("tls",), message="`driver: xdp` speaks no TLS", next_step=step)
-    if options.target is not None:
-        message = "`driver: xdp` takes answers of a known length, and a `target` gives any"
-        yield Misfit(option=("target",), message=message, next_step=step)
-    for name, seconds in (("connect_within", options.connect_within), ("answer_within", options.answer_within)):
-        if seconds > LONGEST_IN_HOOK_S:
-            message = f"`driver: xdp` waits at most {LONGEST_IN_HOOK_S:g} s"
-            yield Misfit(option=(name,), message=message, next_step=f"write at most {LONGEST_IN_HOOK_S:g} s")
-
-
-def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSpec:
-    """Returns what a client is asked, with what all methods have in common."""
-    target = None
-    if options.target is not None and (found := _URL.fullmatch(options.target)) is not None:
-        address, port = found[1].strip("[]"), int(found[2] or (443 if options.target.startswith("https") else 80))
-        target = ConnectionsTarget(address=address, port=port, host=address, path=found[3])
-    own = options.own_server
-    return ConnectionsSpec(
-        tls=None if tls == "none" else tls,
-        connect_within_s=options.connect_within,
-        answer_within_s=options.answer_within,
-        ports=options.ports if target is None else 1,
-        client_threads=options.client_threads,
-        server_threads=options.server_threads,
-        server=options.server if target is None else "target",
-        driver=options.driver,
-        target=target,
-        broken=Broken(
-            delay_s=own.delay,
-            delay_every=own.delay_every,
-            reset_every=own.reset_every,
-            short_every=own.short_every,
-            status_every=own.status_every,
-            corrupt_every=own.corrupt_every,
-            accept_rate=own.accept_rate,
-            accept_queue=own.accept_queue,
-        ),
-        **asked,
-    )
-
-
-def request_of(way: Way, spec: ConnectionsSpec, duration_s: float) -> RoundRequest:
-    """Returns the round in which the clients share rate and connections of ``spec`` equally.
-
-    The number of clients that take part: each has something due in the sustain phase, and its own connection.
-    """
-    due = spec.connections if spec.task == "hold" else int(spec.rate_per_s * duration_s)
-    own = due if spec.task == "connect" else min(due, spec.connections)
-    clients = way.clients[: max(1, own)]
-    number = len(clients)
-    jobs = []
-    for index, client in enumerate(clients):
-        connections = spec.connections // number + (index < spec.connections % number)
-        share = spec.replace(rate_per_s=spec.rate_per_s / number, connections=max(1, connections))
-        ask = JobSpec(operation="connections", duration_s=duration_s, connections=share)
-        port = FIRST_PORT + PORTS_A_JOB * index
-        jobs.append(Job(workload=WORKLOAD.kind, client=client.name, server=way.server, ask=ask, port=port))
-    ramp_s = spec.connections / spec.rate_per_s if spec.task == "hold" else spec.ramp_s
-    return RoundRequest(jobs=tuple(jobs), duration_s=ramp_s + duration_s + ROUND_OVERHEAD_S)
-
-
-def words_of_tls(tls: str) -> str:
-    """The transport as tables name it: "TCP", "TLS 1.3"."""
-    return "TCP" if tls == "none" else f"TLS {tls}"
-
-
-def words_of_point(point: Mapping[str, Any]) -> str:
-    """A point as the overview names it: "TLS 1.3, 1 KiB"."""
-    return ", ".join(str(point[name]) for name in ("transport", "object") if name in point)
-
-
-ObjectBytes = Annotated[SomeBytes, Field(le=2**30)]
-"""The size of an object: nicbench-connections has at most 1 GiB."""
-
-
-class Mix(Frozen):
-    """An object of a mix: its size, and how often it is asked for, against the others' weights."""
-
-    bytes: ObjectBytes
-    """Size of the object."""
-    weight: int = Field(default=1, ge=1, le=1000)
-    """How often it is asked for."""
-
-
-def words_of_mix(objects: Sequence[tuple[int, int]]) -> str:
-    """A mix as tables name it: "1 KiB", or "1 KiB x 3, 64 KiB x 1"."""
-    if len(objects) == 1:
-        return format_bytes(objects[0][0])
-    return ", ".join(f"{format_bytes(size)} x {weight}" for size, weight in objects)
-
 
 # Figures of rounds of connections: counts of all clients together, percentiles of all histograms, and failures.
 
@@ -316,11 +77,19 @@ _WORDS: Final = {
 }
 
 
-def figures_of(one: Round) -> tuple[ConnectionFigures, ...] | None:
+class PortFigures(NamedTuple):
+    """The figures of a client, and the port of the DUT that it is linked to."""
+
+    port: str
+    figures: ConnectionFigures
+
+
+def figures_of(one: Round, way: Way) -> tuple[PortFigures, ...] | None:
     """Returns the figures of every client; None where one has none."""
-    found = [outcome.figures.connections if outcome.figures else None for _, outcome in loads_of(one)]
-    known = tuple(each for each in found if each is not None)
-    return known if known and len(known) == len(found) else None
+    ports = {client.name: client.port or client.name for client, _ in way}
+    loads = [(job, outcome.figures.connections if outcome.figures else None) for job, outcome in loads_of(one)]
+    known = tuple(PortFigures(ports[job.client], figures) for job, figures in loads if figures is not None)
+    return known if known and len(known) == len(loads) else None
 
 
 class Outcome:
@@ -328,14 +97,15 @@ class Outcome:
 
     def __init__(
         self,
-        figures: Sequence[ConnectionFigures],
+        of_ports: Sequence[PortFigures],
         duration_s: float,
         *,
         is_of_held: bool = False,
         table: ConnectionTable | None = None,
     ) -> None:
         """``table`` is the DUT's table of tracked connections, where it is seen."""
-        self.figures = tuple(figures)
+        self.of_ports = tuple(of_ports)
+        self.figures = figures = tuple(each.figures for each in of_ports)
         self.table = table
         self.is_of_held = is_of_held
         self.due = sum(each.sustain.due for each in figures)
@@ -404,6 +174,16 @@ class Outcome:
         full = f"the DUT's connection table was full ({self.table.words})" if self.table and self.is_table_full else ""
         return "; ".join(part for part in (", ".join(counted), full, piled, late) if part)
 
+    @property
+    def by_port(self) -> str | None:
+        """What became of those of each port's clients, in words: "s0: 500 of 500 completed"; None of one port."""
+        found: dict[str, list[ConnectionCounts]] = {}
+        for port, figures in self.of_ports:
+            found.setdefault(port, []).extend((figures.ramp, figures.sustain))
+        return (
+            "; ".join(f"{port}: {_sum_in_words(counts)}" for port, counts in found.items()) if len(found) > 1 else None
+        )
+
     def times(self) -> Values:
         """Percentiles of each kind of time, over all clients: ``connect_p50_ns`` and so on."""
         values: Values = {}
@@ -413,14 +193,24 @@ class Outcome:
         return values
 
     def resent(self) -> Values:
-        """Segments that each side sent again, over all clients; none of a side that does not count them."""
+        """Segments that each side sent again, over all clients; none of a side that does not count them. Where several
+        clients share a server it counts for all of them.
+        """
         sides = (("client", "segments"), ("server", "server_segments"))
-        known = {side: [getattr(each, name) for each in self.figures] for side, name in sides}
+        known = {side: [getattr(each, name) for each in self.figures if getattr(each, name)] for side, name in sides}
         return {
             f"{side}_resent_segments": sum(each.resent for each in counted)
             for side, counted in known.items()
-            if None not in counted
+            if counted
         }
+
+
+def _sum_in_words(counts: Sequence[ConnectionCounts]) -> str:
+    failed: Counter[str] = Counter()
+    for each in counts:
+        failed.update(each.failed)
+    told = "".join(f", {count} {_WORDS.get(kind, kind)}" for kind, count in failed.most_common() if count)
+    return f"{sum(each.completed for each in counts)} of {sum(each.due for each in counts)} completed{told}"
 
 
 def _percentiles(kind: str, known: Sequence[ConnectionTimes | None]) -> Values:
@@ -456,6 +246,10 @@ RESENT: Final = tuple(
     for side in ("client", "server")
 )
 """The columns of segments that each side sent again in that trial; left out where the kernel's sockets sent them."""
+
+
+BY_PORT: Final = ("by_port", "By port")
+"""The note of what became of the connections of each port's clients; none where only one port has clients that ask."""
 
 
 def columns_of_times(kinds: Iterable[str] = ("connect", "handshake", "first_byte")) -> tuple[Column, ...]:
@@ -573,6 +367,13 @@ class Found:
         )
 
     @property
+    def by_port(self) -> str | None:
+        """What became of those of each port in the trial that passed, and in the least that did not."""
+        tried = (("passed", self.best), ("did not pass", self.worst))
+        told = [f"{what}: {one.by_port}" for what, one in tried if one is not None and one.by_port]
+        return ". ".join(told) or None
+
+    @property
     def why(self) -> str:
         """What went wrong above the result, in words; "" where nothing did."""
         advice = "; next: write `driver: xdp`, a faster client" if self.is_client_late and self.fits_hook else ""
@@ -594,7 +395,7 @@ async def find_most(
     ``made_of`` says what was really offered, where the client could not offer what it was asked to.
     """
     played = PlayedRounds()
-    found = Found(0, None, played, None, None, fits_hook=_fits_hook(context, options, spec_at(1)))
+    found = Found(0, None, played, None, None, fits_hook=fits_hook(options, spec_at(1)))
     least_failed: int | None = None
 
     async def trial(number: int) -> Fill:
@@ -604,7 +405,7 @@ async def find_most(
             spec = spec_at(number)
             request = request_of(way, spec, options.duration)
             played.add(await context.play({**point, "asked": number}, request))
-            figures = figures_of(played.rounds[-1])
+            figures = figures_of(played.rounds[-1], way)
             if figures is None:
                 raise _CutOffError
             table = played.rounds[-1].connection_table
@@ -633,13 +434,6 @@ async def find_most(
     except _CutOffError:
         found.is_cut_off = True
     return found
-
-
-def _fits_hook(context: RoundContext, options: ConnectionOptions, spec: ConnectionsSpec) -> bool:
-    clients = {port: [each.name for each in found] for port, found in clients_by_port(context).items()}
-    largest = max(size for size, _ in spec.objects)
-    is_kept = options.driver == "kernel" and spec.tls is None and largest <= MOST_IN_HOOK_BYTES
-    return is_kept and not any(_misfits_of_hook(options.replace(tls=("none",)), clients))
 
 
 class _CutOffError(Exception):
@@ -674,7 +468,7 @@ def result_of(
 ) -> Result:
     """Returns the result of a search: the value, the times of the best round that passed, and what limited it."""
     limit = LimitedBy.TESTER if found.is_client_late else LimitedBy.MAXIMUM_LOAD
-    client = next(end for end in context.clients if end.name == way.clients[0].name)
+    client = next(end for end in context.clients if end.name == way[0].client.name)
     rounds = found.played.rounds[-1:]
     return Result(
         id=name,
@@ -690,6 +484,7 @@ def result_of(
             **cpu_values(rounds, client.machine, "client"),
             "limited_by": _words_of_limit(found),
             "limit": found.unfit or found.why or None,
+            "by_port": found.by_port,
             "trials": len(found.played.rounds),
         },
         verdict=_verdict_of(found),
@@ -747,8 +542,6 @@ class ConnectionMethod(RoundMethod):
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         way = way_of(context, self.options)
-        if way is None:  # ``objection`` has said so
-            return ()
         results = []
         for point in self._list_points():
             results.append(await self._measure(context, way, *point))

@@ -14,27 +14,30 @@ from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.units import format_bytes
-from nicbench.methods._connections import (
-    KPI_OF_TIMES,
-    RESENT,
-    ConnectionMethod,
+from nicbench.methods._connection_jobs import (
     ConnectionOptions,
     Mix,
     ObjectBytes,
-    Outcome,
-    SearchedOptions,
     Way,
-    columns_of_times,
-    figures_of,
-    find_most,
-    interval_of,
     request_of,
-    result_of,
-    shorter_phases,
     spec_of,
     words_of_mix,
     words_of_point,
     words_of_tls,
+)
+from nicbench.methods._connections import (
+    BY_PORT,
+    KPI_OF_TIMES,
+    RESENT,
+    ConnectionMethod,
+    Outcome,
+    SearchedOptions,
+    columns_of_times,
+    figures_of,
+    find_most,
+    interval_of,
+    result_of,
+    shorter_phases,
 )
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values
 from nicbench.methods.base import TRIALS, RoundContext, Values
@@ -147,7 +150,7 @@ class ConnectionsPerSecond(ConnectionMethod):
                 "takes {connections_per_s} by {transport}, each for {object}",
                 "gives no result by {transport}: {limit}",
             ),
-            notes=(("limit", "Limit"),),
+            notes=(("limit", "Limit"), BY_PORT),
         )
 
 
@@ -254,7 +257,7 @@ class ConcurrentConnections(ConnectionMethod):
                 "holds {concurrent_connections} at once by {transport}",
                 "gives no result by {transport}: {limit}",
             ),
-            notes=(("limit", "Limit"),),
+            notes=(("limit", "Limit"), BY_PORT),
         )
 
 
@@ -376,7 +379,7 @@ class HttpTransactions(ConnectionMethod):
                 "bears {transactions_per_s} by {transport}, each of {object}, with bodies of {goodput_bits_per_s}",
                 "gives no result by {transport}: {limit}",
             ),
-            notes=(("limit", "Limit"),),
+            notes=(("limit", "Limit"), BY_PORT),
         )
 
 
@@ -473,10 +476,10 @@ class HttpLatency(ConnectionMethod):
         for repetition in range(self.options.repetitions if rate is not None else 0):
             request = request_of(way, self._spec(tls, size, rate or 1), self.options.duration)
             played.add(await context.play({**point, "repetition": repetition + 1}, request))
-        known = [figures_of(one) for one in played.rounds]
+        known = [figures_of(one, way) for one in played.rounds]
         every = [each for figures in known if figures is not None for each in figures]
         outcome = Outcome(every, self.options.duration) if every and None not in known else None
-        client = next(end for end in context.clients if end.name == way.clients[0].name)
+        client = next(end for end in context.clients if end.name == way[0].client.name)
         values = {
             **(outcome.times() if outcome else {_FIRST.value: None}),
             "row": words_of_point(point),
@@ -486,6 +489,7 @@ class HttpLatency(ConnectionMethod):
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
             **cpu_values(played.rounds, client.machine, "client"),
             "failed": (outcome.words or None) if outcome else None,
+            "by_port": outcome.by_port if outcome else None,
         }
         return Result(
             id=f"{self.name}/{tls}/{size}",
@@ -525,5 +529,5 @@ class HttpLatency(ConnectionMethod):
                 "gives the first byte within {first_byte_p50_ns} by {transport} in half of those that pass ({failed})",
                 "gives the first byte within {first_byte_p50_ns} in half of the transactions by {transport}",
             ),
-            notes=(("failed", "Failed"),),
+            notes=(("failed", "Failed"), BY_PORT),
         )

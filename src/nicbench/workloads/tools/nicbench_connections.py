@@ -44,7 +44,7 @@ class NicbenchConnections(Workload):
 
     def server_command(self, job: Job, client: End, server: End) -> Command | None:
         asked = _asked(job)
-        if asked.server == "target":
+        if asked.server == "target" or asked.clients == 0:
             return None
         mode = "serve" if asked.server == "own" else "nginx"
         common = ("--on", server.address, "--port", str(job.port), "--ports", str(asked.ports))
@@ -60,7 +60,7 @@ class NicbenchConnections(Workload):
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         asked = _asked(job)
-        ports = 0 if asked.server == "target" else asked.ports
+        ports = 0 if asked.server == "target" or asked.clients == 0 else asked.ports
         return tuple(Listening("tcp", job.port + number, server.address) for number in range(ports))
 
     def expected_s(self, job: Job) -> float | None:
@@ -111,7 +111,7 @@ def _hook(asked: ConnectionsSpec, end: End) -> tuple[str, ...]:
 def _room(asked: ConnectionsSpec, duration_s: float) -> int:
     """Returns the number of connections that the server keeps at once: those that are held, or those of a second."""
     held = asked.connections if asked.task == "hold" else int(asked.rate_per_s * min(duration_s, ROOM_S))
-    return max(ROOM, min(held, MOST_ROOM))
+    return max(ROOM, min(held * asked.clients, MOST_ROOM))
 
 
 def _server_arguments(asked: ConnectionsSpec) -> Iterator[str]:
