@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,6 +18,7 @@ from nicbench.bench_file.wiring import check_endpoints, check_frame_kinds, check
 from nicbench.core.base import why_of
 from nicbench.core.errors import Position, Problem, UsageError, quote, suggest
 from nicbench.core.frame_size import STREAMS, Mix
+from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.core.round import JobSpec
 from nicbench.core.traffic import Ability, StreamSpec
@@ -147,7 +147,7 @@ def explain_objection(bench: BenchFile) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Need:
     """Something that a tester must be able to do: for what, where that is written, and what helps in its place."""
 

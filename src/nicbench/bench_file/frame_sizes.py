@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from nicbench.bench_file.reader import Node, WrongBenchFileError, read
 from nicbench.bench_file.sections import Step
 from nicbench.core.errors import BenchFileError, Position, Problem, nearest_name, quote, suggest
 from nicbench.core.frame_size import CAPTURE, IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep, WeightedSize
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import Tunnel, inner_version, tunnel_bytes, tunnel_words
 from nicbench.core.traffic import (
     ETHERNET_HEADER_BYTES,
@@ -291,7 +292,7 @@ def _position(root: Node, test: int, number: int) -> Position:
 # What `minimum` and `maximum` among frame sizes, and the open ends of sweeps, come to for the frames of this traffic.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extremes:
     """Frame sizes in bytes: the smallest that holds headers and signature, the largest of the ports (None: unknown)."""
 

@@ -5,13 +5,14 @@ The key ``runs`` is a number, or how many runs warm up, how many count, and when
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from nicbench.core.base import Frozen
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import Controller, Hypervisor, HypervisorFiles, Monitoring, MonitorSettings
 from nicbench.core.plan import DEFAULT_WISHES, ReportWishes
@@ -95,7 +96,7 @@ DEFAULT_TESTER = "packets"
 """The kind of a `tester` that names none: our own engine."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """A plug-in chosen by ``kind``, with its options, which the plug-in's own model validated.
 
@@ -108,7 +109,7 @@ class Choice:
     on: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TestSpec:
     """One test: the method and its options, with every default filled in."""
 
@@ -240,7 +241,7 @@ class Document(Frozen):
     """What the hypervisors of guests are set to, from files, by machine."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchFile:
     """A valid bench file: every kind is resolved and cross-checked. ``thresholds`` holds overrides only.
 

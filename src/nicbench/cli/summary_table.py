@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
@@ -17,6 +16,7 @@ from rich.markup import escape, render
 from rich.table import Table
 
 from nicbench.cli.output import print_line
+from nicbench.core.frozen import frozen
 from nicbench.core.reading import PortFigures
 from nicbench.core.result import NOT_MEASURED, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
@@ -42,7 +42,7 @@ _FEW_ROWS: Final = 3
 """The number of rows that are shown side by side, with a line for each column, if the columns do not fit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownColumn:
     """A column. ``head`` is its lines, as markup like the cells; the lower ``rank``, the longer it stays."""
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import combinations
 from typing import Final
 
 from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
+from nicbench.core.frozen import frozen
 from nicbench.core.result import Bounded, Value
 from nicbench.core.units import decimals_above_one, figures, probability
 from nicbench.stats.bootstrap import IntervalSpec
@@ -43,7 +44,7 @@ class Basis(StrEnum):
         return {Basis.TOO_FEW: "too few runs", Basis.DISTURBED: "disturbed"}.get(self, "no difference shown")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideClaim:
     """What is claimed about the difference between two sides.
 
@@ -133,7 +134,7 @@ MOST_SIDES: Final = 5
 """With up to this many sides, every pair is compared; with more, each side is compared with the first only."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointComparison:
     """The comparison of two sides at one point in one main value.
 
@@ -222,7 +223,7 @@ class PointComparison:
         return f"{text}{verdict}: their intervals do not overlap"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparisons:
     """All comparisons made together; ``only`` has points that some side lacks, each with a side that measured it."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +22,7 @@ from nicbench.compare.run_differences import (
     shorten,
 )
 from nicbench.core.errors import UsageError, suggest
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Plan
 from nicbench.core.result import ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
@@ -38,7 +39,7 @@ class Origin(StrEnum):
     IMPORTED = "imported"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One thing that is compared: a configuration of a run, or published results.
 
@@ -105,7 +106,7 @@ _LAST_THAT_MATTERS: Final = importance_of("inventory.clock_source").rank
 """The last rank that matters; ranks after it are versions of tools and remaining facts (compare/run_differences.py)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """One setting that differs between entries.
 
@@ -120,7 +121,7 @@ class Setting:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """The settings that differ between entries, by their importance.
 

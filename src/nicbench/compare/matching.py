@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from nicbench import __version__
@@ -17,6 +17,7 @@ from nicbench.compare.entries import Entry
 from nicbench.compare.objections import divide_scope, list_names, ports_at_once, ports_of_sum
 from nicbench.compare.points import seed_of, words_of
 from nicbench.core.frame_size import label_of
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import per_port_of
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find
@@ -34,7 +35,7 @@ Kind = tuple[str, str, str]
 """Test, method and part of a result: the results that share them have points of one kind."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A thing that entries measure; ``parameters`` are the names and values that identify it, sorted by name."""
 
@@ -48,7 +49,7 @@ class Point:
         return words_of(self.test, self.method, dict(self.parameters))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatchedEntries:
     """Entries whose tests and parameters are equal where they measure the same thing.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from nicbench.compare.entries import Entry, Origin
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import per_port_of
 from nicbench.core.registry import find
 from nicbench.core.result import Result, ResultVerdict, name_of_test
@@ -71,7 +71,7 @@ ONE_WAY: Final = "one way"
 _NOT_SAID: Final = "as the source gives them"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TestConditions:
     """The conditions of one test; ``times_s`` is by option name; what nobody states is left out."""
 
@@ -97,7 +97,7 @@ class TestConditions:
         return self.is_imported and self.scopes == {per_port_of(1)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conditions:
     """The conditions of one entry; ``nominal``: the line rate is only a virtual link's claim (None if unknown)."""
 
@@ -223,7 +223,7 @@ MOST_NAMED = 4
 Value = TypeVar("Value", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Objection:
     """One reason as a sentence without full stop; where it ``blocks``, entries are compared only with ``--force``."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
+from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.core.result import Result, ResultVerdict, Value, counted_number, name_of_test
 from nicbench.core.table import Column
@@ -27,7 +28,7 @@ _ALWAYS_TOLD: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A point of measurement in any configuration and run; ``given``: its parameters as JSON with sorted keys."""
 
@@ -96,7 +97,7 @@ def _circumstances(method: str, given: str, untold: tuple[str, ...]) -> str:
     return (known or Method).describe_circumstances(told)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MainValue:
     """One of the main values of a method's result; ``name`` is its key among the values of a result.
 
@@ -196,7 +197,7 @@ def seed_of(*run_ids: str) -> int:
     return int.from_bytes(hashlib.sha256(f"nicbench statistics\n{text}".encode()).digest()[:4], "big")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """One side of a comparison, a configuration or a run: its name and the results of all its runs that count."""
 
@@ -204,7 +205,7 @@ class Side:
     results: tuple[Result, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunResult:
     """One result of a run; ``place`` counts from 0 in the order of the side's results."""
 
@@ -213,7 +214,7 @@ class RunResult:
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointValues:
     """A main value at one point; ``of`` maps each side that measured it to its results, in the order of the runs."""
 

@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from nicbench.compare.points import (
     point_of,
     quantity_of,
 )
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary, Value
 from nicbench.core.turn import DEFAULT
@@ -29,7 +30,7 @@ from nicbench.store.folder import RunFolder
 from nicbench.store.listing import INVENTORY, machines_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FinishedRun:
     """A finished run."""
 
@@ -186,7 +187,7 @@ class Outcome(StrEnum):
 _UNCHANGED: Final = (Outcome.SAME, Outcome.TOLERATED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """The judgement of one value, with its medians over the runs and the reason.
 
@@ -368,7 +369,7 @@ RELIABLE: Final = frozenset(verdict for verdict in ResultVerdict if verdict.is_r
 """The verdicts of results on which a claim may rest."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """The judgement of one value at one point."""
 
@@ -377,7 +378,7 @@ class Row:
     judgement: Judgement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """A check: ``rows`` judge values of points that were measured before; ``new`` are points that were not."""
 

@@ -6,12 +6,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
 from itertools import takewhile
 from typing import Any, Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.redaction import is_redacted
 from nicbench.core.turn import DEFAULT
 from nicbench.store.folder import RunFolder
@@ -62,7 +62,7 @@ def _without_point_zero(value: Any) -> Any:
     return [_without_point_zero(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Importance:
     """How much a setting matters: ``rank`` counts from 1, the most important; ``why`` explains it to the reader."""
 
@@ -264,7 +264,7 @@ def _tuning_of(folder: RunFolder, only: str | None) -> dict[str, dict[str, Any]]
 _TUNING: Final = "tuning"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """One value that differs: its path without the machine, its places, both values, and why it matters.
 
@@ -279,7 +279,7 @@ class Difference:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Differences:
     """Differences between two runs: ``settings``, most important first, and by kind what is not a setting."""
 

@@ -12,12 +12,14 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Union
 
 from pydantic import BaseModel
+
+from nicbench.core.frozen import frozen
 
 
 class Unit(StrEnum):
@@ -45,7 +47,7 @@ class Unit(StrEnum):
         return next((unit for unit in cls if f"_{name}".endswith(f"_{unit.value}")), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Label:
     """A label that replaces a value's name in words; ``alone``: it is shown without the name of the enclosing value."""
 
@@ -53,7 +55,7 @@ class Label:
     alone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OneLine:
     """A mapping that reads best on one line: the format of each entry, and the separator."""
 
@@ -61,7 +63,7 @@ class OneLine:
     between: str = ", "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words:
     """What a reader reads in place of identifiers of a bench file, in pairs: "the line rate" for ``line_rate``."""
 
@@ -72,7 +74,7 @@ class NotEverywhere:
     """Annotates values that only some machines or devices have: a missing one is not reported as unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """The declared description of a value.
 
@@ -104,7 +106,7 @@ Write = Callable[[str, object], str]
 """Formats a value for a report, by its name or the unit at its end: ``"_bytes"`` and ``1 << 30`` give "1 GiB"."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """A row of the table of machines: its label, its place (the lowest comes first), and the text for a machine.
 

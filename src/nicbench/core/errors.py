@@ -26,9 +26,10 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar, NamedTuple
+
+from nicbench.core.frozen import frozen
 
 
 class NicbenchError(Exception):
@@ -156,7 +157,7 @@ class Position(NamedTuple):
     """The file, where it is another than the one that is read: what was merged in stands there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One mistake in a file: its position, what is wrong, and what to do about it.
 

@@ -295,9 +295,9 @@ class CarriesEthernet(_Tunnel):
 class VxlanTunnel(CarriesEthernet, OverUdp):
     """VXLAN (RFC 7348); it carries Ethernet."""
 
-    words: ClassVar[str] = "VXLAN"
-    carries_ethernet: ClassVar[bool] = True
-    fixed_bytes: ClassVar[int] = 8
+    words = "VXLAN"
+    carries_ethernet = True
+    fixed_bytes = 8
     kind: Literal["vxlan"]
     """Which tunnel this is."""
     vni: Bits24
@@ -309,8 +309,8 @@ class VxlanTunnel(CarriesEthernet, OverUdp):
 class GeneveTunnel(CarriesEthernet, OverUdp):
     """GENEVE (RFC 8926) without options."""
 
-    words: ClassVar[str] = "GENEVE"
-    fixed_bytes: ClassVar[int] = 8
+    words = "GENEVE"
+    fixed_bytes = 8
     kind: Literal["geneve"]
     """Which tunnel this is."""
     vni: Bits24
@@ -324,8 +324,8 @@ class GeneveTunnel(CarriesEthernet, OverUdp):
 class GtpTunnel(OverUdp):
     """GTP-U (3GPP TS 29.281); it carries IP packets."""
 
-    words: ClassVar[str] = "GTP-U"
-    fixed_bytes: ClassVar[int] = 8
+    words = "GTP-U"
+    fixed_bytes = 8
     kind: Literal["gtp-u"]
     """Which tunnel this is."""
     teid: Bits32
@@ -343,8 +343,8 @@ class GtpTunnel(OverUdp):
 class GreTunnel(CarriesEthernet, OverIp):
     """GRE (RFC 2784)."""
 
-    words: ClassVar[str] = "GRE"
-    fixed_bytes: ClassVar[int] = 4
+    words = "GRE"
+    fixed_bytes = 4
     kind: Literal["gre"]
     """Which tunnel this is."""
     key: Bits32 | None = None
@@ -360,8 +360,8 @@ class GreTunnel(CarriesEthernet, OverIp):
 class IpTunnel(OverIp):
     """IP in IP (RFC 2003, RFC 2473, RFC 4213)."""
 
-    words: ClassVar[str] = "IP"
-    fixed_bytes: ClassVar[int] = 0
+    words = "IP"
+    fixed_bytes = 0
     kind: Literal["ip"]
     """Which tunnel this is."""
 
@@ -369,7 +369,7 @@ class IpTunnel(OverIp):
 class Srv6Tunnel(CarriesEthernet):
     """SRv6 (RFC 8754): an IPv6 header with a list of segments."""
 
-    words: ClassVar[str] = "SRv6"
+    words = "SRv6"
     kind: Literal["srv6"]
     """Which tunnel this is."""
     source: Segment = "2001:db8::1"
@@ -404,8 +404,8 @@ class Srv6Tunnel(CarriesEthernet):
 class MplsTunnel(CarriesEthernet):
     """One label of MPLS (RFC 3032)."""
 
-    words: ClassVar[str] = "MPLS"
-    fixed_bytes: ClassVar[int] = 4
+    words = "MPLS"
+    fixed_bytes = 4
     kind: Literal["mpls"]
     """Which tunnel this is."""
     label: Bits20
@@ -421,8 +421,8 @@ class MplsTunnel(CarriesEthernet):
 class PppoeTunnel(_Tunnel):
     """The session stage of PPPoE (RFC 2516); it carries IP packets."""
 
-    words: ClassVar[str] = "PPPoE"
-    fixed_bytes: ClassVar[int] = 8
+    words = "PPPoE"
+    fixed_bytes = 8
     kind: Literal["pppoe"]
     """Which tunnel this is."""
     session: Bits16

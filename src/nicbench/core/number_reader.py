@@ -7,11 +7,12 @@ the whole column decides.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
+
+from nicbench.core.frozen import frozen
 
 Decimal = Literal["point", "comma"]
 DECIMALS: Final = MappingProxyType({"point": ".", "comma": ","})
@@ -34,7 +35,7 @@ _ALONE: Final = MappingProxyType(
 _PLAIN: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writing:
     """How numbers are written: the decimal mark, and the mark between thousands (None: thousands are not marked)."""
 
@@ -58,7 +59,7 @@ WRITINGS: Final = tuple(
 """Every way in which numbers are written, those with the fewest marks first of each decimal mark."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrittenNumber:
     """A number; ``digits`` are as printed, with a decimal point and without marks; the true value is at most
     ``rounding`` away. ``rest`` is the text behind it.

@@ -6,7 +6,6 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
@@ -27,6 +26,7 @@ from nicbench.core.frame_size import (
     check_mix,
     mean_bytes,
 )
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import LARGEST_PORT, Fields, Tunnels, Vxlan
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
@@ -62,7 +62,7 @@ class WrongCaptureError(ValueError):
     """What is wrong with a capture; the message completes a sentence after the name of the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaptureSizes:
     """How many frames of each size a capture has, in bytes as they are sent, FCS included."""
 

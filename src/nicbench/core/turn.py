@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
 from nicbench.core.base import Frozen
+from nicbench.core.frozen import frozen
 
 MOST_RUNS: Final = 1000
 
@@ -77,7 +77,7 @@ DEFAULT: Final = "default"
 """The name of the single configuration of a bench file that compares none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """Turn ``number`` of ``of`` (at most): run ``run`` (from 1) of a configuration.
 

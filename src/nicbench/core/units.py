@@ -15,6 +15,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, Literal
 
+from nicbench.core.frozen import frozen
+
 _EXACT: Final = Context(prec=400)
 FRAME_OVERHEAD_BYTES = 20
 """Bytes on the wire in addition to each frame: preamble 7, start delimiter 1, inter-frame gap 12 (IEEE 802.3)."""
@@ -312,7 +314,7 @@ with three significant digits, ``trimmed`` with at most three decimals and no tr
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scale:
     """A form with its own unit: values whose name ends with ``suffix`` are multiplied by ``factor`` into ``unit``.
 
@@ -493,7 +495,7 @@ def _misleads(values: Sequence[float], of_no_difference: float, decimals: int) -
     return len(set(texts.values())) == 1 < len(texts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantity:
     """What is compared. ``name`` is such as "sum of frame rates"; ``unit`` such as "frames/s", or "".
 

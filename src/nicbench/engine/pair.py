@@ -13,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.errors import EngineError
+from nicbench.core.frozen import frozen
 from nicbench.engine.client import REPLY_TIMEOUT_S, EngineClient
 from nicbench.hosts.base import Process
 from nicbench.stats.peer_clock import (
@@ -159,7 +160,7 @@ CONTROL_PATH: Final = "control path"
 PTP: Final = "ptp"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairStart:
     """A transmission: the line by which both engines began it, when by the near clock, and how long it lasts."""
 

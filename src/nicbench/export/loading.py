@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nicbench.core.errors import UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, Summary
 from nicbench.export.document import ExportDocument
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_RUNS = Path("runs")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedRun:
     """A run that was read. Its frames are ``pyarrow.Table``; ``.to_pandas()`` makes each a pandas data frame.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
+from nicbench.core.frozen import frozen
 from nicbench.core.result import Erratum
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
 from nicbench.store.files import json_text
@@ -72,7 +72,7 @@ LARGEST_EXACT: Final = 2**53
 """Up to which a 64-bit floating-point number is every whole number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A column: its name, the unit of its numbers, what its cells are, and what it is about."""
 
@@ -82,7 +82,7 @@ class Column:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Rows under columns; every row has a cell for each."""
 
@@ -280,7 +280,7 @@ def _parameter_columns(names: Iterable[str], results: Sequence[ExportedResult]) 
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """A column of the wide table: which figure of which value."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.system.adapters.ethtool import parse_driver, parse_link_settings
@@ -26,7 +27,7 @@ are not.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundPort:
     """A port of this machine.
 
@@ -139,7 +140,7 @@ _OUTGOING: Final = 4
 _WAIT_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cabling:
     """Two ports that reach each other: by a cable, or through a switch."""
 

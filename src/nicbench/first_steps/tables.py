@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
+from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.importing.cells import PLAIN, Cell, Dialect, Sheet, read_bytes, unpack
 from nicbench.importing.columns import LINK, Assignment, ImportOptions, assign, is_number
@@ -41,7 +42,7 @@ _LOAD_NOTE: Final = (
 _OPEN_WORDS: Final = ("NAME", "UNIT", "LAYER", "SPEED")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HowToImport:
     """The options, what only the table's author knows (problems that are left), and what was assumed."""
 

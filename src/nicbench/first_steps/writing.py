@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import HostError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.store.files import make_folder
 
 # What can be asked of ``nicbench init``: what is measured, between which ends, and how thoroughly.
@@ -45,7 +45,7 @@ class Device(StrEnum):
     CABLE = "cable"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     """One end of streams: a port of this machine, or a port of a machine that ssh reaches.
 
@@ -58,7 +58,7 @@ class End:
     ip: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frames:
     """RFC 2544 between two ports; a datasheet where one is wanted. ``macs`` are those of a router's ports. Ports that
     ``are_virtual`` share their machine with the device.
@@ -73,7 +73,7 @@ class Frames:
     title: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Streams:
     """Streams, or editors where a ``folder`` is given. Without ends the machines are namespaces of this one.
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -22,6 +21,7 @@ from pydantic import ValidationError
 
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.errors import UsageError
+from nicbench.core.frozen import frozen
 from nicbench.fleet import slurm
 from nicbench.fleet.slurm import JobState
 from nicbench.store.files import damaged_error, json_text, parse_json, storage_error, sync_folder, write_atomically
@@ -158,7 +158,7 @@ NOT_SUBMITTED: Final = "not submitted"
 LOST: Final = "lost"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskState:
     """One run: its state in a word, the machines by role, and where more is to be read."""
 

@@ -9,7 +9,6 @@ import secrets
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +16,7 @@ from typing import Any, Final
 from nicbench import __version__
 from nicbench.bench_file.reader import read
 from nicbench.core.errors import BusyError, HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.first_steps.ports import FoundPort, Neighbour, find_neighbours, free_ports, ports_of_this_machine
 from nicbench.fleet import slurm
 from nicbench.fleet.folder import FLEET, FORMAT, MANIFEST, Array, Bound, FleetFolder, Manifest, Task
@@ -134,7 +134,7 @@ MOST_ATTEMPTS: Final = {NotReadyError: 100, HostError: 3}
 """How often Slurm is asked to try a run again: where somebody else has a machine, and where a machine failed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """What a job is to do: measure ``bench`` in ``folder``, or go on with the interrupted run ``begun``."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import product
 from pathlib import Path
@@ -20,6 +20,7 @@ from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, WrongBenchFileE
 from nicbench.bench_file.sections import Reading
 from nicbench.core.base import Distinct, Frozen
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError, quote, suggest
+from nicbench.core.frozen import frozen
 from nicbench.core.quantity import Seconds
 from nicbench.core.traffic import Name
 from nicbench.stages.plan import list_planned
@@ -64,7 +65,7 @@ class FleetFile(Frozen):
     """The limit of each run; without it one and a half times its plan, and two minutes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """One combination: a value for each axis, ``bench`` first."""
 
@@ -83,7 +84,7 @@ class Cell:
         return self.values[named[1]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fleet:
     """A fleet file that was read: its content, its tree with positions, and where it stands."""
 

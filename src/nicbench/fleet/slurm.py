@@ -6,11 +6,11 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 
 # Which machines can have which roles: what is asked of Slurm, and who is who among the machines that it gave. Pure.
 
@@ -18,7 +18,7 @@ Roles = Mapping[str, frozenset[str]]
 """Of each role the features that its machine must have."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """A node of Slurm: its name, its address, and its features (``card=cx5``)."""
 
@@ -136,7 +136,7 @@ _MOST_NAMES: Final = 64
 """The most names in one question: a command line has a limit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobState:
     """What Slurm says of one run: its state (``PENDING``, ``TIMEOUT``), why it waits, and where it is or was."""
 

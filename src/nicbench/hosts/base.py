@@ -33,12 +33,12 @@ import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
+from nicbench.core.frozen import frozen
 
 # Copies files to and from hosts, whole or not at all.
 
@@ -108,7 +108,7 @@ OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 """Largest output that ``Host.run`` accepts from a command."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completed:
     """A finished command. ``status`` is the exit status, negative for a signal."""
 
@@ -124,7 +124,7 @@ class Completed:
         return lines[-1] if lines else f"exit status {self.status}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Presence:
     """The process that stands for the controller on another machine: it ends with the connection, or with the lease."""
 

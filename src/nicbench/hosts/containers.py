@@ -6,9 +6,9 @@ import re
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.owner import MARK as OWNER_MARK
@@ -37,7 +37,7 @@ _REMOVAL_TRIES = 2  # podman's first removal fails where the container's monitor
 # Command lines of podman and docker, and the meaning of their messages.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adaptation:
     """Arguments that a machine needs beyond the plain command line, and why."""
 

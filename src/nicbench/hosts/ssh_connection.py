@@ -17,6 +17,7 @@ from typing import Any
 import asyncssh
 
 from nicbench.core.errors import NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.options import SshOptions
 
 # Like any child, a proxy command must not outlive the controller.
@@ -189,7 +190,7 @@ class Proxy:
 # Connections. The host key of every hop is always checked.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hop:
     """A connection to one hop, and the proxy command that it goes through, if any."""
 

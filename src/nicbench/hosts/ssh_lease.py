@@ -19,11 +19,11 @@ import shlex
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import asyncssh
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.channel import Channel
 from nicbench.hosts.options import SshOptions
 from nicbench.hosts.ssh_connection import Hop, close, connect
@@ -219,7 +219,7 @@ def signal_command(folder: str, session: int, number: int) -> str:
     return shlex.join(("exec", "sh", f"{folder}/run", "--signal", str(number), str(session)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keeper:
     """The controller's presence on the host: the keeper process, and its folder, which exists as long as it runs."""
 

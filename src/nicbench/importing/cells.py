@@ -7,12 +7,13 @@ import stat
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError, quote
+from nicbench.core.frozen import frozen
 
 MOST_BYTES: Final = 8 * 2**20
 MOST_ROWS: Final = 10_000
@@ -48,7 +49,7 @@ def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     return content
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dialect:
     """How a table is written; None where the file shows it. The headings are the lines ``heading_lines``, first to
     last; lines after ``last_line`` are notes. ``sheet`` is that of a workbook.
@@ -121,7 +122,7 @@ def _guess_utf(content: bytes) -> str:
     return "utf-8"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """The stripped text of a cell, and where the cell begins."""
 
@@ -131,7 +132,7 @@ class Cell:
     """Whether the text is of a number that the file holds as one, so that its marks leave no question."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sheet:
     """A table of text: headings, and rows of equal length. ``ignored`` are headings that were left out.
 

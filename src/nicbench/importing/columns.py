@@ -6,13 +6,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
 
 from nicbench.core.errors import Problem, UsageError, nearest_name, quote, suggest
+from nicbench.core.frozen import frozen
 from nicbench.core.number_reader import POINT, WRITINGS, Decimal, Writing, read_number
 from nicbench.core.table import ImportColumn, ImportTable, Quantity
 from nicbench.core.units import format_bits_per_s, line_rate_frames_per_s, parse_bits_per_s
@@ -23,7 +24,7 @@ _LINK: Final = re.compile(r"(?:(?P<ports>\d{1,4})\s*[x\u00d7]\s*)?(?P<speed>[\d.
 _ETHERNET: Final = re.compile(r"(?P<number>[\d.]+)\s*(?P<prefix>[MGT])b?E", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """The speed of one port in each direction; ``ports`` is the number of ports summed up, None where that is not
     said.
@@ -74,7 +75,7 @@ def parse_link(text: str, writing: Writing = POINT) -> Link:
 Kind = Literal["frame_rate", "bit_rate", "percent", "time", "clock", "count", "size"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """A unit; ``factor`` converts to frames/s, b/s, percent, ns, Hz, frames or bytes.
 
@@ -165,7 +166,7 @@ NOTHING: Final = frozenset({"", "-", "--", "\u2013", "\u2014", "n/a", "na", "nan
 """What tables write in place of a figure, in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintedNumber:
     """A printed number; ``value`` is in the printed unit, and the true value is at most ``rounding`` away."""
 
@@ -197,7 +198,7 @@ def is_number(text: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportOptions:
     """What the user states about a file; column names are those of the file. No default is a guess.
 
@@ -232,7 +233,7 @@ _LONGEST_UNIT_WORDS: Final = 4
 _WORDS: Final = frozenset({"frames", "frame", "packets", "packet", "b"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """A heading; ``name`` is normalised for comparison: lower case and single blanks."""
 
@@ -270,7 +271,7 @@ LINK: Final = ImportColumn(value="link", name="link", quantity="link", also=("li
 _BOUND: Final = r"(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ns|us|ms|s)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssignedColumn:
     """A column of the file (``index``) and its meaning; ``value`` is the column's value, with its bound filled in."""
 
@@ -287,7 +288,7 @@ class AssignedColumn:
         return self.value if part in (None, "value") else f"{self.value}:{part}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     """The meaning of all columns; ``configurations`` are indices, ``ignored`` the headings not used."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from typing import Any, Final
 from nicbench import __version__
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import MonitorPlan
 from nicbench.core.plan import Plan, PlannedTest, ReportWishes
 from nicbench.core.result import NOT_MEASURED, ImportCheck, ImportedFile, ImportOrigin, Result, ResultVerdict, Summary
@@ -30,7 +31,7 @@ MOST_FILES: Final = 500
 MOST_BYTES_TOGETHER: Final = 64 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenFile:
     """A file as the user named it, with its content."""
 
@@ -161,7 +162,7 @@ MOST_BYTES: Final = 64 * 2**20
 """The largest recording; a day at one-second intervals on a machine with 64 CPUs takes twice as much."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Monitored:
     """A file and the recording in it."""
 

@@ -8,11 +8,11 @@ other numbers would have marks between thousands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from nicbench.core.errors import Problem, quote
+from nicbench.core.frozen import frozen
 from nicbench.core.number_reader import POINT, WRITINGS, Decimal, Writing, has_decimal_mark_alone, has_marks
 from nicbench.core.units import format_digits
 from nicbench.importing.cells import Cell
@@ -21,7 +21,7 @@ from nicbench.importing.columns import PrintedNumber, parse_number
 _DIGITS_SHOWN: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NumberColumn:
     """The cells of a column of numbers; ``is_possible`` says whether a number can be one of its kind."""
 
@@ -68,7 +68,7 @@ def settle(
     return found, _told(next((number for number in numbers if wanted not in number.readings), numbers[0]), found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Number:
     """A cell with marks, and what it is by each way of writing that fits it; ``column`` is its column."""
 

@@ -22,10 +22,11 @@ from statistics import median
 from typing import Final
 
 from nicbench.core.errors import Position, Problem, WrongFileError, quote
+from nicbench.core.frozen import frozen
 from nicbench.core.number_reader import plain_number
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """One value of a sample, named as in monitor.parquet. A ``gauge`` was read, a ``count`` is over the interval.
 
@@ -39,7 +40,7 @@ class Reading:
     value: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """The readings of one time. ``at_s`` is the end of the interval: seconds since 1970 by the machine's own clock.
 
@@ -51,7 +52,7 @@ class Sample:
     readings: tuple[Reading, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """The recording of one machine. ``recorder`` is the program with its version; ``left_out`` lists sections not
     read.
@@ -95,7 +96,7 @@ _MOST_PERCENT: Final = 101.0
 """The highest sum of CPU shares accepted: they are rounded, and read one after the other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """A line; ``fields`` are those after the section and the number of the snapshot."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from nicbench.core.errors import Problem
+from nicbench.core.frozen import frozen
 from nicbench.core.table import ImportShare, ImportTable
 from nicbench.core.units import l2_bits_per_s
 from nicbench.importing.rows import Figure, ReadRow
@@ -18,7 +18,7 @@ EXACT: Final = 1e-9
 _UNDER_THE_LINE_RATE: Final = "rates with the line rate that they cannot exceed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """An implausible figure; ``computed`` is what it should be at least, at most or exactly, in its own unit."""
 
@@ -28,7 +28,7 @@ class Finding:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """One comparison: what was held against what ("sums of instances"), and the finding where it failed."""
 
@@ -230,7 +230,7 @@ Group = tuple[object, ...]
 """What rows must share to be compared: configuration, frame size, link, and further values."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlausibleRow:
     """A row (the ``index``-th) without the figures that are implausible by themselves."""
 

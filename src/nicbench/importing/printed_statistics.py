@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from statistics import pstdev, stdev
 from typing import Final, Literal
 
+from nicbench.core.frozen import frozen
 from nicbench.core.table import ImportStatistics, ImportTable
 from nicbench.importing.plausible import EXACT, Comparison, Finding, Group, PlausibleRow
 from nicbench.importing.rows import Figure
@@ -110,7 +111,7 @@ def _decimals(figure: Figure) -> int:
     return max(0, len(mantissa.partition(".")[2]) - int(exponent or 0))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """What is known of one part, and the line that says so."""
 
@@ -236,7 +237,7 @@ _DIVISORS: Final[tuple[Divisor, ...]] = ("n", "n - 1")
 _ROLES: Final = ("total", "average", "median", "deviation", "minimum", "maximum")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Deviation:
     """A printed standard deviation of ``parts``, and what it can be by each divisor."""
 

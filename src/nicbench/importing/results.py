@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from nicbench.core.errors import Problem, UsageError, WrongFileError
+from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Erratum, ImportCheck, ImportedRow, Result, ResultVerdict
 from nicbench.core.table import ImportTable
@@ -114,7 +115,7 @@ def _is_link(text: str) -> bool:
 _NOT_IN_NAMES = frozenset({"size", "load_of", "link", "duplex"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportedResults:
     """The results of an import; ``columns`` maps the file's columns, ``ignored`` lists those not used; ``checks`` are
     the comparisons made.

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from nicbench.core.errors import Problem, quote
+from nicbench.core.frozen import frozen
 from nicbench.core.number_reader import POINT, Writing
 from nicbench.core.result import PrintedValue
 from nicbench.core.table import ImportTable, Quantity
@@ -36,7 +37,7 @@ _LARGEST_FRAME: Final = 65_535
 _TIME_SCALES: Final = {"_ns": Fraction(1), "_us": Fraction(1, 10**3), "_ms": Fraction(1, 10**6)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figure:
     """One printed number. ``value`` and ``rounding`` are in the base unit; ``scale`` converts the printed unit to
     it.

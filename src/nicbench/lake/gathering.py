@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from nicbench.compare.history.figures import FigureReader, settings_of
 from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.core.events import MachinesUsed
+from nicbench.core.frozen import frozen
 from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, TABLES, TRIALS, Lake, Month
 from nicbench.lake.tables import SCHEMAS, fit, merge
 from nicbench.store import files, manifest, tables
@@ -30,7 +31,7 @@ _FIRST_EVENTS: Final = 8
 """The machines of a run stand in its first events."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """Shows whether the lake has a run unchanged: ``tags`` stands for its tags, ``digest`` for what was measured and
     for the format of the rows. So a run that was gathered in an older format is gathered again.
@@ -40,7 +41,7 @@ class Stamp:
     tags: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunRows:
     """The rows of a run, by the name of their table."""
 
@@ -137,7 +138,7 @@ _AT_ONCE: Final = 1000
 """Runs that are read before their months are written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gathered:
     """What became of the runs. ``added`` and ``updated`` are ids; ``skipped`` says which were left out, and why.
 
@@ -241,7 +242,7 @@ def _write(lake: Lake, fresh: Iterable[RunRows]) -> None:
             merge(lake, month, table, [run.tables[table] for run in runs], replaced)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownRun:
     """A run of the lake."""
 

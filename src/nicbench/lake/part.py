@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nicbench.core.errors import HostError
+from nicbench.core.frozen import frozen
 from nicbench.store.tables import Bounds, refuse_excess
 
 _BOUNDS: Final = Bounds(4_000_000, 2 * 2**30)
 """Many times the rows of a part that is written here, so that other programs may write larger ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A row group of the file at ``place``."""
 

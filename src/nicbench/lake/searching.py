@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nicbench.compare.history.figures import Figure, Measure, RunSettings, Told, figure_of, settings_from
+from nicbench.core.frozen import frozen
 from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Lake, Month
 from nicbench.store.index import Search, find_runs, is_release
@@ -29,7 +29,7 @@ _SHOWN: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The newest runs that were found, oldest first; how many there are of them; and how many runs the lake has."""
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from nicbench.core.bond import Bond, BondObservation, Connection, PortBytes
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.core.round import Job, RoundRequest
 from nicbench.hosts.base import Host
 from nicbench.measure.host_readings import (
@@ -45,7 +46,7 @@ _HEADERS_BYTES: Final = 28
 """Of IPv4 and UDP; of IPv6 there are 20 more, which few datagrams fall between."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WantedConnections:
     """The connections of a job: from ``client`` (any of its ports where ``client_ports`` is ``None``) to ``server``."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from nicbench.core.events import BoundsNarrowed, CeilingFound, GoalBounds
 from nicbench.core.frame_size import IMIX, Size, mean_bytes, size_label, words_of
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import REPEATS_OF_TRIALS, Reason, RepeatPolicy
 from nicbench.core.pattern import Ways
 from nicbench.core.result import LimitedBy, Result
@@ -188,7 +188,7 @@ class TrialRepeats(RepeatRule[Trial]):
             raise CeilingReached(min(one, two))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfferedTraffic:
     """The traffic of a run as methods see it: on which ways, and between ports of which speed."""
 

@@ -10,10 +10,10 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.core.bond import Bond
+from nicbench.core.frozen import frozen
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.measure.round_verdict import CARRIER_CHANGES
 from nicbench.stats.rounds import REPEATED
@@ -92,7 +92,7 @@ def parse_counters(text: str) -> dict[str, int]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SenderCounts:
     """A connection as its sender's kernel counts it, since it began; see ``core.sender.SenderLook``."""
 
@@ -106,7 +106,7 @@ class SenderCounts:
     ecn: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Socket:
     """A connection as its own host sees it. Bytes are of payload since it began; None where ``ss`` did not tell."""
 
@@ -198,7 +198,7 @@ def _sender_counts(line: str) -> SenderCounts:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mount:
     """Of a directory: where it is mounted, by which file system, and its own TCP connections as the client has them.
 
@@ -270,7 +270,7 @@ def parse_bonds(text: str, devices: Iterable[str]) -> dict[str, Bond]:
     return {device: bond for device, bond in found.items() if bond is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """A host at one moment: bytes ``(sent, received)`` of ports, its connections, the neighbours it knows by address.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Final
 
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import Bus, Note
 from nicbench.core.frame_size import Size, words_of
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Reason
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
@@ -93,7 +94,7 @@ class _Proof(Enum):
     TOO_LONG = auto()  # only smaller frames do
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Passage:
     """Frames of a size came back on every way (monotonic times)."""
 

@@ -8,10 +8,10 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import FlowRule
 from nicbench.core.machine import CoreFrames, PortQueues, QueueReading, QueueSide, ReceiveHash
 from nicbench.core.pattern import way_of_stream
@@ -213,7 +213,7 @@ _KEY: Final = "/proc/sys/net/core/netdev_rss_key"
 _KERNEL, _SOFTNET, _SOFTIRQS = "queues of the kernel", "softnet", "softirqs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """Everything of one host at one time: frames by device and queue, frames and softirqs by CPU.
 

@@ -14,11 +14,12 @@ import reprlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import RepeatPolicy, Sample
 from nicbench.core.result import Result
 from nicbench.core.turn import ALONE, Turn
@@ -27,7 +28,7 @@ SampleT = TypeVar("SampleT", bound=Sample)
 RequestT = TypeVar("RequestT")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SampleLog(Generic[SampleT]):
     """Where a maker finds the samples of a run that is resumed, and where it publishes new ones.
 
@@ -40,7 +41,7 @@ class SampleLog(Generic[SampleT]):
     began: float = field(default_factory=time.monotonic)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """The place in the run of a sample that is being made."""
 
@@ -236,7 +237,7 @@ def _nothing_told(last: Sample, why: str | None, times: int) -> HostError:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TestSetting:
     """The settings of the context of a test: ``estimate_s`` is its planned time, ``earlier`` the results before it."""
 

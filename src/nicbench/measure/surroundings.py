@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import forward_of
 from nicbench.core.traffic import Learning
 from nicbench.core.trial import OF_THE_TESTER, Purpose, Reading, TrialRequest
@@ -24,7 +25,7 @@ from nicbench.testbed.testers.base import Tester
 # What trials of frames are made with: the tester, the DUT, and what is read on their hosts around each trial.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrialSetup:
     """What trials are made with: tester and DUT, and what is read on their hosts around each trial."""
 
@@ -66,7 +67,7 @@ class TrialSetup:
 # It is added to the reading of the frames, with the places where frames were lost.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """Everything that may rise, at one time."""
 

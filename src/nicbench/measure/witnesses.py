@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Finding, Reason
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
 from nicbench.core.units import format_digits
@@ -37,7 +38,7 @@ _LONGEST_SEGMENT_BYTES: Final = 9000
 Way = Literal["tx", "rx"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interface:
     """The interface of an endpoint; endpoints may share one. ``link_bits_per_s`` is in one direction."""
 

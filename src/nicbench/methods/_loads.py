@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator
@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit, Words
 from nicbench.core.frame_size import MAXIMUM, MINIMUM, Size, label_of, mean_bytes, size_label, words_of
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import Seconds
 from nicbench.core.result import Bounded, LimitedBy
@@ -178,7 +179,7 @@ FullRate = Annotated[Literal["line_rate", "highest"] | float, Unit.FRAMES_PER_S,
 """The rate in a bench file: ``line_rate``, ``highest``, or frames per second of each port, from "800 kpps"."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FullLoad:
     """The rate of a 100 % load at one frame size, in frames per second of one port in one direction.
 

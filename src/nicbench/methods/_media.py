@@ -6,13 +6,13 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from nicbench.core.base import Distinct, Frozen
 from nicbench.core.bond import LinkFailure
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import parse_cpu_list
 from nicbench.core.quantity import Bytes, FilmRate, Ratio, Seconds, SomeBytes
 from nicbench.core.round import (
@@ -136,7 +136,7 @@ def _one_or_several(value: Any) -> Any:
 Places = Annotated[tuple[Place, ...], BeforeValidator(_one_or_several), Field(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seat:
     """The seat of one instance: its number from 1, the client's port, its directory there and its placement."""
 

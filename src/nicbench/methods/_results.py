@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import Size, size_label, size_parameters
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import BROADCASTS
 from nicbench.core.pattern import times_load, way_of_stream
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
@@ -47,7 +47,7 @@ def result_at(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RepeatedTrials:
     """Repeated trials, each with whether it had to be used although disturbed; empty where nothing could be sent."""
 

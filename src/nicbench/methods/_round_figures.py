@@ -9,6 +9,7 @@ from typing import Final
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import FlowSilence, LinkFailure
+from nicbench.core.frozen import frozen
 from nicbench.core.result import ResultVerdict
 from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.table import Column
@@ -118,7 +119,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return None if not known or any(value is None for value in known) else statistics.fmean(map(float, known))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Together:
     """The rate of some jobs together in each repetition; None where one is unknown, or its link cannot carry it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -11,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import MAXIMUM, MINIMUM, STREAMS, FrameSize, Size, mean_bytes
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import way_of_stream
 from nicbench.core.quantity import BitsPerSecond, Bytes, Ratio, Seconds
 from nicbench.core.reading import Intervals
@@ -102,7 +102,7 @@ class Service(Frozen):
         return f"{self.name} (CIR {format_bits_per_s(self.cir)}{excess})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A load of the service configuration test: what is sent as committed and as excess, in bits per second."""
 
@@ -175,7 +175,7 @@ UNAVAILABLE_AFTER: Final = 10
 _SECOND_NS: Final = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """What came of a service in one direction. ``committed`` figures are of its own stream, rates of both.
 
@@ -263,7 +263,7 @@ def policed_rate(service: Service, seen: Seen) -> Values:
     return {"policed_rate_bits_per_s": Bounded(value=least, lower=lower, upper=upper)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Availability:
     """The share of available time, between two bounds; they are equal where every second is known."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_parameters
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import way_of_stream
 from nicbench.core.quantity import FramesPerSecond, Percent
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
@@ -78,7 +78,7 @@ class AddressTimes(Frozen):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SentRate:
     """The rate, in frames per second, at which the frames left that are learnt from: it lies between these two.
 
@@ -89,7 +89,7 @@ class SentRate:
     most: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What a trial found, which tried a number of addresses or a rate (``tried``)."""
 
@@ -204,9 +204,9 @@ _CAPACITY = Column(
 class AddressCaching(FrameMethod):
     """The number of MAC addresses that a switch keeps."""
 
-    kind: ClassVar[str] = "address-caching"
-    question: ClassVar[str] = "How many MAC addresses does {subject} keep?"
-    steps: ClassVar[str] = """
+    kind = "address-caching"
+    question = "How many MAC addresses does {subject} keep?"
+    steps = """
     Address caching capacity (RFC 2889 section 5.7): how many MAC addresses the DUT keeps, not flooding frames to
     them.
     Steps: frames from a number of source addresses come in at the first port, one of each; after a pause a frame to
@@ -317,9 +317,9 @@ _CONTRADICTED: Final = (
 class AddressLearning(FrameMethod):
     """The rate at which a switch learns MAC addresses."""
 
-    kind: ClassVar[str] = "address-learning"
-    question: ClassVar[str] = "How fast does {subject} learn MAC addresses?"
-    steps: ClassVar[str] = """
+    kind = "address-learning"
+    question = "How fast does {subject} learn MAC addresses?"
+    steps = """
     Address learning rate (RFC 2889 section 5.8): the highest rate at which the DUT learns MAC addresses and keeps
     all.
     Steps: frames from a number of source addresses, which must not be above the caching capacity, come in at the

@@ -13,7 +13,7 @@ import random
 import statistics
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -92,8 +92,8 @@ _SLOWEST_BITS_PER_S: Final = 50e6
 class Agreement(RoundMethod):
     """Whether two or more tools agree on the throughput of each port, within a bound."""
 
-    kind: ClassVar[str] = "agreement"
-    question: ClassVar[str] = "Do several tools agree on the throughput of each port of {subject}?"
+    kind = "agreement"
+    question = "Do several tools agree on the throughput of each port of {subject}?"
 
     class Options(Frozen):
         """Options of the bench file. ``transfer_bytes`` requests a number of bytes in place of a duration."""

@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
@@ -58,8 +58,8 @@ _MOST_RESTARTS = 3  # of searches, as bursts came at a lower rate than they were
 class BackToBack(FrameMethod):
     """The longest burst of each frame size that the DUT forwards without loss."""
 
-    kind: ClassVar[str] = "back-to-back"
-    question: ClassVar[str] = "How long a burst of frames does {subject} forward without losing one, by frame size?"
+    kind = "back-to-back"
+    question = "How long a burst of frames does {subject} forward without losing one, by frame size?"
 
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern, Way, WayLoad, way_of_stream
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
@@ -76,7 +76,7 @@ _BURST = Column(
 _BUFFER = Column(value="buffer_frames", head="Held by the buffer", unit="frames", form="whole")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Senders:
     """How many ports send to how many, the rate of each sender, and the frame size."""
 
@@ -94,10 +94,10 @@ class Senders:
 class Microburst(FrameMethod):
     """The longest burst of several senders without loss."""
 
-    kind: ClassVar[str] = "microburst"
-    chooses_ways: ClassVar[bool] = True
-    question: ClassVar[str] = "How long a burst of several senders at once does {subject} pass to a port without loss?"
-    steps: ClassVar[str] = """
+    kind = "microburst"
+    chooses_ways = True
+    question = "How long a burst of several senders at once does {subject} pass to a port without loss?"
+    steps = """
     Microbursts (RFC 8239 sections 3 and 4): the longest burst of several senders to a port of which no frame is
     lost.
     Steps, for each frame size and number of receiving ports: all other ports send at once, each an equal part of a
@@ -303,10 +303,10 @@ _CONGESTED_LOST = Column(value="congested_loss_percent", head="Lost to the conge
 class CongestionControl(FrameMethod):
     """What a congested port costs another one."""
 
-    kind: ClassVar[str] = "congestion-control"
-    chooses_ways: ClassVar[bool] = True
-    question: ClassVar[str] = "Does a congested port of {subject} cost frames for another port?"
-    steps: ClassVar[str] = """
+    kind = "congestion-control"
+    chooses_ways = True
+    question = "Does a congested port of {subject} cost frames for another port?"
+    steps = """
     Congestion control (RFC 2889 section 5.5): whether a congested port costs frames for another, and who is held
     back.
     Steps, for each frame size: the first port sends half of its load to the third and half to the fourth, the

@@ -11,7 +11,7 @@ Verified: every frame by its signature, and that learning frames pass before eac
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, ClassVar, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
 
@@ -50,8 +50,8 @@ class Fill(NamedTuple):
 class ConnectionCapacity(FrameMethod):
     """The most connections that the DUT holds at once."""
 
-    kind: ClassVar[str] = "connection-capacity"
-    question: ClassVar[str] = "How many connections does {subject} hold at once?"
+    kind = "connection-capacity"
+    question = "How many connections does {subject} hold at once?"
 
     class Options(Frozen):
         """Options of the bench file."""

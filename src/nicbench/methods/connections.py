@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -56,9 +56,9 @@ _CONNECTIONS_RATE: Final = Column(
 class ConnectionsPerSecond(ConnectionMethod):
     """The greatest rate of new connections that is kept up."""
 
-    kind: ClassVar[str] = "connections-per-second"
-    question: ClassVar[str] = "How many new connections a second does {subject} bear?"
-    steps: ClassVar[str] = """
+    kind = "connections-per-second"
+    question = "How many new connections a second does {subject} bear?"
+    steps = """
     Connections per second (RFC 9411 sections 7.2 and 7.6): how many new connections a second DUT or server bear.
     Steps, for TCP and each version of TLS, and each object: connections are due by the clock, whether earlier ones are
     done or not; each makes its exchanges of HTTP/1.1, and the server closes it (or the client, by a RST). A trial
@@ -171,9 +171,9 @@ _HELD: Final = Column(
 class ConcurrentConnections(ConnectionMethod):
     """The most connections that are held at once."""
 
-    kind: ClassVar[str] = "concurrent-connections"
-    question: ClassVar[str] = "How many connections does {subject} hold at once?"
-    steps: ClassVar[str] = """
+    kind = "concurrent-connections"
+    question = "How many connections does {subject} hold at once?"
+    steps = """
     Concurrent connections (RFC 9411 sections 7.5 and 7.9): how many connections DUT or server hold at once.
     Steps, for TCP and each version of TLS: connections are opened by the clock, each makes an exchange of HTTP/1.1 and
     stays. When all are open, each is asked once more, spread over the time for which they are held: what does not
@@ -276,9 +276,9 @@ _TRANSACTIONS_RATE: Final = Column(
 class HttpTransactions(ConnectionMethod):
     """The greatest rate of requests that is kept up, and its goodput."""
 
-    kind: ClassVar[str] = "http-transactions"
-    question: ClassVar[str] = "How many HTTP transactions a second does {subject} bear, and how much do they carry?"
-    steps: ClassVar[str] = """
+    kind = "http-transactions"
+    question = "How many HTTP transactions a second does {subject} bear, and how much do they carry?"
+    steps = """
     HTTP transactions and their throughput (RFC 9411 sections 7.1, 7.3 and 7.7), on connections that stay.
     Steps, for TCP and each version of TLS, and each object or the mix of them: requests of HTTP/1.1 are due by the
     clock, on the connections in turn, whether earlier ones were answered or not. A trial passes where no more than
@@ -397,9 +397,9 @@ _FIRST: Final = Column(
 class HttpLatency(ConnectionMethod):
     """Time to the first and to the last byte at one rate."""
 
-    kind: ClassVar[str] = "http-latency"
-    question: ClassVar[str] = "How long do HTTP transactions take through {subject}?"
-    steps: ClassVar[str] = """
+    kind = "http-latency"
+    question = "How long do HTTP transactions take through {subject}?"
+    steps = """
     Latency of HTTP transactions (RFC 9411 sections 7.4 and 7.8): time to the first and to the last byte.
     Steps, for TCP and each version of TLS, and each object: connections are due by the clock at one rate, given or a
     share of what an earlier test `connections-per-second` found; each makes one exchange of HTTP/1.1. The times count

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import Codepoint
 from nicbench.core.quantity import Ratio
 from nicbench.core.reading import Counts
@@ -50,7 +51,7 @@ _FROM = Column(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marks:
     """What became of the codepoints of frames that were sent with one of them."""
 
@@ -131,8 +132,8 @@ class EcnMarking(FrameMethod):
     """Marks against load, by codepoint."""
 
     gives_points = False
-    kind: ClassVar[str] = "ecn-marking"
-    question: ClassVar[str] = "From which load does {subject} mark frames (ECN), how many, and by the rules?"
+    kind = "ecn-marking"
+    question = "From which load does {subject} mark frames (ECN), how many, and by the rules?"
 
     class Options(Frozen):
         """Options of the bench file."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -57,8 +57,8 @@ _IMPORTS: Final = ImportTable(
 class Forwarding(RoundMethod):
     """Throughput of streams that the DUT forwards from each port to each other, and the mean over the destinations."""
 
-    kind: ClassVar[str] = "forwarding"
-    question: ClassVar[str] = "How much does {subject} forward from each of its ports to each other?"
+    kind = "forwarding"
+    question = "How much does {subject} forward from each of its ports to each other?"
     through_dut = True
     fewest_ports = 2
 

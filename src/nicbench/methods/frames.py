@@ -12,7 +12,7 @@ it invalid. Deviation from the published study: its limiter let through 5 % too 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.result import Result
@@ -495,8 +495,8 @@ def frames_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[s
 class Frames(RoundMethod):
     """Frames of film that instances read or write at once, each in a directory of its own, against a target rate."""
 
-    kind: ClassVar[str] = "frames"
-    question: ClassVar[str] = "How many editors or recorders does {subject} serve at once, each at its frame rate?"
+    kind = "frames"
+    question = "How many editors or recorders does {subject} serve at once, each at its frame rate?"
     runs_servers = False
     Options = FramesOptions
     options: FramesOptions

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -54,8 +54,8 @@ _TAKES = Column(value="taken_bytes", unit="bytes", head="Takes without loss", fo
 class HeadRoom(FrameMethod):
     """What is taken after a pause."""
 
-    kind: ClassVar[str] = "head-room"
-    question: ClassVar[str] = "How much does {subject} take without loss after it has paused its neighbour?"
+    kind = "head-room"
+    question = "How much does {subject} take without loss after it has paused its neighbour?"
 
     class Options(PauseOptions):
         """Options of the bench file."""

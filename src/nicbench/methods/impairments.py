@@ -10,7 +10,7 @@ Verified: every frame by its signature and its payload; every frame is timed.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from pydantic import Field
 
@@ -55,11 +55,9 @@ _COLUMNS: Final = (
 class Impairments(FrameMethod):
     """Delay, loss, duplication, reordering and alteration of each frame size at one load."""
 
-    kind: ClassVar[str] = "impairments"
-    sees_faults: ClassVar[bool] = True
-    question: ClassVar[str] = (
-        "What does {subject} do to frames: how many are delayed, lost, doubled, reordered, altered?"
-    )
+    kind = "impairments"
+    sees_faults = True
+    question = "What does {subject} do to frames: how many are delayed, lost, doubled, reordered, altered?"
 
     class Options(Frozen):
         """Options of the bench file. ``rate`` is the load of each port, ``confidence`` that of the intervals."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -67,8 +67,8 @@ _MOST = Column(value="latency_maximum_ns", head="Latency, greatest")
 class Incast(RoundMethod):
     """Combined throughput of several senders to one port, and latency under that load with its long tail."""
 
-    kind: ClassVar[str] = "incast"
-    question: ClassVar[str] = "How much do several senders bring through one port of {subject}, and with what latency?"
+    kind = "incast"
+    question = "How much do several senders bring through one port of {subject}, and with what latency?"
 
     class Options(Frozen):
         """Options of the bench file. ``streams`` are queue pairs (RDMA) or connections of each sender.

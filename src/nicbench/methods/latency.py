@@ -9,7 +9,7 @@ frames in each latency bin. Lost frames have no latency: their share stands besi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
@@ -85,12 +85,12 @@ _SENTENCES = tuple(f"delays {{size}} frames by {' and '.join(parts)}, at {{load}
 class Latency(FrameMethod):
     """The latency of each frame size at each load."""
 
-    kind: ClassVar[str] = "latency"
-    needs_ceiling: ClassVar[bool] = False
-    needs_tester_latency: ClassVar[bool] = True
-    takes_broadcasts: ClassVar[bool] = True
-    times_one_way: ClassVar[bool] = True
-    question: ClassVar[str] = "How long does {subject} delay frames, by frame size and load?"
+    kind = "latency"
+    needs_ceiling = False
+    needs_tester_latency = True
+    takes_broadcasts = True
+    times_one_way = True
+    question = "How long does {subject} delay frames, by frame size and load?"
 
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is 100 %."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -73,10 +73,10 @@ Step = Annotated[Percent, AfterValidator(_step)]
 class FrameLoss(FrameMethod):
     """The frame loss rate of each frame size at falling loads."""
 
-    kind: ClassVar[str] = "frame-loss"
-    takes_broadcasts: ClassVar[bool] = True
-    question: ClassVar[str] = "What share of the frames does {subject} lose as the load falls, by frame size?"
-    steps: ClassVar[str] = """
+    kind = "frame-loss"
+    takes_broadcasts = True
+    question = "What share of the frames does {subject} lose as the load falls, by frame size?"
+    steps = """
     Frame loss rate (RFC 2544 section 26.3): the share of frames that the DUT does not return, at falling loads.
     Steps, for each frame size: a judged trial at 100 % of the line rate (or of a given rate, or, where the tester
     cannot send that, at the most it can), then in steps of at most 10 % downwards, until two successive trials lose
@@ -228,9 +228,9 @@ _RETURNED = Column(
 class LoadSweep(FrameMethod):
     """The share of frames returned intact at each load."""
 
-    kind: ClassVar[str] = "load-sweep"
-    question: ClassVar[str] = "What share of the frames comes back intact from {subject}, by load?"
-    steps: ClassVar[str] = """
+    kind = "load-sweep"
+    question = "What share of the frames comes back intact from {subject}, by load?"
+    steps = """
     Load sweep: the share of frames returned intact at each of a list of loads, for each frame size.
     The measurement of the published report on a four-port card (SmartBits, 2000): loads from 100 to 1 % of the line
     rate, 64 and 1000 bytes, in each mode of the link, on two and on four ports. Steps, for each frame size and

@@ -10,7 +10,6 @@ frame is recognised by its signature, its payload compared.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -51,8 +50,8 @@ _FORWARDS = "forwards up to {maximum_forwarding_rate_frames_per_s} of {size} fra
 class MaximumForwardingRate(FrameMethod):
     """The maximum forwarding rate of each frame size."""
 
-    kind: ClassVar[str] = "maximum-forwarding-rate"
-    question: ClassVar[str] = "How many frames a second does {subject} forward at most, by frame size?"
+    kind = "maximum-forwarding-rate"
+    question = "How many frames a second does {subject} forward at most, by frame size?"
 
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``load_step`` is a share of the line rate."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -277,10 +277,10 @@ def _latency_values(latency: Latency | None) -> Values:
 class BroadcastLatency(PortsLatency):
     """The latency of frames to all stations, at each port."""
 
-    kind: ClassVar[str] = "broadcast-latency"
-    times_one_way: ClassVar[bool] = True
-    question: ClassVar[str] = "How long does {subject} delay broadcast frames to each port?"
-    steps: ClassVar[str] = """
+    kind = "broadcast-latency"
+    times_one_way = True
+    question = "How long does {subject} delay broadcast frames to each port?"
+    steps = """
     Broadcast latency (RFC 2889 section 5.10): how long frames to all stations take to each port.
     Steps, for each frame size: frames to ff:ff:ff:ff:ff:ff go from the first port, at a share of the rate that an
     earlier `broadcast-throughput` found, for a trial. Every frame is timed at every port; how far the ports are
@@ -306,10 +306,10 @@ class BroadcastLatency(PortsLatency):
 class MulticastLatency(PortsLatency):
     """The latency of frames to groups, at each port."""
 
-    kind: ClassVar[str] = "multicast-latency"
-    times_one_way: ClassVar[bool] = True
-    question: ClassVar[str] = "How long does {subject} delay multicast frames to each port?"
-    steps: ClassVar[str] = """
+    kind = "multicast-latency"
+    times_one_way = True
+    question = "How long does {subject} delay multicast frames to each port?"
+    steps = """
     Multicast latency (RFC 3918 sections 5.1 and 5.2): how long frames to groups take to each of the ports that
     joined.
     Steps, for each frame size: all ports but the first join the groups, and frames go to each group in turn, at a
@@ -344,11 +344,11 @@ _LOST_FIRST = "lost_first"
 class MulticastThroughput(Throughput):
     """The throughput of frames to multicast groups."""
 
-    kind: ClassVar[str] = "multicast-throughput"
-    chooses_ways: ClassVar[bool] = True
-    takes_broadcasts: ClassVar[bool] = False
-    question: ClassVar[str] = "How many multicast frames a second does {subject} pass to every port, by frame size?"
-    steps: ClassVar[str] = """
+    kind = "multicast-throughput"
+    chooses_ways = True
+    takes_broadcasts = False
+    question = "How many multicast frames a second does {subject} pass to every port, by frame size?"
+    steps = """
     Multicast throughput (RFC 3918 sections 4.1, 4.3): the highest rate of frames to groups that every port gets.
     Steps, for each frame size: all ports but the first join the groups; after a pause frames go from the first port
     to each group in turn, for a trial; the ports leave. A share of all frames may go to single stations, one at
@@ -409,11 +409,11 @@ def _lost_of(streams: Sequence[StreamReading]) -> str:
 class BroadcastThroughput(Throughput):
     """The throughput of frames to all stations."""
 
-    kind: ClassVar[str] = "broadcast-throughput"
-    chooses_ways: ClassVar[bool] = True
-    takes_broadcasts: ClassVar[bool] = False
-    question: ClassVar[str] = "How many broadcast frames a second does {subject} pass to every port, by frame size?"
-    steps: ClassVar[str] = """
+    kind = "broadcast-throughput"
+    chooses_ways = True
+    takes_broadcasts = False
+    question = "How many broadcast frames a second does {subject} pass to every port, by frame size?"
+    steps = """
     Broadcast throughput (RFC 2889 section 5.10): the highest rate of frames to all stations that every port gets.
     Steps, for each frame size: frames to ff:ff:ff:ff:ff:ff go from the first port, for a trial. The search is that
     of `throughput`: a frame that is missing at one of the ports is lost there, and the share that is lost is of the

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_parameters
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import MOST_GROUPS, Burden, Groups
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
@@ -51,10 +51,10 @@ class GroupTimes(Frozen):
 class MulticastCapacity(FrameMethod):
     """The number of multicast groups that a switch keeps."""
 
-    kind: ClassVar[str] = "multicast-capacity"
-    chooses_ways: ClassVar[bool] = True
-    question: ClassVar[str] = "How many multicast groups does {subject} keep?"
-    steps: ClassVar[str] = """
+    kind = "multicast-capacity"
+    chooses_ways = True
+    question = "How many multicast groups does {subject} keep?"
+    steps = """
     Multicast group capacity (RFC 3918 section 7.1): how many groups the DUT forwards to those alone who joined.
     Steps, for each frame size: the second port joins a number of groups; after a pause the first sends a frame to
     each, and the second leaves them. All frames must arrive at the second port, and none at the others. A binary
@@ -198,7 +198,7 @@ class MembershipTimes(Frozen):
         return _JOIN_S + self.member + self.after
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delay:
     """A delay between the two times that contain it, in nanoseconds; or why it is unknown."""
 
@@ -210,10 +210,10 @@ class Delay:
 class MulticastMembership(FrameMethod):
     """How soon frames to a group come and end."""
 
-    kind: ClassVar[str] = "multicast-membership"
-    chooses_ways: ClassVar[bool] = True
-    question: ClassVar[str] = "How soon does {subject} forward to a port that joins a group, and how soon does it end?"
-    steps: ClassVar[str] = """
+    kind = "multicast-membership"
+    chooses_ways = True
+    question = "How soon does {subject} forward to a port that joins a group, and how soon does it end?"
+    steps = """
     Multicast join and leave delay (RFC 3918 sections 6.1, 6.2): how soon frames come after a join, end after a
     leave.
     Steps, for each frame size: the first port sends to a group at a steady rate; the second joins it, and leaves it

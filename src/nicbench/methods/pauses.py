@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import MOST_QUANTA, PRIORITIES, PauseTrain, Pausing, pause_seconds
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import BitsPerSecond, FramesPerSecond
@@ -51,7 +51,7 @@ class PauseOptions(Frozen):
     """Pauses of a trial."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observed:
     """What a trial read: the streams that should be paused and those that should not, and the DUT's own pauses."""
 
@@ -186,9 +186,9 @@ _Quanta = Annotated[int, Field(ge=1, le=MOST_QUANTA)]
 class PauseReaction(FrameMethod):
     """How long a pause frame stops the DUT."""
 
-    kind: ClassVar[str] = "pause-reaction"
-    question: ClassVar[str] = "Does {subject} obey pause frames, and for how long?"
-    steps: ClassVar[str] = """
+    kind = "pause-reaction"
+    question = "Does {subject} obey pause frames, and for how long?"
+    steps = """
     Reaction to pause frames (IEEE 802.3 annex 31B, IEEE 802.1Q clause 36): whether the DUT stops, and for how long.
     Steps, for each frame size and number of quanta: frames of the paused priority at a steady rate; the port that
     receives them sends one pause frame; several trials. The pause is the longest time in which no frame of the
@@ -338,7 +338,7 @@ _DETECTED = Column(value="detected_ns", head="Watchdog after", form="millisecond
 _RESTORED = Column(value="restored_ns", head="Forwards again after", form="milliseconds", better="lower")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Storm:
     """What one trial saw; times in ns between which the true one lies, from the storm's begin and from its end."""
 
@@ -351,9 +351,9 @@ class Storm:
 class PauseStorm(FrameMethod):
     """The times of a watchdog."""
 
-    kind: ClassVar[str] = "pause-storm"
-    question: ClassVar[str] = "How does {subject} stand a storm of pause frames, and how soon does its watchdog act?"
-    steps: ClassVar[str] = """
+    kind = "pause-storm"
+    question = "How does {subject} stand a storm of pause frames, and how soon does its watchdog act?"
+    steps = """
     A storm of pause frames: how soon a watchdog acts, what it does, and how soon the DUT forwards again afterwards.
     Steps, for each frame size: frames of the paused priority at a steady rate; the port that receives them sends
     pause frames without end, each before the pause of the last is over; after `storm` it is silent; several trials.

@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice, why_of
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Verdict
 from nicbench.core.machine import NumaNode, RanOn, cpu_list
 from nicbench.core.registry import find
@@ -37,7 +37,7 @@ _MOST_ASTRAY: Final = 0.05
 """The share of a process's pages that may be on another node: those allocated before its memory was bound."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """The NUMA nodes of the measured machine, and the node of each of its ports."""
 
@@ -227,8 +227,8 @@ _TRAFFIC: Final = Column(value="traffic", head="Traffic", form="text", is_option
 class PlacementMethod(RoundMethod):
     """The figures of another test, with the server's processes local to the adapter, remote from it, and on both."""
 
-    kind: ClassVar[str] = "placement"
-    question: ClassVar[str] = "What does it change for {subject} on which NUMA node its processes run?"
+    kind = "placement"
+    question = "What does it change for {subject} on which NUMA node its processes run?"
 
     class Options(Frozen):
         """Options of the bench file. ``of`` is the inner test, written as on its own, but without a name.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -46,9 +46,9 @@ class PortShares(FrameMethod):
     """The share of each port while the others are loaded."""
 
     gives_points = False
-    kind: ClassVar[str] = "port-shares"
-    chooses_ways: ClassVar[bool] = True
-    question: ClassVar[str] = "How fairly does {subject} serve its ports when more and more of them are loaded at once?"
+    kind = "port-shares"
+    chooses_ways = True
+    question = "How fairly does {subject} serve its ports when more and more of them are loaded at once?"
 
     class Options(Frozen):
         """Options of the bench file. Ports are the sending ones of the traffic's pattern."""

@@ -16,12 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_label, size_parameters
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import PowerSource, PowerWish
 from nicbench.core.quantity import Confidence, LoadPercent, Seconds
 from nicbench.core.result import Bounded, Result, ResultVerdict
@@ -58,7 +59,7 @@ class AtLoad:
             self.disturbances.extend(finding.text for finding in trial.verdict.findings)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """All trials of one frame size; ``idle`` has the two windows of each pass."""
 
@@ -276,8 +277,8 @@ class Power(FrameMethod):
     """What each machine draws at each load."""
 
     gives_points = False
-    kind: ClassVar[str] = "power"
-    question: ClassVar[str] = "What does forwarding cost {subject} in power, by load?"
+    kind = "power"
+    question = "What does forwarding cost {subject} in power, by load?"
 
     class Options(Frozen):
         """Options of the bench file."""

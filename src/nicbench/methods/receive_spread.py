@@ -13,13 +13,13 @@ frames sent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import PortQueues, QueueReading, QueueSide
 from nicbench.core.pattern import way_of_stream
 from nicbench.core.quantity import Ratio
@@ -42,7 +42,7 @@ AS_COMPUTED: Final = "every frame where its table says"
 _STRAY_SHARE: Final = 0.001
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PortSpread:
     """The queues of one port, and the streams that came to it."""
 
@@ -209,8 +209,8 @@ class ReceiveSpread(FrameMethod):
     """What queues and cores get of the flows."""
 
     gives_points = False
-    kind: ClassVar[str] = "receive-spread"
-    question: ClassVar[str] = "How evenly does {subject} spread flows over its receive queues?"
+    kind = "receive-spread"
+    question = "How evenly does {subject} spread flows over its receive queues?"
 
     class Options(Frozen):
         """Options of the bench file. The flows are those of `traffic`."""

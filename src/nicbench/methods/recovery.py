@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -55,9 +55,9 @@ class ResetTimes(TrialTimes):
 class Reset(FrameMethod):
     """How long the DUT forwards nothing when a command resets it."""
 
-    kind: ClassVar[str] = "reset"
-    question: ClassVar[str] = "For how long does {subject} forward nothing when it is reset?"
-    steps: ClassVar[str] = """
+    kind = "reset"
+    question = "For how long does {subject} forward nothing when it is reset?"
+    steps = """
     Reset (RFC 2544 section 26.6 as updated by RFC 6201): how long the DUT forwards nothing when it is reset.
     Steps: frames of the smallest size at the throughput; meanwhile a command of the bench file resets the DUT; the
     reset time is that from the last frame that came back before to the first after it (time-stamp method, RFC 6201
@@ -279,9 +279,9 @@ class RecoveryTimes(Frozen):
 class SystemRecovery(FrameMethod):
     """How long the DUT loses frames after an overload has ended."""
 
-    kind: ClassVar[str] = "system-recovery"
-    question: ClassVar[str] = "For how long does {subject} still lose frames once an overload has ended?"
-    steps: ClassVar[str] = """
+    kind = "system-recovery"
+    question = "For how long does {subject} still lose frames once an overload has ended?"
+    steps = """
     System recovery (RFC 2544 section 26.5): how long after an overload the DUT goes on losing frames.
     Steps, for each frame size: frames at 110 % of the throughput (or the most that tester and line carry, if that
     is less), then, in the same transmission, at half of that. The recovery time runs from the change of rate to the

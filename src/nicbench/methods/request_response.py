@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -272,10 +272,8 @@ _Transport = Literal["tcp", "udp"]
 class RequestResponse(RoundMethod):
     """Transactions a second and latency percentiles of requests, by message size, without and with a load."""
 
-    kind: ClassVar[str] = "request-response"
-    question: ClassVar[str] = (
-        "How many requests a second does {subject} answer, and how long does an answer take, by message size?"
-    )
+    kind = "request-response"
+    question = "How many requests a second does {subject} answer, and how long does an answer take, by message size?"
 
     class Options(Frozen):
         """Options of the bench file. ``message_bytes``: None is 1 byte to 64 KiB, as far as tool and transport go."""

@@ -10,7 +10,7 @@ again. Verified: rounds are judged as all are; a stream whose connection was not
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -39,8 +39,8 @@ _NOT_SEEN: Final = "its connection was not seen often enough"
 class SenderReaction(RoundMethod):
     """The rate, marks, round trips and repetitions of TCP senders over time, alone and together with another."""
 
-    kind: ClassVar[str] = "sender-reaction"
-    question: ClassVar[str] = "How do senders of TCP towards {subject} react to congestion and its marks?"
+    kind = "sender-reaction"
+    question = "How do senders of TCP towards {subject} react to congestion and its marks?"
 
     class Options(Frozen):
         """Options of the bench file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -43,9 +43,9 @@ class CaptureReplay(FrameMethod):
     """Captures with their own timing, in step, and what of them came back."""
 
     gives_points = False
-    kind: ClassVar[str] = "replay"
-    question: ClassVar[str] = "What becomes of recorded frames that {subject} is sent with their own timing?"
-    steps: ClassVar[str] = """
+    kind = "replay"
+    question = "What becomes of recorded frames that {subject} is sent with their own timing?"
+    steps = """
     Replay of captures: frames that were recorded are sent with their own timing, and what comes back is compared.
     Steps: every capture is read before the trial. All begin at one moment, and each frame is sent when it was
     recorded, counted from the first frame of all captures (or of its own), divided by the speed; none is given up,
@@ -217,9 +217,9 @@ class Transmission(FrameMethod):
     """What became of the frames that clients of `nicbench serve` had sent, by transmission and flow."""
 
     gives_points = False
-    kind: ClassVar[str] = "transmission"
-    question: ClassVar[str] = "What becomes of the frames that clients send through {subject}?"
-    steps: ClassVar[str] = """
+    kind = "transmission"
+    question = "What becomes of the frames that clients send through {subject}?"
+    steps = """
     Transmissions of an open traffic generator: what clients had sent by “nicbench serve”, and what became of it.
     A transmission begins when a client starts the first flow, and ends when all flows have stopped and a drain has
     passed. Frames with room for it bear a signature: each of them is checked for loss, duplication, order and

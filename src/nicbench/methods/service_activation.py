@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -93,8 +93,8 @@ class ServiceActivation(FrameMethod):
     """The service configuration test and the service performance test."""
 
     gives_points = False
-    kind: ClassVar[str] = "service-activation"
-    question: ClassVar[str] = "Does {subject} carry the agreed services as agreed?"
+    kind = "service-activation"
+    question = "Does {subject} carry the agreed services as agreed?"
 
     class Options(Frozen):
         """Options of the bench file."""

@@ -11,7 +11,7 @@ receiving port.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from pydantic import Field
 
@@ -60,10 +60,8 @@ NO_RECORD: Final = "this DUT keeps no record of its cycles"
 class SingleCore(FrameMethod):
     """What one core of the DUT forwards, and its cycles per packet."""
 
-    kind: ClassVar[str] = "single-core"
-    question: ClassVar[str] = (
-        "How many frames a second does one core of {subject} forward, and with how many cycles a packet?"
-    )
+    kind = "single-core"
+    question = "How many frames a second does one core of {subject} forward, and with how many cycles a packet?"
 
     class Options(Frozen):
         """Options of the bench file. ``load`` is a share of the highest load that tester and line carry."""

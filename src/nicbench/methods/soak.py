@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -309,10 +309,8 @@ class IntervalTimes(Frozen):
 class Soak(FrameMethod):
     """A load held for a long time: loss and latency of each interval."""
 
-    kind: ClassVar[str] = "soak"
-    question: ClassVar[str] = (
-        "How much does {subject} lose, and how long does it delay frames, when a load is held for a long time?"
-    )
+    kind = "soak"
+    question = "How much does {subject} lose, and how long does it delay frames, when a load is held for a long time?"
 
     class Options(Frozen):
         """Options of the bench file. ``load`` is a share of the rate ``of`` of the test ``at``, or of ``rate``.

@@ -9,7 +9,7 @@ Verified: figures beyond the link or against each other are refused; all machine
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.result import Result
@@ -60,8 +60,8 @@ _RETRANSMISSIONS = Column(value="retransmissions", head="Retransmissions", form=
 class Stream(RoundMethod):
     """Throughput of TCP or UDP streams, per client, per port and combined, with the CPU time that they take."""
 
-    kind: ClassVar[str] = "stream"
-    question: ClassVar[str] = (
+    kind = "stream"
+    question = (
         "What throughput do streams reach at {subject}, by port and on all ports, and what CPU time do they take?"
     )
 

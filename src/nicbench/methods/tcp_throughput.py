@@ -11,7 +11,7 @@ Verified: what a tool reports is refused where it exceeds the link or contradict
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -45,8 +45,8 @@ _NO_TIMES: Final = "the tool reports no round-trip times"
 class TcpThroughput(RoundMethod):
     """Baseline, throughput, and the three metrics of RFC 6349, of each port."""
 
-    kind: ClassVar[str] = "tcp-throughput"
-    question: ClassVar[str] = "What does TCP make of the path to {subject}, and how long does it fill its buffers?"
+    kind = "tcp-throughput"
+    question = "What does TCP make of the path to {subject}, and how long does it fill its buffers?"
 
     class Options(Frozen):
         """Options of the bench file."""

@@ -385,11 +385,11 @@ _BY_FULL_LENGTH = "one of full length confirms the answer (section 24)"
 class Throughput(FrameMethod):
     """The throughput of each frame size."""
 
-    kind: ClassVar[str] = "throughput"
-    takes_broadcasts: ClassVar[bool] = True
-    needs_ceiling: ClassVar[bool] = False
-    question: ClassVar[str] = "How many frames a second does {subject} pass without loss, by frame size?"
-    steps: ClassVar[str] = _STEPS
+    kind = "throughput"
+    takes_broadcasts = True
+    needs_ceiling = False
+    question = "How many frames a second does {subject} pass without loss, by frame size?"
+    steps = _STEPS
 
     class Options(Frozen):
         """Options of the bench file."""

@@ -14,7 +14,7 @@ import statistics
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -247,8 +247,8 @@ _ONE_WAY = Literal["forward", "reverse"]
 class Transfer(RoundMethod):
     """Throughput of transfers of a fixed size, by write size: mean of ten, per port and client."""
 
-    kind: ClassVar[str] = "transfer"
-    question: ClassVar[str] = "How fast are transfers of a fixed size at {subject}, by write size?"
+    kind = "transfer"
+    question = "How fast are transfers of a fixed size at {subject}, by write size?"
 
     class Options(Frozen):
         """Options of the bench file; defaults are those of the published measurement."""

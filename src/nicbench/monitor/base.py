@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import MonitorPlan, cpu_list
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows, PathChanges
@@ -99,7 +100,7 @@ class WatchedTester(Tester):
 # Where a monitor runs, and what it does during a trial: off the measuring CPUs, or silent where there are too few.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """``cpus`` to run on, none for any; ``paused`` during trials, and why or how in words."""
 

@@ -6,9 +6,9 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Difference, Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
@@ -268,7 +268,7 @@ def _with_half_width(mean: float, half: float) -> str:
     return " ± ".join(format_fixed(number, decimals, THIN_SPACE) for number in (mean, half))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """Everything that the page shows before the single runs.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from nicbench import __version__
@@ -11,6 +11,7 @@ from nicbench.compare.entries import Entry, Origin, Setting, Settings
 from nicbench.compare.matching import MatchedEntries, Point, merge_summaries, plan_of_all, unify_scopes
 from nicbench.compare.objections import Objection
 from nicbench.compare.run_differences import shorten_apart
+from nicbench.core.frozen import frozen
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.answer.of_comparison import FEW, sentences
@@ -95,7 +96,7 @@ class Lonely(NamedTuple):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """Everything on the page; ``report`` is what the sections that it shares with a report are made from. ``against``
     are the objections to the comparison; those that would block it were overridden by force.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Final
 
 from nicbench.core.described import NOTHING, DescribedPlugin, OneLine, Shape, Unit, shape_of, words_of
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.traffic import Traffic
@@ -304,7 +305,7 @@ plan.json.
 Rows = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """One row: a text, lines of code, further facts below it, or things side by side (``heads`` and ``rows``)."""
 

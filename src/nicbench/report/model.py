@@ -5,11 +5,12 @@ journal, unchanged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from nicbench.core.bond import Bond
 from nicbench.core.events import CeilingFound, ConfigurationSet, Note, TesterLatencyFound
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import DEFAULT_WISHES, Plan, ReportWishes
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import EndpointFacts, Round
@@ -35,7 +36,7 @@ def place_of(found: CeilingFound | TesterLatencyFound) -> tuple[float, str, str,
     return found.frame_bytes, found.mix or "", found.configuration, found.run
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """Everything on the page, in its order."""
 

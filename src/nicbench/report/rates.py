@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from nicbench.compare.claims import Basis, PointComparison
 from nicbench.compare.points import point_of
+from nicbench.core.frozen import frozen
 from nicbench.core.result import Bounded, Result, Spread, counted_number, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.core.units import format_digits
@@ -80,7 +80,7 @@ class RatesRow(NamedTuple):
         return heat_of(rates[place], rates)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RatesTable:
     """One test of all configurations; ``columns`` says how the rates of each goal are written."""
 

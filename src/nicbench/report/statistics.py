@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from nicbench.compare.claims import Basis, Comparisons, PointComparison, compare_sides
 from nicbench.compare.points import Point, PointValues, Side, match_sides, scale_units, seed_of
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Result, RunStatistics, Summary
@@ -57,7 +57,7 @@ class OverRuns(NamedTuple):
         return ", ".join(f"{one.run}" for one in self.found.outliers) or UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TestStatistics:
     """The rows of statistics of one test."""
 

@@ -5,11 +5,11 @@ connect to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from nicbench.core.bond import Bond
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern, Way, ways_of
 from nicbench.core.plan import Plan
 from nicbench.core.round import EndpointFacts
@@ -54,7 +54,7 @@ class MachinePart(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkPart:
     """One cable, physical or virtual, from a port on the left to a port on the right, each with its machine."""
 

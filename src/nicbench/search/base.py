@@ -209,7 +209,7 @@ class Search(DescribedPlugin, ABC):
     kind: ClassVar[str]
     how: ClassVar[str]
     """How it chooses its loads, in words behind a colon."""
-    Options: ClassVar[type[SearchOptions]] = SearchOptions
+    Options = SearchOptions
 
     def __init__(self, options: SearchOptions | None = None) -> None:
         self.options = options if options is not None else self.Options()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import HostError, NotReadyError, UnknownFactError
+from nicbench.core.frozen import frozen
 from nicbench.core.redaction import Redactor
 from nicbench.core.registry import find
 from nicbench.hosts import build_hosts, host_from_spec
@@ -105,7 +106,7 @@ ROOT: Final = Path("/")
 _SYSTEM: Final = "sys/devices/system"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Absent:
     """Something that is not there. ``place`` is where the bench file names it, ``next_step`` what to do."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
@@ -18,6 +18,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.clocks import ClockOffset
 from nicbench.core.errors import NotReadyError
 from nicbench.core.events import Bus, Note, StageStarted, TestStarted
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import Controller, NumaNode, PowerFacts
 from nicbench.core.pattern import Ways
@@ -55,7 +56,7 @@ from nicbench.tuning.stack import UndoStack
 ContextT = TypeVar("ContextT", LiveFrameContext, LiveRoundContext)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnSetting:
     """What the stages of one turn work with; ``bench`` is the configuration whose turn it is, written out."""
 

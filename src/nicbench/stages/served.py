@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Bus, StageStarted
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Thresholds
 from nicbench.engine.client import Conversation
 from nicbench.engine.generator import Generator
@@ -33,7 +33,7 @@ from nicbench.testbed.testers.packets import ALWAYS, EngineOptions, Packets
 OnEvent = Callable[[dict[str, Any]], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bed:
     """What a session works on: the engine, its testbed, and the readers of counters and hardware."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import BenchFileError, NotReadyError
 from nicbench.core.events import Bus, DriverChosen, RoundFinished, StageStarted, TrialFinished
 from nicbench.core.frame_size import Size
+from nicbench.core.frozen import frozen
 from nicbench.core.trial import CALIBRATION, Purpose, TrialRequest
 from nicbench.core.turn import Turn
 from nicbench.core.units import format_duration_s
@@ -352,7 +353,7 @@ def _check_frame_sizes(bench: BenchFile, facts: TesterFacts) -> None:
                     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibration:
     """At which frame sizes what will be calibrated before the first test; a DUT may turn out not to be the sink that
     its lab lacks.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate
 from typing import Annotated, Any, Final
 
@@ -27,6 +27,7 @@ from nicbench.core.events import (
     TurnStarted,
     Waiting,
 )
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Sample, SampleKind
 from nicbench.core.reading import Measure
 from nicbench.core.round import Round
@@ -52,7 +53,7 @@ _CELSIUS: Final = "C"
 _NUMBERS: Final = re.compile(r"\d[\d.]*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Current:
     """The trial or round under way; ``number`` is its place in the test, from 1, repeats included."""
 
@@ -68,7 +69,7 @@ class Current:
     jobs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """A trial or round that ended. ``why`` is its first finding in words, None where it is valid."""
 
@@ -108,7 +109,7 @@ class Ended:
         return cls(**common, moved_bits_per_s=moved_bits_per_s(sample) if isinstance(sample, Round) else None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Invalid:
     """Samples of one test that are invalid in the same words, numbers apart: how many, and the first of them."""
 
@@ -121,7 +122,7 @@ class Invalid:
         return self.first.reasons
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """What others took during the last sample, as shares 0..1 of the core or machine ``of``; None is unknown."""
 
@@ -138,7 +139,7 @@ class Shared:
         return max(self.stolen or 0.0, self.other_tasks or 0.0, self.slowed or 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hottest:
     """The part that is nearest to its own limit, or the hottest where none has one. Temperatures in °C."""
 
@@ -147,7 +148,7 @@ class Hottest:
     limit_celsius: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HardwareEvent:
     """A link that changed, or an error of hardware: in how many samples, and the last of them."""
 
@@ -156,7 +157,7 @@ class HardwareEvent:
     last: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activity:
     """The state of a run after some of its events; ``Activity()`` is that before the first."""
 

@@ -7,10 +7,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondObservation, Connection, PortBytes
+from nicbench.core.frozen import frozen
 from nicbench.core.round import Round
 from nicbench.core.units import format_bits_per_s
 
@@ -38,7 +38,7 @@ _WITH_MAC: Final = frozenset({"layer2", "layer2+3", "encap2+3"})
 _HALVED: Final = frozenset({"layer3+4", "encap3+4"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arithmetic:
     """One variant of the driver's arithmetic, used by kernels from version ``since`` on."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from statistics import NormalDist
@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nicbench.core.frozen import frozen
 from nicbench.core.units import format_digits
 from nicbench.stats.sample import Values, known_numbers
 
@@ -86,7 +87,7 @@ class Method(StrEnum):
     NONE = "no interval"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """An estimate with its interval; ``lower`` and ``upper`` are ``None`` without an interval, and ``notes`` say why.
 
@@ -107,7 +108,7 @@ class Interval:
         return None if self.lower is None or self.upper is None else self.lower <= value <= self.upper
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntervalSpec:
     """How intervals are to be computed: confidence (0..1), number of resamples (a multiple of 4), and seed."""
 

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from statistics import NormalDist
 from typing import Final
@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nicbench.core.frozen import frozen
 from nicbench.stats.bootstrap import (
     Interval,
     IntervalSpec,
@@ -53,7 +54,7 @@ class Exactness(StrEnum):
     APPROXIMATE = "normal approximation"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankTest:
     """The result of a rank test. ``statistic`` follows the test's own definition; ``p`` is two-sided.
 
@@ -209,7 +210,7 @@ class Magnitude(StrEnum):
         return cls.LARGE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dominance:
     """Cliff's delta with its interval: from -1 (every value of the first side is lower) to 1 (every one is higher)."""
 
@@ -296,7 +297,7 @@ MOST_RUNS: Final = 10_000
 _MEDIAN: Final = math.sqrt(math.pi / 2.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """Standard deviation (n - 1) and number of runs of one side, or of pairs."""
 
@@ -304,7 +305,7 @@ class Spread:
     runs: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Detectable:
     """The smallest difference that such a comparison would show, and the runs needed for the one seen.
 
@@ -404,7 +405,7 @@ class ClaimOutcome(StrEnum):
     TEST_DOES_NOT = "the rank test does not show it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """One of the two configurations: its name and its runs."""
 
@@ -412,7 +413,7 @@ class Side:
     sample: Sample
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """What may be claimed. ``higher`` names a side only where a difference is shown; ``better_of`` says which is
     better.
@@ -427,7 +428,7 @@ class Claim:
         return self.higher if higher_is_better else self.lower
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """A comparison of two configurations; ``effect`` is first over (or less) second.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
+from nicbench.core.frozen import frozen
 from nicbench.core.round import CpuUser, ProcessShare
 
 # CPU time by state, and the share of it that was work (docs/studies.md).
@@ -19,7 +20,7 @@ BUSY = ("user", "nice", "system", "irq", "softirq", "guest")
 """States in which a CPU works (proc(5)). The others are idle, iowait and steal (the hypervisor had taken it away)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuStates:
     """The time of one CPU, or of several added up, over one interval: nanoseconds by state."""
 
@@ -41,7 +42,7 @@ class CpuStates:
         return sum(self.by_state.get(state, 0) for state in states) / total if total > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Utilisation:
     """Shares of time, 0..1: least and greatest of any interval, and the mean over all.
 
@@ -119,7 +120,7 @@ class _Row(Protocol):
 RowT = TypeVar("RowT", bound=_Row)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountedProcess:
     """One process, as the monitor counted it. ``started`` tells it from a later process of the same number."""
 
@@ -142,7 +143,7 @@ class CountedProcess:
         return self.pid, self.started
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Census:
     """Every process of a machine at one moment, with what each has used since it began; ``states`` is since boot."""
 
@@ -156,7 +157,7 @@ class Census:
     pressure_some_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuUse:
     """Shares 0..1 of the time of all CPUs; they add up to 1, but for ticks, and for time that the kernel lost."""
 

@@ -14,7 +14,6 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Final
@@ -22,6 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nicbench.core.frozen import frozen
 from nicbench.stats.compare import Exactness, RankTest, correct_by_holm, mann_whitney, select_worthwhile
 from nicbench.stats.sample import Series, known_numbers
 
@@ -29,7 +29,7 @@ MANN_KENDALL: Final = "Mann-Kendall"
 _EXACT_UP_TO: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slope:
     """Sen's slope: the median slope between any two values, per unit of time; ends are ``None`` for too few values."""
 
@@ -121,7 +121,7 @@ def _variance(n: int, tied: Sequence[int]) -> float:
     return (n * (n - 1) * (2 * n + 5) - sum(tie * (tie - 1) * (2 * tie + 5) for tie in tied)) / 18.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CorrectedTest:
     """A test and its p, corrected for all tests of all series."""
 
@@ -129,7 +129,7 @@ class CorrectedTest:
     p_corrected: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drift:
     """The drift of one series. Changes are in percent of its median, None where that is 0 or unknown.
 
@@ -168,7 +168,7 @@ class Drift:
         return self.trend_is_shown or self.thirds_differ
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drifts:
     """The drifts of all series, in their order; ``tests`` is how many tests were made and corrected together."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.result import Result
 
 TARGET_FRAMES_PER_S: Final = 24.0
@@ -22,7 +22,7 @@ _ROUNDING: Final = 1e-12
 """The relative rounding error allowed: 23.76 counts as 99 % of 24, whatever the product is in binary."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """The rate that an instance should reach; met from (1 - ``tolerance_ratio``) of it on, 0 <= tolerance < 1."""
 
@@ -45,7 +45,7 @@ class Target:
         return frames_per_s is not None and frames_per_s >= least * (1.0 - _ROUNDING)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instance:
     """What one instance did in one run.
 
@@ -64,7 +64,7 @@ class Instance:
             raise ValueError(f"{self.dropped_frames} dropped frames of {due} that were due cannot be")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunFigures:
     """The figures of one run: the rows Sum, Average and Std. Deviation (of the population) of the published tables.
 
@@ -91,7 +91,7 @@ class RunFigures:
         return None if self.instances_met is None else self.instances_met == self.instances
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FiguresOverRuns:
     """All runs with one number of instances: Average, Median and Target of the published summary, and targets met.
 
@@ -134,7 +134,7 @@ class FiguresOverRuns:
         return self.dropped_frames / self.due_frames
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldInstances:
     """The largest number of instances tried that met the target.
 
@@ -152,7 +152,7 @@ class HeldInstances:
         return self.instances == self.most_tried
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SustainedInstances:
     """The numbers of instances sustained: by the sum in every run and in the median run (as the study counts), and by
     every instance.
@@ -318,7 +318,7 @@ Point = tuple[str, str | None, int]
 _POSITION_PARAMETERS: Final = frozenset({"instances", "run", "instance"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilmRun:
     """One run at a point. ``instances`` has the result of each instance in order, None where one is missing.
 
@@ -340,7 +340,7 @@ class FilmRun:
         return math.fsum(known_of_each) if each and len(known_of_each) == len(each) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TriedPoint:
     """All runs at a point, in their order. Without a ``target`` nothing was limited, and nothing counts as met.
 

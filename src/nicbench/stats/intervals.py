@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.result import MeanInterval
 from nicbench.stats.distributions import share_quantile, student_quantile
 
@@ -68,7 +68,7 @@ class Agreement(StrEnum):
     UNKNOWN = "cannot be told"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RatioInterval:
     """The geometric mean of the ratios of ``pairs``, and the interval that holds it with the confidence asked for."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
+
+from nicbench.core.frozen import frozen
 
 # Finds what limited a throughput, so that it is not charged to the card: a link, the server or a client.
 #
@@ -45,7 +47,7 @@ class Limit(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MovedData:
     """What one client moved, in bits per second of payload. None is unknown."""
 
@@ -68,7 +70,7 @@ class MovedData:
         return self.by_direction or (self.bits_per_s or 0.0,)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuLoad:
     """How busy a machine was, as shares 0..1: the mean of all its CPUs, and the busiest one.
 
@@ -81,7 +83,7 @@ class CpuLoad:
     cpus: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundLimit:
     """A limit with a sentence for the report; ``clients`` are those that caused it."""
 

@@ -6,12 +6,12 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from typing import Final
 
 from nicbench.core.bond import FlowSilence, LinkFailureOutcome
+from nicbench.core.frozen import frozen
 from nicbench.core.round import EndpointFacts, Flow, Job, JobOutcome, Round, SenderLook, SenderTrace
 from nicbench.core.units import format_digits
 from nicbench.stats.rounds import rate_together, span_of
@@ -23,7 +23,7 @@ LEAST_BYTES: Final = 10_000
 """A connection that moved less in a whole round is taken for a control connection (as iperf3's)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """The bytes of each connection at one time, both directions together, by what identifies a connection."""
 
@@ -31,7 +31,7 @@ class Look:
     moved: Mapping[tuple[str, int, str, int], int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Silence:
     """The longest time without a byte while the link was down, and after it came back. None is unknown."""
 
@@ -254,7 +254,7 @@ class Reaction(Enum):
     IGNORES = "was marked and did not slow down"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settling:
     """What a sender did in a period. Everything but ``settles_after_s`` is of the time after it settled.
 
@@ -274,7 +274,7 @@ class Settling:
     reaction: Reaction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """The mean of one step of time, which ends ``at_s``."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.clocks import ClockMapping
+from nicbench.core.frozen import frozen
 
 LONGEST_MEMORY_S: Final = 120.0
 """Older comparisons are left out: the drift of a crystal changes with its temperature."""
@@ -28,7 +28,7 @@ other.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """The second clock minus the first at ``at_ns`` of the first; the truth is within ``half_ns`` on either side."""
 
@@ -38,7 +38,7 @@ class Comparison:
     half_ns: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClockLine:
     """The second clock minus the first: ``offset_ns`` at ``at_ns`` of the first, from where it grows by ``drift``."""
 

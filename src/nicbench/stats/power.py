@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import PowerOver, PowerPart, PowerSource
 from nicbench.stats.intervals import mean_interval
 
@@ -22,7 +22,7 @@ _PREFERRED: Final = ("Redfish", "IPMI", "hwmon")
 """Of several readings of one part the first counts; of a machine, the one that costs it nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meters:
     """Meters of one machine that make a row: disjoint ones of one method, whose readings add up."""
 
@@ -53,7 +53,7 @@ class Meters:
         return Drawn(mine[0].at_s if mine else 0.0, watts, "; ".join(lacking) or None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawn:
     """What a row of meters says of a window, whose middle is at ``at_s``."""
 
@@ -99,7 +99,7 @@ def widest(rows: Sequence[Meters]) -> Mapping[str, Meters]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pass:
     """One load of one pass, between its two idle windows."""
 
@@ -131,7 +131,7 @@ class Pass:
         return None if idle is None or self.load.watts is None else self.load.watts - idle
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """A mean with its interval; bounds are ``None`` where one pass alone is known."""
 
@@ -145,7 +145,7 @@ class Estimate:
         return Estimate(self.value / divisor, lower, None if self.upper is None else self.upper / divisor)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadPower:
     """What a load drew over all passes; ``drift_watts`` is the largest drift of the idle power over one of them."""
 

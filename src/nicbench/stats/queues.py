@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from nicbench.core.frozen import frozen
 from nicbench.stats.frames import fairness
 
 # How evenly flows are spread over queues, and whether chance explains what is uneven. Pure; draws have a seed.
@@ -21,7 +21,7 @@ _SPAN: Final = (0.025, 0.975)
 _EQUAL: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flows:
     """``count`` flows, each with this number of frames."""
 
@@ -29,7 +29,7 @@ class Flows:
     frames: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chance:
     """What random assignments of the flows give: the middle 95 % of Jain's index and of the most loaded queue.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from nicbench.core.frame_size import size_words
+from nicbench.core.frozen import frozen
 from nicbench.core.result import (
     Bounded,
     FoundInterval,
@@ -205,7 +205,7 @@ def _mean_of_runs(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:
 # Whether the runs made so far are enough.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AwaitedValue:
     """One main value of a result over runs; ``place`` identifies the result: "fast: throughput, 64 bytes"."""
 

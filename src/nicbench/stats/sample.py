@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 from typing import Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.result import Bounded
 
 Values = Sequence[float | None]
@@ -17,7 +17,7 @@ MOST: Final = 1e150
 """The greatest absolute value that counts as known: the squares of greater ones overflow."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """A sample's statistics, all in the unit of the values but the coefficient; None where there are too few values.
 
@@ -111,7 +111,7 @@ class Rule(StrEnum):
     MODIFIED_Z = "modified z-score of Iglewicz and Hoaglin: 0.6745 x distance from the median / MAD above 3.5"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outlier:
     """A value called an outlier; ``place`` is its index in the values as given, unknown ones included."""
 
@@ -119,7 +119,7 @@ class Outlier:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outliers:
     """The values outside ``lower`` to ``upper`` by ``rule``; ``note`` says where the rule is of little or no use."""
 
@@ -164,7 +164,7 @@ def _scores(values: Sequence[float]) -> tuple[float, float]:
 # The span of a rate over all runs of a configuration.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """From the lowest load that a run passed to the highest that one failed; ``upper`` is infinite where none
     failed.
@@ -203,7 +203,7 @@ def bounds_of(rate: Bounded) -> tuple[float, float] | None:
     return lower, (rate.value if rate.is_line_rate else math.inf)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series:
     """Values in the order in which they were measured. ``times`` (any unit) rise; without them runs count 0, 1, 2."""
 
@@ -222,7 +222,7 @@ _BISECTIONS: Final = 80
 """Halvings of the span of the inputs: beyond the digits of a float."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """All numbers from ``least`` to ``most``."""
 

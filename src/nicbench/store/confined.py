@@ -21,11 +21,12 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, explain
+from nicbench.core.frozen import frozen
 from nicbench.store import files
 
 Errand = Callable[[Path], Mapping[str, Any]]
@@ -54,7 +55,7 @@ _SYSTEM: Final = (
 """What programs need of a machine, and everybody may read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """What the work may use; None: as much as it asks for."""
 
@@ -65,7 +66,7 @@ class Limits:
     file_bytes: int = 4 * 2**30
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fence:
     """What confined work may reach.
 
@@ -84,7 +85,7 @@ class Fence:
     """Whether the work, and its clerk, have the lowest priority of the kernel."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """How confined work ended: its exit status, what it returned, and why it failed, where it did."""
 

@@ -10,7 +10,6 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nicbench.core.errors import UsageError
+from nicbench.core.frozen import frozen
 from nicbench.store import files
 from nicbench.store.files import JOURNAL, SUMMARY, TAGS
 from nicbench.store.listing import RunHeadline, line_of, of_line
@@ -38,7 +38,7 @@ class UnusableError(Exception):
     """The file must not be used or changed; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnDatabase:
     """A database at a path, marked as ours by its ``application``; ``version`` is that of its rows."""
 
@@ -133,7 +133,7 @@ _TIME: Final = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d)?)?)?)?")
 # Search among headlines.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """Conditions that a run must meet, all of them; an empty one selects every run. Case does not matter.
 
@@ -240,7 +240,7 @@ def searched_text(run: RunHeadline) -> str:
 # The index file.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexedRuns:
     """The runs, oldest first; how many folders were read for them; and notes on the index for the user.
 

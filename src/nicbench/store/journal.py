@@ -7,7 +7,6 @@ import fcntl
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from nicbench.core.events import (
     TrialFinished,
     TrialStarted,
 )
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Sample
 from nicbench.core.result import Result
 from nicbench.core.round import Round
@@ -259,7 +259,7 @@ class Journal:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Known:
     """The events of the first lines of a file, and how it was stamped when they were read."""
 

@@ -10,7 +10,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic_core import from_json
 
 from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.store import files, manifest
 from nicbench.store.files import BENCH, JOURNAL, SUMMARY
 from nicbench.store.folder import SHOWN, RunFolder, is_run_folder, refuse_damaged
@@ -48,7 +48,7 @@ _NAME_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d)(\d\d)(\d\d)Z")
 # What an inventory says by which runs are searched.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machines:
     """Cards under test, kernels and drivers of all machines of a run, each name once."""
 
@@ -233,7 +233,7 @@ _SKIMMED: Final = frozenset({b"run_started", b"result_ready", b"test_started"})
 """Events whose content a list needs; of the others it needs only the number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JournalSkim:
     """What a list needs of a journal. ``started`` is the wall time as written; ``trouble`` why it cannot be read."""
 

@@ -15,7 +15,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,6 +22,7 @@ from pydantic import ValidationError
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.redaction import visible_name
 from nicbench.store import files
 from nicbench.store.files import ERROR, damaged_error, json_text, storage_error, write_atomically
@@ -45,7 +45,7 @@ class Manifest(Frozen):
     sha256: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Departure:
     """A file that is not as the run left it: its path in the run folder, and what is wrong with it."""
 

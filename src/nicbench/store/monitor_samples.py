@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic_core import from_json
 
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import MonitorCost
 from nicbench.store import files
 from nicbench.store.files import damaged_error, storage_error, sync_folder, writing_atomically
@@ -214,7 +215,7 @@ SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MonitorTable:
     """The samples, and the monitors' costs by host, summed over the sessions of a run.
 

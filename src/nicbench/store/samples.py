@@ -7,7 +7,6 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from hdrh.codec import HdrCookieException, HdrLengthException
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.errors import HostError
+from nicbench.core.frozen import frozen
 from nicbench.core.round import Round
 from nicbench.core.trial import Purpose, Trial
 from nicbench.store.files import damaged_error, storage_error, writing_atomically
@@ -156,7 +156,7 @@ _SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Samples:
     """A checked file of records. Its last ``cut_bytes`` are an incomplete record, as after a kill."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nicbench.core.frozen import frozen
 from nicbench.core.reading import Counts
 from nicbench.core.round import Flow, FrameFigures, Job, JobOutcome, Round
 from nicbench.core.trial import Purpose, Trial, contradiction_in
@@ -305,7 +305,7 @@ def _of_flow(flow: Flow) -> dict[str, Any]:
 # read as dictionaries, measured, and only then expanded.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """The limits of one table: rows, and bytes in memory."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
 from nicbench.core.errors import UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import FieldValue, Sweep
 from nicbench.core.pattern import Way
 from nicbench.core.traffic import StreamSpec
@@ -160,7 +160,7 @@ class UnknownHeadersError(Exception):
     """The headers of a stream are not known here; the message completes a sentence after "because"."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlowHeaders:
     """What a hash may be made of."""
 
@@ -187,7 +187,7 @@ def flow_headers(stream: StreamSpec, way: Addressing) -> Iterator[FlowHeaders]:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Values:
     """The values of a field over the flows; with a seed they are drawn."""
 

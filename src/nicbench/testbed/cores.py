@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import UnknownFactError
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import parse_cpu_list
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
@@ -20,7 +20,7 @@ PhysicalCores = tuple[tuple[int, ...], ...]
 """The CPUs of each physical core that has several, its hyperthreads. Any other CPU is a core of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CoreMap:
     """Which CPUs do what. With ``shared`` tester and DUT share one, which the report says.
 

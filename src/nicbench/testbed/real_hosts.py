@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.round import EndpointFacts, Vlan
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
@@ -227,7 +228,7 @@ class TesterChoice(Protocol):
     def peer(self) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PortState:
     """What is known of a port. With ``nominal`` its speed, if any, is the driver's figure and not that of a wire."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NAMESPACE_FOLDER, NetnsHost
 from nicbench.system.inventory.base import parse_meminfo
@@ -29,7 +29,7 @@ from nicbench.workloads.processes import inode_of, is_open, listeners_of, socket
 _WHERE = 'for each; do command -v "$each" && exit; done; exit 1'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a command runs: ``host`` has the files and mounts, ``prefix`` puts the command into the network."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Completed, Host, Process
@@ -24,7 +25,7 @@ _ASKING_FILES = 'grep -sH ""'
 _SCRIPTED = ("ssh", "netns")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A command with what it reads; of a write to a file, the command that reads that file, and what it says now."""
 
@@ -33,7 +34,7 @@ class Change:
     reading: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """A command that changes nothing, and its answer."""
 

@@ -13,12 +13,12 @@ import posixpath
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host, Presence
 from nicbench.hosts.owner import Owner
 from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
@@ -50,7 +50,7 @@ failed() { echo "could not put back: $1" >>"$told"; }
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One change of the run: what it is in words, and how it is undone; None where that could not be foreseen."""
 

@@ -15,7 +15,6 @@ import platform
 import stat
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -24,6 +23,7 @@ from pydantic import ValidationError
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import BusyError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.core.units import format_duration_s
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.owner import Owner, this_process
@@ -51,7 +51,7 @@ class Lease(Frozen):
     silence_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """A lease that was found; None if its file does not hold a lease.
 

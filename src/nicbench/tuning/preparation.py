@@ -6,9 +6,9 @@ Every change is made through ``Changes``, so that it is undone.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.system.adapters.ethtool import ALL_FRAMES, StampSetting
@@ -22,7 +22,7 @@ _NUMBER_PATH = "/proc/sys/vm/nr_hugepages"
 _LINE = re.compile(r"^(\w+):\s+(\d+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HugePages:
     """What /proc/meminfo says of huge pages of the default size. ``available`` are free and not promised to anybody."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import HostError
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import Controller
 from nicbench.core.plan import Values
 from nicbench.hosts.base import Host
@@ -61,7 +61,7 @@ def _mask(text: str) -> int:
     return int("".join(group.zfill(8) for group in text.split(",")), 16)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a setting is: a host (a machine or a namespace), and of an item with the scope ``device`` which one."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import Controller
 from nicbench.core.plan import Outcome, TunedSetting, Values
 from nicbench.core.registry import find
@@ -27,7 +27,7 @@ ALL: Final = "all"
 BENCH_FILE: Final = "bench file"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TuningRequest:
     """One item with its options, for the hosts of a role. ``profile``: it was not written, but brought along by one."""
 
@@ -42,7 +42,7 @@ class TuningRequest:
         return BENCH_FILE if self.profile is None else f"profile {self.profile}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A host of the test: its role, and the interfaces that the test uses there."""
 
@@ -52,7 +52,7 @@ class Part:
     controller: Controller | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacedRequest:
     """A request at one place. ``place.device`` is also None if the host has no interface for an item of a device,
     which then cannot be set.
@@ -114,7 +114,7 @@ def _key(host: Host) -> str:
     return json.dumps(host.spec(), sort_keys=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """An item of a profile, its options, and why it is there; docs/tuning.md has a table of them."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.lake.place import HEADLINE, Lake
 from nicbench.lake.searching import Found, find_together
 from nicbench.store.index import IndexedRuns, Search, find_runs, moment, searched_text
@@ -57,7 +58,7 @@ _KEYS: Final[Mapping[str, Callable[[RunHeadline], str | int]]] = {
 SORTS: Final = tuple(_KEYS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """Which runs are wanted, in which order: ``sort`` is a name of ``SORTS``, behind ``-`` for the other direction."""
 
@@ -97,7 +98,7 @@ def wish_of(query: Sequence[tuple[str, str]]) -> Wish:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundRuns:
     """The runs that were found, in order, and the number of all. ``reading``: others are still being read."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import HostError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.store.confined import ask_clerk
 from nicbench.store.files import JOURNAL
 from nicbench.store.marks import ask_to_stop
@@ -21,7 +21,7 @@ _PROC: Final = Path("/proc")
 _ELSEWHERE: Final = "stop it where it was started: Ctrl-C there, or `kill` its process"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """The process that writes a run's journal. ``is_ours``: whether this process may signal it."""
 

@@ -7,7 +7,7 @@ import gc
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +35,7 @@ from nicbench.compare.history.selection import (
 )
 from nicbench.compare.run_differences import last_name_of
 from nicbench.core.errors import BusyError, NicbenchError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.lake.place import Lake
 from nicbench.store.listing import RunHeadline, clean
 from nicbench.web.catalogue import Catalogue, Wish, wish_of
@@ -53,7 +54,7 @@ _MOST_WISHES: Final = 8
 """For how many filters the runs are kept by their names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What an address asks of the history; without a ``by``, the view has a default."""
 
@@ -80,7 +81,7 @@ def asked_of(query: Sequence[tuple[str, str]]) -> Asked:
     return Asked(wish_of(query), one.get("test") or None, one.get("value") or None, given, split)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """How many of how many runs were read, while they are."""
 
@@ -88,7 +89,7 @@ class Progress:
     of: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """What is known at one time. ``varying`` are the settings that differ among the runs."""
 
@@ -126,7 +127,7 @@ class Known:
         return len(set(values)) == len(names)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selected:
     """The figures that were asked for, of what was ``known`` then; ``reading`` where others may follow."""
 

@@ -15,12 +15,13 @@ import base64
 import binascii
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nicbench.core.frozen import frozen
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -48,7 +49,7 @@ TOKEN_PATH: Final = "/api/token"  # noqa: S105 - an address
 _READING: Final = frozenset({"GET", "HEAD"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Door:
     """Who may come in. ``hosts`` are the values of ``Host`` (name and port) by which this server is known."""
 

@@ -12,7 +12,6 @@ import stat
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -28,6 +27,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from nicbench.core.errors import BusyError, HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import is_loopback
 from nicbench.core.redaction import make_visible
 from nicbench.core.registry import find
@@ -113,7 +113,7 @@ _LAST_WORDS_S: Final = 3
 _SHORTEST_PASSWORD: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where to listen. ``port`` None: the usual one, or any where that is taken. ``names``: further names of it."""
 

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import BaseRoute
 
 from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.redaction import make_visible
 from nicbench.lake.place import Lake
 from nicbench.store.folder import is_run_folder
@@ -58,7 +59,7 @@ _STEP: Final = Markup("<p><b>What to do:</b> {}</p>\n")
 _CODE: Final = Markup("<code>{}</code>")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """An entry of the navigation."""
 

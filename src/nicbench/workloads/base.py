@@ -9,7 +9,6 @@ import re
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import HostError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.round import Figures, Job, JobSpec, Vlan
 from nicbench.hosts.base import Host
 
@@ -30,7 +30,7 @@ class WorkloadError(HostError):
     """The output of a tool cannot be parsed, or is implausible."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     """One side of a job: the host where the process runs, and the address that the traffic goes to or comes from.
 
@@ -51,7 +51,7 @@ class End:
     """What ``device`` is, where it is the interface of a VLAN."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftFile:
     """A file that a client leaves on its host in addition to its output: its name in ``End.folder``, and its
     content.
@@ -61,7 +61,7 @@ class LeftFile:
     what: Literal["frame samples"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredFile:
     """Where a file that a client left was stored: its paths in the run folder, and notes on what is missing."""
 
@@ -89,7 +89,7 @@ class Watch(Protocol):
         """Ends the observation, once every client has ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """The output of a process and its exit status: negative for a signal, None where it could not be ended."""
 
@@ -98,7 +98,7 @@ class Output:
     status: int | None = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listening:
     """A socket on which a server listens once it is ready. An ``address`` of None stands for any address."""
 
@@ -116,7 +116,7 @@ class Workload(DescribedPlugin, ABC):
 
     kind: ClassVar[str]
     """Its name in the bench file, and that of the program."""
-    Options: ClassVar[type[Frozen]] = NoOptions
+    Options = NoOptions
     package: ClassVar[str]
     """The Debian package that has it, or its own name where none does."""
     version_pattern: ClassVar[re.Pattern[str]]

@@ -32,6 +32,7 @@ from nicbench.compare.history.figures import (
     settings_of,
 )
 from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.store.files import SUMMARY
 from nicbench.store.folder import RunFolder
 from nicbench.store.index import OwnDatabase, UnusableError, can_be_stored
@@ -62,7 +63,7 @@ _DAMAGE: Final = (None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQ
 _Row = TypeVar("_Row")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Read:
     """What was read of one run; ``settings`` is its JSON, packed."""
 

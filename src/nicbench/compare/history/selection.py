@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure, Told
 from nicbench.core.errors import UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.result import LimitedBy
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import SCALES, default_form, figures, round_up, suitable_form
@@ -54,7 +55,7 @@ class Entry(NamedTuple):
     """Which result of the run it belongs to."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series:
     """Figures that belong together: ``name`` says what they have in common and others have not."""
 
@@ -62,7 +63,7 @@ class Series:
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """What is shown. ``given`` are conditions on parameters of points, by name."""
 
@@ -252,7 +253,7 @@ _LOADS: Final = (f"{VALUE}load_", f"{VALUE}offered_")
 OtherOf = Callable[[Entry], Figure | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """Where figures stand: ``places`` for each entry, None where it has none; of words they are numbers from 0.
 

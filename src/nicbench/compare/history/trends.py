@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -21,11 +20,12 @@ from nicbench.compare.regressions import (
 )
 from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.stats.drift import split_at_changes
 from nicbench.store.folder import RunFolder
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     """What two runs disclose. ``objections`` say why they must not be compared; ``trouble`` why nothing is known."""
 
@@ -57,7 +57,7 @@ _CLAIMED: Final = frozenset({Outcome.WORSE, Outcome.BETTER, Outcome.DIFFERENT})
 _NEAR: Final = "a value after it lies close to the tester's own limit"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A change that is claimed, between two figures: places in the series from 0.
 
@@ -69,7 +69,7 @@ class Change:
     judgement: Judgement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """Successive figures without a claimed change, from the place ``first`` to ``last``, and their median.
 
@@ -82,7 +82,7 @@ class Level:
     is_only_below: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trend:
     """The levels of a series, oldest first, and the changes between them.
 

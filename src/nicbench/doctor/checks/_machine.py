@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from nicbench.core.errors import UnknownFactError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.pci import PATTERNS, parse_pci
@@ -43,7 +43,7 @@ _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _NO_MASK = "00000000"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interface:
     """``reaches_others``: it carries a default route, so the machine is reached by it and nothing is measured there."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._machine import (
@@ -279,7 +279,7 @@ _ADAPTERS = "grep -ls '^0x02' /sys/bus/pci/devices/*/class"  # PCI base class 02
 _PASSTHROUGH = "identity"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Platform:
     """What the makers of processors call an IOMMU, and how it is had."""
 

@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
@@ -250,7 +250,7 @@ _STEAL = 7  # proc(5), /proc/stat
 _MAY_TAKE = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Looks:
     """``slow`` of the ``looks`` at a CPU found its physical core in use by somebody else too."""
 

@@ -7,10 +7,10 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from nicbench.core.errors import NicbenchError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.core.round import JobSpec
 from nicbench.core.shipped import build_command, clone, shipped
@@ -32,7 +32,7 @@ _VETH = "ip link add name nbdoc0 type veth peer name nbdoc1"
 _XDP_SOCKET = "import socket; socket.socket(44, socket.SOCK_RAW).close()"  # 44 is AF_XDP
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Trial:
     """A feature, the command that tries it, what lacks without it, and what may fix it."""
 
@@ -224,7 +224,7 @@ _ROW = re.compile(rf"^([a-z0-9][a-z0-9+.-]+)\s+#\s*({_NEEDS}):\s*(.+)$")
 _PROGRAMS = 'for name; do if command -v "$name" >/dev/null; then echo "$name"; fi; done'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Package:
     """One row: what needs it (one of the words in ``_ROW``), and why."""
 
@@ -356,7 +356,7 @@ _EMULATED = frozenset({"virtio_net", "hv_netvsc", "xen_netfront", "vmxnet3", "en
 _ASK = 'for p in "$@"; do [ -e "$p" ] && echo "$p"; done; for p in dmidecode ipmitool lldpcli; do command -v "$p"; done'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lack:
     """A package that is not there, and what it would tell."""
 

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from nicbench.compare.history.figures import Figure, FigureReader, Measure, median_figure
 from nicbench.compare.history.selection import figure_in_words, measure_in_words
 from nicbench.core.errors import UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.judging import Finding
 from nicbench.core.plan import ThresholdRow
 from nicbench.core.result import ResultVerdict
@@ -101,7 +102,7 @@ _THRESHOLDS: Final = "thresholds"
 _UNRELIABLE: Final = (ResultVerdict.DISTURBED.value, ResultVerdict.INCOMPLETE.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """A test case; ``why`` says why it did not pass."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
 from nicbench.core.round import Direction, Flow, Job, JobSpec
@@ -33,9 +33,9 @@ _LONGEST_NAME: Final = 200
 class Iperf3Json(Format):
     """Reads every test of each file: one document, several one after the other, or the lines of --json-stream."""
 
-    kind: ClassVar[str] = "iperf3"
-    about: ClassVar[str] = "JSON of an iperf3 client (-J or --json-stream); several tests have a column `test`"
-    is_table: ClassVar[bool] = False
+    kind = "iperf3"
+    about = "JSON of an iperf3 client (-J or --json-stream); several tests have a column `test`"
+    is_table = False
 
     @classmethod
     def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:
@@ -207,9 +207,9 @@ _ALL_PORTS: Final = "all ports"
 class TrexStatistics(Format):
     """Reads one trial from each file."""
 
-    kind: ClassVar[str] = "trex"
-    about: ClassVar[str] = "statistics of TRex's stateless client as JSON, one trial for each file"
-    is_table: ClassVar[bool] = False
+    kind = "trex"
+    about = "statistics of TRex's stateless client as JSON, one trial for each file"
+    is_table = False
 
     @classmethod
     def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:

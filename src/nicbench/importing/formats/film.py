@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Final
 
 from nicbench.core.errors import Problem, UsageError, WrongFileError, quote
 from nicbench.core.number_reader import plain_number
@@ -25,9 +25,9 @@ _CLOSE: Final = 0.01
 class Tframetest(Format):
     """Makes a row of each case: what was read or written, and how many frames a second."""
 
-    kind: ClassVar[str] = "tframetest"
-    about: ClassVar[str] = "CSV of tframetest (-c), a file for each instance of one run"
-    of_files: ClassVar[tuple[str, ...]] = (FILE_NUMBER, FILES)
+    kind = "tframetest"
+    about = "CSV of tframetest (-c), a file for each instance of one run"
+    of_files = (FILE_NUMBER, FILES)
 
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:

@@ -38,7 +38,7 @@ class _Requests(Format):
     """Subclasses say what ``tool`` it is, and give the rows of a text."""
 
     tool: ClassVar[str]
-    is_table: ClassVar[bool] = False
+    is_table = False
 
     @classmethod
     def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:
@@ -69,9 +69,9 @@ class _Requests(Format):
 class Fio(_Requests):
     """Reads each direction of each job; a request is an operation, its latency that of its completion."""
 
-    kind: ClassVar[str] = "fio"
-    tool: ClassVar[str] = "fio"
-    about: ClassVar[str] = "JSON of fio (--output-format=json): operations a second and their completion latency"
+    kind = "fio"
+    tool = "fio"
+    about = "JSON of fio (--output-format=json): operations a second and their completion latency"
 
     @classmethod
     def rows(cls, text: str) -> Iterator[Row]:
@@ -115,9 +115,9 @@ def _at_most(value: float | None, most: float | None) -> float | None:
 class K6(_Requests):
     """Reads the summary of a test, as --summary-export or handleSummary write it; times are in milliseconds."""
 
-    kind: ClassVar[str] = "k6"
-    tool: ClassVar[str] = "k6"
-    about: ClassVar[str] = "JSON summary of k6 (--summary-export, or data of handleSummary)"
+    kind = "k6"
+    tool = "k6"
+    about = "JSON summary of k6 (--summary-export, or data of handleSummary)"
 
     @classmethod
     def rows(cls, text: str) -> Iterator[Row]:
@@ -165,9 +165,9 @@ _RECORDED: Final = "HdrHistogram"
 class Wrk(_Requests):
     """Reads wrk and wrk2, whose latency is from the time at which a request was due."""
 
-    kind: ClassVar[str] = "wrk"
-    tool: ClassVar[str] = "wrk"
-    about: ClassVar[str] = "text of wrk or wrk2 (--latency)"
+    kind = "wrk"
+    tool = "wrk"
+    about = "text of wrk or wrk2 (--latency)"
 
     @classmethod
     def rows(cls, text: str) -> Iterator[Row]:
@@ -214,9 +214,9 @@ _H2_NAMES: Final = {
 class H2load(_Requests):
     """Reads the table of times, whose columns depend on the version."""
 
-    kind: ClassVar[str] = "h2load"
-    tool: ClassVar[str] = "h2load"
-    about: ClassVar[str] = "text of nghttp2's h2load"
+    kind = "h2load"
+    tool = "h2load"
+    about = "text of nghttp2's h2load"
 
     @classmethod
     def rows(cls, text: str) -> Iterator[Row]:
@@ -239,9 +239,9 @@ class H2load(_Requests):
 class SockperfText(_Requests):
     """Reads what sockperf prints, by the parser that reads it when nicbench runs it."""
 
-    kind: ClassVar[str] = "sockperf"
-    tool: ClassVar[str] = "sockperf"
-    about: ClassVar[str] = "text of sockperf ping-pong or under-load, with its log of requests or without"
+    kind = "sockperf"
+    tool = "sockperf"
+    about = "text of sockperf ping-pong or under-load, with its log of requests or without"
 
     @classmethod
     def rows(cls, text: str) -> Iterator[Row]:
@@ -284,8 +284,8 @@ _TRANSACTIONS: Final = "Trans/s"
 class NetperfCsv(Format):
     """Reads the CSV of one netperf, with the line above its headings or without (-P 0 leaves both out)."""
 
-    kind: ClassVar[str] = "netperf"
-    about: ClassVar[str] = "CSV of netperf (-o): requests and their latency, or a stream"
+    kind = "netperf"
+    about = "CSV of netperf (-o): requests and their latency, or a stream"
 
     @classmethod
     def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import Final
 
 from nicbench.core.errors import Problem, WrongFileError, quote
 from nicbench.core.number_reader import POINT
@@ -17,8 +17,8 @@ from nicbench.importing.marks import NumberColumn, settle
 class Plain(Format):
     """Takes the table unchanged."""
 
-    kind: ClassVar[str] = "plain"
-    about: ClassVar[str] = "headings name the columns and their units"
+    kind = "plain"
+    about = "headings name the columns and their units"
 
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
@@ -28,8 +28,8 @@ class Plain(Format):
 class Long(Format):
     """Pivots the table: rows that agree in the other columns become one row, each metric a column."""
 
-    kind: ClassVar[str] = "long"
-    about: ClassVar[str] = "columns metric, value and unit: a figure on each row"
+    kind = "long"
+    about = "columns metric, value and unit: a figure on each row"
 
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
@@ -102,8 +102,8 @@ _IXNETWORK_PDR_NAMES: Final = MappingProxyType(
 class IxNetwork(Format):
     """Reads IxNetwork's table; where a loss was allowed (``--pdr-loss``), the rates of a throughput test are a PDR."""
 
-    kind: ClassVar[str] = "ixnetwork"
-    about: ClassVar[str] = "AggregateResults.csv of an RFC 2544 QuickTest (Keysight, Ixia)"
+    kind = "ixnetwork"
+    about = "AggregateResults.csv of an RFC 2544 QuickTest (Keysight, Ixia)"
 
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
@@ -146,8 +146,8 @@ _PASSED: Final = "passed"
 class TestCenter(Format):
     """Reads TestCenter's table; where a loss was allowed (``--pdr-loss``), the rates of a throughput test are a PDR."""
 
-    kind: ClassVar[str] = "testcenter"
-    about: ClassVar[str] = "RFC 2544 results of Spirent TestCenter, its detailed summary view"
+    kind = "testcenter"
+    about = "RFC 2544 results of Spirent TestCenter, its detailed summary view"
 
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:

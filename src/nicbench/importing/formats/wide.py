@@ -11,7 +11,7 @@ import shlex
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
-from typing import ClassVar, Final
+from typing import Final
 
 from nicbench.core.errors import Position, Problem, WrongFileError, quote
 from nicbench.core.table import ImportColumn
@@ -50,8 +50,8 @@ _MARKS: Final = " ,;:/|-\u2013\u2014_"
 class Wide(Format):
     """Makes a row of each point of what is compared."""
 
-    kind: ClassVar[str] = "wide"
-    about: ClassVar[str] = "what is compared, or the frame sizes, stand across"
+    kind = "wide"
+    about = "what is compared, or the frame sizes, stand across"
 
     @classmethod
     def cells(cls, content: bytes, path: str, dialect: Dialect) -> Sheet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError, suggest
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Erratum, Summary
@@ -113,7 +114,7 @@ def data_set(name: str) -> DataSet:
     return known[name]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacedErratum:
     """An erratum of the table: found by the import's checks, or declared by the data set."""
 
@@ -277,7 +278,7 @@ def _place(data_set: DataSet, erratum: DeclaredErratum) -> str:
     return f"{row[index].position.line}:{row[index].position.column}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AsRun:
     """A data set as a run: its files, summary, and ``options``, which import.json stores."""
 

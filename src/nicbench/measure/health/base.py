@@ -16,13 +16,14 @@ import math
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from nicbench.core.frozen import frozen
 from nicbench.core.reading import Measure
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HealthView:
     """A host as a probe sees it: its interfaces on the path, their drivers, PCI addresses of other ports."""
 
@@ -32,7 +33,7 @@ class HealthView:
     addresses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counter:
     """A cumulative counter; a fall counts as nothing."""
 
@@ -43,7 +44,7 @@ class Counter:
     unit: str = "errors"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """A value of now, with the limit that the part itself tells."""
 
@@ -53,7 +54,7 @@ class Level:
     limit: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Speed:
     """What must not become less: the bandwidth of a PCIe link, bits/s."""
 
@@ -63,7 +64,7 @@ class Speed:
     measure: Measure
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Energy:
     """Joules since some time; it wraps at ``range_j``."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.core.reading import HealthEvent, HealthLevel, MachineHealth, Measure
 from nicbench.core.registry import find
 from nicbench.hosts.asking import join_scripts, split_sections
@@ -23,7 +23,7 @@ from nicbench.system.kernel_driver import driver_of
 from nicbench.testbed.labs.base import DutPort, Testbed, TesterPort
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """Values by host at one time (monotonic seconds), what could not be read, and how long it took."""
 

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 from typing import ClassVar
+
+from nicbench.core.frozen import frozen
 
 
 class Side(StrEnum):
@@ -53,7 +55,7 @@ class Stage(IntEnum):
     RECEIVE_RING = 15
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Echo:
     """A counter that counts the frames of counter ``of`` again, unless counter ``unless`` rose over the trial."""
 
@@ -61,7 +63,7 @@ class Echo:
     unless: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """A cumulative counter of frames, by a ``key`` of its own on the whole path (``key_of``).
 
@@ -94,7 +96,7 @@ def key_of(side: Side, device: str, name: str) -> str:
     return f"{side}: {device} {name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """A host as a source sees it: its side, its kernel interfaces on the path, and who is at their other ends.
 

@@ -14,8 +14,8 @@ off the wider ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 
+from nicbench.core.frozen import frozen
 from nicbench.core.trial import LossBeside, LossPlace, PortReading, Reading
 from nicbench.measure.ledger.base import Count, Stage, View
 from nicbench.measure.ledger.reader import Counters
@@ -23,7 +23,7 @@ from nicbench.measure.ledger.sources.drivers import EXCESS
 from nicbench.measure.ledger.sources.kernel import REPLACED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Account:
     """Rows from sender to receiver, counters beside them, and what is wrong with the counters themselves."""
 

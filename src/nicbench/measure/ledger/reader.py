@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
@@ -28,7 +28,7 @@ def _side(port: TesterPort) -> Side:
     return Side.PEER if port.on_peer else Side.TESTER
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counters:
     """All counts at one time, and why some could not be had."""
 

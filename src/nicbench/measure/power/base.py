@@ -6,9 +6,9 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import PowerOver, PowerPart, PowerSource
 from nicbench.core.units import format_digits
 from nicbench.measure.health.base import number_of, paths_and_values
@@ -17,7 +17,7 @@ LARGEST_WATTS: Final = 1e6
 """No machine of a lab draws more: a larger reading is a fault of the meter."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sensed:
     """What a meter says at one moment: watts, or joules since some time that wrap at ``range_j``.
 
@@ -53,7 +53,7 @@ class Sensed:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """All meters of one machine at one moment (seconds)."""
 
@@ -135,7 +135,7 @@ _MOST_ZONES: Final = 256
 _PARTS: Final = {"package": PowerPart.PACKAGES, "dram": PowerPart.MEMORY, "psys": PowerPart.PLATFORM}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Zone:
     """A domain that is not part of another of its kind; ``joules`` of None means that the counter cannot be read."""
 

@@ -13,11 +13,11 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import mean_bytes
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import Controller, PowerFacts, PowerOver, PowerPart, PowerSource
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.core.units import l2_bits_per_s
@@ -77,7 +77,7 @@ class Meter(ABC):
         """What was drawn while the frames of the trial passed, which has just been made."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeteredMachine:
     """A machine of the testbed: its name in tables, where its commands run, and its management controller."""
 

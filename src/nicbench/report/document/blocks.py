@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from nicbench.core.frozen import frozen
+
 Tone = Literal["", "quiet", "good", "warn", "bad", "missed"]
 """The emphasis of a text; its meaning is always in the words, too."""
 Role = Literal["", "eyebrow", "answer", "caption", "description", "author", "question", "verdict", "footer"]
@@ -18,7 +20,7 @@ page.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """Characters of one style. A newline breaks the line; U+200B marks a place where a long name may be broken."""
 
@@ -36,7 +38,7 @@ class Text:
     """Words that a page shows next to the pointer; they repeat what stands elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawing:
     """A picture as SVG whose colours are variables of the page, and a description of it in words."""
 
@@ -48,7 +50,7 @@ Inline: TypeAlias = Text | Drawing
 Inlines: TypeAlias = tuple[Inline, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """A heading; ``level`` is 1 for a section."""
 
@@ -57,7 +59,7 @@ class Heading:
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paragraph:
     """A paragraph of text."""
 
@@ -65,7 +67,7 @@ class Paragraph:
     role: Role = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What the results are worth: badges, and the sentence beside them."""
 
@@ -73,7 +75,7 @@ class Verdict:
     inlines: Inlines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A cell of a table. ``columns`` and ``rows`` are how many it spans. A cell of ``words`` is aligned left and may be
     broken; numbers are aligned right.
@@ -96,7 +98,7 @@ class Cell:
 RowLook = Literal["", "made", "about", "invalid", "server"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A row of a table. ``look`` is ``made`` (computed from the rows above), ``about`` (a heading of the rows below),
     ``invalid``, or ``server``.
@@ -110,7 +112,7 @@ class Row:
 TableLook = Literal["", "result", "heat", "sums", "broad", "measures", "facts", "system", "ledger", "testbed"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """A table. Every row fills all ``columns``, counting cells that reach down from rows above. ``finishing`` gives the
     title, to which the one given here is added.
@@ -124,7 +126,7 @@ class Table:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """A label with its text, with lines of code, with further facts, or with a table of things side by side."""
 
@@ -135,7 +137,7 @@ class Fact:
     beside: Table | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """Labelled facts, some within others: nested tables on a page, indented rows on paper."""
 
@@ -143,7 +145,7 @@ class Facts:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panel:
     """One drawing of a figure, with what stands above and below it. ``narrow`` is the same drawing for a
     phone.
@@ -158,7 +160,7 @@ class Panel:
 FigureLook = Literal["", "multiples", "of-runs", "testbed-picture"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figure:
     """One drawing, several below one another, or (``multiples``) several small ones with one scale."""
 
@@ -173,7 +175,7 @@ class Figure:
         return self.look in ("multiples", "of-runs")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Code:
     """Lines of code, shown unchanged."""
 
@@ -182,7 +184,7 @@ class Code:
     """The name of a file of these lines, which a page offers in their place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """A list of items, with bullets or numbered."""
 
@@ -191,14 +193,14 @@ class Listing:
     look: Literal["", "findings"] = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definitions:
     """Words and what they mean; ``finishing`` leaves out words that the document does not use."""
 
     pairs: tuple[tuple[Inlines, Inlines], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A note that must not be overlooked."""
 
@@ -235,7 +237,7 @@ class FoldedBlocks:
 GroupLook = Literal["", "opening", "overview", "folded", "sheet", "trials", "besides"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """Blocks that a style sheet treats together: a section of the page, or tables that stand side by side. An
     ``opening`` section stands before the table of contents on paper: the answer, the findings, the question. An
@@ -252,7 +254,7 @@ Block: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A whole document. ``header`` stands above the table of contents, and ``footer`` below everything."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from nicbench.core.frozen import frozen
 from nicbench.core.table import Column
 from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, units_of
 from nicbench.report.glyphs import width, wrap
@@ -29,7 +29,7 @@ _WIDER: Final = 0.3
 """The share of its width by which a name may be wider in the reader's font than it was measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """The width and height of the plot and the size of its letters, in pixels."""
 

@@ -6,10 +6,10 @@ import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.headers import FlowRule
 
 # Rows of ``name: value`` as ethtool and lspci print them.
@@ -328,7 +328,7 @@ def parse_coalescing(text: str) -> dict[str, int | bool | None]:
 # ``ethtool -k``: offloads, as JSON (5.8 and newer) or as text.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Feature:
     """An offload. ``fixed``: the driver lets nobody change it. ``requested``: what was asked for, where it differs."""
 
@@ -404,7 +404,7 @@ _KEY = re.compile(r"^\s*((?:[0-9a-fA-F]{2}:)+[0-9a-fA-F]{2})\s*$")
 _FUNCTION = re.compile(r"^\s+(\w[\w-]*): (on|off)\s*$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReceiveHashing:
     """``table`` has a queue for each value of the hash's low bits; without one it is empty and ``key`` null."""
 
@@ -482,7 +482,7 @@ _QUEUE: Final = re.compile(r"^Direct to queue (\d+)$")
 _DROP: Final = "Drop"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacedRule:
     """A rule at its place; ``text`` is all of it, and ``rule`` None if ``FlowRule`` cannot express it."""
 
@@ -563,7 +563,7 @@ ALL_FRAMES = 1
 """HWTSTAMP_FILTER_ALL of linux/net_tstamp.h."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StampSetting:
     """The numbers of linux/net_tstamp.h: HWTSTAMP_TX_* and HWTSTAMP_FILTER_*."""
 

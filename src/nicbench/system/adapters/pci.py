@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from nicbench.core.frozen import frozen
 
 PATTERNS = tuple(
     f"/sys/bus/pci/devices/*/{name}"
@@ -312,7 +313,7 @@ _ONLY_A_NUMBER = re.compile(r"\w*-(\d{1,5})")  # eth0-3 of sfc, mlx4-3 of mlx4_c
 _NO_QUEUE = re.compile(r"(?:^|[^0-9a-z])(?:config|async|misc|ctrl|mgmnt|fdir|link|event|pages|oicr)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interrupt:
     """One interrupt. ``queue`` is null where its name says none (link changes, management)."""
 

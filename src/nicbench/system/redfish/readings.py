@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import Controller
 from nicbench.system.redfish.answers import (
     RedfishError,
@@ -111,7 +111,7 @@ _MOST_CHASSIS: Final = 8
 _LARGEST_WATTS: Final = 1e6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChassisLinks:
     """Where a chassis has its power, the better resource first, and how many systems stand in it."""
 

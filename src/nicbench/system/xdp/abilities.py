@@ -6,13 +6,13 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.system.kernel_driver import driver_of
 from nicbench.system.xdp import live_frames_trial, netdev_query
@@ -25,7 +25,7 @@ Kernel = tuple[int, int]
 _TIMEOUT_S = 20.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flags:
     """What the kernel says of one interface; None is what it does not know of yet (Linux 6.3 to 6.7)."""
 
@@ -34,7 +34,7 @@ class Flags:
     socket: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """Whether the kernel made a frame by XDP; None where nobody could try. ``reason`` is the kernel's."""
 
@@ -226,7 +226,7 @@ class Mode(StrEnum):
     GENERIC = "generic"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Abilities:
     """None means unknown. ``redirects``: frames that arrive here; ``redirect_target``: frames that are redirected to
     it.
@@ -339,7 +339,7 @@ _NEEDED = {12: "CAP_NET_ADMIN", 38: "CAP_PERFMON", 39: "CAP_BPF"}
 _COVERED_BY_SYS_ADMIN = frozenset({38, 39})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lack:
     """Why something cannot be, and what to do about it."""
 

@@ -11,7 +11,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Annotated, Any, Literal, Self
 
@@ -20,6 +19,7 @@ from pydantic import Field, StringConstraints, model_validator
 from nicbench.core.base import Frozen
 from nicbench.core.described import Label
 from nicbench.core.errors import HostError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern, Way
 from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
@@ -226,7 +226,7 @@ MOST_PORTS = 32
 """The maximum number of ports that DPDK is built for (RTE_MAX_ETHPORTS)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DutCores:
     """CPUs of the DUT's process: one for the thread that sleeps and answers, the others forward."""
 
@@ -352,7 +352,7 @@ _QUEUE_FRAMES = re.compile(r"rx_q(?:ueue_)?\d+_?(?:good_)?packets: (\d+)$")
 _PROMPT = "testpmd> "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForwardStatistics:
     """The result of ``show fwd stats all``: counters by port and name, and core cycles where they are recorded."""
 
@@ -401,7 +401,7 @@ def list_streams(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rings:
     """Lengths of the rings of each port's queues, as testpmd has them after the driver adjusted them."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from typing import Any, Final
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Way
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import (
@@ -29,7 +29,7 @@ from nicbench.tuning.undo.network import DeleteIpObject, DeleteNftTable
 # What every kernel DUT needs of a testbed: its host, and the interfaces of its ports with their indexes.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DutDevices:
     """Interface names and indexes of the DUT's ports, in order."""
 
@@ -138,7 +138,7 @@ _STRAY_FRAMES: Final = 4
 """The frames of the DUT's own that may come out, such as reports of multicast listeners."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passed:
     """Cumulative frames: into the layer and out of it, by its own count, and sent by the DUT's ports.
 
@@ -235,7 +235,7 @@ _A_DAY_MS = "86400000"
 Interface = IPv4Interface | IPv6Interface
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForwardingPort:
     """A port of the router: its addresses, the tester behind it, and the networks routed there."""
 

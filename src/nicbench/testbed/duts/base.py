@@ -30,11 +30,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import DutWork
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import ChangeKind
@@ -44,7 +45,7 @@ from nicbench.testbed.labs.base import EndpointTestbed, Queues, Testbed
 from nicbench.tuning.changes import Changes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Addressing:
     """Addresses of frames from tester port ``transmit`` through the DUT to tester port ``receive``.
 
@@ -74,7 +75,7 @@ class Addressing:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Why a DUT's options do not fit its ports or the pattern, and what to do."""
 
@@ -124,7 +125,7 @@ PortQueues = tuple[tuple[int, ...], ...]
 """Frames by port and queue."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DutLook:
     """What the DUT says of itself; ``at_ns`` is when it said how long its threads waited (monotonic)."""
 

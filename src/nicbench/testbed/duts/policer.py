@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import struct
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -21,6 +20,7 @@ from pydantic import Field, model_validator
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern, Way, ways_of
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.hosts.base import Host
@@ -94,7 +94,7 @@ class PolicerOptions(Frozen):
         return (_MARK if self.mark else 0) | sum(_FAULTS[fault] for fault in set(self.mark_faults))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bucket:
     """The counters of one direction's bucket since it was attached."""
 
@@ -103,7 +103,7 @@ class Bucket:
     marked_frames: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Direction:
     """One attached copy of the program, for one direction."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 from typing import Any, Final
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts._process import require_program
 from nicbench.testbed.duts.base import EndpointDut, EndpointDutOptions
@@ -50,7 +50,7 @@ _PING_S: Final = 2
 _INSTALL_PING: Final = "apt-get install iputils-ping, or write `dut: {kind: router, ping: false}`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Route:
     """A route on the host of ``client``: to ``network`` by ``gateway``, the router's address on the client's port."""
 

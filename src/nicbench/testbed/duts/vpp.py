@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -18,6 +18,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import DutWork
 from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
@@ -300,7 +301,7 @@ def parse_errors(shown: str) -> dict[str, int]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A node of VPP's graph on one thread: how often it was called, with how many packets, and its cycles in all."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Words
 from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import MOST_PORTS, make_addressing, tester_macs, ways_back
@@ -57,7 +57,7 @@ class XdpOptions(Frozen):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class XdpPort:
     """A port with its copy of the program."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from nicbench.core.errors import HostError, NotReadyError, nearest_name
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.system.adapters.links import GIDS_SCRIPT, gid_index_of, gid_of, is_soft, parse_rdma_links
@@ -88,7 +88,7 @@ def _route_devices(route: Mapping[str, Any]) -> list[str]:
     return hops + ([route["dev"]] if "dev" in route else [])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interfaces:
     """The interfaces of a host; ``elsewhere`` maps names of interfaces in other namespaces to these namespaces."""
 
@@ -277,7 +277,7 @@ async def _interfaces_elsewhere(outer: Host) -> dict[str, str]:
 _LIST_COMMAND: Final = ("sh", "-c", "command -v rdma >/dev/null && rdma -j link show || echo '[]'")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RdmaPort:
     """A port of an RDMA device; ``gid_index`` is of a RoCE v2 GID, None without one (InfiniBand, RoCE v1)."""
 

@@ -12,11 +12,11 @@ import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from typing import Any
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.interfaces.base import Making, place_of
@@ -64,7 +64,7 @@ _LINK_STEP_S = 0.01
 _numbers = itertools.count(1000)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     """One end of a veth pair. The first end of a pair is the tester's."""
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import Ratio, Seconds
 from nicbench.core.round import EndpointFacts
@@ -50,7 +51,7 @@ class SimulatedPower(Frozen):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TesterPort:
     """A port of the tester; ``engine`` is its object in the protocol's ``configure`` (its kind and options)."""
 
@@ -62,7 +63,7 @@ class TesterPort:
     """Whether it is a port of the tester's second machine."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DutPort:
     """A port of the DUT, linked to the tester port of the same index. In a lab it has an address of RFC 2544 C.2.2."""
 
@@ -77,7 +78,7 @@ class DutPort:
     """For a DUT in user space: the PCI address of a card that DPDK drives."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TestHost:
     """A host of a testbed: its role, its name in inventories, and the interfaces that the test uses there."""
 
@@ -89,7 +90,7 @@ class TestHost:
     devices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Testbed:
     """Tester, DUT and their ports for a run that measures by frames.
 
@@ -148,7 +149,7 @@ class Testbed:
         return self.peer if port.on_peer and self.peer is not None else self.tester
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BondMember:
     """A member port of a bond and, where known, the interface at the other end of its link with its host."""
 
@@ -157,7 +158,7 @@ class BondMember:
     far_device: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     """A port of a host that workloads reach by its address; methods see its ``facts``.
 
@@ -177,7 +178,7 @@ class Endpoint:
         return self.facts.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndpointTestbed:
     """The endpoints of a run of workloads; ``servers`` are the ports of the measured host."""
 
@@ -212,7 +213,7 @@ class EndpointTestbed:
         return {each.name: each for each in (*self.servers, *self.clients)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Queues:
     """How many queues of each of its ports a DUT receives from and sends to."""
 
@@ -220,7 +221,7 @@ class Queues:
     transmit: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Objection:
     """A problem with the option ``key`` of a lab, and what to do."""
 

@@ -7,7 +7,7 @@ default route, so that no frame can leave. This measures the machine, not a card
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -16,6 +16,7 @@ from nicbench.core.base import Frozen, optional
 from nicbench.core.bond import HASHED_MODES
 from nicbench.core.described import Unit
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.core.quantity import BitsPerSecond
 from nicbench.core.round import EndpointFacts
 from nicbench.hosts.base import Host
@@ -238,7 +239,7 @@ def _bucket_bytes(rate_bits_per_s: float) -> int:
     return max(2 * _SEGMENT_BYTES, round(rate_bits_per_s / 8 * _BUCKET_S))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _End:
     """One end of a link, or of the links of a bond.
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
+from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.testbed.labs.base import Endpoint
 from nicbench.tuning.changes import Changes
@@ -31,7 +31,7 @@ from nicbench.tuning.undo.base import Undo
 Command = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """Share ``number`` (from 1): ``folder`` of the server's host, which ``client`` mounts at ``directory``."""
 
@@ -42,7 +42,7 @@ class Share:
     directory: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A program, found by its name or, where it is not in PATH, by the ``paths`` of distributions."""
 
@@ -51,7 +51,7 @@ class Program:
     paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileSystem:
     """A file system of the kernel by its name in ``/proc/filesystems``; ``words`` is its name in messages."""
 
@@ -59,7 +59,7 @@ class FileSystem:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Server:
     """A process in the background and its TCP port; with ``address`` None it listens on all addresses.
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from nicbench.core.clocks import ClockMapping, PtpState
 from nicbench.core.errors import HostError
@@ -115,9 +115,9 @@ _COMPARING: Final = 2**29
 class PairTester(PacketsTester):
     """Two engine processes on two hosts; ``far_ports`` are the numbers of the second one's ports."""
 
-    learning_frames: ClassVar[int] = 32
+    learning_frames = 32
     # Both begin at a moment that was agreed upon, which an engine may miss that waits for a processor.
-    learning_catch_up_s: ClassVar[float] = 0.1
+    learning_catch_up_s = 0.1
 
     def __init__(
         self,

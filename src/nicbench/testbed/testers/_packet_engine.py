@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final
 
 from nicbench.core.errors import EngineError
 from nicbench.core.frame_size import Size
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
 from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
@@ -51,7 +52,7 @@ _DPDK_PORT = frozenset({"transmit_descriptors", "receive_descriptors", "send_buf
 _DPDK_OPTIONS = frozenset({"eal_arguments", "timestamps"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """Files that trials write in addition to their readings, into ``folder`` on the engine's host."""
 
@@ -60,7 +61,7 @@ class Recording:
     per_flow: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PacketsOptions:
     """The parameters of the protocol's ``configure`` and ``start`` that are the same for a whole run."""
 

@@ -9,10 +9,11 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any, Final
 
+from nicbench.core.frozen import frozen
 from nicbench.core.reading import Counts, SampleOrder, sum_of_known
 from nicbench.core.traffic import Frames
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading
@@ -33,7 +34,7 @@ Counted = Sequence[float]
 """A reading of a counter: when it was asked for and when it was there, in seconds, and the frames sent by then."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SendingTime:
     """For how long a port sent, by how much that is more than it was asked for, and how exactly it is known."""
 
@@ -42,7 +43,7 @@ class SendingTime:
     uncertainty_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Moment:
     at_s: float
     uncertainty_s: float
@@ -204,7 +205,7 @@ class UnknownCountError(ValueError):
     """TRex gave no number where one is needed; the message says which one and the likely cause."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """One way of a trial: the frames that TRex is to send, with the numbers of its ports and packet groups."""
 
@@ -216,7 +217,7 @@ class Way:
     latency_group: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrexStatistics:
     """The statistics of one trial. ``later`` are the groups once more after the settle time, where they are known.
 

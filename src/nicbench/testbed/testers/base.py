@@ -41,7 +41,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -49,6 +48,7 @@ from typing import Any, ClassVar
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import EngineError
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Ability, Traffic
@@ -62,7 +62,7 @@ During = Callable[[], Coroutine[Any, Any, None]]
 """A coroutine function that changes something at the DUT while a trial's frames are sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TesterFacts:
     """Facts about a tester for the report, and the bounds of its trials."""
 
@@ -154,7 +154,7 @@ class Tester(ABC):
         """Gives the ports back; never raises where the tester has ended already."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """The testbed and the traffic of one run, for which a tester is made.
 

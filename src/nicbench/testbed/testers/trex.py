@@ -12,7 +12,7 @@ import contextlib
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Protocol, Self
 
@@ -20,6 +20,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import EngineError, HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.traffic import Ability, Frames, Traffic
@@ -371,7 +372,7 @@ class Trex(TesterKind):
         return self.options.macs[index] if self.options.macs else f"02:00:00:00:54:{index + 1:02x}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TrexStream:
     """A stream for TRex: frames of one packet group at a rate, ``frames`` of them or until the time is over.
 

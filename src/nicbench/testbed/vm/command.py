@@ -7,11 +7,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.vm import CHANNEL
@@ -287,7 +287,7 @@ _DISTANCE: Final = 21
 """The distance to another NUMA node; that to the own one is 10 (ACPI)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guest:
     """The parts of a guest beside its options; ``folder`` is for its sockets and its console."""
 
@@ -298,7 +298,7 @@ class Guest:
     accelerator: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wire:
     """The hub of one network in one guest: its cards, and the sockets that it listens on or connects to."""
 

@@ -13,11 +13,12 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import NotReadyError
+from nicbench.core.frozen import frozen
 from nicbench.core.shipped import clone
 from nicbench.hosts.owner import boot_id
 
@@ -32,7 +33,7 @@ from nicbench.hosts.owner import boot_id
 FETCH_COMMAND = "scripts/fetch-vm" if clone() else "scripts/fetch-vm, in a clone of nicbench’s repository"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A kernel that can be booted; ``version`` is that of ``uname -r`` in the guest."""
 
@@ -151,7 +152,7 @@ _CODECS: Final = {".zst": "zstd", ".gz": "gzip"}
 _TRAILER: Final = "TRAILER!!!"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A file with its ``content``, or a folder where that is ``None``."""
 
@@ -258,7 +259,7 @@ _VERSION = re.compile(r"emulator version (\d+(?:\.\d+)+)")
 _ANSWER_TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Emulator:
     """A QEMU that works: it was started once for its version."""
 

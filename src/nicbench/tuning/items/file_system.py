@@ -6,13 +6,13 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Values
 from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
@@ -72,7 +72,7 @@ _SMALLEST_IMAGE = 16 * 2**20
 _USED, _POINT = "used", "mount point"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kind:
     """How a file system is made with a UUID and whatever is there: its package, and mkfs's words before the UUID."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from nicbench.core.base import Frozen
+from nicbench.core.frozen import frozen
 from nicbench.core.plan import Values
 from nicbench.tuning.items.base import Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place
@@ -18,7 +18,7 @@ from nicbench.tuning.setting import CannotSetError, Place
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mount:
     """A file system at a place; ``options`` are those of the place and of the file system, each once."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.engine.trex import TrexClient, TrexError
@@ -174,8 +174,8 @@ class FreeTrexPorts(Undo):
     promiscuous: tuple[int, ...]
     """Of these ports those that were not promiscuous before."""
 
-    outlasts_reboot: ClassVar[bool] = True
-    can_be_scripted: ClassVar[bool] = False
+    outlasts_reboot = True
+    can_be_scripted = False
 
     async def undo(self, host: Host) -> str | None:
         place = f"TRex at {self.server}:{self.sync_port}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import ValidationError
 
@@ -59,7 +59,7 @@ class RemovePath(Undo):
     path: str
 
     # It may have been on a mount whose server is gone, and gone itself once that was unmounted.
-    retried_after: ClassVar[frozenset[str]] = frozenset({"unmount"})
+    retried_after = frozenset({"unmount"})
 
     async def undo(self, host: Host) -> str | None:
         parts = [part for part in self.path.split("/") if part]
@@ -135,7 +135,7 @@ class RemoveFileSystem(Undo):
     uuid: str
     added: tuple[Part, ...] = ()
 
-    retried_after: ClassVar[frozenset[str]] = frozenset({"remove_path", "unmount"})
+    retried_after = frozenset({"remove_path", "unmount"})
 
     async def undo(self, host: Host) -> str | None:
         command = ("sh", "-c", _REMOVE, "remove", self.device, self.path, self.uuid, " ".join(self.added))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 from nicbench.core.errors import HostError
 from nicbench.hosts import close_connections
@@ -41,7 +41,7 @@ class KillProcess(Undo):
     pid: int
     start_ticks: int
 
-    ends_with_lease: ClassVar[bool] = True
+    ends_with_lease = True
 
     async def undo(self, host: Host) -> str | None:
         if await is_running(host, self.pid, self.start_ticks):
@@ -80,7 +80,7 @@ class RestoreNice(Undo):
     new: int
 
     # By its number alone a process might be another one by then.
-    can_be_scripted: ClassVar[bool] = False
+    can_be_scripted = False
 
     async def undo(self, host: Host) -> str | None:
         stat = await host.read_file(f"/proc/{self.pid}/stat")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -28,6 +27,7 @@ from nicbench.compare.history.selection import (
     label_of,
     parameters_of,
 )
+from nicbench.core.frozen import frozen
 from nicbench.web.answers import csv_download, json_answer, json_download
 from nicbench.web.history import (
     COLUMNS,
@@ -51,7 +51,7 @@ _FIRST: Final = PARAMETER + "frame_bytes"
 _COLUMNS: Final = ("x", "x_upper", *COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chart:
     """What is drawn. ``places`` are those of the entries on the axis, by the identity of each entry in ``selected``;
     ``below`` has the identities of those whose place is a bound, below which the true one lies.
@@ -79,7 +79,7 @@ class ExploreView(View):
     """The page, its points, and the numbers as files."""
 
     kind = "explore"
-    link: ClassVar[Link | None] = Link("/explore", "Explore")
+    link = Link("/explore", "Explore")
     place = 4
 
     def routes(self) -> Sequence[BaseRoute]:

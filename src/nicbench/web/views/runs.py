@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -29,7 +29,7 @@ class RunsView(View):
     """The table of runs, which is the first page."""
 
     kind = "runs"
-    link: ClassVar[Link | None] = Link("/", "All runs")
+    link = Link("/", "All runs")
 
     def routes(self) -> Sequence[BaseRoute]:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -42,7 +42,7 @@ class TrendsView(View):
     """The page, its points, the changes among them, and the numbers as files."""
 
     kind = "trends"
-    link: ClassVar[Link | None] = Link("/trends", "Trends")
+    link = Link("/trends", "Trends")
     place = 3
 
     def routes(self) -> Sequence[BaseRoute]:

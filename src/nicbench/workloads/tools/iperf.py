@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.frozen import frozen
 from nicbench.core.round import Figures, Flow, Job, JobSpec, StreamFigures
 from nicbench.workloads.base import Command, End, Listening, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import count_of, number_of
@@ -49,7 +49,7 @@ class IperfOptions(Frozen):
     """The DSCP of the packets (`-S`, four times as much)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Report:
     """What one end printed of one stream in one direction: bytes, bits/s, seconds, and the columns that follow."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from nicbench.core.frozen import frozen
 from nicbench.measure.ledger.base import Count, Side, Source, Stage, View, key_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownCounter:
     """A counter by name: a pattern, in which ``*`` stands for a queue's number.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypedDict
 
 from nicbench.core.described import Facts, NotEverywhere, Subject, Write
 from nicbench.core.errors import UnknownFactError
+from nicbench.core.frozen import frozen
 from nicbench.hosts.asking import output_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.container import ContainerHost
@@ -360,7 +360,7 @@ def parts_of(text: str) -> tuple[str | None, str | None, str | None]:
 # Output of ipmitool. Pure: text in, rows out.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sensor:
     """One row of ``ipmitool sdr type KIND``."""
 
