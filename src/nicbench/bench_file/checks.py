@@ -33,7 +33,7 @@ def check_workloads(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields the problems of each tool of each test; of equal messages about one test only the first."""
     kinds = find("nicbench.workloads.tools", Workload)
     for index, test in enumerate(bench.tests):
-        reported: set[str] = set()
+        reported = set()
         for choice, ask in test.build().job_specs():
             position = _position_of_tool(root, index, choice.kind)
             place = _section(root, index, choice.kind)
@@ -185,7 +185,7 @@ def _suggest_testers(ability: Ability, tester: TesterKind) -> str:
 
 def _abilities_of_sizes(bench: BenchFile, index: int) -> list[Ability]:
     """The abilities that a test's frame sizes need; sizes of several streams are counted with the traffic."""
-    needed: dict[Ability, None] = {}
+    needed = {}
     streams = bench.traffic.port_streams()
     for size in bench.tests[index].build().frame_sizes():
         if size == STREAMS:
@@ -278,7 +278,7 @@ def _check_measures(bench: BenchFile, root: Node) -> Iterator[Problem]:
 
 
 def _check_test_names(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    seen: set[str] = set()
+    seen = set()
     for index, test in enumerate(bench.tests):
         if test.name in seen:
             position = root.position_of(("tests", index, "name"))

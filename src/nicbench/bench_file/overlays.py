@@ -124,7 +124,7 @@ def _combine_axes(root: Node, reading: Reading) -> dict[str, Node]:
         reading.problems.append(Problem(place, message, "take fewer values, or fewer axes"))
         return {}
     base = _remove_key(root, AXES)
-    trees: dict[str, Node] = {}
+    trees = {}
     for chosen in found:
         tree = base
         for axis, value in chosen.items():

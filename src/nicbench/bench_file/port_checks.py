@@ -29,7 +29,7 @@ _POINT_TO_POINT: Final = 31
 def check_made_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields namespaces made twice, and bonds, addresses and RDMA devices that cannot be made."""
     yield from _check_namespaces(bench, root)
-    first: list[tuple[str, Port]] = []
+    first = []
     for name, port in bench.ports.items():
         if port.host not in bench.hosts:
             continue
@@ -105,7 +105,7 @@ def _creators(bench: BenchFile) -> list[str]:
 
 
 def _check_namespaces(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    made: list[dict[str, Any]] = []
+    made = []
     for name in _creators(bench):
         network = network_of(bench, name)
         if network in made:
@@ -125,7 +125,7 @@ _WAYS: Final = ("virtual_function", "bond", "device", "address", "vdev")
 
 def check_devices(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields names that no interface can have, and interfaces, cards and virtual devices that are given twice."""
-    first: dict[tuple[str, str], str] = {}
+    first = {}
     for name, port in bench.ports.items():
         if port.device is not None and not is_interface_name(port.device):
             written = root.find(("ports", name)).child("device") is not None
@@ -440,7 +440,7 @@ def _check_link(bench: BenchFile, root: Node, index: int) -> Iterator[Problem]:
 
 def _check_shared(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields PCI cards and MAC addresses that two guests claim."""
-    first: dict[tuple[str, str], str] = {}
+    first = {}
     for guest, options in _guests(bench).items():
         for name, card in options.cards.items():
             path = ("hosts", guest, "cards", name)

@@ -130,7 +130,7 @@ def list_problems(
 
     ``path`` is where the validated section stands in the file, ``further_keys`` names its keys other than the model's.
     """
-    found: dict[tuple[int, Step | None], Problem] = {}
+    found = {}
     all_details = error.errors(include_url=False)
     for details in all_details:
         if details["type"] == "too_short" and _is_inside(details["loc"], all_details):

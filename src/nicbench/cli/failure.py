@@ -79,7 +79,7 @@ async def _run_cancellable(work: Coroutine[Any, Any, Outcome], closing: contextl
     from nicbench.stages.machine import run_and_close_hosts  # imported here, as `--help` needs no hosts
 
     task = asyncio.ensure_future(run_and_close_hosts(work))
-    received: list[signal.Signals] = []
+    received = []
 
     def stop(number: signal.Signals) -> None:
         received.append(number)

@@ -124,7 +124,7 @@ def _print_presence(console: Console, presence: Presence) -> None:
 
 def _by_test(bench: BenchFile, told: Callable[[Any], tuple[str, ...]]) -> dict[str, dict[str, None]]:
     """Returns the notes on the method of each test over all configurations, each once."""
-    found: dict[str, dict[str, None]] = {}
+    found = {}
     for test in (test for each in bench.configurations for test in each.tests):
         for text in told(test.build()):
             found.setdefault(test.name, {})[text] = None

@@ -73,7 +73,7 @@ def print_fitted(console: Console, columns: Sequence[ShownColumn], title: str | 
             table.add_column(justify="right" if number else "left", overflow="fold")
         for column in columns:
             table.add_row(f"[bold]{column.name}[/]", *column.cells)
-        left_out: list[str] = []
+        left_out = []
     else:
         table = _table(title)
         for column in kept:
@@ -98,7 +98,7 @@ def _table(title: str | None) -> Table:
 
 def _that_fit(columns: Sequence[ShownColumn], width: int) -> list[ShownColumn]:
     """In their order; those of rank 0 whatever the room."""
-    kept: set[int] = set()
+    kept = set()
     free = width - 1
     for number in sorted(range(len(columns)), key=lambda number: columns[number].rank):
         needed = columns[number].width + _FRAME
@@ -234,7 +234,7 @@ def print_summary(console: Console, summary: Summary) -> None:
         caption = escape(_rates_are(by_size.basis) + (MEDIANS if summary.over_runs else ""))
         print_fitted(console, overview_columns(by_size, _verdict), caption=caption)
     print_studies(console, studies(summary.counted, {}, summary.configurations))
-    in_grids: set[str] = set()
+    in_grids = set()
     for section in every:
         if section not in joined:
             in_grids |= _print_one(console, section, _title(section, every))
@@ -283,7 +283,7 @@ def _has_more(section: Section) -> bool:
 
 def _disturbances(results: Sequence[Result]) -> list[str]:
     """Lists once what disturbed a round, though every result of that round has it; equal notes of goals likewise."""
-    about: dict[str, list[str]] = {}
+    about = {}
     for result in results:
         for disturbance in _group_goals(result):
             of_round = result.measured_by == "round"
@@ -304,7 +304,7 @@ def _goal_of(text: str, result: Result) -> str | None:
 
 def _group_goals(result: Result) -> list[str]:
     """The disturbances of a result; what several of its goals say in the same words is one: "NDR, PDR: ..."."""
-    goals: dict[str, list[str]] = {}
+    goals = {}
     for text in result.disturbances:
         goal = _goal_of(text, result)
         note = text if goal is None else text.removeprefix(f"{goal}: ")
@@ -314,7 +314,7 @@ def _group_goals(result: Result) -> list[str]:
 
 def _join_alike(lines: Sequence[str], of_goals: Collection[str]) -> list[str]:
     """The lines; of the notes of goals that differ in their numbers only, as of other frame sizes, one."""
-    alike: dict[str, list[str]] = {}
+    alike = {}
     for line in lines:
         alike.setdefault(_NUMBER.sub("0", line) if line in of_goals else line, []).append(line)
     return [

@@ -245,7 +245,7 @@ def _tuning_of(folder: RunFolder, only: str | None) -> dict[str, dict[str, Any]]
     """Returns the settings of tuning.json by machine, item and interface, each with the state that was reached."""
     content = folder.read_json("tuning.json")
     rows = content.get("settings", []) if isinstance(content, Mapping) else []
-    found: dict[str, dict[str, Any]] = {}
+    found = {}
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, Mapping) or "item" not in row:
             continue
@@ -299,8 +299,8 @@ class Differences:
 def find_differences(one: RunFolder, other: RunFolder) -> Differences:
     """Finds the differences in the resolved bench file, tuning, inventory, map of cores and versions."""
     says = _lay_beside(read_settings(one), read_settings(other), one, other)
-    found: dict[tuple[str, str], list[str]] = {}
-    rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
+    found = {}
+    rows = {}
     for place in dict.fromkeys([*says[0], *says[1]]):
         pair = (says[0].get(place, NOT_RECORDED), says[1].get(place, NOT_RECORDED))
         for path, values in _find_differences(pair[0], pair[1], ""):

@@ -466,7 +466,7 @@ def inner_version(tunnels: Sequence[Tunnel], ip: int) -> int:
 
 def tunnel_words(tunnels: Sequence[Tunnel]) -> tuple[str, ...]:
     """The tunnels in words, outermost first, as in ("GRE", "Ethernet")."""
-    words: list[str] = []
+    words = []
     for tunnel in tunnels:
         words += [tunnel.words, *(["Ethernet"] if tunnel.has_ethernet else [])]
     return tuple(words)

@@ -198,8 +198,8 @@ def _at_the_busiest_port(ways: Sequence[Way]) -> int:
 
 def forward_of(ways: Sequence[Way]) -> tuple[Way, ...]:
     """Returns one direction of the traffic: the ways without those whose reverse precedes them."""
-    seen: set[Way] = set()
-    kept: list[Way] = []
+    seen = set()
+    kept = []
     for transmit, receive in ways:
         if (receive, transmit) not in seen:
             kept.append((transmit, receive))

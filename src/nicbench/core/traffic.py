@@ -100,7 +100,7 @@ def sizes_of_capture(content: bytes) -> CaptureSizes:
     order = _PCAP.get(content[:4])
     if order is None and struct.pack(">I", _SECTION) != content[:4]:
         raise WrongCaptureError(_PACKED.get(content[:2], "is neither pcap nor pcapng"))
-    lengths: list[int] = []
+    lengths = []
     fcs_are_undeclared = True
     try:
         for frame in _frames_of_pcapng(content) if order is None else _frames_of_pcap(content, order):
@@ -181,7 +181,7 @@ def _fcs_bytes_of_interface(content: bytes, order: str, place: int, end: int) ->
 def _frames_of_pcapng(content: bytes) -> Iterator[_Frame]:
     """Yields the same of the blocks of packets (draft-ietf-opsawg-pcapng)."""
     order, place = "<", 0
-    interfaces: list[_Interface] = []
+    interfaces = []
     while place < len(content):
         if content[place : place + 4] == struct.pack(">I", _SECTION):
             order = _SECTION_ORDER.get(content[place + 8 : place + 12], order)

@@ -140,8 +140,8 @@ def interleave_turns(configurations: Sequence[str], runs: int | Runs, seed: int)
 
 def _draw_pairs(configurations: Sequence[str], runs: int, seed: str) -> list[str]:
     pairs = random.Random(seed)  # noqa: S311 - not a secret
-    order: list[str] = []
-    drawn: list[str] = []
+    order = []
+    drawn = []
     for run in range(runs):
         drawn = drawn[::-1] if run % 2 else pairs.sample(configurations, len(configurations))
         order += drawn

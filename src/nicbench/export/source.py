@@ -268,7 +268,7 @@ class ExportSource:
 
 def _flat(name: str, content: dict[str, Any]) -> Table:
     """A row for each value in a tree: where it stands, and what it is."""
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     waiting: list[tuple[str, Any]] = [("", content)]
     while waiting:
         place, value = waiting.pop()

@@ -318,7 +318,7 @@ def _places(by_result: Sequence[Mapping[str, ExportedValue]]) -> list[_Place]:
 
 def _distinct(columns: Iterable[Column]) -> tuple[Column, ...]:
     """Names that are taken, as of a value called ``run``, become ``value_run``."""
-    taken: set[str] = set()
+    taken = set()
     found = []
     for column in columns:
         name = column.name

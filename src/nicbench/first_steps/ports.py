@@ -173,7 +173,7 @@ Arrivals = frozenset[tuple[int, str, bool]]
 
 def pair_up(devices: list[str], arrivals: Arrivals) -> tuple[Cabling, ...]:
     """Each pair once, cables first. Pure."""
-    direct: dict[frozenset[str], bool] = {}
+    direct = {}
     for number, device, is_direct in arrivals:
         pair = frozenset((devices[number], device))
         if len(pair) == 2:
@@ -201,7 +201,7 @@ def find_neighbours(devices: Iterable[str], machine: str, wait_s: float) -> tupl
     It does so for ``wait_s`` seconds, twice a second; other machines must do so at the same time. The frames go to an
     address that no switch forwards. NotReadyError without the right to do so. Changes nothing that outlives the call.
     """
-    found: set[Neighbour] = set()
+    found = set()
     end = time.monotonic() + wait_s
     with ExitStack() as stack:
         sockets = {device: stack.enter_context(_open(device)) for device in devices}
@@ -270,7 +270,7 @@ def _send(sender: socket.socket, frame: bytes) -> None:
 
 def _listen(sockets: Mapping[str, socket.socket], token: bytes, wait_s: float) -> Arrivals:
     """What arrives in that time; frames of others are left out."""
-    found: set[tuple[int, str, bool]] = set()
+    found = set()
     for device, frame in _receive(sockets, wait_s):
         rest = frame[14:].removeprefix(_MARK)
         if rest.startswith(token) and rest[len(token)] < len(sockets):

@@ -136,7 +136,7 @@ def _is_data(cells: Sequence[Cell], fewest: int = 2) -> bool:
 
 def _methods(form: type[Format], path: Path, content: bytes, dialect: Dialect) -> list[str]:
     """Returns the method with the most columns of this table, and others that have further ones; none if none has."""
-    found: dict[str, tuple[set[Position], set[Position], bool]] = {}
+    found = {}
     for name, method in importable().items():
         table = method.imports()
         assigned = _assigned(form, path, content, dialect, name)

@@ -60,8 +60,8 @@ def join_scripts(scripts: Mapping[str, str]) -> str:
 
 def split_sections(text: str) -> dict[str, str]:
     """Splits the output of a script made by ``join_scripts`` into outputs by name."""
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
+    found = {}
+    lines = []
     for line in text.splitlines():
         if line.startswith(_MARK):
             lines = found.setdefault(line.removeprefix(_MARK), [])
@@ -137,7 +137,7 @@ def count_pages(maps: str) -> dict[int, int]:
 
     Pages of files are left out: they are on the node of the process that read the file first.
     """
-    found: dict[int, int] = {}
+    found = {}
     for line in maps.splitlines():
         if " anon=" in line:
             for node, pages in _PAGES.findall(line):
@@ -234,7 +234,7 @@ def paths_and_values(text: str, patterns: Iterable[str] = ()) -> dict[str, str]:
             len(parts) == len(glob) and all(map(fnmatch.fnmatchcase, parts, glob)) for glob in globs
         )
 
-    found: dict[str, str] = {}
+    found = {}
     for line in text.splitlines():
         colons = [at.start() for at in re.finditer(":", line)]
         end = next((at for at in colons if fits(line[:at])), colons[0]) if colons else None

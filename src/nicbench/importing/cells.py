@@ -175,7 +175,7 @@ def read_lines(text: str, path: str, dialect: Dialect = PLAIN) -> list[list[Cell
         delimiter = delimiter or rest[4:5]
         skipped, rest = _skip_lines(text, skipped + 2)
     mark = delimiter or _guess_delimiter(rest)
-    lines: list[list[Cell]] = []
+    lines = []
     for cells in _lines(rest, mark, path, skipped):
         if any(cell.text for cell in cells):
             lines.append(cells)
@@ -215,7 +215,7 @@ def make_sheet(
     if tuple(cell.text for cell in heads[: len(_OWN)]) == _OWN:
         hint = "name the run itself: `nicbench report`, `compare` and `gather` take its folder"
         raise WrongFileError(path, [Problem(heads[0].position, "this is what `nicbench export` writes", hint)])
-    seen: dict[str, Position] = {}
+    seen = {}
     for cell in heads:
         if not cell.text:
             problems.append(Problem(cell.position, "this column has no heading", "name it, or remove it"))

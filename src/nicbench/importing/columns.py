@@ -315,7 +315,7 @@ def _repeat_cells(sheet: Sheet, options: ImportOptions) -> Sheet:
     columns = [_require_column(sheet, name, "--repeat") for name in options.repeat]
     if not columns:
         return sheet
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     for row in sheet.rows:
         cells = list(row)
         for index in columns:
@@ -345,7 +345,7 @@ def assign(sheet: Sheet, table: ImportTable, options: ImportOptions, beside: Seq
         for name in names:
             _require_column(sheet, name, option)
     columns = (*table.columns, LINK)
-    found: list[AssignedColumn] = []
+    found = []
     ignored, problems = list(sheet.ignored), []
     for index, head in enumerate(sheet.heads):
         if index in configurations:

@@ -43,7 +43,7 @@ def given_files(paths: Sequence[Path]) -> tuple[GivenFile, ...]:
     """Reads the files, within limits. UsageError where one cannot be read, or two have one name in the run folder."""
     if len(paths) > MOST_FILES:
         raise UsageError(f"{len(paths)} files are more than {MOST_FILES}", next_step="import a part of them at a time")
-    seen: dict[str, Path] = {}
+    seen = {}
     found = []
     total = 0
     for path in paths:
@@ -78,8 +78,8 @@ def import_files(
     ]
     if len(found) == 1:
         return found[0]
-    seen: dict[str, Path] = {}
-    results: list[Result] = []
+    seen = {}
+    results = []
     for file, one in zip(files, found, strict=True):
         for result in one.results:
             if result.id in seen:
@@ -182,8 +182,8 @@ def read_monitored(
 
     UsageError where two are of one machine or have one name. WrongFileError with line and section where one is wrong.
     """
-    found: list[Monitored] = []
-    seen: dict[str, Path] = {}
+    found = []
+    seen = {}
     names = {file.path.name for file in results}
     for path, host in named:
         if path.name in names:

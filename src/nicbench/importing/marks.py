@@ -49,7 +49,7 @@ def settle(
     left = [
         writing for writing in WRITINGS if decimal in (None, writing.decimal) and thousands in (None, writing.thousands)
     ]
-    numbers: list[_Number] = []
+    numbers = []
     for column, cell in [(of, cell) for of in columns for cell in of.cells]:
         if cell.is_typed or not has_marks(cell.text) or _is_alike(cell.text, left):
             continue
@@ -113,7 +113,7 @@ def _has_long(column: NumberColumn, writing: Writing) -> bool:
 
 def _question(number: _Number, left: Sequence[Writing]) -> Problem:
     """Asks which of the numbers a cell is, with the options that answer it."""
-    answers: dict[Fraction, Writing] = {}
+    answers = {}
     for writing in left:
         answers.setdefault(number.readings[writing].value, writing)
     text = number.cell.text

@@ -48,7 +48,7 @@ def compare_figures(row: ReadRow, table: ImportTable) -> list[Comparison]:
         *_check_rising(row, table),
         *_check_parts(row, table),
     ]
-    found: set[str] = set()
+    found = set()
     for index, comparison in enumerate(made):
         if comparison.finding is not None:
             if comparison.finding.value in found:
@@ -271,7 +271,7 @@ def find_contradicting_shares(rows: Sequence[PlausibleRow], table: ImportTable) 
 
 def _compare_shares(rows: Sequence[PlausibleRow], rule: ImportShare) -> Iterator[Problem | None]:
     """Compares shares that must agree; ``least`` and ``most`` bound what all rows of a group so far allow."""
-    allowed: dict[Group, tuple[float, float, Figure]] = {}
+    allowed = {}
     for one in rows:
         figure, number = one.figures.get(rule.value), one.number(rule.number)
         if figure is None or number is None:

@@ -153,7 +153,7 @@ def find_wholes(
         return [Whole(rows=[one], like=one, number=one.number(rule.number or "")) for one in rows]
     apart = {rule.place, *rule.below}
     alike = [name for name in tells_apart if name not in apart]
-    found: dict[Group, Whole] = {}
+    found = {}
 
     def group_of(one: PlausibleRow) -> Group:
         configuration, frame_bytes, link, *values = one.group(alike)

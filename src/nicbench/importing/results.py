@@ -276,7 +276,7 @@ def _main_values(table: ImportTable) -> frozenset[str]:
 
 def _parameters(row: ReadRow, table: ImportTable) -> dict[str, Any]:
     """Returns what identifies the point: the frame size, and the columns that the method declares."""
-    parameters: dict[str, Any] = {}
+    parameters = {}
     if row.frame_bytes is not None:
         parameters = {"frame_bytes": row.frame_bytes, "size": str(row.frame_bytes)}
     if row.load_of is not None:
@@ -298,7 +298,7 @@ def _compute_missing(values: Values, row: ReadRow, table: ImportTable, wrong: Se
 
     ``wrong`` are the values that are implausible. A rate that is above the line rate only by its rounding is all of it.
     """
-    found: dict[str, float] = {}
+    found = {}
     printed = _number(values.get(table.line_rate or ""))
     # The printed line rate is used where it is right, so that its own rounding does not turn 100 % into 99.99 %.
     line_rate = row.line_rate_frames_per_s if printed is None or table.line_rate in wrong else printed

@@ -95,8 +95,8 @@ def read_rows(
     """Reads every row; returns the rows and the problems of all cells."""
     # Conversions need the frame size and the link, so these are read first.
     order = sorted(assignment.columns, key=lambda one: one.column.quantity not in ("frame_size", "link"))
-    rows: list[ReadRow] = []
-    problems: list[Problem] = []
+    rows = []
+    problems = []
     writing, asked = settle(_number_columns(sheet, order, table, options), options.decimal, options.thousands)
     problems += [asked] if asked is not None else []
     problems += _find_blanks(sheet, assignment)
@@ -360,7 +360,7 @@ def _unit_words(unit: Unit | None, one: AssignedColumn) -> str | None:
 
 def find_same_points(rows: Sequence[ReadRow], keys: Sequence[tuple[object, ...]]) -> list[Problem]:
     """Returns a problem for each row that is about the same point as an earlier row."""
-    seen: dict[tuple[object, ...], int] = {}
+    seen = {}
     problems = []
     for row, key in zip(rows, keys, strict=True):
         if key in seen:

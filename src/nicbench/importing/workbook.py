@@ -142,7 +142,7 @@ class _Workbook:
         sheet = self._part(part)
         if sheet is None:
             return []
-        cells: dict[tuple[int, int], Cell] = {}
+        cells = {}
         for one in sheet.iter(f"{_MAIN}c"):
             place = _place_of(one.get("r", ""))
             text, is_typed = self._content(one, place)

@@ -167,15 +167,15 @@ def gather(
     """
     folders = sorted(set(_run_folders(runs)), key=lambda path: (path.name, path))
     opened = Lake.open(lake, create=True)
-    added: list[str] = []
-    updated: list[str] = []
-    skipped: list[str] = []
+    added = []
+    updated = []
+    skipped = []
     known, reader = 0, FigureReader()
     with opened.locked():
         for begin in range(0, len(folders), _AT_ONCE):
             some = folders[begin : begin + _AT_ONCE]
             before = find_known(opened, [clean(path.name) for path in some])
-            fresh: dict[str, RunRows] = {}
+            fresh = {}
             for path in some:
                 run_id = clean(path.name)
                 try:
@@ -233,7 +233,7 @@ def _is_copy(there: Path, stamp: Stamp) -> bool:
 
 
 def _write(lake: Lake, fresh: Iterable[RunRows]) -> None:
-    months: dict[Month, list[RunRows]] = {}
+    months = {}
     for run in fresh:
         months.setdefault(run.month, []).append(run)
     for month, runs in sorted(months.items()):

@@ -44,7 +44,7 @@ def find_in_lake(lake: Lake, search: Search, most: int, without: Sequence[str] =
     HostError where a file of the lake cannot be read.
     """
     absent, absent_in = pa.array(sorted(without), pa.string()), set(lake.months_of(without))
-    found: list[list[RunHeadline]] = []
+    found = []
     matching = every = shown = 0
     for month in reversed(lake.months()):
         for part in reversed(lake.parts(month, HEADLINE, _DICTIONARIES)):
@@ -238,7 +238,7 @@ class LakeFigures:
 
         HostError where a file of the lake cannot be read.
         """
-        places: dict[Measure, int] = {}
+        places = {}
         with self._lock:
             for month in self._lake.months(FIGURES):
                 stamp = self._lake.stamp(month, FIGURES)
@@ -264,8 +264,8 @@ class LakeFigures:
     def settings(self, runs: Iterable[str]) -> tuple[dict[str, int], dict[int, RunSettings]]:
         """Returns the number of the settings of each of these runs, and the settings by number."""
         wanted = set(runs)
-        known: dict[str, int] = {}
-        of_run: dict[str, int] = {}
+        known = {}
+        of_run = {}
         for month in self._lake.months_of(wanted):
             for part in self._lake.parts(month, SETTINGS):
                 rows = part.read(("run_id", "settings_json"))
@@ -279,7 +279,7 @@ class LakeFigures:
 
     def _measures_of(self, month: Month) -> dict[Measure, int]:
         """Returns what was measured in a month, and the least place that a result of it has in its run."""
-        found: dict[Measure, int] = {}
+        found = {}
         for part in self._lake.parts(month, FIGURES, _TEXTS):
             rows = part.read((*_KEY, *_TOLD, "place"))
             firsts = np.flatnonzero(_changes(rows))

@@ -185,7 +185,7 @@ def _write(table: str, parts: Iterator[pa.Table], stream: BinaryIO) -> None:
         store_schema=True,
         dictionary_pagesize_limit=_LARGEST_DICTIONARY,
     ) as writer:
-        waiting: list[pa.Table] = []
+        waiting = []
         count = 0
         for part in parts:
             waiting.append(part.replace_schema_metadata(schema.metadata))

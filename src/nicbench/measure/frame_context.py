@@ -293,7 +293,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         """Every load of the search is one trial: an invalid one guides it too, and is repeated only where it tells
         nothing. Where the run is interrupted the outcomes are those of the trials so far, and ``publish`` ends the run.
         """
-        samples: list[Sample] = []
+        samples = []
         traffic_ns = 0
         since_s = self._searched_s if give_way is None else 0.0  # searches that take turns share the time of the test
 

@@ -144,9 +144,9 @@ class OwnFolders:
                 )
 
     async def _require_room(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
-        needed: dict[tuple[str, str], int] = {}
-        there: dict[tuple[str, str], int] = {}
-        named: dict[tuple[str, str], tuple[str, str]] = {}
+        needed = {}
+        there = {}
+        named = {}
         for each in folders:
             host = hosts[each.endpoint]
             source, free = await _free_space(host, each.parent)

@@ -330,7 +330,7 @@ class HostPlayer(Player):
 
     async def counters(self) -> dict[str, dict[str, int]]:
         """One command a host; a host that does not answer is left out."""
-        found: dict[str, dict[str, int]] = {}
+        found = {}
         for test_host in self._testbed.test_hosts:
             ends = [end for end in self._testbed.endpoints.values() if end.host is test_host.host]
             scripts = {end.name: COUNTERS_SCRIPT.format(device=end.facts.device) for end in ends if end.facts.device}

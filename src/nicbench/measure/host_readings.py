@@ -78,7 +78,7 @@ def is_telling(name: str) -> bool:
 
 def parse_counters(text: str) -> dict[str, int]:
     """What ``COUNTERS_SCRIPT`` printed: counters by name, as kernel and driver write them; other lines are left out."""
-    found: dict[str, int] = {}
+    found = {}
     for line in text.splitlines():
         of_carrier = _CARRIER.search(line)
         if of_carrier is not None:
@@ -132,7 +132,7 @@ def parse_sockets(text: str) -> list[Socket]:
     A connection is a line and, where the kernel has counters, an indented one after it. Older versions of ss leave out
     ``bytes_sent``, which counts what was sent again as well: ``bytes_acked`` then stands for it.
     """
-    found: list[Socket] = []
+    found = []
     for line in text.splitlines():
         if not line.strip():
             continue
@@ -238,7 +238,7 @@ def mount_of(text: str) -> Mount | None:
 
 def own_ports(mountstats: str, target: str) -> frozenset[int]:
     """The client's ports of an NFS mount's connections, by ``/proc/self/mountstats``; 0 there is unknown."""
-    found: set[int] = set()
+    found = set()
     here = False
     for line in mountstats.splitlines():
         words = line.split()
@@ -307,7 +307,7 @@ def moment_script(ports: Iterable[str], peers: Iterable[str], *, connections: bo
 def parse_moment(text: str) -> Moment:
     """What ``moment_script`` printed; what a host lacks is missing in it."""
     parts = split_sections(text)
-    counts: dict[str, dict[str, int]] = {}
+    counts = {}
     for port, way, value in _PORT_BYTES.findall(parts.get("ports", "")):
         counts.setdefault(port, {})[way] = int(value)
     neighbours = {

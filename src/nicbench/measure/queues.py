@@ -91,7 +91,7 @@ def parse_softnet(text: str) -> dict[int, int]:
 
     The number of the CPU is the thirteenth column since 5.10; before, lines are the CPUs that are online.
     """
-    frames: dict[int, int] = {}
+    frames = {}
     for number, line in enumerate(text.splitlines()):
         columns = line.split()
         cpu = int(columns[12], 16) if len(columns) > 12 else number
@@ -238,7 +238,7 @@ class _HostQueues:
 
     async def find(self, flow_type: str) -> None:
         """Reads driver and hash of each interface."""
-        wanted: dict[str, str] = {}
+        wanted = {}
         for device in self.devices.values():
             name = shlex.quote(device)
             wanted |= {
@@ -325,7 +325,7 @@ class QueueReader:
     def __init__(self, testbed: Testbed, traffic: Traffic, ways: Sequence[Addressing]) -> None:
         self._traffic, self._ways = traffic, tuple(ways)
         self._found = False
-        sides: list[_HostQueues] = []
+        sides = []
         if not testbed.simulated:
             dut = {number: port.device for number, port in enumerate(testbed.dut_ports) if port.device is not None}
             own = {
@@ -370,8 +370,8 @@ class QueueReader:
         return list(await asyncio.gather(*(side.look() for side in self._sides)))
 
     def _compare(self, side: _HostQueues, before: Look, after: Look, reading: Reading) -> QueueReading:
-        ports: list[PortQueues] = []
-        unread: list[str] = []
+        ports = []
+        unread = []
         for port, device in side.devices.items():
             streams = [stream for stream in reading.streams if _arrives(stream, side.side, port)]
             if not streams:

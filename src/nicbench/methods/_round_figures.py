@@ -130,8 +130,8 @@ class Together:
 
 def add_up(context: RoundContext, played: PlayedRounds, names: Collection[str] | None = None) -> Together:
     """Returns the rate of the loads of these clients together, or of all."""
-    rates: list[float | None] = []
-    contradictions: list[str] = []
+    rates = []
+    contradictions = []
     facts = {end.name: end for end in (*context.clients, *context.servers)}
     for one in played.rounds:
         pairs = [(job, outcome) for job, outcome in loads_of(one) if names is None or job.client in names]
@@ -207,7 +207,7 @@ def find_limit(context: RoundContext, rounds: Sequence[Round], names: Collection
     """
     clients = {end.name: end for end in context.clients}
     servers = {end.name: end for end in context.servers}
-    moved: list[MovedData] = []
+    moved = []
     for each in zip(*(loads_of(one) for one in rounds), strict=True):
         job, outcomes = each[0][0], [outcome.figures for _, outcome in each]
         rate = mean(map(_one_way_bits_per_s, outcomes))
@@ -253,7 +253,7 @@ def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds])
 
 def monitored_cpu(rounds: Iterable[Round]) -> dict[str, CpuLoad]:
     """Returns the mean CPU load of each machine over rounds, as the monitor saw it."""
-    shares: dict[str, list[MachineCpu]] = {}
+    shares = {}
     for one in rounds:
         for cpu in one.cpu:
             if cpu.mean is not None or cpu.busiest_core is not None:
@@ -275,7 +275,7 @@ def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad
     Where the monitor has no values of a machine, as rounds may be short, the CPU use reported by the tools is taken.
     """
     machines = {end.name: end.machine for end in (*context.clients, *context.servers)}
-    said: dict[str, list[float]] = {}
+    said = {}
     for one in played.rounds:
         for job, outcome in loads_of(one):
             if outcome.figures is None or job.ask.streams > 1:

@@ -116,7 +116,7 @@ async def find(
     context: Context, point: dict[str, Any], request: TrialRequest, tried: float, attempts: int
 ) -> list[Found]:
     """Makes trials until one passes or the maximum number failed, and says what each found."""
-    found: list[Found] = []
+    found = []
     while len(found) < attempts and not (found and found[-1].kept):
         found.append(await _attempt(context, {**point, "attempt": len(found) + 1}, request, tried))
     return found
@@ -421,7 +421,7 @@ def _bounded_rate(tried: Sequence[Found], full: FullLoad, failed: Found | None, 
     line = full.line_rate_frames_per_s
     highest = highest_frames_per_s(line, full.ceiling_frames_per_s)
     passed = {one.tried: one.learnt_at.least for one in tried if one.kept}
-    failed_at: dict[float, float] = {}
+    failed_at = {}
     for one in tried:
         if one.tried not in passed:
             failed_at[one.tried] = max(failed_at.get(one.tried, 0.0), min(one.learnt_at.most or line, line))

@@ -145,7 +145,7 @@ class Agreement(RoundMethod):
         return tuple((workload, self._job_spec()) for workload in self.options.workloads)
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for server in context.servers:
             played = await self._play(context, server.name)
             for result in (

@@ -155,11 +155,11 @@ class Microburst(FrameMethod):
         return tuple(results)
 
     async def _measure(self, context: Context, of: Senders) -> Result:
-        passed: dict[int, Trial] = {}
-        not_sent: set[int] = set()
-        sound: set[int] = set()
-        trials: list[str] = []
-        disturbances: list[str] = []
+        passed = {}
+        not_sent = set()
+        sound = set()
+        trials = []
+        disturbances = []
 
         async def burst(frames: int) -> Fill:
             """Has each sender send a number of frames to each receiving port."""

@@ -89,14 +89,14 @@ class ConnectionCapacity(FrameMethod):
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         options = self.options
-        trials: list[str] = []
-        disturbances: list[str] = []
-        sound: set[int] = set()
+        trials = []
+        disturbances = []
+        sound = set()
         ports = 1
 
         async def fill(connections: int) -> Fill:
             nonlocal ports
-            made: list[Fill] = []
+            made = []
             request = self._times(connections / options.rate).request(size, options.rate, Purpose.CONNECTIONS)
             request = request.replace(frames=connections)
             for _ in range(1 + options.loss_verification):

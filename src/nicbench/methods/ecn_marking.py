@@ -164,11 +164,11 @@ class EcnMarking(FrameMethod):
         return frozenset({Ability.FIELDS, Ability.TRAFFIC_CLASSES})
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.rate)
-            made: list[Result] = []
-            read: dict[Codepoint, list[StreamReading]] = {}
+            made = []
+            read = {}
             for name in dict.fromkeys(self.options.codepoints):
                 of_codepoint = read.setdefault(_CODEPOINTS[name], [])
                 made += await self._measure(context, size, full, name, of_codepoint)
@@ -356,7 +356,7 @@ class EcnMarking(FrameMethod):
 
 def marks_of(streams: Sequence[StreamReading], sent_as: Codepoint) -> Marks:
     """Returns what became of the frames of these streams; those without a count of classes have none."""
-    arrived: dict[Codepoint, int] = {}
+    arrived = {}
     other_dscp = flows = marked_flows = 0
     for stream in streams:
         classes = stream.traffic_classes

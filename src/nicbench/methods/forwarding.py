@@ -102,7 +102,7 @@ class Forwarding(RoundMethod):
         )
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         groups = {port: clients for port, clients in clients_by_port(context).items() if clients}
         for mode, ask in self._list_job_specs():
             of_port: dict[str, list[tuple[Result, PlayedRounds]]] = {port: [] for port in groups}

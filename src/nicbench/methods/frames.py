@@ -275,7 +275,7 @@ SCOPE: Final = "sum of the instances"
 
 def sums_of_runs(results: Iterable[Result]) -> tuple[Result, ...]:
     """Returns a result for each run of each number of instances; its sum is unknown where an instance's rate is."""
-    by_test: dict[str | None, list[Result]] = {}
+    by_test = {}
     for result in results:
         if result.parameters.get("part") in (RUNS, INSTANCES):
             by_test.setdefault(result.test, []).append(result)
@@ -558,7 +558,7 @@ class Frames(RoundMethod):
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         everyone = assign_seats(self.options.directories, max(self.options.instances), context)
         context.prepare(preparation_of(self.options, self.name, everyone, context))
-        results: list[Result] = []
+        results = []
         for direction in self.options.direction:
             for instances in self.options.instances:
                 for result in await self._play(context, direction, everyone[:instances]):

@@ -87,10 +87,10 @@ class HeadRoom(FrameMethod):
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         own = self.options
-        seen: dict[int, Observed] = {}
-        sound: set[int] = set()  # where an undisturbed trial lost frames
-        trials: list[str] = []
-        disturbances: list[str] = []
+        seen = {}
+        sound = set()  # where an undisturbed trial lost frames
+        trials = []
+        disturbances = []
 
         async def send(frames: int, attempt: int = 1) -> Observed:
             point = {**size_parameters(size), "frames": frames, "attempt": attempt}

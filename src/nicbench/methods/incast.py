@@ -374,7 +374,7 @@ def _throughputs(rounds: Sequence[Round], together: Sequence[float | None]) -> V
 
 def _words_of(rounds: Sequence[Round], which: re.Pattern[str], what: str) -> str:
     """Describes the counters that rose over all rounds, by the drivers' names, or says that none is readable."""
-    risen: dict[str, int] = {}
+    risen = {}
     for one in rounds:
         for end, counters in one.counters.items():
             for name, value in counters.items():

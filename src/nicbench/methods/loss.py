@@ -113,7 +113,7 @@ class FrameLoss(FrameMethod):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.of)
             if full.is_sent_nothing:
@@ -126,7 +126,7 @@ class FrameLoss(FrameMethod):
 
     async def _measure_falling(self, context: Context, size: Size, full: FullLoad) -> list[Result]:
         """Measures falling loads until two successive trials lose nothing; a disturbed trial does not count."""
-        results: list[Result] = []
+        results = []
         without_loss = 0
         for percent in falling_loads(full.highest_percent, self.options.load_step):
             if not full.carries(percent):

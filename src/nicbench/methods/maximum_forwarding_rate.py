@@ -84,9 +84,9 @@ class MaximumForwardingRate(FrameMethod):
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
         most = min(line_rate, ceiling if ceiling is not None else line_rate)
-        rates: list[tuple[float, float]] = []
+        rates = []
         trials, disturbances = [], []
-        lowered: dict[str, float | str] = {}
+        lowered = {}
         for load in rising(throughput.value, most, line_rate * self.options.load_step / 100.0):
             request = self.options.trial.request(size, load, Purpose.LOSS)
             trial, disturbed = await context.measure({**size_parameters(size), "load_frames_per_s": load}, request)

@@ -186,7 +186,7 @@ class PortsLatency(FrameMethod):
         """Returns who receives."""
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for size in context.sizes(self.options.frame_bytes):
             for result in await self._measure_size(context, size):
                 context.publish(result)

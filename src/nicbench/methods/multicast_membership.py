@@ -89,11 +89,11 @@ class MulticastCapacity(FrameMethod):
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         options = self.options
-        trials: list[str] = []
-        disturbances: list[str] = []
-        failures: dict[int, tuple[int, int]] = {}
-        not_sent: set[int] = set()
-        sound: set[int] = set()
+        trials = []
+        disturbances = []
+        failures = {}
+        not_sent = set()
+        sound = set()
 
         async def join(groups: int) -> Fill:
             for attempt in range(1, 1 + options.trial.attempts):

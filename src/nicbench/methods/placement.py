@@ -180,7 +180,7 @@ def pinning_of(one: Round, nodes: Sequence[NumaNode]) -> tuple[bool, str]:
 
     A placement that is not known counts as not met.
     """
-    told: dict[str, bool] = {}
+    told = {}
     for job, outcome in zip(one.request.jobs, one.outcomes, strict=True):
         if job.server_placement != Placement() and outcome.failure is None:
             kept, text = _check_placement(job.server_placement, outcome)
@@ -333,10 +333,10 @@ class PlacementMethod(RoundMethod):
         layout = layout_of(context.servers, context.nodes)
         # The placement that the others are compared with comes first.
         order = sorted(self.options.nodes, key=lambda where: where != REMOTE)
-        results: list[Result] = []
+        results = []
         try:
             for memory_loads in self.options.memory_loads:
-                remote: dict[str, Result] = {}
+                remote = {}
                 for where in order:
                     await self._steer(context, layout, where)
                     placed = PlacedContext(context, layout, where, memory_loads)
@@ -555,7 +555,7 @@ def _changes(found: Result, remote: Result | None) -> Values:
     """Returns changes in percent of the remote value; None where one is unknown, empty for the remote result."""
     if remote is None or remote is found:
         return {}
-    changes: Values = {}
+    changes = {}
     for name in _FIGURES:
         if name not in found.values:
             continue

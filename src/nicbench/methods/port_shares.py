@@ -97,7 +97,7 @@ class PortShares(FrameMethod):
         return None
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         senders = _senders(context)
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.rate)
@@ -106,7 +106,7 @@ class PortShares(FrameMethod):
                 context.publish(result)
                 results.append(result)
                 continue
-            alone: dict[int, float] = {}
+            alone = {}
             for number in sorted(self.options.at_once or range(1, len(senders) + 1)):
                 groups = [[port] for port in senders] if number == 1 else [list(senders)[:number]]
                 made = [
@@ -239,7 +239,7 @@ class _Group:
 def _senders(context: Any) -> dict[int, list[Way]]:
     """Returns the ways of each port that sends; the first half alone of ports that send both ways."""
     ways = ways_of(context.pattern, context.ports).forward
-    found: dict[int, list[Way]] = {}
+    found = {}
     for way in ways:
         found.setdefault(way[0], []).append(way)
     return found

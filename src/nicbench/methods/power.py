@@ -341,7 +341,7 @@ class Power(FrameMethod):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for size in context.sizes(self.options.frame_bytes):
             for result in results_of(self, await self._measure_size(context, size)):
                 context.publish(result)
@@ -352,7 +352,7 @@ class Power(FrameMethod):
         options = self.options
         full = await full_rate(context, size, options.of, most_line_rates=context.most_line_rates)
         parameters = {**size_parameters(size), "size": size_label(size), "load_of": full.words}
-        idle: list[tuple[Trial, Trial]] = []
+        idle = []
         loads = {percent: AtLoad(percent, full.load_frames_per_s(percent)) for percent in options.loads}
         for _ in range(options.passes):
             before = await self._idle(context, parameters, size)

@@ -232,7 +232,7 @@ class ReceiveSpread(FrameMethod):
         return self.options.trial.deviations()
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for size in context.sizes(self.options.frame_bytes):
             for result in await self._measure_size(context, size):
                 context.publish(result)

@@ -324,7 +324,7 @@ class RequestResponse(RoundMethod):
         return probes if load is None else (*probes, (load.workload, load.job_spec(self.options.duration)))
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for server in context.servers:
             for load in self._loads():
                 for ask in self._asks():

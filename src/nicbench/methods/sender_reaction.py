@@ -85,7 +85,7 @@ class SenderReaction(RoundMethod):
             yield ask, after_s
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for port, clients in clients_by_port(context).items():
             for result in await self._measure(context, port, clients[:2]):
                 context.publish(result)

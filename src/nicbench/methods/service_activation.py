@@ -174,7 +174,7 @@ class ServiceActivation(FrameMethod):
         return [(service, step) for service in every for step in steps_of(service, self.options.steps)]
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for service, step in self._steps():
             results += await self._measure_step(context, service, step)
         results.append(self._sum_up(CONFIGURATION, results))

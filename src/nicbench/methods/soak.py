@@ -378,7 +378,7 @@ class Soak(FrameMethod):
         return TrialTimes(duration=times.interval, drain=times.drain, settle=times.settle)
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for size in context.sizes(self.options.frame_bytes):
             if self.options.holds_a_load:
                 results += await self._soak(context, size)
@@ -465,7 +465,7 @@ class Soak(FrameMethod):
     @classmethod
     def series_within_run(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
         """Returns loss and median latency of each interval, for each frame size of each run."""
-        grouped: dict[tuple[str, str, int | None, str | None], list[Result]] = {}
+        grouped = {}
         for result in results:
             if str(result.parameters.get("interval", "")).isdigit():
                 key = (result.test or cls.kind, result.configuration, result.run, label_of(result.parameters))
@@ -490,10 +490,10 @@ class Soak(FrameMethod):
         """Returns, for each frame size, the worst interval, the last one and the whole; and the final critical load."""
         if any(result.parameters.get("part") == PART for result in results):
             return final_estimates(results)
-        groups: dict[tuple[str | None, Any], list[Result]] = {}
+        groups = {}
         for result in results:
             groups.setdefault((label_of(result.parameters), result.parameters.get("configuration")), []).append(result)
-        shown: list[Result] = []
+        shown = []
         for members in groups.values():
             intervals = [result for result in members if _interval(result) != WHOLE]
             shown += [result for result in members if _interval(result) == WHOLE]

@@ -104,7 +104,7 @@ class Stream(RoundMethod):
         return _failures.failure_objection(self.options.failure, context)
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for mode, ask in self._asks():
             for together in self.options.at_once:
                 for name, ports in _groups(context, together):
@@ -361,7 +361,7 @@ def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[
         return [("all ports", names)] if len(names) > 1 else []
     if together == "growing":
         return [(f"{number} ports", names[:number]) for number in range(2, len(names))]
-    cards: dict[str, list[str]] = {}
+    cards = {}
     for server in context.servers:
         cards.setdefault(server.card or "no card", []).append(server.name)
     return [(f"card {card}", tuple(ports)) for card, ports in cards.items()]
@@ -374,9 +374,9 @@ def _outcome_of(one: Round, client: str) -> JobOutcome:
 def _fairness_of(context: RoundContext, played: PlayedRounds) -> Values:
     """Returns Jain's index of the ports' throughputs, as the mean of the repetitions."""
     port_of = {client.name: client.port for client in context.clients}
-    indexes: list[float | None] = []
+    indexes = []
     for one in played.rounds:
-        by_port: dict[str | None, list[JobOutcome]] = {}
+        by_port = {}
         for job, outcome in loads_of(one):
             by_port.setdefault(port_of.get(job.client), []).append(outcome)
         sums = [rate_together(outcomes) for outcomes in by_port.values()]

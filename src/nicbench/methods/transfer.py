@@ -308,7 +308,7 @@ class Transfer(RoundMethod):
                     yield Misfit(option=(option, host), message=f"there is no host `{host}`", next_step=step)
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results: list[Result] = []
+        results = []
         for ask in self._asks():
             played = {client.name: await self._repeat(context, ask, client) for client in context.clients}
             limits = find_limits_alone(context, played)
@@ -351,8 +351,8 @@ class Transfer(RoundMethod):
     async def _files(self, context: RoundContext, ask: JobSpec, client: EndpointFacts) -> AsyncIterator[JobSpec]:
         """Provides the requested files while entered: the source with its content, and room for the sink."""
         size_bytes = ask.total_bytes or 0
-        made: list[tuple[str, str]] = []
-        paths: list[str | None] = []
+        made = []
+        paths = []
         sides = zip(
             ("source", "sink"), (self.options.source, self.options.sink), _ends(context, ask, client), strict=True
         )

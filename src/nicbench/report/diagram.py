@@ -135,9 +135,9 @@ def _columns(links: Sequence[LinkPart], wide: float, edge: float) -> _Columns:
 def _rows(scene: Scene, links: Sequence[LinkPart], columns: _Columns, y: float) -> float:
     """Places the links one below the other; returns the y coordinate below the last box."""
     rights = _spans([(link.right_machine, link.right) for link in links])
-    above: list[float] = []
-    tops: list[float] = []
-    bottoms: list[float] = []
+    above = []
+    tops = []
+    bottoms = []
     for number, link in enumerate(links):
         before = links[number - 1] if number else None
         new = [
@@ -167,7 +167,7 @@ def _rows(scene: Scene, links: Sequence[LinkPart], columns: _Columns, y: float) 
 
 def _spans(keys: Sequence[object]) -> list[tuple[int, int]]:
     """Returns, for each item, the first and last index of the run of equal keys that it belongs to."""
-    spans: list[tuple[int, int]] = []
+    spans = []
     for _, members in groupby(range(len(keys)), key=lambda at: keys[at]):
         run = list(members)
         spans += [(run[0], run[-1])] * len(run)

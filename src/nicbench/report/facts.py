@@ -44,7 +44,7 @@ def of_configurations(plan: Plan, *parts: str) -> tuple[tuple[str, Plan], ...]:
     """Returns one plan for each distinct content of ``parts``, with the names of its configurations; "" where all plans
     are alike.
     """
-    found: list[tuple[list[str], Plan]] = []
+    found = []
     for each in plan.each:
         names = next((names for names, other in found if _content(other, parts) == _content(each, parts)), None)
         if names is None:
@@ -174,7 +174,7 @@ def command(plan: Plan) -> tuple[str, ...]:
     """Returns the command as it can be repeated on another machine: the name of the program, without the place of its
     output.
     """
-    shown: list[str] = []
+    shown = []
     words = iter(plan.command)
     for word in words:
         if word in _HIDDEN:
@@ -332,7 +332,7 @@ def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tupl
 
 
 def _columns(hosts: Mapping[str, Any], shape: Shape, named: Callable[[str], str] = str) -> tuple[tuple[str, ...], Rows]:
-    merged: dict[str, dict[str, str]] = {}
+    merged = {}
     for name, values in hosts.items():
         flat = dict(_flat(values, shape)) if isinstance(values, Mapping) else {"": plain("", values)}
         name = named(name)
@@ -460,7 +460,7 @@ def _code_lines(items: Iterable[object]) -> tuple[str, ...]:
 
 def _merge_ports(rows: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
     """Yields the rows; a sysctl that several ports have with one value is one row: net/ipv4/conf/d0, d1/rp_filter."""
-    merged: dict[tuple[str, str, str], list[str]] = {}
+    merged = {}
     for label, text in rows:
         before, conf, after = label.partition("/conf/")
         port, slash, setting = after.partition("/")

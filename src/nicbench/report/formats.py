@@ -42,7 +42,7 @@ def write(
     """Writes a document in each of ``formats``, named ``stem`` with the ending of the format, and returns the paths.
     ``about`` and ``made`` are the metadata of a PDF. Raises NotReadyError and HostError as ``build`` does.
     """
-    paths: dict[Format, Path] = {}
+    paths = {}
     for kind in formats:
         files = dict(_files(kind, document, stem.name, about, made))
         paths[kind] = stem.parent / next(iter(files))

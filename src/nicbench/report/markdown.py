@@ -166,7 +166,7 @@ class _Writer:
         return [": ".join(parts) or " " for parts in heads]
 
     def _cells(self, row: Row, columns: int) -> list[str]:
-        cells: list[str] = []
+        cells = []
         for cell in row.cells:
             text = self._line(cell.inlines)
             if row.look == "about" and text:

@@ -57,9 +57,9 @@ def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
     The greatest decides. Where the least is not a thousandth of it, the unit is chosen as for a hundredth of the
     greatest: a reader takes in 4.88 µs next to 6210 µs, not 0.00488 ms.
     """
-    greatest: dict[str, float] = {}
-    least: dict[str, float] = {}
-    printed: dict[str, str | None] = {}
+    greatest = {}
+    least = {}
+    printed = {}
     for result in results:
         for name, value in result.values.items():
             magnitude = _magnitude(value)
@@ -97,7 +97,7 @@ def _from_neighbours(columns: Sequence[Column], filled: Set[str], greatest: Mapp
     """Returns magnitudes for columns that no result fills: each has that of the nearest one of its form, the ones
     before it first, so that an empty p99 stands in the unit of the median beside it.
     """
-    found: dict[str, float] = {}
+    found = {}
     for number, column in enumerate(columns):
         if column.value not in filled and column.form in SCALES:
             others = (*reversed(columns[:number]), *columns[number + 1 :])
@@ -210,9 +210,9 @@ def sections(
         for result in results
         if (table := tables.get((result.method, result.parameters.get("part")))) is not None
     )
-    found: list[Section] = []
-    said: set[tuple[str, str | None, str, str]] = set()
-    fitted: list[tuple[_Group, list[Result], ResultTable]] = []
+    found = []
+    said = set()
+    fitted = []
     for group, unordered in sorted(groups.items(), key=_place_in(methods, groups)):
         method = methods[group.method]
         members = [_with_table_values(method, result, known.trials) for result in unordered]
@@ -348,7 +348,7 @@ def _place_in(
     methods: Mapping[str, type[Method]], grouped: Mapping[_Group, Any]
 ) -> Callable[[tuple[_Group, Any]], tuple[int, int, int]]:
     """Returns the key that sorts sections: by the first result of their test, then in the order of the method."""
-    tests: dict[tuple[str, str], int] = {}
+    tests = {}
     for number, group in enumerate(grouped):
         tests.setdefault((f"{group.method} {group.test}", group.configuration), number)
     order = {group: number for number, group in enumerate(grouped)}

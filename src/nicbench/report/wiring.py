@@ -212,7 +212,7 @@ def _frame_words(plan: Plan, names: Sequence[str]) -> str:
 
 def _asked_direction(plan: Plan) -> Direction:
     """Returns the direction of the traffic of all tests together."""
-    asked: set[str] = set()
+    asked = set()
     for test in plan.tests:
         given = test.options.get("direction") or ()
         asked |= {given} if isinstance(given, str) else set(map(str, given))

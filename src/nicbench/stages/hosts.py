@@ -322,8 +322,8 @@ _INTERFACES: Final = "/sys/class/net"
 async def inventory_of(bench: BenchFile | None, *, redact: bool) -> dict[str, Any]:
     """Facts by host; of a bench file with a lab, which is made on this machine, this one's."""
     redactor = Redactor() if redact else None
-    known: Known = {}
-    found: dict[str, Any] = {}
+    known = {}
+    found = {}
     for host, devices in await _hosts(bench):
         controller = None if bench is None else bench.controller_of(bench.role_of(host.name), host.name)
         found[host.name] = await collect_host(host, devices, known, controller)
@@ -361,7 +361,7 @@ async def _interfaces(host: Host) -> tuple[str, ...]:
         states = await values_of(host, [f"{_INTERFACES}/*/operstate", f"{_INTERFACES}/*/device/uevent"])
     except UnknownFactError:
         return ()
-    found: dict[str, bool] = {}
+    found = {}
     for path, value in states.items():
         name = path.removeprefix(f"{_INTERFACES}/").partition("/")[0]
         found[name] = found.get(name, False) or path.endswith("/uevent") or value == "up"

@@ -47,7 +47,7 @@ class Claim:
 
 def claims(bench: BenchFile, make_host: Callable[[BenchFile, str], Host] | None = None) -> tuple[Claim, ...]:
     """One for each host on another machine; nothing is touched yet."""
-    found: dict[str, Claim] = {}
+    found = {}
     for each in bench.configurations:
         for name in each.hosts:
             host = (make_host or _host)(each, name)
@@ -71,7 +71,7 @@ async def hold_machines(run_id: str, wanted: tuple[Claim, ...], bus: Bus, wait_s
     once ``wait_s`` are over.
     """
     end = time.monotonic() + wait_s
-    told: set[str] = set()
+    told = set()
     place = Place(run_id)
     try:
         while True:
@@ -107,7 +107,7 @@ async def _take_all(run_id: str, wanted: tuple[Claim, ...], bus: Bus, stack: Asy
 
 async def _group_by_machine(wanted: tuple[Claim, ...]) -> Mapping[str, tuple[Host, tuple[str, ...] | None]]:
     """The machine and its ports, None for all of it, by the id of its boot: several hosts may be on one machine."""
-    found: dict[str, tuple[Host, tuple[str, ...] | None]] = {}
+    found = {}
     for claim in wanted:
         machine = claim.host.machine
         boot = (await machine.read_file(_BOOT_ID) or "").strip() or repr(machine.spec())
@@ -262,7 +262,7 @@ def _difference(before: UsedMachine | None, now: UsedMachine | None) -> str:
 
 def _machines(bench: BenchFile) -> dict[str, Host]:
     """Returns the machines that take part, by the hosts of the bench file; a host made here stands on this machine."""
-    found: dict[str, Host] = {}
+    found = {}
     for each in bench.configurations:
         for name, host in build_hosts(each.hosts).items():
             machine = host.machine

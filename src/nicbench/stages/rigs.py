@@ -141,7 +141,7 @@ class Rig(ABC, Generic[ContextT]):
 
         If the machines lack something for any of them, that is reported before the first begins.
         """
-        by_test: dict[str, tuple[Result, ...]] = {}
+        by_test = {}
         tests = []
         for test in self.setting.bench.tests:
             method = test.build()
@@ -402,7 +402,7 @@ async def find_meter(bench: BenchFile, testbed: Testbed, journaled: Iterable[Tri
 
 def _meter_of(bench: BenchFile, testbed: Testbed, methods: frozenset[str], averaging_s: float) -> LiveMeter:
     """One machine once: where tester and DUT share it, every figure is what both draw."""
-    shared: dict[str, list[TestHost]] = {}
+    shared = {}
     for each in testbed.test_hosts:
         shared.setdefault(str(each.host.machine.spec()), []).append(each)
     machines = tuple(

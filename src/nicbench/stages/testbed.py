@@ -149,8 +149,8 @@ async def clocks_of(testbed: EndpointTestbed, bus: Bus) -> tuple[ClockOffset, ..
     """Returns how the clocks of the hosts differ from this machine's, and reports large differences; the run goes on
     without a clock that does not tell its time.
     """
-    found: list[ClockOffset] = []
-    of_machines: dict[str, ClockOffset] = {}
+    found = []
+    of_machines = {}
     for each in testbed.test_hosts:
         try:
             (offset,) = await compare_clocks((each.host,))

@@ -205,7 +205,7 @@ def _explain_excess(full: Sequence[MovedData], by_port: Mapping[str, float]) -> 
 
 def _rates_by_port(moved: Sequence[MovedData]) -> dict[str, float]:
     """Sums up the rate on each port's link in its busier direction."""
-    sums: dict[str, list[float]] = {}
+    sums = {}
     for one in moved:
         known = sums.setdefault(one.port, [])
         for number, rate in enumerate(one.directions):
@@ -284,7 +284,7 @@ def _slow_clients(moved: Sequence[MovedData], everyone: Sequence[MovedData], ser
         and one.machine != server_machine
         and not _fills(by_port[one.port], one.port_link_bits_per_s, one.full_share)
     ]
-    slow: list[MovedData] = []
+    slow = []
     for one in (each for each in known if each in moved):
         alike = [
             other

@@ -22,7 +22,7 @@ def find_telling_trial(trials: Sequence[Trial]) -> Trial | None:
 def port_figures(trial: Trial) -> PortFigures | None:
     """Computes the figures of each port; None where stream names do not say which ports they run between."""
     reading = trial.reading
-    by_way: dict[Way, list[StreamReading]] = {}
+    by_way = {}
     for stream in reading.streams:
         way = way_of_stream(stream.name)
         if way is None or max(way) >= len(reading.ports):
@@ -48,8 +48,8 @@ def port_figures(trial: Trial) -> PortFigures | None:
 
 def _offered_by_port(trial: Trial, by_way: Mapping[Way, Sequence[StreamReading]]) -> dict[int, int]:
     """Returns the frames that each port offered; those to groups once, though they are expected at several ports."""
-    found: dict[int, int] = {}
-    of_groups: dict[int, int] = {}
+    found = {}
+    of_groups = {}
     for (transmit, _), streams in by_way.items():
         for stream in streams:
             offered = stream.counts.offered
@@ -92,7 +92,7 @@ def _count_fields(
 ) -> dict[str, Any]:
     """Returns the fields; ``offered`` where it is not what ``counts`` say, as these count the copies of a frame."""
     offered = counts.offered if offered is None else offered
-    timed: dict[str, Any] = {}
+    timed = {}
     if latency is not None:
         timed = {
             "latency_minimum_ns": latency.minimum_ns,

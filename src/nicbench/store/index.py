@@ -260,8 +260,8 @@ def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Ind
     """
     if not parent.is_dir():
         return IndexedRuns((), 0)
-    notes: list[str] = []
-    known: Mapping[str, tuple[str, str]] = {}
+    notes = []
+    known = {}
     usable = True
     if not rebuild:
         try:
@@ -273,8 +273,8 @@ def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Ind
             notes.append(f"{parent / NAME}: {error}: the index was made anew")
             rebuild = True
     now_ns = time.time_ns()
-    kept: dict[str, RunHeadline] = {}
-    changed: dict[str, tuple[str, RunHeadline]] = {}
+    kept = {}
+    changed = {}
     place = str(parent / "-")[:-1]  # once, not for each of ten thousand
     for name, (stamp, newest_ns) in _stamps(parent, known).items():
         before = known.get(name)

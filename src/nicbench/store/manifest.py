@@ -124,7 +124,7 @@ class Examined(NamedTuple):
 
 def examine(folder: Path, names: Collection[str], most_bytes: int) -> Examined:
     """Finds what ``departures`` finds, and keeps what it read: a list reads each file once."""
-    contents: dict[str, bytes] = {}
+    contents = {}
 
     def unlike(name: str, checksum: str) -> str | None:
         path = folder / name

@@ -229,7 +229,7 @@ def _pieces(samples: Samples) -> Iterator[np.ndarray[Any, np.dtype[Any]]]:
 
 def _tables(one: Round, samples: Mapping[int, Samples]) -> Iterator[pa.Table]:
     """Makes tables, each a row group; small processes share one, because a row group has a cost of its own."""
-    batches: list[pa.RecordBatch] = []
+    batches = []
     for number, each in sorted(samples.items()):
         for records in _pieces(each):
             batches.append(_batch(_same(one, number, each), records))

@@ -122,7 +122,7 @@ def choose_ways(known: Sequence[Addressing], wanted: Sequence[Way], kind: str) -
 
 def tester_macs(testbed: Testbed) -> tuple[str, ...]:
     """MAC addresses of the tester's ports; UsageError where one is unknown."""
-    macs: list[str] = []
+    macs = []
     for port in testbed.tester_ports:
         if port.mac is None:
             raise UsageError(

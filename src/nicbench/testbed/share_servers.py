@@ -50,7 +50,7 @@ def place_of(host: Host) -> Place:
 
 async def find_programs(host: Host, programs: Sequence[Program]) -> dict[str, str]:
     """The paths of programs by name; NotReadyError names the package of a missing one."""
-    found: dict[str, str] = {}
+    found = {}
     for program in programs:
         done = await host.run(("sh", "-c", _WHERE, "where", program.name, *program.paths), check=False)
         if done.status != 0 or not done.stdout.strip():
@@ -130,7 +130,7 @@ async def folders_inside(changes: Changes, host: Host, pattern: str, own_name: s
 
     NotReadyError where one of the user's folders is missing.
     """
-    made: list[str] = []
+    made = []
     for number in range(1, count + 1):
         theirs = pattern.replace(SHARE, str(number))
         looked = await host.run(("sh", "-c", 'test -d "$1" && test -w "$1"', "look", theirs), check=False)

@@ -195,7 +195,7 @@ async def stand_down(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNT
 
     Gives, a sentence each, what a script has done meanwhile; and why a host cannot be reached.
     """
-    said: list[str] = []
+    said = []
     for machine in _other_machines(hosts):
         folder = folder_of(runtime, run_id, machine)
         try:

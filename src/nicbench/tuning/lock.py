@@ -133,7 +133,7 @@ _LARGEST_BYTES = 8192
 
 def living_leases(runtime: Path) -> list[Standing]:
     """Those whose holder lives. What cannot be read is left out."""
-    found: list[Standing] = []
+    found = []
     with contextlib.suppress(OSError):
         for path in sorted((runtime / LEASES).iterdir()):
             with contextlib.suppress(OSError):
@@ -370,7 +370,7 @@ class Place:
 
     def ahead(self) -> list[Standing]:
         """Those who came before and still wait, the first first. Places of dead ones are removed."""
-        found: list[Standing] = []
+        found = []
         for path in _places(self._folder):
             if path.name >= self._path.name:
                 break

@@ -110,7 +110,7 @@ FIRST = -20
 
 async def prefer_softirq_work(changes: Changes, host: Host, cpus: tuple[int, ...]) -> dict[str, int]:
     """Raises ``ksoftirqd`` of each CPU; gives what was set. Where such a thread is not to be seen, nothing is set."""
-    raised: dict[str, int] = {}
+    raised = {}
     for cpu in cpus:
         name = f"ksoftirqd/{cpu}"
         found = await host.run(("pgrep", "-x", name), check=False)

@@ -175,7 +175,7 @@ class UndoStack(Changes):
 
 async def _call_all(callbacks: list[Callable[[], Awaitable[None]]]) -> list[str]:
     """Ends the last first, each once; a failure is reported, and stops neither the others nor the undo."""
-    troubles: list[str] = []
+    troubles = []
     while callbacks:
         try:
             await callbacks.pop()()

@@ -71,7 +71,7 @@ def place_requests(requests: Iterable[TuningRequest], parts: Iterable[Part]) -> 
 
     UsageError where two requests of one machine contradict each other.
     """
-    found: dict[tuple[str, str, str | None, int], PlacedRequest] = {}
+    found = {}
     for part in parts:
         of_host = _requests_of_part(requests, part)
         for number, request in of_host:
@@ -252,7 +252,7 @@ async def tune(
     """
     every = list(every)
     refuse_failed(every, [await preview(one, configuration, run) for one in every])
-    rows: list[TunedSetting] = []
+    rows = []
     for one in every:
         row = await preview(one, configuration, run)  # anew: what was applied before may have changed it
         if row.outcome is Outcome.CHANGED:

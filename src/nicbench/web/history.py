@@ -67,8 +67,8 @@ class Asked:
 
 def asked_of(query: Sequence[tuple[str, str]]) -> Asked:
     """Reads the query of an address. UsageError where a filter is wrong, or a name stands twice."""
-    one: dict[str, str] = {}
-    by: list[str] = []
+    one = {}
+    by = []
     for name, value in query:
         if name == "by":
             by.append(value[:_LONGEST])
@@ -108,7 +108,7 @@ class Known:
 
         The setting may have several paths with the same last name: a driver repeats what it was given.
         """
-        of_run: dict[str, set[str]] = {}
+        of_run = {}
         for entry in entries:
             of_run.setdefault(entry.run.name, set()).add(entry.measure.configuration)
         return all(
@@ -385,7 +385,7 @@ def thin(entries: Sequence[Entry], most: int) -> Sequence[Entry]:
     if len(entries) <= most:
         return entries
     size = -(-2 * len(entries) // most)
-    kept: list[Entry] = []
+    kept = []
     for begin in range(0, len(entries), size):
         places = sorted(
             range(begin, min(begin + size, len(entries))), key=lambda place: entries[place].figure.number_or_bound

@@ -459,8 +459,8 @@ async def _run_step(
 
 
 async def _open_servers(running_jobs: Sequence[RunningJob], timeout_s: float) -> None:
-    hosts: dict[int, Host] = {}
-    jobs_by_host: dict[int, list[RunningJob]] = {}
+    hosts = {}
+    jobs_by_host = {}
     for running in running_jobs:
         if running.going and running.server is not None and running.server_command is not None:
             hosts[id(running.server.host)] = running.server.host

@@ -122,7 +122,7 @@ def _open_complete(paths: Sequence[Path], named: str) -> list[FinishedRun]:
 
     CannotTellError if none is left; NicbenchError where the only one cannot be opened.
     """
-    found: list[FinishedRun] = []
+    found = []
     for path in paths:
         try:
             one = require_finished(open_run(str(path), path.parent))

@@ -160,7 +160,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be impo
 
 def pairs(option: str, written: Iterable[str]) -> dict[str, str]:
     """Parses NAME=VALUE; UsageError where one is malformed, or a name occurs twice."""
-    found: dict[str, str] = {}
+    found = {}
     for text in written:
         name, mark, value = (part.strip() for part in text.partition("="))
         if not mark or not name or not value:
@@ -173,7 +173,7 @@ def pairs(option: str, written: Iterable[str]) -> dict[str, str]:
 
 def recordings(option: str, written: Iterable[str]) -> list[tuple[Path, str | None]]:
     """Parses FILE or FILE=HOST. The name of an existing file may contain "=" itself."""
-    found: list[tuple[Path, str | None]] = []
+    found = []
     for text in written:
         file, mark, host = text.rpartition("=")
         if not mark or Path(text).exists():

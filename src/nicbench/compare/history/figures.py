@@ -277,8 +277,8 @@ def settings_of(folder: RunFolder) -> RunSettings:
     """
     plan = folder.plan()
     names = plan.compared[:_MOST_CONFIGURATIONS] if plan is not None else ()
-    every: dict[str, dict[str, None]] = {}
-    of_one: dict[str | None, dict[str, dict[str, None]]] = {}
+    every = {}
+    of_one = {}
     for place, settings in read_settings(folder).items():
         own = of_one.setdefault(_configuration_of(place, names), {})
         for path, text in islice(_texts(settings), _MOST_SETTINGS):
@@ -299,7 +299,7 @@ def _own(
     common: Mapping[str, Mapping[str, None]], own: Mapping[str, Mapping[str, None]], joined: Mapping[str, str]
 ) -> dict[str, str | None]:
     """Returns the settings of a configuration that are not those of all of them."""
-    found: dict[str, str | None] = {}
+    found = {}
     for path, of_all in joined.items():
         text = _BETWEEN.join({**common.get(path, {}), **own.get(path, {})}) or None
         if text != of_all:

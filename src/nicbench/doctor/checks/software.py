@@ -235,7 +235,7 @@ class Package:
 
 def parse_packages(text: str) -> tuple[Package, ...]:
     """Rows of ``name  # kind: why``; ValueError with the line where one is anything else."""
-    packages: list[Package] = []
+    packages = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -288,7 +288,7 @@ def judge_packages(
 
     Those for checks and benchmarks are never missed here, nor those for facts (``report_facts``).
     """
-    checks: list[Check] = []
+    checks = []
     listed = tuple(packages)
     for purpose, lacking_is in (
         ("runtime", missing),

@@ -50,7 +50,7 @@ class BadgeFormat(ExportFormat):
     suffix = ".svg"
 
     def write(self, source: ExportSource, table: str, stream: BinaryIO) -> None:
-        found: dict[Measure, list[Figure]] = {}
+        found = {}
         for _, measure, figure in FigureReader().figures_of(source.folder):
             if measure.told.is_main:
                 found.setdefault(measure, []).append(figure)
@@ -207,7 +207,7 @@ def _thresholds(source: ExportSource, samples: Mapping[str, Trial | Round]) -> I
 def _group_findings(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Mapping[str, list[Finding]]:
     """By threshold, the findings of samples that results rest on."""
     used = dict.fromkeys(name for result in document.results if not result.warm_up for name in result.samples)
-    found: dict[str, list[Finding]] = {}
+    found = {}
     for name in used:
         for finding in samples[name].verdict.findings if name in samples else ():
             found.setdefault(finding.threshold, []).append(finding)
@@ -307,7 +307,7 @@ def _families(document: ExportDocument) -> Iterator[_Family]:
         sample = _sample(_STARTED, {"run_id": run.run_id}, started)
         yield _Family(_STARTED, "gauge", "when the run began, seconds since 1970-01-01 UTC", "seconds", [sample])
     yield _verdicts(document)
-    values: dict[str, _Family] = {}
+    values = {}
     taken = {_RUN_INFO, f"{_RUN_INFO}_info", _STARTED, _VERDICT}
     for result in document.results:
         labels = _labels(document, result)

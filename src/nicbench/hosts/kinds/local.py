@@ -310,7 +310,7 @@ async def _feed(process: asyncio.subprocess.Process, text: str | None) -> None:
 
 
 async def _read_bounded(stream: asyncio.StreamReader) -> str:
-    parts: list[bytes] = []
+    parts = []
     size = 0
     while chunk := await stream.read(65536):
         parts.append(chunk)

@@ -39,8 +39,8 @@ def run_inside(namespace: str, work: Callable[[], T]) -> T:
 
     ``work`` must be quick: the caller waits for it.
     """
-    results: list[T] = []
-    raised: list[Exception] = []
+    results = []
+    raised = []
 
     def enter_and_work() -> None:
         try:

@@ -97,7 +97,7 @@ def rename_columns(
             next_step=f"known are {', '.join(f'`{name}`' for name in names)}; or rename columns and use --from plain",
         )
     wanted = names[method]
-    taken: dict[str, tuple[int, Cell]] = {}
+    taken = {}
     for number, head in enumerate(sheet.heads):
         name = wanted.get(key(head.text))
         if name is not None and name not in taken:

@@ -91,7 +91,7 @@ def _tests(text: str) -> list[tuple[str, int]]:
 
 def _streamed(events: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
     """Puts the events of --json-stream together as -J has them: a test begins with each start."""
-    tests: list[dict[str, Any]] = []
+    tests = []
     for event in events:
         if event["event"] == "start" or not tests:
             tests.append({})

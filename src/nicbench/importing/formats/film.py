@@ -50,7 +50,7 @@ class Tframetest(Format):
             for index in kept
             if (name := sheet.heads[index].text)
         )
-        problems: list[Problem] = []
+        problems = []
         rows = []
         for row in sheet.rows:
             _check(row, places, problems)

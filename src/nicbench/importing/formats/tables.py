@@ -41,9 +41,9 @@ class Long(Format):
                 path, [Problem(sheet.heads[0].position, f"there is no column `{missing}`", "is it --from plain?")]
             )
         keys = [number for number in range(len(sheet.heads)) if number not in (metric, value, unit)]
-        points: dict[tuple[str, ...], dict[str, Cell]] = {}
-        first_cells: dict[tuple[str, ...], list[Cell]] = {}
-        heads: dict[str, Cell] = {}
+        points = {}
+        first_cells = {}
+        heads = {}
         problems = []
         for row in sheet.rows:
             texts = tuple(row[key].text for key in keys)
@@ -176,7 +176,7 @@ def _best(sheet: Sheet, path: str, options: ImportOptions) -> tuple[Sheet, list[
     if size is None or load is None or result is None:
         return sheet, [True] * len(sheet.rows)
     trial = sheet.index_of(_TRIAL)
-    best: dict[tuple[str, str], tuple[tuple[bool, Fraction], tuple[Cell, ...]]] = {}
+    best = {}
     for row, load_percent in zip(sheet.rows, _loads(sheet, load, path, options), strict=True):
         rank = (row[result].text.lower() == _PASSED, load_percent)
         point = ("" if trial is None else row[trial].text, row[size].text)

@@ -242,7 +242,7 @@ def plain(data_set: DataSet) -> dict[str, Any]:
 
 def _add_declared_errata(found: ImportedResults, data_set: DataSet) -> ImportedResults:
     values = {one.head.text: one for one in found.columns}
-    declared: dict[int, list[Erratum]] = {}
+    declared = {}
     for one in data_set.errata:
         erratum = Erratum(
             value=_value(values, one),

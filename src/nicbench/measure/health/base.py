@@ -108,8 +108,8 @@ def script_for_devices(view: HealthView, command: str) -> str:
 
 def split_by_device(text: str) -> dict[str, list[str]]:
     """Splits the output of a loop over devices into the lines of each device."""
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
+    found = {}
+    lines = []
     for line in text.splitlines():
         if line.startswith(_MARK):
             lines = found.setdefault(line.removeprefix(_MARK).strip(), [])
@@ -120,7 +120,7 @@ def split_by_device(text: str) -> dict[str, list[str]]:
 
 def paths_and_values(text: str) -> dict[str, list[str]]:
     """``grep -H ""`` over small files: lines by path. The path ends at the first colon after the last slash."""
-    found: dict[str, list[str]] = {}
+    found = {}
     for line in text.splitlines():
         slash = _end_of_folders(line)
         colon = line.find(":", slash)
@@ -152,7 +152,7 @@ LARGEST = 32
 
 def chips(text: str) -> dict[str, tuple[str, float, float | None]]:
     """By folder: the chip's name, and of its sensors the one nearest to its limit: degrees, limit."""
-    files: dict[str, dict[str, list[str]]] = {}
+    files = {}
     for path, lines in paths_and_values(text).items():
         folder, _, name = path.rpartition("/")
         files.setdefault(folder, {})[name] = lines
@@ -165,7 +165,7 @@ def chips(text: str) -> dict[str, tuple[str, float, float | None]]:
 
 
 def _hottest(files: dict[str, list[str]]) -> tuple[float, float | None] | None:
-    found: list[tuple[float, float | None]] = []
+    found = []
     for name, lines in files.items():
         value = number_of(lines)
         if not name.endswith("_input") or value is None or not -100_000 < value < 300_000:

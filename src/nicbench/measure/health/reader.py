@@ -35,8 +35,8 @@ class Snapshot:
 
 def compare(before: Snapshot, after: Snapshot) -> MachineHealth:
     """Events and levels of what lies between the two."""
-    events: list[HealthEvent] = []
-    levels: list[HealthLevel] = []
+    events = []
+    levels = []
     for host, values in after.values.items():
         earlier = {_name(value): value for value in before.values.get(host, ())}
         for value in values:
@@ -108,7 +108,7 @@ class HealthReader:
         self._hosts = hosts
         self._clock = clock
         probes = {kind: probe() for kind, probe in find(_PACKAGE, Probe).items()}
-        asked: list[str] = []
+        asked = []
         self._probes: list[dict[str, Probe]] = []
         for host, _ in hosts:
             machine = str(outermost(host).spec())
@@ -136,8 +136,8 @@ class HealthReader:
     async def read(self) -> Snapshot:
         """Reads every value of every host now."""
         began = self._clock()
-        values: dict[str, tuple[Value, ...]] = {}
-        unread: list[str] = []
+        values = {}
+        unread = []
 
         async def one(number: int, host: Host, view: HealthView) -> None:
             try:
@@ -163,7 +163,7 @@ class HealthReader:
         if scripts:
             done = await host.run(("sh", "-c", join_scripts(scripts)), check=False, timeout_s=_TIMEOUT_S)
             printed = split_sections(done.stdout)
-        found: list[Value] = []
+        found = []
         for kind, probe in list(probes.items()):
             if kind in kept:
                 found.extend(kept[kind])

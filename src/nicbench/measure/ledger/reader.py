@@ -90,8 +90,8 @@ class LedgerReader:
             done = await host.run(("sh", "-c", join_scripts(wanted)), check=False, timeout_s=_TIMEOUT_S)
         except NicbenchError as error:
             return Counters(faults=(f"the counters of {host.name} could not be read: {error.message}",))
-        counts: list[Count] = []
-        faults: list[str] = []
+        counts = []
+        faults = []
         for kind, text in split_sections(done.stdout).items():
             try:
                 counts.extend(self._sources[kind].read(text, view))

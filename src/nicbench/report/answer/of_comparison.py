@@ -55,7 +55,7 @@ def _headline(comparison: Comparison) -> str | None:
 
 def details(comparison: Comparison) -> tuple[str, ...]:
     """Returns the further sentences: the other goals, the largest frames, and the latency."""
-    sentences: list[str] = []
+    sentences = []
     stating = _stating(comparison)
     if comparison.rates:
         table = comparison.rates[0]
@@ -416,7 +416,7 @@ def _compare_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[
     """
     foreign = {entry.name for entry in entries if entry.imported is not None}
     own = [entry.name for entry in entries if entry.imported is None]
-    found: list[str] = []
+    found = []
     for table in compared.rates[:1]:
         goal = table.goals[0]
         rows = [row for row in table.rows if _pair(row, goal.value, own, foreign) is not None]

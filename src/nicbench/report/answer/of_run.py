@@ -39,7 +39,7 @@ def answers(of_all: Sequence[Study]) -> tuple[str, ...]:
 
 def sentences(study: Study) -> tuple[str, ...]:
     """Returns a sentence for each direction, and one more where counting by single instances gives a lower number."""
-    found: list[str] = []
+    found = []
     for way in study.ways:
         limited = [name for name in way.configurations if way.sustained_instances(name) is not None]
         free = [name for name in way.configurations if name not in limited and not _targets(way, name)]
@@ -277,7 +277,7 @@ def details(sections: Sequence[Section]) -> tuple[str, ...]:
     if not ordered:
         return ()
     first = ordered[0]
-    sentences: list[str | None] = []
+    sentences = []
     if first.table.rates is not None or first.table.apart_by:
         sentences.append(largest_sentence(first) if first.table.rates is not None and len(first.rows) > 1 else None)
         stating = next((section for section in ordered if section.table.apart_by), None)

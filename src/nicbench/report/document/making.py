@@ -63,7 +63,7 @@ def inlines(*parts: Part) -> Inlines:
 
 def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
     """Returns the items with the separator between them."""
-    parts: list[Part] = []
+    parts = []
     for item in items:
         parts += [separator, item] if parts else [item]
     return inlines(*parts)
@@ -71,7 +71,7 @@ def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
 
 def lines(items: Iterable[Part]) -> Inlines:
     """Returns the items, each on a line of its own."""
-    parts: list[Part] = []
+    parts = []
     for item in items:
         parts += [BREAK, item] if parts else [item]
     return inlines(*parts)
@@ -171,7 +171,7 @@ def _runs(parts: Iterable[Part]) -> Iterable[Inline]:
 
 def _tidy(runs: Iterable[Inline]) -> Inlines:
     """Joins runs of equal style, collapses spaces across runs, and removes spaces and empty lines at the ends."""
-    tidy: list[Inline] = []
+    tidy = []
     for run in runs:
         last = tidy[-1] if tidy else None
         if isinstance(run, Drawing):
@@ -270,7 +270,7 @@ def head(text: str, unit: str | None = None, *, words: bool = False, columns: in
     """Returns the heading of a column; a newline breaks the line, and a unit stands in brackets on a
     line of its own.
     """
-    parts: list[Part] = []
+    parts = []
     for line in text.split("\n"):
         parts += [BREAK, line] if parts else [line]
     if unit:
@@ -376,7 +376,7 @@ def _fill_rows(rows: tuple[Row, ...], width: int) -> tuple[Row, ...]:
     filled = []
     reaching: list[int] = [0] * width  # for how many more rows a cell from above holds each column
     for row in rows:
-        cells: list[Cell] = []
+        cells = []
         at = 0
         for cell in row.cells:
             while at < width and reaching[at]:

@@ -134,9 +134,9 @@ def points_of(section: Section) -> Points | None:
     columns = {column.value: column for column in section.table.columns if column.aspect == "rate"}
     factor = max((factor_of(column.form) for column in columns.values()), default=1.0)
     unit = next((column.unit for column in columns.values() if factor_of(column.form) == factor), None)
-    rates: list[dict[str, Any]] = []
-    below: list[dict[str, Any]] = []
-    bounds: list[dict[str, Any]] = []
+    rates = []
+    below = []
+    bounds = []
     for row in section.rows:
         size = row.cells[0]
         for goal in searched.goals:

@@ -264,7 +264,7 @@ def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
     beside = [column for column in told if column.value == CONFIGURATION]
     told = [column for column in told if column.value != CONFIGURATION]
     only = len(plot.y) == 1 and not several
-    points: list[dict[str, Any]] = []
+    points = []
     for column in plot.y:
         factor = factor_of(column.form)
         for result, size in zip(results, sizes, strict=True):

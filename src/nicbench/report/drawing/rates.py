@@ -306,7 +306,7 @@ def narrowing_chart(section: Section, form: Format) -> Spec | None:
     asked = section.table.narrowing
     if asked is None:
         return None
-    points: list[dict[str, Any]] = []
+    points = []
     for row in section.rows:
         numbers = [number_in(row.result, name) for name in (asked.x.value, asked.y.value, asked.lower, asked.upper)]
         if row.result.trials or any(number is None for number in numbers):

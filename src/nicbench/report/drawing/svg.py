@@ -113,8 +113,8 @@ def _tell(
     names = list(dict.fromkeys(said.series for said in one.rows))
     unit_of = f" {one.value.unit}" if one.value and one.value.unit else ""
     of_key, of_value = (base["encoding"][channel]["field"] for channel in places(base))
-    tops: dict[str, dict[str, Any]] = {}  # the point at the top of the stack at each key
-    said_at: dict[str, dict[str, str]] = {}
+    tops = {}  # the point at the top of the stack at each key
+    said_at = {}
     for row, said in zip(plain, one.rows, strict=True):
         top = tops.setdefault(said.key, {of_key: row[of_key], of_value: 0.0, _SAYS: f"{_SAYS}:{number}.{len(tops)}"})
         top[of_value] += row[of_value]
@@ -144,7 +144,7 @@ def _lay_points(unit: dict[str, Any], tables: dict[str, Any], name: str, rows: l
 
 
 def _thin_out(rows: Sequence[dict[str, Any]], one: DataSet, most: int) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
+    kept = []
     for name in dict.fromkeys(said.series for said in one.rows):
         kept += evenly([row for row, said in zip(rows, one.rows, strict=True) if said.series == name], most)
     return kept

@@ -340,7 +340,7 @@ def _of_machines(
         )
         for host, known in inventory.items()
     )
-    rows: list[CardRow] = []
+    rows = []
     unknown = []
     for number, label in enumerate(subjects):
         texts = tuple(column[number] for column in columns)

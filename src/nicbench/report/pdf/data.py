@@ -87,7 +87,7 @@ class _Maker:
 
     def sheets(self, blocks: Iterable[Block]) -> list[Data]:
         """Groups blocks into upright and landscape sheets; a heading stays with the blocks that follow it."""
-        sheets: list[Data] = []
+        sheets = []
         groups = [self.blocks(group) for group in _groups(tuple(_unfold(blocks)))]
         for turned, run in itertools.groupby(groups, lambda made: any(block.get("turned") for block in made)):
             sheets.append({"turned": turned, "blocks": [block for made in run for block in made]})
@@ -247,7 +247,7 @@ def _height(blocks: list[Data]) -> int:
 
 def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
     """Groups each heading or summary with its content; one without a table or figure leads the next group."""
-    group: list[Block] = []
+    group = []
     for block in blocks:
         begins = isinstance(block, Heading | FoldedBlocks)
         if begins and any(not isinstance(each, Heading | FoldedBlocks | Paragraph) for each in group):

@@ -135,7 +135,7 @@ def _group_columns(table: Table, names: int) -> list[list[int]]:
     """Returns the columns below each upper heading; none with one heading row, or where a heading spans row names."""
     if len(table.head) < 2:
         return []
-    groups: list[list[int]] = []
+    groups = []
     for cell, at in zip(table.head[0].cells, _places(table.head, table.columns)[0], strict=True):
         columns = [column for column in range(at, at + cell.columns) if column >= names]
         if columns and (at < names or cell.columns < 2):
@@ -148,7 +148,7 @@ def _group_columns(table: Table, names: int) -> list[list[int]]:
 def _needs(table: Table) -> tuple[list[float], list[float]]:
     """Returns for each column, in units of the type size, its minimum width and the width at which no line breaks."""
     least, wished = [1.0] * table.columns, [1.0] * table.columns
-    spanning: list[tuple[int, int, float]] = []
+    spanning = []
     for rows, in_head in ((table.head, True), (table.body, False)):
         for row, places in zip(rows, _places(rows, table.columns), strict=True):
             for cell, at in zip(row.cells, places, strict=True):

@@ -312,7 +312,7 @@ def rates_by_configuration(shown: RatesTable, goal: Goal) -> Iterator[Block]:
 def _transposed_cell(shown: RatesTable, goal: Goal, at: int, place: int) -> Cell:
     row = shown.rows[at]
     rate = row.cells[goal.value][place]
-    told: list[Part] = []
+    told = []
     if not shown.is_long:
         told += [BREAK, small(rate.within)] if rate.within else []
         told += [BREAK, small(rate.against_first)] if place and rate.against_first != UNKNOWN else []

@@ -124,7 +124,7 @@ def _sustained(study: Study, sustained: Table, report: Report, of_test: str) -> 
 
 def sustained_table(study: Study) -> Table | None:
     """Returns a row for each direction and configuration that has a target; None without one."""
-    rows: list[tuple[Optional, ...]] = []
+    rows = []
     directed = False
     for way in study.ways:
         for configuration in way.configurations:
@@ -256,7 +256,7 @@ def _sum_table(study: Study, way: OneWay, columns: tuple[tuple[str, int], ...]) 
         marked = (replace(one, look="first") if first else one for one, first in zip(cells, begins, strict=True))
         return row(name(title), *marked, look="made" if is_made else "")
 
-    made: dict[str, list[float | None]] = {}
+    made = {}
     if way.has_several_runs:
         made["Average"] = [each.over.average_frames_per_s for each in found]
         made["Median"] = [each.over.median_frames_per_s for each in found]
@@ -445,7 +445,7 @@ def _of_runs(numbers: Sequence[int], all_runs: int) -> str:
 
 def _span(numbers: Sequence[int]) -> str:
     """Shortens a rising sequence of numbers: "1 to 12", "1 to 5, 7", "4, 8"."""
-    stretches: list[list[int]] = []
+    stretches = []
     for number in numbers:
         if stretches and stretches[-1][-1] == number - 1:
             stretches[-1].append(number)

@@ -212,7 +212,7 @@ _ENDPOINT_COLUMNS: Mapping[str, Callable[[EndpointFacts], object]] = {
 def endpoints(ends: Sequence[EndpointFacts], plan: Plan | None) -> Iterator[Block]:
     """Yields the table that shows which client leads to which port of the measured host."""
     spaces: Mapping[str, str] = (plan.facts.get("namespaces") or {}) if plan else {}
-    columns: dict[str, list[str]] = {}
+    columns = {}
     for title, told in _ENDPOINT_COLUMNS.items():
         found = [spaces.get(end.host) if title == "Namespace" else told(end) for end in ends]
         texts = [UNKNOWN if each is None or each == "" else str(each) for each in found]

@@ -83,7 +83,7 @@ def parse_link_settings(text: str) -> dict[str, Any]:
 
 def _rows(text: str) -> dict[str, list[str]]:
     """Name to values: a list of modes goes on over the rows below its name."""
-    rows: dict[str, list[str]] = {}
+    rows = {}
     name = ""
     for row in text.splitlines():
         if found := _ROW.match(row):
@@ -191,8 +191,8 @@ def parse_module(text: str) -> dict[str, Any]:
 
     ``serial`` is its serial number. Powers are those of the first lane.
     """
-    rows: dict[str, str] = {}
-    types: list[str] = []
+    rows = {}
+    types = []
     for name, value in rows_of(text):
         if name == "Transceiver type":
             types.append(value)
@@ -297,7 +297,7 @@ def parse_limits(text: str) -> dict[str, dict[str, int | None]]:
 
     Rows without a number (``TX Push: off``) are read by ``parse_ring_switches``.
     """
-    limits: dict[str, dict[str, int | None]] = {}
+    limits = {}
     column = "maximum"
     for name, value in rows_of(text):
         if name.startswith("Current hardware settings"):
@@ -315,7 +315,7 @@ _PAIR = re.compile(r"^(?P<name>Adaptive|CQE mode) RX: (?P<rx>\S+)\s+TX: (?P<tx>\
 
 def parse_coalescing(text: str) -> dict[str, int | bool | None]:
     """By the names that set them, ``rx_usecs`` for ``rx-usecs``; what the driver lacks (``n/a``) is left out."""
-    found: dict[str, int | bool | None] = {}
+    found = {}
     for row in text.splitlines():
         if pair := _PAIR.match(row.strip()):
             for side in ("rx", "tx"):
@@ -342,7 +342,7 @@ def parse_features(text: str) -> dict[str, Feature]:
     if text.lstrip().startswith("["):
         answer = json.loads(text)[0]
         return {name: _feature_of_json(value) for name, value in answer.items() if isinstance(value, dict)}
-    found: dict[str, Feature] = {}
+    found = {}
     for name, value in rows_of(text):
         on = switch_of(value)
         if on is not None:
@@ -422,9 +422,9 @@ class ReceiveHashing:
 def parse_receive_hashing(text: str) -> ReceiveHashing:
     """Every layout since 2.6.36; ValueError where there is nothing of it."""
     head = _HEAD.search(text)
-    table: list[int] = []
+    table = []
     key = None
-    functions: dict[str, bool] = {}
+    functions = {}
     for row in text.splitlines():
         if entries := _ENTRIES.match(row):
             if int(entries[1]) != len(table):
@@ -508,7 +508,7 @@ def _pairs(parts: list[str]) -> list[tuple[str, str]]:
 
 
 def _rule_of(block: str) -> FlowRule | None:
-    given: dict[str, object] = {}
+    given = {}
     rows = dict(rows_of(block))
     flow = _TYPES.get(rows.pop("Rule Type", ""))
     action = rows.pop("Action", "")

@@ -31,7 +31,7 @@ def parse_links(text: str) -> list[dict[str, Any]]:
 
 def aggregates(links: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Bonds and bridges with their members, VLANs with what they stand on, by name."""
-    found: dict[str, dict[str, Any]] = {}
+    found = {}
     for link in links:
         info = link.get("linkinfo", {})
         kind, data = info.get("info_kind"), info.get("info_data", {})
@@ -95,7 +95,7 @@ def parse_neighbours(text: str) -> dict[str, list[dict[str, Any]]]:
     A chassis of ``json`` is an object under its name, one of ``json0`` a list; a single interface is not a list in
     ``json``.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
+    found = {}
     root = json.loads(text).get("lldp", {})
     for part in _iterate_items(root):
         for interface in _iterate_items(part.get("interface")):

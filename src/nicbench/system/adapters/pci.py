@@ -34,7 +34,7 @@ def parse_pci(text: str) -> dict[str, dict[str, Any]]:
 
     Null is what the bus does not say: a virtual machine's bus often has no link.
     """
-    values: dict[str, dict[str, str]] = {}
+    values = {}
     for row in text.splitlines():
         # The address has colons of its own.
         path, value = _split_path(row)
@@ -55,7 +55,7 @@ def parse_pci(text: str) -> dict[str, dict[str, Any]]:
 
 def parse_names(text: str) -> dict[str, dict[str, str]]:
     """``lspci -D -vmm``: vendor, device and subsystem of each address in the words of the PCI ID database."""
-    names: dict[str, dict[str, str]] = {}
+    names = {}
     for block in text.split("\n\n"):
         rows = dict(row.split(":\t", 1) for row in block.splitlines() if ":\t" in row)
         if slot := rows.get("Slot"):
@@ -141,7 +141,7 @@ def parse_pci_express(text: str) -> dict[str, dict[str, Any]]:
 
     Without root lspci prints ``<access denied>`` for capabilities, and the adapter is left out.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found = {}
     for head, body in _blocks(text):
         if not _NETWORK.search(head["rest"]) or "Express" not in body:
             continue
@@ -194,7 +194,7 @@ def parse_register(text: str) -> int:
 
 
 def _blocks(text: str) -> list[tuple[re.Match[str], str]]:
-    blocks: list[tuple[re.Match[str], list[str]]] = []
+    blocks = []
     for row in text.splitlines():
         if head := _HEAD.match(row):
             blocks.append((head, []))
@@ -229,7 +229,7 @@ def parse_info(text: str) -> dict[str, dict[str, Any]]:
 
     A stored version that differs from the running one waits for a reset.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found = {}
     for handle, entry in json.loads(text).get("info", {}).items():
         versions = entry.get("versions", {})
         found[handle] = {
@@ -245,9 +245,9 @@ def parse_parameters(text: str) -> dict[str, dict[str, Any]]:
 
     ``runtime`` is in force, ``driverinit`` after a reload of the driver, ``permanent`` after a reset of the adapter.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found = {}
     for handle, parameters in json.loads(text).get("param", {}).items():
-        values: dict[str, Any] = {}
+        values = {}
         for parameter in parameters:
             for value in parameter.get("values", []):
                 when = value.get("cmode")
@@ -267,7 +267,7 @@ _VALUE = re.compile(r"(?:\w+)\([^)]*\)|Array\[[\d.]+\]|\S+")
 def parse_mlxconfig(text: str) -> dict[str, dict[str, str]]:
     """Each setting with ``default``, ``current`` and ``next_boot``; without ``-e`` there is only the last."""
     columns: tuple[str, ...] = ()
-    found: dict[str, dict[str, str]] = {}
+    found = {}
     for row in text.splitlines():
         if "Next Boot" in row or "Next boot" in row:
             head = row.lower()
@@ -326,7 +326,7 @@ def parse_interrupts(text: str) -> dict[int, str]:
     """``/proc/interrupts``: number to name, the word after chip and trigger; the columns of counts are left out."""
     lines = text.splitlines()
     columns = sum(word.startswith("CPU") for word in lines[0].split()) if lines else 0
-    found: dict[int, str] = {}
+    found = {}
     for line in lines[1:]:
         if row := _INTERRUPTS_ROW.match(line):
             words = row[2].split()[columns:]

@@ -113,7 +113,7 @@ def count_words(part: Mapping[str, Any]) -> str:
 
 def parse_meminfo(text: str) -> dict[str, int]:
     """Names and values: bytes where the kernel prints kB, plain counts elsewhere."""
-    found: dict[str, int] = {}
+    found = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(":")
         words = rest.split()
@@ -134,8 +134,8 @@ async def ask_interfaces(devices: tuple[str, ...], ask: Callable[[str], Awaitabl
     """
     if not devices:
         raise UnknownFactError("this host has no kernel interface in the test")
-    found: dict[str, Any] = {}
-    reasons: dict[str, str] = {}
+    found = {}
+    reasons = {}
 
     async def one(device: str) -> tuple[Any, str | None]:
         try:
@@ -189,7 +189,7 @@ class EthtoolFact(InterfaceFact):
 
 def group_alike(parts: Iterable[dict[str, Any]], each: Mapping[str, str]) -> list[dict[str, Any]]:
     """Alike parts as one with a ``count``; ``each`` names the fields that tell them apart, and the lists of those."""
-    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    groups = {}
     for part in parts:
         alike = {name: value for name, value in part.items() if name not in each}
         key = tuple(alike.items())

@@ -42,7 +42,7 @@ async def collect(
 
     ``controller_of`` gives a machine's management controller by role and name of the host.
     """
-    known: Known = {}
+    known = {}
     return {
         each.name: await collect_host(each.host, each.devices, known, controller_of(each.role, each.host.name))
         for each in hosts
@@ -58,8 +58,8 @@ async def collect_host(
     """
     machine = outermost(host)
     of_machine = (known if known is not None else {}).setdefault(json.dumps(machine.spec(), sort_keys=True), {})
-    facts: dict[str, Any] = {}
-    reasons: dict[str, str] = {}
+    facts = {}
+    reasons = {}
     for kind, fact in find("nicbench.system.inventory.facts", Fact).items():
         if not fact.of_machine:
             value, reason = await _read(fact(controller), host if fact.inside else host.network, devices)

@@ -120,8 +120,8 @@ def parse_bios(text: str) -> dict[str, Any]:
     ``settings`` is the path of what is pending until a reboot, None where nothing can be.
     """
     found = json_object(text)
-    attributes: dict[str, Any] = {}
-    identity: dict[str, list[str]] = {}
+    attributes = {}
+    identity = {}
     for name, value in list(part_of(found, "Attributes").items())[:_MOST_ATTRIBUTES]:
         name = _clean(name)
         if not name or len(name) > _LONGEST_NAME or _SECRET.search(name) or name.startswith("@"):

@@ -97,7 +97,7 @@ def parse_received(text: str) -> dict[str, tuple[int, ...]]:
     """Frames of each receive queue, from 0 on, by interface, of what ``netdev_query.py queues`` prints; an interface
     whose driver does not tell the kernel is left out.
     """
-    found: dict[str, tuple[int, ...]] = {}
+    found = {}
     for name, queues in _object(text).items():
         if isinstance(queues, dict) and set(queues) == {str(number) for number in range(len(queues))}:
             frames = [_number(queues, str(number)) for number in range(len(queues))]

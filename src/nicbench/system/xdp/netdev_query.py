@@ -40,7 +40,7 @@ def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def attributes(data: bytes) -> dict[int, bytes]:
     """Number and value of each attribute."""
-    found: dict[int, bytes] = {}
+    found = {}
     while len(data) >= _ATTRIBUTE.size:
         length, number = _ATTRIBUTE.unpack_from(data)
         if not _ATTRIBUTE.size <= length <= len(data):
@@ -82,7 +82,7 @@ def main(words: Sequence[str]) -> None:
         names = dict(socket.if_nameindex())
         if "queues" in words:
             scope = _attribute(_QSTATS_SCOPE, struct.pack("=L", _BY_QUEUE))
-            queues: dict[str, dict[int, int]] = {}
+            queues = {}
             for payload in _ask(asked, family, _REQUEST | _DUMP, _QSTATS_GET, scope):
                 received = received_of(payload)
                 if received is not None and received[0] in names:

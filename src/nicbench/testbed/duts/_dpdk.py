@@ -364,8 +364,8 @@ class ForwardStatistics:
 
 def forward_statistics(lines: Iterable[str]) -> ForwardStatistics:
     """Parses ``show fwd stats all``, which has cycles only with --record-core-cycles and after the first packet."""
-    ports: dict[int, dict[str, int]] = {}
-    counters: dict[str, int] = {}
+    ports = {}
+    counters = {}
     cycles = packets = tsc_mhz = None
     for line in lines:
         if (port := _PORT.search(line)) is not None:
@@ -421,7 +421,7 @@ def rings(lines: Iterable[str]) -> Rings | None:
 
 def queue_frames(lines: Iterable[str]) -> tuple[tuple[int, ...], ...]:
     """Frames received by port and queue, from ``show port xstats all``; a driver that counts none by queue has none."""
-    ports: list[list[int]] = []
+    ports = []
     for line in lines:
         if "NIC extended statistics for port" in line:
             ports.append([])

@@ -66,9 +66,9 @@ async def dut_devices(testbed: Testbed, kind: str, *, fewest: int = 2, most: int
     """Looks up the interfaces on the DUT's host; NotReadyError where one is missing or down."""
     host = require_host(testbed, kind)
     require_ports(testbed, kind, fewest=fewest, most=most)
-    names: list[str] = []
-    indexes: list[int] = []
-    macs: list[str] = []
+    names = []
+    indexes = []
+    macs = []
     for port in testbed.dut_ports:
         if port.device is None:
             raise UsageError(
@@ -307,7 +307,7 @@ async def set_up_forwarding(
     settings = settings_for(ports, ipv6=ipv6)
     for path, value in settings:
         await changes.set_file(host, path, value)
-    commands: list[tuple[str, ...]] = []
+    commands = []
     for port in ports:
         for address, network in zip(port.addresses, port.networks, strict=True):
             if ":" not in address or ipv6:
@@ -324,7 +324,7 @@ async def _set_up_address(
     """
     device, neighbour = port.device, neighbour_of(address)
     ip = ("ip", "-6") if ":" in address else ("ip", "-4")
-    commands: list[tuple[str, ...]] = []
+    commands = []
 
     async def add(what: str, target: tuple[str, ...], key: tuple[str, ...], *how: str) -> None:
         # Where frames came before the neighbour did, the kernel looked for the tester itself, and keeps what it found.

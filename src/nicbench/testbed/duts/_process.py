@@ -72,7 +72,7 @@ class DutProcess:
 
     async def wait_for(self, wanted: Callable[[str], bool], within_s: float, what: str) -> list[str]:
         """The lines since the last call up to the first ``wanted`` one; HostError where that does not come in time."""
-        seen: list[str] = []
+        seen = []
         mark = self._mark
         try:
             async with asyncio.timeout(within_s):

@@ -131,7 +131,7 @@ class FileServer(EndpointDut):
         commands: dict[str, list[str]] = {testbed.server.name: [each.words for each in servers]}
         hosts = {repr(share.client.host.spec()): share.client.host for share in shares}
         await self._kind.prepare_clients(changes, tuple(hosts.values()))
-        made: set[str] = set()
+        made = set()
         for share in shares:
             client = place_of(share.client.host).host
             if repr(client.spec()) not in made:
@@ -231,7 +231,7 @@ def shares_of(testbed: EndpointTestbed, folders: tuple[str, ...], mounted_in: st
 
 async def _first_lines(host: Host, commands: Mapping[str, Command]) -> dict[str, str]:
     """The first line that each command prints, for versions; commands that print nothing are left out."""
-    versions: dict[str, str] = {}
+    versions = {}
     for name, command in commands.items():
         try:
             done = await host.run(command, check=False)

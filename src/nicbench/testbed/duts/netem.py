@@ -159,7 +159,7 @@ def netem_arguments(faults: Faults, limit: int) -> tuple[str, ...]:
 
 def describe_faults(faults: Faults) -> dict[str, str]:
     """The faults in words, by the name of the option; empty without faults."""
-    descriptions: dict[str, str] = {}
+    descriptions = {}
     if faults.delay:
         descriptions["delay"] = format_duration_s(faults.delay)
     if faults.jitter:

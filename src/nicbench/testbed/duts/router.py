@@ -72,7 +72,7 @@ class Route:
 
 async def port_networks(testbed: EndpointTestbed) -> dict[str, Interface]:
     """The address, with its network, of each port of the router; NotReadyError where two are in one network."""
-    found: dict[str, Interface] = {}
+    found = {}
     for end in testbed.servers:
         shown = await _run_json(end.host.network, "ip", "-j", "address", "show", "dev", str(end.facts.device))
         own = ip_address(end.facts.address)
@@ -103,7 +103,7 @@ async def port_networks(testbed: EndpointTestbed) -> dict[str, Interface]:
 
 def routes_of(testbed: EndpointTestbed, networks: Mapping[str, Interface]) -> tuple[Route, ...]:
     """A route for each client to each other port's network; NotReadyError where a host is a client of two ports."""
-    ports_of: dict[str, set[str]] = {}
+    ports_of = {}
     for client in testbed.clients:
         ports_of.setdefault(client.host.name, set()).add(str(client.facts.port))
     for host, ports in ports_of.items():

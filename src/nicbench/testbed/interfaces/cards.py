@@ -52,7 +52,7 @@ _RUNS_COMMANDS = re.compile(r"(?:^|,)\s*(?:exec|fd)\s*\(")
 def interfaces_of_vdev(vdev: str) -> tuple[str, ...]:
     """The interfaces that this device needs, in the order of its arguments."""
     driver = ""
-    found: list[str] = []
+    found = []
     for part in _SEPARATORS.split(vdev):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
@@ -235,7 +235,7 @@ Wanted = Mapping[str, tuple[VirtualFunctionOptions, str]]
 
 async def make_virtual_functions(making: Making) -> None:
     """Makes the function of every such port. NotReadyError, with what to do, where that is impossible."""
-    adapters: dict[tuple[str, str], tuple[Host, dict[str, tuple[VirtualFunctionOptions, str]]]] = {}
+    adapters = {}
     for name, port in making.ports.items():
         if port.virtual_function is not None:
             host = origin_of(making, port)

@@ -26,7 +26,7 @@ _PAIRS = frozenset({"veth", "netkit", "vxcan"})
 
 def carriers(routes: Sequence[Mapping[str, Any]], links: Links) -> frozenset[str]:
     """The devices of default routes, and those below them: members of a bridge or bond, the parent of a VLAN."""
-    found: set[str] = set()
+    found = set()
     waiting = [device for route in routes if route.get("dst") == "default" for device in _route_devices(route)]
     while waiting:
         device = waiting.pop()
@@ -48,7 +48,7 @@ def reachable_from(links: Links, device: str) -> frozenset[str]:
         for other in [*_link_names(link, links), *([master] if master else [])]:
             neighbours[name].add(other)
             neighbours.setdefault(other, set()).add(name)
-    found: set[str] = set()
+    found = set()
     waiting = [device]
     while waiting:
         name = waiting.pop()
@@ -258,7 +258,7 @@ async def interfaces_of(host: Host) -> Interfaces:
 async def _interfaces_elsewhere(outer: Host) -> dict[str, str]:
     """The namespaces of interfaces in named namespaces, for hints in errors; what cannot be listed is left out."""
     named = await outer.run(("ip", "netns", "list"), check=False)
-    found: dict[str, str] = {}
+    found = {}
     for line in named.stdout.splitlines():
         namespace = line.split()[0] if line.strip() else ""
         shown = await outer.run(("ip", "-n", namespace, "-br", "link", "show"), check=False)

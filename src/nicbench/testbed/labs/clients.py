@@ -289,8 +289,8 @@ class ClientsLab(EndpointLab):
         namespaces = [server]
         measured = reach.host(server)
         switch = await self._namespace(changes, local, "switch") if self.options.clients_per_port > 1 else None
-        servers: list[Endpoint] = []
-        clients: list[Endpoint] = []
+        servers = []
+        clients = []
         for port in range(self.options.ports):
             names = self._client_names(port)
             near = _End(server, f"s{port}", mac(port, _SERVER), self.options.bond)

@@ -71,7 +71,7 @@ def tunnel_layers(
     The first IP header that has no addresses of its own has those of the way; those behind it have ones of
     documentation.
     """
-    layers: list[dict[str, Any]] = []
+    layers = []
     version, left = way.ip, addresses
     back = way.transmit > way.receive
     for tunnel in tunnels:
@@ -263,8 +263,8 @@ def phase_requests(
 
     ``streams_at`` gives the streams for a load in frames per second and a number of frames.
     """
-    streams: list[dict[str, Any]] = []
-    numbers: list[int] = []
+    streams = []
+    numbers = []
     begins_s = 0.0
     for number, phase in enumerate(phases, start=1):
         own = streams_at(phase.load_frames_per_s, math.floor(phase.load_frames_per_s * phase.duration_s))

@@ -404,7 +404,7 @@ class PacketsTester(Tester):
             return {}
         recording.folder.mkdir(parents=True, exist_ok=True)
         folder = self.folder_elsewhere or str(recording.folder)
-        files: dict[str, Any] = {}
+        files = {}
         if recording.capture is not None:
             files["capture"] = {"path": f"{folder}/t{number:04d}.pcapng", **recording.capture}
         if recording.per_flow is not None:

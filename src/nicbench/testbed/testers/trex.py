@@ -423,7 +423,7 @@ class _TrexTester(Tester):
         forward = set(forward_of([(way.transmit, way.receive) for way in addressing]))
         loaded = tuple(way for way in addressing if request.bidirectional or (way.transmit, way.receive) in forward)
         planned, ways = self._plan_streams(loaded, request)
-        beside: list[asyncio.Future[Any]] = []
+        beside = []
 
         def has_begun(_: dict[str, Any]) -> None:
             if during is not None:

@@ -60,7 +60,7 @@ async def boot(guests: Mapping[str, VmOptions], changes: Changes, local: Host) -
     accelerator = {
         name: await accelerator_for(options.accelerator, emulator, kernels[name]) for name, options in guests.items()
     }
-    hosts: dict[str, VmHost] = {}
+    hosts = {}
     for name, options in guests.items():
         programs = (emulator, kernels[name], accelerator[name])
         command, placed = await _start(name, options, folders[name], wires[name], programs, changes, local)

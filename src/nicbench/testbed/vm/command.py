@@ -47,7 +47,7 @@ async def _ask(path: str, command: str) -> Any:
     try:
         for word in ("qmp_capabilities", command):
             writer.write(json.dumps({"execute": word}).encode() + b"\n")
-        answers: list[Any] = []
+        answers = []
         while len(answers) < 2:
             line = await reader.readline()
             if not line:
@@ -78,7 +78,7 @@ async def raise_pages(changes: Changes, local: Host, options: VmOptions, name: s
                 )
         return
     kib, each = int(options.huge_pages) // 1024, int(options.memory) // options.nodes // int(options.huge_pages)
-    wanted: dict[int | None, int] = {}
+    wanted = {}
     for node in options.memory_nodes or (None,) * options.nodes:
         wanted[node] = wanted.get(node, 0) + each
     for node, pages in wanted.items():
@@ -105,7 +105,7 @@ async def raise_pages(changes: Changes, local: Host, options: VmOptions, name: s
 
 async def place(local: Host, options: VmOptions, pid: int, qmp: str, name: str) -> dict[str, Any]:
     """Pins the CPUs of a running guest and verifies pins and memory; gives what a report discloses of both."""
-    facts: dict[str, Any] = {}
+    facts = {}
     if options.pin:
         facts["pins"] = await _pin(local, options.pin, pid, qmp, name)
     if options.huge_pages is not None or options.memory_nodes:
@@ -167,7 +167,7 @@ def pages_on_nodes(numa_maps: str, page_kib: int | None) -> dict[int, dict[int, 
 
     With ``page_kib`` they are those of all mappings with pages of this size, without it those of the largest mapping.
     """
-    every: list[dict[int, dict[int, int]]] = []
+    every = []
     for line in numa_maps.splitlines():
         words = line.split()
         size = next((int(word.partition("=")[2]) for word in words if word.startswith("kernelpagesize_kB=")), 4)
@@ -177,7 +177,7 @@ def pages_on_nodes(numa_maps: str, page_kib: int | None) -> dict[int, dict[int, 
         every.append(nodes)
     if page_kib is None:
         return max(every, key=lambda nodes: sum(sum(by.values()) for by in nodes.values()), default={})
-    found: dict[int, dict[int, int]] = {}
+    found = {}
     for nodes in every:
         for node, by_size in nodes.items():
             there = found.setdefault(node, {})
@@ -202,8 +202,8 @@ async def give_cards(
 
     NotReadyError where a card does not exist, is in use, or cannot be isolated.
     """
-    macs: dict[str, str] = {}
-    aliases: list[str] = []
+    macs = {}
+    aliases = []
     for name, card in options.cards.items():
         if card.pci is None:
             continue
@@ -345,7 +345,7 @@ def _nodes(options: VmOptions) -> tuple[str, ...]:
         whole = _backend(options, 0, int(options.memory) // 2**20)
         return ("-object", whole, "-numa", "node,nodeid=0,memdev=memory0")
     each, cpus = int(options.memory) // 2**20 // options.nodes, options.cpus // options.nodes
-    parts: list[str] = []
+    parts = []
     for node in range(options.nodes):
         last = node * cpus + cpus - 1
         span = f"{node * cpus}-{last}" if cpus > 1 else str(last)
@@ -371,7 +371,7 @@ def _backend(options: VmOptions, node: int, size_mib: int) -> str:
 
 def _file_systems(guest: Guest) -> tuple[str, ...]:
     paths = ("/", str(guest.modules))
-    parts: list[str] = []
+    parts = []
     for tag, path in zip(_TAGS, paths, strict=True):
         parts += ["-fsdev", f"local,id={tag},path={path},security_model=none,readonly=on,multidevs=remap"]
         parts += ["-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag},bus=pcie.0"]
@@ -388,7 +388,7 @@ def _channel(folder: str) -> tuple[str, ...]:
 
 def _slots(options: VmOptions) -> tuple[str, ...]:
     """A PCIe root complex (pxb-pcie) for each node with cards, and a root port for each card."""
-    parts: list[str] = []
+    parts = []
     for node in sorted({card.node for card in options.cards.values() if card.node is not None}):
         bus = f"pxb-pcie,id=node{node},bus_nr={_PXB_FIRST_BUS * (node + 1)},numa_node={node},bus=pcie.0"
         parts += ["-device", bus]
@@ -402,7 +402,7 @@ def _slots(options: VmOptions) -> tuple[str, ...]:
 def _cards(options: VmOptions, macs: dict[str, str], wires: tuple[Wire, ...]) -> tuple[str, ...]:
     """Each card on a port of its network's hub, which forwards every frame, also LACP, as a cable does."""
     hubs = {name: number for number, wire in enumerate(wires) for name in wire.cards}
-    parts: list[str] = []
+    parts = []
     for number, (name, card) in enumerate(options.cards.items()):
         if card.pci is not None:
             parts += ["-device", f"vfio-pci,host={card.pci},id=card{number},rombar=0,bus=slot{number}"]
@@ -448,7 +448,7 @@ def _kernel_parameters(options: VmOptions, accelerator: str) -> tuple[str, ...]:
 
 def wires_of(guests: Mapping[str, VmOptions], folders: Mapping[str, str]) -> dict[str, tuple[Wire, ...]]:
     """The wires of each guest. The first guest on a network listens for the others, which are started after it."""
-    members: dict[str, dict[str, list[str]]] = {}
+    members = {}
     for guest, options in guests.items():
         for name, card in options.cards.items():
             if card.network is not None:

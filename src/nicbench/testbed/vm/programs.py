@@ -213,7 +213,7 @@ def order_modules(dependencies: str, names: Sequence[str]) -> list[str]:
         path, _, rest = line.partition(":")
         needs[path] = rest.split()
     by_name = {Path(path).name.split(".ko")[0].replace("-", "_"): path for path in needs}
-    found: list[str] = []
+    found = []
 
     def add(path: str) -> None:
         if path in found:

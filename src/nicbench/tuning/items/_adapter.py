@@ -115,7 +115,7 @@ class LimitsItem(DeviceItem):
         return values | {f"{name}{_MAXIMUM}": limits[name].get("maximum") for name in values}
 
     def target_values(self, now: Values) -> Values:
-        asked: Values = {}
+        asked = {}
         for name, amount in self.options.model_dump(exclude={"devices"}, exclude_none=True).items():
             most = now.get(f"{name}{_MAXIMUM}")
             if name not in now:

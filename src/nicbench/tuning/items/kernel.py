@@ -54,7 +54,7 @@ class BootParameters(Item):
 
 def parameters_of(text: str) -> dict[str, str | bool]:
     """Name and value of each word; quotes keep words together, the last of a name counts, ``-`` is ``_`` in names."""
-    found: dict[str, str | bool] = {}
+    found = {}
     word, quoted = "", False
     for letter in text.strip() + " ":
         if letter == '"':
@@ -150,7 +150,7 @@ class Sysctls(Item):
     alone = "values"
 
     async def read(self, place: Place) -> Values:
-        values: Values = {}
+        values = {}
         for name in self.options.values:
             text = await (await _where(place.host, name)).read_file(path_of(name))
             if text is None:

@@ -63,7 +63,7 @@ class Link(DeviceItem):
         return values
 
     def target_values(self, now: Values) -> Values:
-        asked: Values = {}
+        asked = {}
         if self.options.speed is not None:
             asked["speed_bits_per_s"] = round(self.options.speed)
         if self.options.duplex is not None:
@@ -96,7 +96,7 @@ class Link(DeviceItem):
             # The undo: speed and duplex come of the negotiation. Named beside it they would be all that is advertised.
             await _advertise(place, str(modes).split())
             values = {}
-        arguments: list[str] = []
+        arguments = []
         if values.get("autonegotiation") is True and self.options.autonegotiation is False:
             # The undo where the driver does not say what is advertised.
             values = {"autonegotiation": True}

@@ -31,7 +31,7 @@ class Mount:
 
 def mounts_of(text: str) -> dict[str, Mount]:
     """Returns the mounts by mount point, the topmost where several are stacked. Lines of another form are skipped."""
-    found: dict[str, Mount] = {}
+    found = {}
     for line in text.splitlines():
         fields = line.split()
         if "-" not in fields[6:] or len(fields) < fields.index("-", 6) + 4:
@@ -105,7 +105,7 @@ class MountOptions(Item):
 
 def group_values(options: tuple[str, ...]) -> Values:
     """The option of each group that holds. The kernel shows no word for strict access times."""
-    values: Values = {}
+    values = {}
     for group, words in _GROUPS.items():
         default = "strictatime" if group == "access time" else words[0]
         values[group] = next((word for word in words if word in options), default)
@@ -134,7 +134,7 @@ class ReadAhead(Item):
     phase = Phase.MACHINE
 
     async def read(self, place: Place) -> Values:
-        values: Values = {}
+        values = {}
         for name in self.options.of:
             text = await place.host.read_file(await self._path(place, name))
             if text is None:

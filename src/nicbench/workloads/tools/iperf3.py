@@ -164,7 +164,7 @@ class Iperf3(Workload):
         whole = Reading(json_object(client.stdout, "iperf3"), "iperf3")
         end = whole.part("end")
         directions = _directions(job.ask.direction)
-        notes: list[str] = []
+        notes = []
         streams = _streams(end, job.ask.direction)
         start = whole.maybe("start")
         asked = None if start is None else start.maybe("test_start")

@@ -147,7 +147,7 @@ def _machine_cpu(fields: dict[str, str], *, with_demand: bool) -> dict[str, Any]
 
     Its KB are 1024 bytes. Of requests its service demand is of their bytes, which says little.
     """
-    found: dict[str, Any] = {}
+    found = {}
     for side, prefix in (("client", "LOCAL"), ("server", "REMOTE")):
         percent, demand = _number(fields, f"{prefix}_CPU_UTIL"), _number(fields, f"{prefix}_SD")
         found[f"{side}_machine_cpu_share"] = None if percent is None else percent / 100.0

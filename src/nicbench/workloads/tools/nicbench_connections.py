@@ -76,7 +76,7 @@ class NicbenchConnections(Workload):
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         said = dict(json_object(client.stdout, self.kind))
-        served: dict[str, Any] = {}
+        served = {}
         asked = job.ask.connections
         if server is not None and asked is not None and asked.server == "own":
             counts = json_object(server.stdout, f"{self.kind}, server")

@@ -108,7 +108,7 @@ def _test(ask: JobSpec) -> str:
 
 def _values(text: str) -> dict[str, float]:
     """Parses all values; with ``-uu`` their units are nanoseconds, bytes, and bits per second."""
-    values: dict[str, float] = {}
+    values = {}
     for name, value, unit in _LINE.findall(text):
         if unit not in _UNITS:
             raise WorkloadError(f"qperf says {name} in {last_words(unit[:40])}, which is not what it was asked for")

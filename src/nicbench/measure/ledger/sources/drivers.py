@@ -145,7 +145,7 @@ class Drivers(Source):
         return "; ".join(f"echo {_MARK}{shlex.quote(device)}; ethtool -S {shlex.quote(device)}" for device in devices)
 
     def read(self, text: str, view: View) -> tuple[Count, ...]:
-        counts: list[Count] = []
+        counts = []
         for device, statistics in devices_and_statistics(text).items():
             if view.drivers.get(device) == "veth":
                 counts.extend(_veth_counts(device, statistics, view))
@@ -156,8 +156,8 @@ class Drivers(Source):
 
 def devices_and_statistics(text: str) -> dict[str, dict[str, int]]:
     """``ethtool -S`` of several devices, each after a line with its name; lines without a number are left out."""
-    found: dict[str, dict[str, int]] = {}
-    current: dict[str, int] = {}
+    found = {}
+    current = {}
     for line in text.splitlines():
         if line.startswith(_MARK):
             current = found.setdefault(line.removeprefix(_MARK).strip(), {})

@@ -131,7 +131,7 @@ class Softnet(Source):
 
 def softnet_drops(text: str) -> dict[int, int]:
     """Frames dropped at the full backlog of each CPU (hexadecimal; one line an online CPU)."""
-    dropped: dict[int, int] = {}
+    dropped = {}
     for number, line in enumerate(text.splitlines()):
         fields = line.split()
         if len(fields) <= _DROPPED:
@@ -281,7 +281,7 @@ class Nftables(Source):
 def _table_counts(listing: Mapping[str, Any], view: View) -> list[Count]:
     objects = listing["nftables"]
     named = {one["counter"]["name"]: int(one["counter"]["packets"]) for one in objects if "counter" in one}
-    counts: dict[str, Count] = {}
+    counts = {}
     for rule in (one["rule"] for one in objects if "rule" in one):
         found = drops_of_rule(rule["expr"], named)
         if found is None:

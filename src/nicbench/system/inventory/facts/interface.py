@@ -294,7 +294,7 @@ class DataCentreBridging(InterfaceFact):
     shape = dict[str, dict[str, Any]]
 
     async def ask(self, host: Host, device: str) -> Any:
-        found: dict[str, Any] = {}
+        found = {}
         reason = ""
         for name, (word, parse) in _PARTS.items():
             try:

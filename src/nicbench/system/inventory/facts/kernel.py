@@ -357,8 +357,8 @@ def _tell_firewall(facts: Facts, write: Write) -> str | None:
 
 def parse_ruleset(text: str) -> dict[str, Any]:
     """Rules by table, and the chains that packets meet: ``forward, policy drop`` (libnftables-json(5))."""
-    rules: dict[str, int] = {}
-    hooks: list[str] = []
+    rules = {}
+    hooks = []
     for entry in json.loads(text)["nftables"]:
         if "table" in entry:
             rules.setdefault(f"{entry['table']['family']} {entry['table']['name']}", 0)

@@ -98,7 +98,7 @@ def _tell_bios(facts: Facts, write: Write) -> str | None:
 
 def parse_identity(values: dict[str, str]) -> dict[str, str | None]:
     """What the tables say; a maker's filler ("To Be Filled By O.E.M.") is null, as what only root may read is."""
-    found: dict[str, str | None] = {}
+    found = {}
     for file, name in _FIELDS.items():
         value = values.get(_FOLDER + file)
         found[name] = None if value is None or value.lower() in _NOTHING_SAID else value
@@ -134,7 +134,7 @@ class _Settings(TypedDict):
 def _tell_bios_settings(facts: Facts, write: Write) -> str | None:
     """Those that change network results, by what they do; the others stand below the table."""
     found = part_of(facts, "bios_settings")
-    groups: dict[str, list[str]] = {}
+    groups = {}
     others = 0
     for name, value in part_of(found, "attributes").items():
         group = group_of(str(name))
@@ -205,7 +205,7 @@ class Hypervisor(Fact):
 
 def parse_virtualization(text: str) -> dict[str, Any]:
     """An x86 processor's own flag tells of a hypervisor even where nobody names it; others have none."""
-    fields: dict[str, str] = {}
+    fields = {}
 
     def walk(entries: list[dict[str, Any]]) -> None:
         for entry in entries:
@@ -377,7 +377,7 @@ def parse_sensors(text: str) -> list[Sensor]:
 
 def parse_fru(text: str) -> list[dict[str, str]]:
     """Field-replaceable units of ``ipmitool fru print``: fields by name, ``name`` is that of the unit."""
-    found: list[dict[str, str]] = []
+    found = []
     for line in text.splitlines():
         name, colon, value = (part.strip() for part in line.partition(":"))
         if name == "FRU Device Description":
