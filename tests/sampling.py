@@ -23,8 +23,8 @@ def leave_drawn_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects the cases that were not drawn; every worker of xdist draws the same."""
     if config.option.every_case:
         return
-    cases: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
-    counts: dict[tuple[str, str], int] = {}
+    cases = defaultdict(list)
+    counts = {}
     for item in items:
         marker = item.get_closest_marker("sampled")
         if isinstance(item, pytest.Function) and marker is not None and not item.get_closest_marker("acceptance"):
@@ -32,7 +32,7 @@ def leave_drawn_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
             drawn_among = (str(item.path), item.originalname) if group is None else ("", group)
             cases[drawn_among].append(item)
             counts[drawn_among] = config.option.cases or marker.args[0]
-    left_out: set[pytest.Item] = set()
+    left_out = set()
     for (where, name), of_test in cases.items():
         count = counts[where, name]
         draw = random.Random(f"{config.option.seed}/{name}")

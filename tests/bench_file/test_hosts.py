@@ -136,7 +136,7 @@ dut: {kind: server}
 tests: [{name: t, method: stream}]
 """
 
-WRONG: dict[str, tuple[str, tuple[str, str], int, int, str, str | None]] = {
+WRONG = {
     "a lab on a host that is not there": (
         *(LAB, ("on: rack1", "on: rack2")),
         *(3, 26, "there is no host `rack2`", "did you mean `rack1`?"),
@@ -260,7 +260,7 @@ dut: {kind: server, host: a}
 tests: [{name: t, method: stream}]
 """
 S0 = "device: n0, ip: 198.18.0.1/24"
-WRONG_GUESTS: dict[str, tuple[tuple[str, str], int, str, str]] = {
+WRONG_GUESTS = {
     "a card that is not there": (
         *(("b, device: n0", "b, device: n7"), 9),
         *("the virtual machine `b` has no card `n7`", "known cards: `n0`, `n1`"),

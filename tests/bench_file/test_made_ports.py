@@ -24,7 +24,7 @@ tests: [{name: t, method: stream}]
     "links:", "  c1: {host: client, device: e3, ip: 198.18.1.2/24}\nlinks:"
 )
 
-WRONG: dict[str, tuple[tuple[str, str], int, int, str, str]] = {
+WRONG = {
     "an address that is none": (
         *(("ip: 198.18.0.1/24", "ip: 198.18.0.1/240"), 8, 38),
         *("`198.18.0.1/240` is not an address", ""),
@@ -130,7 +130,7 @@ dut: {kind: server, host: receiver}
 tests: [{name: t, method: stream}]
 """
 
-WRONG_RDMA: dict[str, tuple[tuple[str, str], int, int, str, str]] = {
+WRONG_RDMA = {
     "a kind that is none": (*(("rdma: rxe", "rdma: siw"), 8, 61), "`ports.s0.rdma` cannot be `siw`", "write 'rxe'"),
     "without an address": (
         *((", ip: 198.18.0.1/24", ""), 8, 36),

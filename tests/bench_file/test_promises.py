@@ -28,7 +28,6 @@ from nicbench.core.result import Bounded, Result
 from nicbench.core.round import EndpointFacts, Mount
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.stages.hosts import Presence
-from nicbench.testbed.labs.base import EndpointLab
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 NUMBERS = (0, 1, 2, 3, 7, 64, 100, 1000, 65_536, -1, 0.5, 1e-9, 1e9)
@@ -102,7 +101,7 @@ class DryRounds(DryContext):
 
     def __init__(self, bench: BenchFile) -> None:
         super().__init__(bench)
-        lab: EndpointLab = bench.lab.plugin(bench.lab.options)
+        lab = bench.lab.plugin(bench.lab.options)
         of_ports = lab.clients_of_ports()
         self.servers = tuple(_end(port, lab.measured_host, None) for port in of_ports)
         self.clients = tuple(_end(name, name, port) for port, names in of_ports.items() for name in names)

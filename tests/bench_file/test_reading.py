@@ -245,7 +245,7 @@ BOMB = 'a: &a ["x", "x", "x", "x", "x", "x", "x", "x", "x"]\n' + "".join(
     for before, name in zip("abcdefghi", "bcdefghij", strict=True)
 )
 
-HOSTILE: dict[str, tuple[str | bytes, str]] = {
+HOSTILE = {
     "a bomb of aliases": (BOMB, "expands to more than"),
     "an alias inside what it names": ("a: &a [*a]\n", "is inside the value that it names"),
     "ten thousand lists in a list": ("a: " + "[" * 10_000 + "]" * 10_000, "levels are nested"),

@@ -12,7 +12,7 @@ HOSTS = "hosts: {tester: {kind: local}}\n"
 EXTERNAL = "dut: {kind: external}\ntests:\n  - {name: t, method: throughput}\n"
 TESTS = "tests:\n  - {name: t, method: throughput}\n"
 
-WRONG: dict[str, tuple[str, list[Expected]]] = {
+WRONG = {
     "an unknown key names the closest known one": (
         HEAD + "dutt: {kind: policer}\n" + LAB + TESTS,
         [(3, 1, "unknown key `dutt`", "did you mean `dut`?")],

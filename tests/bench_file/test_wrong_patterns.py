@@ -15,7 +15,7 @@ TO_MANY = "lab: {kind: veth, ports: 4}\ndut: {kind: bridge}\ntraffic: {pattern: 
 TWO_STREAMS = "streams: [{name: a, share: 50 %}, {name: b, share: 50 %}]"
 TESTS = "tests:\n  - {name: t, method: throughput}\n"
 
-WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
+WRONG = {
     "a service on a stream that the traffic has not": (
         "lab: {kind: veth}\ndut: {kind: policer}\ntraffic: {" + TWO_STREAMS + "}\n"
         "tests:\n  - {name: s, method: service-activation, services: [{name: a, cir: 1 Mb/s, excess_stream: c}]}\n",

@@ -15,7 +15,7 @@ PORTS = (
     "ports: {t0: {host: tester, device: e0}, d0: {host: d, device: e1}}\nlinks: [t0 <-> d0]\ndut: {kind: external}\n"
 )
 
-WRONG: dict[str, tuple[str, list[Expected]]] = {
+WRONG = {
     "a vlan identifier beyond 12 bits": (
         HEAD + LAB + "traffic: {vlan: [100, 4096]}\n" + TESTS,
         [(5, 23, "`traffic.vlan[1]` is `4096`: it must be at most 4095", "at most 4095")],
@@ -213,7 +213,7 @@ TUNNELS_HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
 TUNNELS_TESTS = "tests:\n  - {name: t, method: throughput, frame_bytes: [256]}\n"
 ENDS = "source: 192.0.2.1, destination: 192.0.2.2"
 
-WRONG_TUNNELS: dict[str, tuple[str, int, int, str, str | None]] = {
+WRONG_TUNNELS = {
     "an unknown tunnel": ("{tunnels: [{kind: gree}]}", 5, 21, "there is no kind `gree`", "`gre`"),
     "a tunnel without its kind": ("{tunnels: [{vni: 3}]}", 5, 21, "has no kind", "kind"),
     "a key of another tunnel": (
@@ -290,7 +290,7 @@ tests: [{name: t, method: throughput}]
 """
 PORT = "t1: {host: far, device: e0}"
 
-WRONG_PEERS: dict[str, tuple[str, str, tuple[int, int, str, str]]] = {
+WRONG_PEERS = {
     "a host that does not exist": (
         "{peer: far}",
         "{peer: fat}",

@@ -15,7 +15,7 @@ BY_HAND = (
     "tests: [{name: t, method: stream}]\n"
 )
 
-WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
+WRONG = {
     "forwarding by a host that forwards nothing": (
         LAB + "dut: {kind: server}\ntests:\n  - {name: t, method: forwarding}\n",
         (6, 23),
@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: s
 
 ROUNDS_HEAD = "nicbench: 1\ntitle: x\nlab: {kind: clients}\ndut: {kind: server}\ntests:\n  - name: t\n    method: "
 
-WRONG_ROUNDS: dict[str, tuple[str, int, int, str, str | None]] = {
+WRONG_ROUNDS = {
     "stream: a link that fails of what is no bond": (
         "stream\n    failure: {port: s0, link: 1}\n",
         *(
@@ -258,7 +258,7 @@ def test_a_link_that_a_bond_has_not_does_not_fail(read: Read) -> None:
 REST = "tests: [{name: t, method: frames}]\n"
 SHARES_HEAD = "nicbench: 1\ntitle: x\nlab: {kind: clients}\ndut:\n  kind: file-server\n"
 
-WRONG_SHARES: dict[str, tuple[str, int, int, str, str]] = {
+WRONG_SHARES = {
     "no kind of share": ("  memory: 1 GiB\n", 5, 3, "`dut.share` is missing", "add `share: sftp`"),
     "a kind that there is not": (
         "  share: sfpt\n  memory: 1 GiB\n",

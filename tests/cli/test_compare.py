@@ -32,7 +32,7 @@ def make(nicbench: Any) -> Make:
             "link_bits_per_s": 10e9,
             "link_is_nominal": True,
         }
-        more: dict[str, Any] = {}
+        more = {}
         if names := different.get("configurations"):
             plan["compared"] = more["configurations"] = list(names)
             rows = [{**row, "id": f"{of}/1/{row['id']}", "configuration": of, "run": 1} for of in names for row in rows]

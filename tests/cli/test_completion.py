@@ -101,13 +101,13 @@ def test_methods_formats_examples_and_data_sets(nicbench: Any) -> None:
 
 
 def test_what_is_completed_is_what_there_is() -> None:
-    nothing: Any = type("Context", (), {"params": {}})()
+    nothing = type("Context", (), {"params": {}})()
     for completer, package, base in (
         (completion.methods, "nicbench.methods", Method),
         (completion.export_formats, "nicbench.export.formats", ExportFormat),
         (completion.import_formats, "nicbench.importing.formats", Format),
     ):
-        kinds: dict[str, Any] = find(package, base)
+        kinds = find(package, base)
         assert sorted(completer(nothing, "")) == sorted(kinds)
 
 

@@ -215,7 +215,7 @@ def test_an_import_writes_its_run_and_its_report_and_nothing_else(tmp_path: Path
 def test_the_server_of_pages_stops_a_run_by_its_clerk(of_roots_own: Path) -> None:
     folder = RunFolder.open(of_roots_own)
     folder.journal.hold()
-    heard: list[int] = []
+    heard = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     fence = fence_of(["web", str(of_roots_own.parent)])
     assert fence is not None

@@ -101,7 +101,7 @@ def result(configuration: str, frame_bytes: int, **values: Value) -> Result:
 
 def known(frame_bytes: int, lower: float, upper: float, agreement: str = "agree") -> Result:
     rate = Bounded(value=lower, lower=lower, upper=upper)
-    values: dict[str, Value] = {"ndr_frames_per_s": rate, "known_rate_frames_per_s": 6240.0, "agreement": agreement}
+    values = {"ndr_frames_per_s": rate, "known_rate_frames_per_s": 6240.0, "agreement": agreement}
     return result("known", frame_bytes, **values)
 
 

@@ -44,8 +44,8 @@ ERRORS = {
 
 @pytest.fixture(params=ERRORS.values(), ids=ERRORS.keys())
 def failure(request: pytest.FixtureRequest, run_is: Callable[..., None]) -> tuple[NicbenchError, int]:
-    error: NicbenchError = request.param[0]
-    status: int = request.param[1]
+    error = request.param[0]
+    status = request.param[1]
 
     async def fail(*_: Any) -> None:
         raise error
@@ -108,7 +108,7 @@ def test_a_reliable_result_that_is_not_accepted_ends_a_run_with_6(
     nicbench: Any, run_is: Callable[..., None], finished_run: Any
 ) -> None:
     async def refused(bench: Any, folder: Any, bus: Any) -> Summary:
-        summary: Summary = await finished_run(bench, folder, bus)
+        summary = await finished_run(bench, folder, bus)
         (result,) = summary.results
         values = {**result.values, "accepted": "no"}
         refused_result = result.replace(values=values)
@@ -402,7 +402,7 @@ def test_results_that_are_not_accepted_give_their_status_where_nobody_reads_them
     nicbench: Any, run_is: Callable[..., None], finished_run: Any, without_a_reader: None
 ) -> None:
     async def not_accepted(bench: Any, folder: Any, bus: Any) -> Summary:
-        summary: Summary = await finished_run(bench, folder, bus)
+        summary = await finished_run(bench, folder, bus)
         result = summary.results[0]
         refused = result.replace(values={**result.values, "accepted": "no"})
         return summary.replace(results=(refused,))

@@ -29,7 +29,7 @@ async def reached(number: signal.Signals) -> None:
 def test_a_signal_cancels_the_run_and_its_undo_runs(
     number: signal.Signals, nicbench: Any, run_is: Callable[..., None], one_result: Callable[..., None]
 ) -> None:
-    undone: list[str] = []
+    undone = []
 
     async def interrupted(bench: Any, folder: Any, bus: Any) -> None:
         one_result(bench, folder, bus)
@@ -48,7 +48,7 @@ def test_a_signal_cancels_the_run_and_its_undo_runs(
 
 
 def test_a_second_signal_does_not_cut_the_undo_short(nicbench: Any, run_is: Callable[..., None]) -> None:
-    undone: list[str] = []
+    undone = []
 
     async def interrupted(*_: Any) -> None:
         try:
@@ -126,7 +126,7 @@ def test_a_signal_in_a_destructor_is_not_lost() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
             destroyed.append("whole")
 
-    destroyed: list[str] = []
+    destroyed = []
     with pytest.raises(StoppedError) as stopped, signals_are_heard():
         let_go([Slow()])
     give_back_signals()

@@ -68,7 +68,7 @@ def began(load: float, repeat: int = 0) -> TrialStarted:
 
 def finished(number: int, load: float, lost: int, *findings: Finding, **reading: Any) -> TrialFinished:
     counts = Counts(intended=4_000_000, sent=4_000_000, received=4_000_000 - lost, lost=lost)
-    known: dict[str, Any] = {"ports": (), "health": Health(), **reading}
+    known = {"ports": (), "health": Health(), **reading}
     return TrialFinished(
         trial=Trial(
             id=f"t{number:04}",
@@ -104,7 +104,7 @@ def bounds(trials: int, *sides: tuple[float | None, float | None]) -> BoundsNarr
     )
 
 
-A_SEARCH: Final[Sequence[Event]] = (
+A_SEARCH = (
     TurnStarted(configuration="kernel-6.1", run=2, number=3, of=8, at_most=True),
     StageStarted(stage="testbed", text="making the testbed"),
     SEARCH,
@@ -153,7 +153,7 @@ HEALTH: Final = MachineHealth(
         ),
     ),
 )
-DISTURBED: Final[Sequence[Event]] = (
+DISTURBED = (
     SEARCH,
     *(
         event
@@ -204,7 +204,7 @@ def round_finished(number: int, gbits: float | None, *findings: Finding) -> Roun
     )
 
 
-STREAMS: Final[Sequence[Event]] = (
+STREAMS = (
     TestStarted(test="streams", method="stream", points=4, estimate_s=60.0),
     round_finished(1, 93.2),
     ResultReady(
@@ -220,9 +220,7 @@ STREAMS: Final[Sequence[Event]] = (
         repeat=0,
     ),
 )
-WAITING: Final[Sequence[Event]] = (
-    Waiting(text="/run/nicbench/queue: place 2 in the queue, behind run 2026-a of jane@lab (process 4711)"),
-)
+WAITING = (Waiting(text="/run/nicbench/queue: place 2 in the queue, behind run 2026-a of jane@lab (process 4711)"),)
 PLANNED: Final = [
     *((f"kernel-6.1/{run}/throughput", 600.0) for run in (1, 2)),
     ("throughput", 600.0),

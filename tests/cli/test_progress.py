@@ -15,7 +15,6 @@ from nicbench.cli.output import say
 from nicbench.cli.progress import LiveView, make_progress
 from nicbench.core.events import (
     CeilingFound,
-    Event,
     IntervalsChecked,
     Note,
     RunFinished,
@@ -81,7 +80,7 @@ def trial_finished(number: int = 1, *, unsent: bool = False) -> TrialFinished:
 def screen(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> io.StringIO:
     """What stderr would show; a terminal where the test is marked so by its parameter."""
     shown = io.StringIO()
-    terminal: bool = request.param
+    terminal = request.param
     monkeypatch.setenv("TERM", "xterm" if terminal else "dumb")  # whatever the terminal of whoever runs the tests
     console = Console(file=shown, force_terminal=terminal, width=120, color_system=None, legacy_windows=False)
     monkeypatch.setattr(progress, "messages", lambda: console)
@@ -198,7 +197,7 @@ def test_a_log_names_runs_that_warm_up_and_says_whether_the_runs_are_enough(scre
     ]
 
 
-TWELVE_UNSENT: list[Event] = [FIRST_TEST, *(trial_finished(number, unsent=True) for number in range(1, 13))]
+TWELVE_UNSENT = [FIRST_TEST, *(trial_finished(number, unsent=True) for number in range(1, 13))]
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)

@@ -127,7 +127,7 @@ def test_a_run_that_a_fault_of_nicbench_ended_goes_on(
         made.append(await make(self, *arguments))
         return made[-1]
 
-    made: list[Trial] = []
+    made = []
     make = TrialMaker.make
     with monkeypatch.context() as patched:
         patched.setattr(TrialMaker, "make", crash)
@@ -156,7 +156,7 @@ def test_what_a_resumed_run_has_of_a_test_counts_as_done(
         made.append(await make(self, *arguments))
         return made[-1]
 
-    made: list[Trial] = []
+    made = []
     make = TrialMaker.make
     with monkeypatch.context() as patched:
         patched.setattr(TrialMaker, "make", stop)

@@ -240,7 +240,7 @@ def test_no_pipe_and_no_device_is_replaced(target: str, run: RunFolder, nicbench
 
 
 def test_the_help_names_every_kind() -> None:
-    option: Any = export.Kind
+    option = export.Kind
     told = option.__metadata__[0].help
 
     assert [kind for kind in find("nicbench.export.formats", ExportFormat) if kind not in told] == []  # type: ignore[type-abstract]

@@ -251,7 +251,7 @@ tests: [{name: a, method: stream}]
 
 def every_command() -> dict[str, Any]:
     """Each command, those of groups too, by its words."""
-    found: dict[str, Any] = {}
+    found = {}
     for name, command in typer.main.get_command(make_whole_app()).commands.items():  # type: ignore[attr-defined]
         own = getattr(command, "commands", None)
         found |= {f"{name} {part}": one for part, one in own.items()} if own else {name: command}

@@ -8,7 +8,7 @@ from nicbench.compare.entries import Entry
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, ImportOrigin, LimitedBy, Result, ResultVerdict, Value
 
-OPTIONS: dict[str, Any] = {
+OPTIONS = {
     "search": {"kind": "mlr", "goals": {"NDR": 0.0, "PDR": 0.005}},
     "trial": {"duration": 60.0, "drain": 0.2},
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
 
 from nicbench.core.events import CeilingFound
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread
@@ -28,7 +27,7 @@ def tables_say_what_was_measured(whole: Whole) -> Iterator[str]:
     left_out |= any("Left out here" in text for part in whole.parts for text in part.texts)
     shown = [*(compared.sections if compared else ()), *(() if left_out and compared else whole.view.own_sections)]
     tables = [(part, table) for part in whole.parts for table in part.tables]
-    used: set[int] = set()
+    used = set()
     for section in shown:
         if section.is_bare:
             continue
@@ -308,7 +307,7 @@ def _is_of_all(one: Result) -> bool:
     return one.scope.startswith("sum")
 
 
-CHECKS: Final[tuple[Check, ...]] = (
+CHECKS = (
     tables_say_what_was_measured,
     both_reports_have_the_same_tables,
     every_latency_has_its_loss_and_verdict,

@@ -38,7 +38,7 @@ def frame_bench(draw: random.Random, method: str) -> tuple[dict[str, object], st
         ["one-to-one"] if ports == 2 else ["one-to-one", "full-mesh", "many-to-one", "one-to-many", "group-to-group"]
     )
     pattern = "one-to-one" if "service-activation" in more else draw.choice(patterns)
-    bench: dict[str, object] = {
+    bench = {
         "nicbench": 1,
         "title": f"Drawn {method}",
         "seed": draw.randrange(1, 10**6),
@@ -86,7 +86,7 @@ def _throughput(draw: random.Random, sizes: list[int], goals: dict[str, str]) ->
 def _test(
     draw: random.Random, kind: str, name: str, sizes: list[int], goals: dict[str, str], after: bool
 ) -> dict[str, object]:
-    test: dict[str, object] = {"name": name, "method": kind, "frame_bytes": sizes}
+    test = {"name": name, "method": kind, "frame_bytes": sizes}
     of = draw.choice(list(goals))
     if kind in AFTER_THROUGHPUT and after:
         test["at"] = "throughput"

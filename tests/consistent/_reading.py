@@ -67,7 +67,7 @@ def _cells(line: str) -> list[str]:
 def read_markdown(text: str) -> list[Part]:
     """The parts of a report; what is folded is part of what it stands in, code is left out."""
     parts = [Part(0, "", ())]
-    table: Table | None = None
+    table = None
     in_code = False
     for line in text.splitlines():
         if line.startswith("```"):
@@ -78,7 +78,7 @@ def read_markdown(text: str) -> list[Part]:
         if found:
             level = len(found[1])
             above = [(part.level, part.title) for part in parts]
-            chain: list[tuple[int, str]] = []
+            chain = []
             for one in above:
                 chain = [*[each for each in chain if each[0] < one[0]], one]
             names = tuple(title for each, title in chain if 0 < each < level)

@@ -20,7 +20,6 @@ import nicbench.run as running
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.bond import LinkFailureOutcome
 from nicbench.core.round import (
-    CpuUser,
     EndpointFacts,
     Figures,
     Flow,
@@ -45,7 +44,7 @@ MACHINES = ("server", "client")
 
 def round_bench(draw: random.Random, method: str) -> tuple[dict[str, object], str]:
     """The bench file of a run that has a test of this method, as a dictionary and as text."""
-    test: dict[str, object] = {"name": method, "method": method, "duration": "1 s"}
+    test = {"name": method, "method": method, "duration": "1 s"}
     if method == "stream":
         test |= {"direction": draw.choice((["forward"], ["forward", "reverse"])), "at_once": ["port", "all"]}
         test |= {"repetitions": draw.choice((1, 3)), "streams": draw.choice((1, 4))}
@@ -68,7 +67,7 @@ def round_bench(draw: random.Random, method: str) -> tuple[dict[str, object], st
         test |= {"directories": "/mnt/d{instance}", "frame_size": "256 KiB", "duration": "2 s", "warm_up": "1 s"}
     fewest = 2 if method == "incast" else 1
     ports = draw.choice((1, 2, 4)) if method != "forwarding" else draw.choice((2, 3))
-    bench: dict[str, object] = {
+    bench = {
         "nicbench": 1,
         "title": f"Drawn {method}",
         "seed": draw.randrange(1, 10**6),
@@ -101,7 +100,7 @@ class _Drawn:
         self.steal = self.draw.choice((0.0, 0.0, 0.1))
 
     def outcomes(self, request: RoundRequest) -> tuple[JobOutcome, ...]:
-        shares: dict[str, int] = {}
+        shares = {}
         for job in request.jobs:
             shares[job.server or "server"] = shares.get(job.server or "server", 0) + 1
         return tuple(self._outcome(job, shares[job.server or "server"], request) for job in request.jobs)
@@ -114,7 +113,7 @@ class _Drawn:
         rate = self.link_bits_per_s * self.bears / beside * draw.gauss(1.0, 0.02)
         if job.ask.operation == "frames":
             return self._frames(job, rate)
-        figures: dict[str, Any] = {"server_cpu_share": draw.random(), "client_cpu_share": draw.random()}
+        figures = {"server_cpu_share": draw.random(), "client_cpu_share": draw.random()}
         if job.ask.operation == "request-response":
             figures |= self._latency()
         elif job.ask.operation == "memory":
@@ -126,7 +125,7 @@ class _Drawn:
 
     def _flow(self, job: Job, way: str, rate: float) -> Flow:
         moved = int(rate * (job.ask.duration_s or 1.0) / 8)
-        counts: dict[str, Any] = {"retransmissions": self.draw.randrange(5)}
+        counts = {"retransmissions": self.draw.randrange(5)}
         if job.ask.transport == "udp":
             lost = self.draw.choice((0, 0, 17))
             counts = {"datagrams": moved // 1400 + lost, "lost_datagrams": lost, "jitter_s": 1e-5}
@@ -214,7 +213,7 @@ class _Monitors(FakeMonitors):
         strangers = busy * draw.uniform(0.0, 0.9) if draw.random() < 0.3 else 0.001
         left = busy - strangers
         shares = {"own": 0.7 * left, "kernel": 0.2 * left, "nicbench": 0.1 * left, "strangers": strangers}
-        names: dict[CpuUser, str] = {
+        names = {
             "own": "iperf3",
             "kernel": "interrupts",
             "nicbench": "nicbench",
@@ -256,12 +255,12 @@ def draw_rounds(monkeypatch: pytest.MonkeyPatch, draw: random.Random) -> None:
     """From now on labs of clients have machines whose tools say what is drawn."""
     seed = draw.randrange(10**9)
     turns = iter(range(10**6))
-    turn: list[_Drawn] = []
+    turn = []
 
     async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
         turn[:] = [_Drawn(f"{seed} {bench.configuration} {next(turns)}")]
         server = FakeHost("server")
-        options: Any = bench.lab.options
+        options = bench.lab.options
         servers, clients = [], []
         for port in range(options.ports):
             servers.append(_end(server, f"s{port}", None, turn[0].link_bits_per_s))

@@ -16,7 +16,7 @@ _ENDS = {"pps": "_frames_per_s", "kpps": "_frames_per_s", "Mpps": "_frames_per_s
 
 def the_terminal_has_the_numbers_of_the_results(whole: Whole) -> Iterator[str]:
     """Each rate and latency of a row is one of its frame size and configuration, and its verdict is their worst."""
-    heads: list[str] = []
+    heads = []
     for line in whole.terminal:
         if line.startswith("┃"):
             cells = [plain(cell) for cell in line.strip("┃").split("┃")]

@@ -124,7 +124,7 @@ class DrawnTester(Tester):
         nature = self.nature
         shared = draw.uniform(0.05, 1.0) if draw.random() < nature.neighbours else draw.choice((0.0, 0.001, 0.01))
         capacity = nature.capacity_frames_per_s * (1.0 - 0.4 * shared)
-        phases: list[Any] = list(request.phases) or [None]
+        phases = list(request.phases) or [None]
         streams = []
         frames = (None,) * len(ways) if request.frames is None else frames_of_ways(ways, request.frames)
         for at, phase in enumerate(phases):

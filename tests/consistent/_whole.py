@@ -84,7 +84,7 @@ class Whole:
     @cached_property
     def samples(self) -> dict[str, Trial | Round]:
         journal = self.folder.journal
-        every: tuple[Trial | Round, ...] = (*journal.trials().values(), *journal.rounds().values())
+        every = (*journal.trials().values(), *journal.rounds().values())
         return {sample.id: sample for sample in every}
 
     @cached_property

@@ -18,7 +18,7 @@ from nicbench.stats.runs import summarise_over_runs
 
 
 def result(run: int = 1, **changes: Any) -> Result:
-    given: dict[str, Any] = {
+    given = {
         "id": f"default/{run}/throughput/64",
         "test": "throughput",
         "method": "throughput",

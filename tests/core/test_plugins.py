@@ -6,7 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 import pytest
 
@@ -183,7 +183,7 @@ def test_a_name_in_words_is_without_its_unit() -> None:
 
 def test_no_declared_unit_contradicts_the_name() -> None:
     facts = find("nicbench.system.inventory.facts", DescribedPlugin).values()
-    shapes: list[tuple[str, Any]] = [(fact.kind, fact.shape) for fact in facts]
+    shapes = [(fact.kind, fact.shape) for fact in facts]
     shapes += [(each.kind, each.Options) for package in PACKAGES for each in find(package, DescribedPlugin).values()]
     wrong = [
         path

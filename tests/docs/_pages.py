@@ -80,7 +80,7 @@ _ROUNDS = re.compile(
 def _rest_of(text: str, part: dict[str, Any]) -> dict[str, Any]:
     """The keys that a part of a bench file lacks: of frames, or of workloads where it is about those."""
     is_of_rounds = _ROUNDS.search(text) is not None
-    rest: dict[str, Any] = {"nicbench": 1, "title": "A part of a page"}
+    rest = {"nicbench": 1, "title": "A part of a page"}
     if not part.keys() & {"lab", "ports"}:
         rest["lab"] = {"kind": "clients" if is_of_rounds else "veth"}
     lab = {**rest, **part}.get("lab")

@@ -93,7 +93,7 @@ async def test_the_controller_asks_as_written_and_understands_the_answers(path: 
     assert asked
     engine = Played([line.removeprefix("< ") for line in lines if line.startswith("< ")])
     client = EngineClient(engine, path.stem)
-    drained: dict[str, Any] | None = None
+    drained = None
     for one in asked:
         fields = {name: value for name, value in one.items() if name not in ("id", "command")}
         reply, refused = await answered(client, one["command"], fields)

@@ -27,7 +27,7 @@ MAC = "02:00:00:00:00:09"
 
 
 def sums_to_zero(data: bytes) -> bool:
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total == 0xFFFF

@@ -182,7 +182,7 @@ def test_looks_and_frames_of_a_shared_core_are_read_and_an_older_engine_has_none
     looks = {"begins_ns": -5, "slot_ns": 2_000_000, "shares": "eA=="}
     histogram = HdrHistogram(1, 100_000_000_000, 3)
     histogram.record_value(7)
-    latency: dict[str, Any] = {"source": "software", "count": 1, "minimum_ns": 7, "mean_ns": 7.0, "maximum_ns": 7}
+    latency = {"source": "software", "count": 1, "minimum_ns": 7, "mean_ns": 7.0, "maximum_ns": 7}
     latency["histogram"] = histogram.encode().decode()
 
     def read(of_cpu: dict[str, Any], of_latency: dict[str, Any]) -> Reading:

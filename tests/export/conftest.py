@@ -51,7 +51,7 @@ HOSTILE = (
 )
 """What a title, a host or a tool may be called, to harm whoever opens the file."""
 
-EVERY_SHAPE: dict[str, Value] = {
+EVERY_SHAPE = {
     "ndr_frames_per_s": Bounded(
         value=0.1 + 0.2, lower=0.1 + 0.2, upper=1234567.8901234567, limited_by=LimitedBy.DUT, n=8
     ),
@@ -67,7 +67,7 @@ EVERY_SHAPE: dict[str, Value] = {
     "loss_ratio": None,
     "latency_source": "software",
 }
-OVER_RUNS: dict[str, Value] = {
+OVER_RUNS = {
     "ndr_frames_per_s": Spread(
         median=3.3e5,
         minimum=3.1e5,
@@ -107,7 +107,7 @@ def made(parent: Path, results: tuple[Result, ...], over_runs: tuple[Result, ...
 
 def result(name: str, values: dict[str, Value] | None = None, **others: Any) -> Result:
     """A result of a throughput test."""
-    given: dict[str, Any] = {"test": "first", "method": "throughput", "parameters": {"frame_bytes": 64}, **others}
+    given = {"test": "first", "method": "throughput", "parameters": {"frame_bytes": 64}, **others}
     return Result(id=name, values=EVERY_SHAPE if values is None else values, **given)
 
 

@@ -256,7 +256,7 @@ NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 
 
 def code_cells() -> list[str]:
-    content: dict[str, Any] = json.loads(NOTEBOOK.read_text())
+    content = json.loads(NOTEBOOK.read_text())
     return ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
 
 
@@ -305,7 +305,7 @@ def test_every_cell_of_the_notebook_runs_and_draws_a_chart(
     measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("NICBENCH_RUN", str(measured))
-    names: dict[str, Any] = {}
+    names = {}
     for number, cell in enumerate(code_cells(), start=1):
         exec(compile(cell, f"cell {number}", "exec"), names)
 
@@ -317,6 +317,6 @@ def test_every_cell_of_the_notebook_runs_and_draws_a_chart(
 
 
 def test_the_notebook_holds_no_output() -> None:
-    content: dict[str, Any] = json.loads(NOTEBOOK.read_text())
+    content = json.loads(NOTEBOOK.read_text())
 
     assert not [cell for cell in content["cells"] if cell.get("outputs") or cell.get("execution_count")]

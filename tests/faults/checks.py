@@ -31,7 +31,7 @@ def state(namespaces: tuple[str, ...]) -> dict[str, Any]:
     No bench of a fault takes huge pages; tests that run beside do, and the pages are the whole machine's.
     """
     machine = {name: value for name, value in machine_state().items() if name != "huge pages"}
-    found: dict[str, Any] = {"machine": machine}
+    found = {"machine": machine}
     for name in namespaces:
         if name not in ip("netns", "list").split():
             continue
@@ -93,7 +93,7 @@ def processes_left(mark: str, patience_s: float = 5.0) -> dict[int, Any]:
 
 def samples(folder: RunFolder) -> list[Sample]:
     """Every trial and round of the tests, in order; those of the tester alone are left out."""
-    found: list[Sample] = []
+    found = []
     for event in folder.journal.events():
         if isinstance(event, RoundFinished):
             found.append(event.round)

@@ -101,7 +101,7 @@ def _speak_to(log: Path) -> None:
 @contextmanager
 def _telling(told: int, answered: int, gates: set[str]) -> Iterator[None]:
     """Steps are events of the bus, and the moments when frames or clients begin."""
-    counts: dict[str, int] = {}
+    counts = {}
 
     def tell(step: str) -> None:
         counts[step] = counts.get(step, 0) + 1
@@ -128,7 +128,7 @@ def _telling(told: int, answered: int, gates: set[str]) -> Iterator[None]:
         tell("sending")
 
     owner_mark.cache_clear()  # another process owns what it starts
-    replaced: list[tuple[Any, str, Any]] = [
+    replaced = [
         (Bus, "publish", publish_and_tell),
         (trials.TrialMaker, "_send", send_and_tell),
         (rounds._Watch, "begin", begin_and_tell),
@@ -156,7 +156,7 @@ def conduct(
     """
     controller = Controller(arguments, folder, environment, {at} if delay_s is None else set())
     try:
-        steps: list[str] = []
+        steps = []
         for step in controller.steps():
             steps.append(step)
             if step == at:

@@ -14,11 +14,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
-from typing import Final
 
 from nicbench.core.errors import BusyError
 from nicbench.engine.binaries import find_program
@@ -121,7 +119,7 @@ def drop_all_forwarded(scene: Scene) -> None:
     _load(scene, scene.namespace("dut"), "ip", "type filter hook forward priority 0; policy drop;")
 
 
-MEDDLING: Final[Mapping[str, tuple[str, str]]] = {
+MEDDLING = {
     "a firewall's rule": (
         """nft 'table ip strange {
         chain drops { type filter hook forward priority 0; numgen random mod 100 < 15 drop; }; }'""",

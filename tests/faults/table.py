@@ -37,7 +37,6 @@ from .expecting import (
     NEVER_VALID,
     Case,
     Expect,
-    Expected,
     Fault,
     early,
     ends,
@@ -68,7 +67,7 @@ UNWRITTEN = replace(FULL, statuses=frozenset({7}))
 FULL_AFTER = replace(FULL, statuses=FULL.statuses | UNWRITTEN.statuses)
 STOPPED_AFTER = Expect(frozenset({0, 130}), "report: |stopped by SIG.*everything was measured|without a report")
 TOOLS = ends("iperf3")
-STOPS: Expected = {
+STOPS = {
     "before": STOPPED_EARLY,
     "during": STOPPED_EARLY,
     "between": STOPPED,
@@ -209,7 +208,7 @@ _ENDS = (
 _LOCKED, _NO_FOLDER = ends("cannot be written|not perm"), ends("somebody deleted the run folder")
 # Files that are open are written to: a run may end with all its results and without a summary.
 _LOCKED = replace(_LOCKED, statuses=frozenset({4, 7}))
-_FULL: Expected = {"early": FULL, **until_after(FULL, FULL_AFTER), "written": UNWRITTEN}
+_FULL = {"early": FULL, **until_after(FULL, FULL_AFTER), "written": UNWRITTEN}
 _MACHINE = (
     Fault(
         "full", "disk", EVERY, inject.fill_disk, {"early": FULL, **until_after(FULL, FULL_AFTER), "written": UNWRITTEN}

@@ -18,7 +18,7 @@ from nicbench.tuning.restore import restore
 from . import checks
 from .benches import RINGS, two_machines
 from .controller import Controller, Ended, conduct
-from .expecting import Case, Moment
+from .expecting import Case
 from .places import MARK, Scene, command
 from .table import cases
 
@@ -30,7 +30,7 @@ POLLED = [case for case in HERE if case.bench is RINGS]
 FRAMES = [case for case in HERE if case.bench.kind == "frames" and case.bench is not RINGS]
 WORKLOADS = [case for case in HERE if case.bench.kind == "rounds"]
 IN_GUESTS = [case for case in CASES if case.bench.boots_a_machine]
-AT: dict[Moment, str] = {
+AT = {
     "early": "run_started 1",
     "before": "test_started 1",
     "during": "sending 1",

@@ -12,7 +12,7 @@ from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.first_steps.ports import FoundPort, Neighbour, read_name, write_name
 from nicbench.fleet import slurm
 from nicbench.fleet.jobs import features_of
-from nicbench.fleet.slurm import Machine, Roles, bind, bind_given, constraint_of
+from nicbench.fleet.slurm import Machine, bind, bind_given, constraint_of
 
 NODES = (
     "NodeName=n1 Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv=2 CPUTot=2 CPULoad=2.13 "
@@ -98,7 +98,7 @@ def test_what_is_no_number_of_a_run_is_left_out(number: str) -> None:
 
 # Roles and machines: what Slurm is asked for, and who is who among the machines that it gave.
 
-ROLES: Roles = {"tester": frozenset({"role=tester"}), "dut": frozenset({"role=dut", "card=cx6"})}
+ROLES = {"tester": frozenset({"role=tester"}), "dut": frozenset({"role=dut", "card=cx6"})}
 
 
 def machine(name: str, *features: str) -> Machine:

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -248,7 +248,7 @@ def _run_folders() -> Iterator[bytes]:
             yield from (bytes([number, done]) + path.read_bytes() for done in ways)
 
 
-_SEEDS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
+_SEEDS = {
     "answers": _answers_of_servers,
     "bench_files": _bench_files,
     "captures": _captures,

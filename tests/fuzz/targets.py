@@ -27,7 +27,6 @@ from nicbench.bench_file import WrongBenchFileError, parse
 from nicbench.cli.plan_table import plan_document
 from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.core.registry import find
-from nicbench.core.round import JobSpec
 from nicbench.importing.cells import Dialect, decode
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.folder import GivenFile, import_files
@@ -72,7 +71,7 @@ def bench_files(content: bytes) -> None:
 def tool_outputs(content: bytes) -> None:
     """What a load tool wrote: the first byte chooses the tool, the second what it was asked for."""
     kind = TOOLS[content[0] % len(TOOLS)] if content else TOOLS[0]
-    ask: JobSpec = ASKS[content[1] % len(ASKS)] if len(content) > 1 else ASKS[0]
+    ask = ASKS[content[1] % len(ASKS)] if len(content) > 1 else ASKS[0]
     text = content[2:].decode(errors="replace")
     workload, asked, output = KINDS[kind], job(kind, ask), Output(text, stderr=text, status=0)
     complaint = workload.complaint(output)
@@ -174,7 +173,7 @@ def _numbers(value: Any) -> Iterator[float]:
         yield value
 
 
-TARGETS: Final[dict[str, Target]] = {
+TARGETS = {
     "bench_files": bench_files,
     "engine_lines": folders.engine_lines,
     "otg_messages": otg_messages,

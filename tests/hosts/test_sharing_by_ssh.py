@@ -38,7 +38,7 @@ async def test_a_lease_by_ssh_names_how_long_it_outlives_its_controller_and_ends
 
 
 async def test_a_lease_outlives_the_closing_of_its_host_between_two_turns(sshd: Server, tmp_path: Path) -> None:
-    said: list[str] = []
+    said = []
     first = HostLease(sshd.host(), "first", None, said.append, folder=tmp_path)
     await first.take()
     for _ in range(2):  # before what a turn changed is undone, the hosts of its testbed are closed
@@ -72,7 +72,7 @@ async def test_a_host_that_nobody_leases_any_more_is_closed(sshd: Server, tmp_pa
 async def test_a_controller_that_is_not_heard_of_loses_its_lease_and_the_next_is_told_whose_it_was(
     sshd: Server, tmp_path: Path
 ) -> None:
-    said: list[str] = []
+    said = []
     host = sshd.host(lease=3)
     first = HostLease(host, "first", None, said.append, folder=tmp_path)
     await first.take()

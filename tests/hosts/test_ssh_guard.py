@@ -309,7 +309,7 @@ async def test_no_password_is_sent_whatever_the_ssh_configuration_says(sshd: Ser
         "Host *\nPasswordAuthentication yes\nKbdInteractiveAuthentication yes\n"
         "PreferredAuthentications keyboard-interactive,password\n"
     )
-    told: list[str] = []
+    told = []
     keys = [str(sshd.folder / "host")]
     async with asyncssh.listen(
         "127.0.0.1", 0, server_host_keys=keys, server_factory=lambda: _AsksForPasswords(told)

@@ -70,7 +70,7 @@ def lines(name: str) -> list[dict[str, str]]:
 @cache
 def tables() -> tuple[Table, ...]:
     """The published tables of instances, each with its sums and statistics."""
-    found: dict[tuple[str, int], dict[Place, str]] = {}
+    found = {}
     for row in lines("read_instances"):
         cells = found.setdefault((row["configuration"], int(row["instances"])), {})
         cells[Place(int(row["run"]), int(row["instance"]))] = row["fps"]
@@ -87,7 +87,7 @@ def tables() -> tuple[Table, ...]:
 
 def units(table: Table) -> dict[tuple[bool, str], Fraction]:
     """One unit of the last digit of each column: zeros at the end are not printed, a tenth is."""
-    digits: dict[tuple[bool, str], int] = {}
+    digits = {}
     for place, printed in table.cells.items():
         key = column_of(place)
         digits[key] = max(digits.get(key, 1), len(printed.partition(".")[2]))
@@ -169,7 +169,7 @@ def test_what_the_source_printed_is_possible_but_for_its_two_known_errata(import
 def test_every_change_that_can_be_revealed_is_found(
     imported: Imported, draw: random.Random, record_property: Callable[[str, object], None]
 ) -> None:
-    revealed: Counter[str] = Counter()
+    revealed = Counter()
     hidden = 0
     before = {number: found_in(imported, table) for number, table in enumerate(tables())}
     while revealed.total() < CHANGES:

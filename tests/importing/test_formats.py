@@ -256,7 +256,7 @@ def test_names_in_the_file_are_texts_and_no_more() -> None:
     assert len(port) < 250
 
 
-STATS: dict[str, Any] = {
+STATS = {
     "0": {"opackets": 1000, "ipackets": 0, "obytes": 60000, "ibytes": 0},
     "1": {"opackets": 0, "ipackets": 990, "obytes": 0, "ibytes": 59400},
     "total": {"opackets": 1000, "ipackets": 990, "obytes": 60000, "ibytes": 59400},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ def zero_loss(results: tuple[Result, ...]) -> list[list[tuple[str, ...]]]:
 
 def test_zero_loss(imported: Imported, reference: Path) -> None:
     path = reference / "connectx5_dpdk1908_zero_loss.csv"
-    options: dict[str, Any] = {
+    options = {
         "columns": {"ports": "link"},
         "configurations": ("nic", "scope"),
         "ignore": ("test", "dut"),
@@ -86,7 +86,7 @@ def test_zero_loss(imported: Imported, reference: Path) -> None:
         assert result.imported is not None
 
 
-SINGLE_CORE: dict[str, Any] = {
+SINGLE_CORE = {
     "columns": {"ports": "link", "cpu_cycles_per_packet": "TSC cycles per packet"},
     "units": {"throughput_gbps": parse_unit("Gb/s L2")},
     "configurations": ("nic",),
@@ -173,7 +173,7 @@ def test_without_the_option_errata_are_refused_with_place_and_computed_value(
     imported: Imported, reference: Path
 ) -> None:
     text = (reference / "connectx5_dpdk1908_single_core.csv").read_text()
-    options: Mapping[str, Any] = {**SINGLE_CORE, "errata": False}
+    options = {**SINGLE_CORE, "errata": False}
     with pytest.raises(
         Exception, match=r"throughput 49.06 Gb/s cannot be: 4.81 Mpps of 1280 bytes on layer 2"
     ) as refused:

@@ -65,7 +65,7 @@ K6_TREND = {"avg": 17.5, "min": 10.9, "med": 17.3, "max": 65.3, "p(90)": 18.9, "
 
 
 def k6(*, failed: float = 0.0, nested: bool = False) -> str:
-    metrics: dict[str, Any] = {
+    metrics = {
         "http_req_duration": K6_TREND,
         "http_reqs": {"count": 45765, "rate": 4568.791991},
         "http_req_failed": {"passes": 0, "fails": 45765, "rate" if nested else "value": failed},

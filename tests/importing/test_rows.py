@@ -194,7 +194,7 @@ def test_empty_cells_of_a_run_of_all_its_instances_say_so(imported: Imported) ->
     assert len(imported(text, "frames").results) == 3
 
 
-WRONG: list[tuple[str, str, dict[str, Any], str, str]] = [
+WRONG = [
     ("frame size,frame rate\n64,1\n", "2:4", {}, "it has no unit, which is never guessed", "--unit 'frame rate=UNIT'"),
     ("frame size,rate [Gb/s]\n64,1\n", "2:4", {}, "whether that is of layer 1 or of layer 2", "`Gb/s L2`"),
     ("frame size,rate [%]\n64,1\n", "2:4", {}, "a share of the line rate needs the link's speed", "--link-speed"),

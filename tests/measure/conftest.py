@@ -17,7 +17,7 @@ INTENDED = 1_000_000
 
 def quiet_reading(**changes: Any) -> Reading:
     """A reading in which nothing is wrong; ``changes`` are of the counts, the health or the port."""
-    parts: dict[str, dict[str, Any]] = {
+    parts = {
         "counts": {"intended": INTENDED, "sent": INTENDED, "received": INTENDED, "lost": 0},
         "health": {
             "longest_gap_ns": 200_000,

@@ -235,7 +235,7 @@ def test_a_round_that_breaks_off_is_looked_at_no_more() -> None:
 def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round() -> None:
     server = Server([counters(0, 0)])
 
-    asked: list[tuple[str, ...]] = []
+    asked = []
 
     def gone(command: tuple[str, ...]) -> str:
         asked.append(command)

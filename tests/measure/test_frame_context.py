@@ -128,7 +128,7 @@ TRANSMISSION_NS, LEAST_NS = 1_000_000_000, 50_000
 def stream(tail_ns: int, mean_ns: float, **changes: Any) -> StreamReading:
     """A stream whose last frame came that time after the transmission, in addition to the least latency."""
     latency = Latency(source="software", count=9, minimum_ns=LEAST_NS, mean_ns=LEAST_NS + mean_ns, maximum_ns=10**9)
-    parts: dict[str, Any] = {
+    parts = {
         "name": "0->1",
         "counts": Counts(intended=9, sent=9, received=9, lost=0),
         "latency": latency,
@@ -137,7 +137,7 @@ def stream(tail_ns: int, mean_ns: float, **changes: Any) -> StreamReading:
     return StreamReading(**parts | changes)
 
 
-SILENT: dict[str, Any] = {
+SILENT = {
     "counts": Counts(intended=9, sent=9, received=0, lost=9), "arrivals": None, "latency": None
 }  # fmt: skip
 

@@ -14,8 +14,8 @@ from nicbench.measure.frame_context import CeilingReached, TrialRepeats
 from nicbench.measure.samples import Repeats
 
 MakeTrial = Callable[..., Trial]
-GAP: dict[str, Any] = {"longest_gap_ns": 50_000_000, "total_gap_ns": 50_000_000}
-FLAP: dict[str, Any] = {"link_changed": True}
+GAP = {"longest_gap_ns": 50_000_000, "total_gap_ns": 50_000_000}
+FLAP = {"link_changed": True}
 
 
 class FakeTester:
@@ -43,7 +43,7 @@ def short_of(frames: int, **more: Any) -> dict[str, Any]:
 CALM_BUT_LOSSY = {"longest_gap_ns": 21_000_000, "total_gap_ns": 21_000_000, "lost": 500_000}
 REFUSED = {"unsent_backpressure": 200_000, "sent": 800_000}
 # What comes one after the other, which of these trials is used, whether as disturbed, how many are made, and how.
-CASES: dict[str, tuple[list[dict[str, Any]], int, bool, int, dict[str, Any]]] = {
+CASES = {
     "a valid trial is not repeated": ([{}], 0, False, 1, {}),
     "a disturbed trial is repeated until one is valid": ([GAP, GAP, {}], 2, False, 3, {}),
     "a link changed: repeated whatever that costs, and never a figure": ([FLAP, GAP], 1, True, 3, {"budget_s": 0.0}),

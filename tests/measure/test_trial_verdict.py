@@ -253,8 +253,8 @@ def test_what_a_lossless_port_refused_is_no_shortfall_of_the_tester(reading: Mak
 # What a search allows for makes its trials adjusted and valid; any other trial is invalid by it.
 
 
-PAUSED: dict[str, Any] = {"longest_gap_ns": 30_000_000, "total_gap_ns": 30_000_000}
-FELL_SHORT: dict[str, Any] = {"unsent_tester": 200_000}
+PAUSED = {"longest_gap_ns": 30_000_000, "total_gap_ns": 30_000_000}
+FELL_SHORT = {"unsent_tester": 200_000}
 OVERRUN = PortEvidence(name="t0", receive_overrun=1000, link_changed=False)
 
 

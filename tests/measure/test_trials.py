@@ -241,7 +241,7 @@ async def test_a_held_up_tester_makes_the_trial_invalid_whatever_was_lost() -> N
 
 
 async def test_a_dut_that_died_spoils_its_trial_which_is_kept_and_ends_the_run() -> None:
-    published: list[object] = []
+    published = []
     making = maker_of(Counting("testpmd was killed by signal 9"), FakeTester(capacity_frames_per_s=1e9), published)
     with pytest.raises(HostError, match="the DUT testpmd was killed by signal 9") as ended:
         await making.make("t/0/0", "t", {}, REQUEST, 0)

@@ -36,7 +36,7 @@ class Switch(KnownContext):
         self.rate, self.queue, self.shares, self.blocks, self.holds_back = rate, queue, shares, blocks, holds_back
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
-        sent: dict[int, float] = defaultdict(float)
+        sent = defaultdict(float)
         frames = {one: one.frames or round(one.load_frames_per_s * request.duration_s) for one in request.ways}
         sending_s = max(number / one.load_frames_per_s for one, number in frames.items())
         for one, number in frames.items():

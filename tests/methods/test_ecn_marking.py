@@ -83,7 +83,7 @@ async def test_the_load_from_which_frames_are_marked_lies_in_its_interval(rate: 
 
 async def test_the_share_of_marks_is_what_is_over_the_rate_and_loss_is_that_of_others() -> None:
     results = await marks(Bucket(1000.0, 100), refinements=0)
-    shares: dict[tuple[Any, Any], Any] = {
+    shares = {
         (one.parameters["codepoint"], one.parameters["load_percent"]): (
             one.values["marked_percent"],
             one.values["lost_percent"],

@@ -21,7 +21,6 @@ from nicbench.methods._loads import TrialTimes
 from nicbench.methods.base import FrameMethod, main_values
 from nicbench.methods.stream import Stream
 from nicbench.methods.throughput import BESIDE_S, SearchChoice, Throughput
-from nicbench.report.section import Section
 from nicbench.report.tables import sections
 
 from .known import LINE, KnownContext, reading_of, run
@@ -144,7 +143,7 @@ def test_bold_columns_are_waited_for_and_of_rows_that_are_summed_up_only_their_s
 
 def test_every_goal_of_a_throughput_is_and_of_a_latency_the_median() -> None:
     rate, line = Bounded(value=3.0, lower=3.0, upper=4.0), 14_880_952.0
-    values: dict[str, Value] = {"ndr_frames_per_s": rate, "pdr_frames_per_s": rate, "line_rate_frames_per_s": line}
+    values = {"ndr_frames_per_s": rate, "pdr_frames_per_s": rate, "line_rate_frames_per_s": line}
     assert of("throughput", {}, values) == ("ndr_frames_per_s", "pdr_frames_per_s")
     assert of("latency", {}, {"latency_minimum_ns": 1, "latency_p50_ns": 2}) == ("latency_p50_ns",)
 
@@ -237,7 +236,7 @@ async def test_the_template_measures_and_has_its_column_in_the_report(
     assert result.values["forwarding_rate_frames_per_s"] == pytest.approx(0.5 * LINE, rel=1e-4)
     assert "RFC 0000" in template.procedure()
     monkeypatch.setattr("nicbench.report.tables.find", lambda package, base: {template.kind: template})
-    found: tuple[Section, ...] = sections([result], {})
+    found = sections([result], {})
     (section,) = found
     assert (section.table.columns[1].unit, section.rows[0].cells) == ("kpps", ("64", "744"))
     assert section.sentence == "forwards 744\u00a0kpps of 64-byte frames"

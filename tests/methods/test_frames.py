@@ -196,7 +196,7 @@ def test_a_target_beyond_what_instances_are_held_to_is_refused(
 
 def test_an_existing_stream_is_cut_into_frames_of_the_size_that_was_asked_for() -> None:
     laboratory = fast_laboratory(by_instance(24.0))
-    options: dict[str, object] = {"instances": [1], "direction": ["read"], "existing": True, "streamed": True}
+    options = {"instances": [1], "direction": ["read"], "existing": True, "streamed": True}
     studied(laboratory, **options, pattern="film.mov", frame_size=8_294_400)
     asked = laboratory.requests[-1].jobs[0].ask.frames
     assert asked.frame_bytes == 8_294_400

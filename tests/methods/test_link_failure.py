@@ -18,7 +18,7 @@ from nicbench.report.tables import sections
 
 from .round_contexts import Laboratory, streamed
 
-FAILURE: dict[str, Any] = {"port": "s0", "link": 2, "after": 3.0, "lasts": 4.0}
+FAILURE = {"port": "s0", "link": 2, "after": 3.0, "lasts": 4.0}
 
 
 def stream(**options: Any) -> Stream:

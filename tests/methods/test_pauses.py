@@ -54,8 +54,8 @@ class Behind(KnownContext):
         times = [pausing.load_begins_s + number / rate for number in range(frames)]
         first, last = pausing.trains[0], pausing.trains[-1]
         held_until = last.ends_s + pause_seconds(last.quanta, LINK)
-        xoff_at: float | None = None
-        let_go_at: float | None = None
+        xoff_at = None
+        let_go_at = None
         arrived, lost, waiting, offered = list[float](), 0, 0, 0
         room = self.switch.xoff + self.switch.head_room
         for at in times:
@@ -114,7 +114,7 @@ class Behind(KnownContext):
         return reading_of(request.duration_s, [load.replace(counts=counts)], beside=tuple(beside))
 
 
-COMMON: dict[str, Any] = {"frame_bytes": (FRAME_BYTES,), "link_rate": LINK}
+COMMON = {"frame_bytes": (FRAME_BYTES,), "link_rate": LINK}
 
 
 async def reaction(switch: Switch, quanta: int) -> Result:

@@ -47,7 +47,7 @@ def port(frames: tuple[int, ...], **more: Any) -> PortQueues:
 
 async def measured(context: Queues, **options: Any) -> dict[str, list[Result]]:
     method = ReceiveSpread("spread", ReceiveSpread.Options(rate=1000.0, **options))
-    found: dict[str, list[Result]] = {}
+    found = {}
     for result in await run(method, context):
         found.setdefault(str(result.parameters["part"]), []).append(result)
     return found

@@ -107,7 +107,7 @@ def test_what_a_token_bucket_does_to_short_transfers_is_said(size: int, words: s
 
 
 def test_source_and_sink_are_files_on_the_side_that_sends_and_receives_and_are_removed() -> None:
-    seen: list[tuple[str | None, str | None, tuple[str, ...]]] = []
+    seen = []
 
     def outcome(_: int, job: Job) -> JobOutcome:
         seen.append((job.ask.source_file, job.ask.sink_file, tuple(laboratory.player.files)))

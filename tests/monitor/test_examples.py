@@ -62,8 +62,8 @@ class Played(Process):
 
 def turns(text: str) -> tuple[list[str], list[list[str]]]:
     """What is asked, and what is said before and after each."""
-    asked: list[str] = []
-    said: list[list[str]] = [[]]
+    asked = []
+    said = [[]]
     for line in text.splitlines():
         if line.startswith("> "):
             asked.append(line[2:])
@@ -80,7 +80,7 @@ async def test_replies_and_events_come_to_whom_they_are_for(path: Path) -> None:
     events = [line for lines in said for line in lines if '"event"' in line]  # "ready" as well
     expected = [json.loads(line)["ok"] for lines in said[1:] for line in lines if '"ok"' in line]
     hello = json.dumps({"id": 1, "ok": True, "engine": "nicbench-monitor", "protocol": PROTOCOL})
-    logged: list[str] = []
+    logged = []
     client = MonitorClient(Played([said[0], [hello], *said[1:]]), logged.append, path.stem)
     await client.greet()
     for command, is_ok in zip(good, expected, strict=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from nicbench.core.events import RunFinished, RunStarted
 from nicbench.core.result import Result, ResultVerdict, Summary, Value
@@ -76,7 +75,7 @@ def of_round(
         target or TARGET,
     )
     place = {"direction": direction, "instances": count}
-    told: dict[str, Value] = {
+    told = {
         "sum_frames_per_s": figures.sum_frames_per_s,
         "average_frames_per_s": figures.average_frames_per_s,
         "standard_deviation_frames_per_s": figures.standard_deviation_frames_per_s,
@@ -93,7 +92,7 @@ def of_round(
         "limited_by": "port" if configuration == "4x25" else "frame rate",
         "limit": f"{count} instances shared the ports of the bond" if configuration == "4x25" else None,
     }
-    common: dict[str, Any] = {
+    common = {
         "method": "frames",
         "test": "frames",
         "configuration": configuration,

@@ -94,7 +94,7 @@ def _from_outside(folder: Path, outside: Path) -> None:
     _put(folder / "MANIFEST.json", json.dumps({"format": "1.0", "sha256": names}).encode())
 
 
-DAMAGED: Final[dict[str, Case]] = {
+DAMAGED = {
     **{f"{name} is a link": _linked(name) for name in _NAMES},
     **{f"{name} is a pipe": _piped(name) for name in _NAMES},
     **{f"{name} is a folder": _foldered(name) for name in _NAMES},
@@ -202,7 +202,7 @@ def _monitored(folder: Path) -> None:
 
 
 _NUMBER = b'{"dut": {"cpus": %s}, "tester": {}}'
-FORGED: Final[dict[str, Case]] = {
+FORGED = {
     **{f"text: {name}": _said(text) for name, text in _TEXTS.items()},
     **{
         f"inventory: {name}": _signed(lambda folder, content=content: _put(folder / "inventory.json", content))

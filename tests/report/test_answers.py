@@ -85,7 +85,7 @@ def test_a_finding_about_editors_never_contradicts_the_answer(draw: random.Rando
 
 def rates_of(draw: random.Random, level: float, runs: int) -> list[Bounded | float]:
     width = draw.choice((0.0, 0.005, 0.05))
-    found: list[Bounded | float] = []
+    found = []
     for _ in range(runs):
         value = round(1e6 * level * draw.gauss(1.0, 0.01))
         found.append(
@@ -95,7 +95,7 @@ def rates_of(draw: random.Random, level: float, runs: int) -> list[Bounded | flo
 
 
 def test_answer_difference_and_arithmetic_say_the_same_of_each_pair(draw: random.Random) -> None:
-    bases: set[Basis] = set()
+    bases = set()
     wanted = {Basis.RUNS, Basis.INTERVALS, Basis.NOT_BY_RUNS, Basis.SEARCHES_OVERLAP}
     for number in range(10 * PAIRS):
         if number >= PAIRS and wanted <= bases:

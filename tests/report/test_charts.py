@@ -30,7 +30,7 @@ _NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 def soaked(interval: int | str, loss: float = 0.0, size: str = "64") -> Result:
-    values: dict[str, Any] = {
+    values = {
         "interval": interval,
         "load_frames_per_s": 49_900.0,
         "loss_percent": loss,
@@ -43,7 +43,7 @@ def soaked(interval: int | str, loss: float = 0.0, size: str = "64") -> Result:
 
 def bursts(size: str, frames: float | None) -> Result:
     value = Bounded(value=frames, lower=frames, upper=frames)
-    values: dict[str, Any] = {"back_to_back_frames": value, "minimum_frames": frames, "maximum_frames": frames}
+    values = {"back_to_back_frames": value, "minimum_frames": frames, "maximum_frames": frames}
     return Result(id=f"bursts/{size}", method="back-to-back", parameters={"size": size}, values=values)
 
 
@@ -270,7 +270,7 @@ def published() -> list[Result]:
     """What the report says of each adapter's 100 million frames, as results of two configurations."""
     with PUBLISHED.open() as file:
         rows = [row for row in csv.DictReader(file) if row["test"] == LOSSLESS and row["metric"].startswith("frames")]
-    values: dict[str, dict[str, float]] = {}
+    values = {}
     for row in rows:
         bound_ns = int(row["metric"].split()[2]) * 1000
         values.setdefault(row["device"], {})[f"outside_{bound_ns}_ns_per_100_million"] = float(row["value"])

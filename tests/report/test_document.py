@@ -305,7 +305,7 @@ def test_a_logo_stands_above_the_title_of_page_and_sheet(run: Path) -> None:
 
     page = paths[Format.HTML].read_text(encoding="utf-8")
     assert page.index(base64.b64encode(LOGO).decode()) < page.index("<h1>")
-    objects: Any = pypdf.PdfReader(paths[Format.PDF]).pages[0]["/Resources"]
+    objects = pypdf.PdfReader(paths[Format.PDF]).pages[0]["/Resources"]
     assert "/Image" in [one["/Subtype"] for one in objects["/XObject"].values()]
 
 

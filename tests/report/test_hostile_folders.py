@@ -15,7 +15,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import html5lib
 import pytest
@@ -245,7 +244,7 @@ def test_a_browser_runs_nothing_of_a_forged_run(runs: Path, tmp_path: Path) -> N
         pytest.skip("no chromium")
     FORGED["text: html"](runs / BAD, runs.parent / "outside.txt")
     page = build(runs / BAD).read_text()
-    rule: Any = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', page)
+    rule = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', page)
     (tmp_path / "page.html").write_text(page.replace(rule[0], ""))
     with tempfile.TemporaryDirectory(dir="/tmp") as profile:  # it makes sockets in it, whose paths must be short
         command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--dump-dom"]

@@ -81,7 +81,7 @@ def test_the_answer_the_verdict_and_the_plain_words_come_before_the_tables(page:
 def test_every_trial_that_something_disturbed_is_listed_with_its_load_and_loss(page: str, view: Report) -> None:
     found = {name: trial for name, trial in view.known_trials.items() if trial.verdict.findings}
     assert f"{len(view.known_trials)} trials, {len(found)} of them disturbed" in text_of(page)
-    rows: dict[str, dict[str, str]] = {}
+    rows = {}
     for each in parsed(page).iter(f"{XHTML}table"):
         first, *rest = ([*row.iter(f"{XHTML}th"), *row.iter(f"{XHTML}td")] for row in each.iter(f"{XHTML}tr"))
         heads = ["".join(cell.itertext()) for cell in first]
@@ -255,7 +255,7 @@ def trees(whole_run: Path, synthetic: Any, tmp_path_factory: pytest.TempPathFact
         "editors": report.build(studied).read_text(encoding="utf-8"),
         "rounds": report.build(finished(folder, missing)).read_text(encoding="utf-8"),
     }
-    parse: Callable[[str], Any] = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse
+    parse = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse
     return {name: parse(page) for name, page in pages.items()}
 
 

@@ -207,7 +207,7 @@ def test_of_a_test_only_what_differs_is_told() -> None:
 PUBLISHED = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "connectx5_dpdk1908_zero_loss.csv"
 LINKS = {"2x25GbE": 50e9, "1x100GbE": 100e9}  # the sum of both ports, where there are two
 # Printed rate, line rate and share of a row contradict each other in none of these tables.
-ERRATA: set[str] = set()
+ERRATA = set()
 
 
 def zero_loss_published() -> list[dict[str, str]]:

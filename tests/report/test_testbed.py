@@ -26,8 +26,8 @@ LONG = "a-host-with-a-name-that-nobody-would-type.rack-17.room-b.laboratory.exam
 def plan_of(bench: BenchFile) -> Plan:
     """As a run would write it, as far as a diagram reads it."""
     lab = {} if bench.lab is None else {"kind": bench.lab.kind, **bench.lab.options.model_dump(mode="json")}
-    facts: dict[str, Any] = {}
-    tester: dict[str, Any] = {}
+    facts = {}
+    tester = {}
     if bench.measures == "rounds":
         facts["endpoints"] = (
             endpoints(int(lab["ports"]), int(lab["clients_per_port"])) if lab else endpoints_of_ports(bench)
@@ -66,9 +66,7 @@ def plan_of(bench: BenchFile) -> Plan:
 
 def endpoints(ports: int, clients: int, host: str = "server") -> dict[str, dict[str, Any]]:
     """As the lab ``clients`` has them."""
-    ends: dict[str, dict[str, Any]] = {
-        f"s{port}": {"host": host, "machine": "local", "address": f"198.18.{port}.1"} for port in range(ports)
-    }
+    ends = {f"s{port}": {"host": host, "machine": "local", "address": f"198.18.{port}.1"} for port in range(ports)}
     for port in range(ports):
         for number in range(clients):
             name = f"c{port}{chr(ord('a') + number)}"
@@ -95,7 +93,7 @@ def endpoints_of_ports(bench: BenchFile) -> dict[str, dict[str, Any]]:
 def frames(ports: int, **more: Any) -> Plan:
     """A tester and a DUT that are joined by this number of links."""
     names = [f"t{number}" for number in range(ports)]
-    known: dict[str, Any] = {
+    known = {
         "tester": {"ports": [{"name": name} for name in names]},
         "facts": {"links": [f"{name} <-> d{name[1:]}" for name in names]},
         **more,

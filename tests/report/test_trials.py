@@ -164,7 +164,7 @@ def test_results_without_details_have_no_row() -> None:
 def ledger_trial(
     run: Any, name: str, *rows: LossPlace, lost: int, purpose: Purpose = Purpose.SEARCH, **more: Any
 ) -> Trial:
-    one: Trial = run.trial("throughput", 64, 1e6, purpose, 0, knee=1e5)
+    one = run.trial("throughput", 64, 1e6, purpose, 0, knee=1e5)
     counts = one.reading.counts.replace(lost=lost)
     left = lost - sum(row.frames for row in rows if not row.unsent)
     reading = one.reading.replace(counts=counts, ledger=rows, unexplained=left, **more)
@@ -247,7 +247,7 @@ def test_a_run_whose_hardware_nobody_asked_has_no_such_table(synthetic_run: Call
 LATENCY = Latency(
     source="software", received_by="card", resolution_ns=6.4, count=100, minimum_ns=0, mean_ns=5.0, maximum_ns=9
 )
-CLOCK: dict[str, Any] = {
+CLOCK = {
     "source": "card",
     **dict.fromkeys(("readings", "outliers", "steps", "unstamped", "implausible", "early", "early_maximum_ns"), 0),
     "stamped": 100,
@@ -323,7 +323,7 @@ FAR = PtpState(
 def mapped(run: Any, name: str, **changes: Any) -> Trial:
     known = {"by": "test links", "offset_ns": 1_000_000, "drift_ppm": 100.0, "asymmetry_bound_ns": 5000.0}
     mapping = ClockMapping(**{**known, "fit_error_ns": 250.0, "step_ns": 0.0, "comparisons": 6, **changes})
-    one: Trial = run.trial("throughput", 64, 1e6, Purpose.SEARCH, 0, knee=1e5)
+    one = run.trial("throughput", 64, 1e6, Purpose.SEARCH, 0, knee=1e5)
     return one.replace(id=name, reading=one.reading.replace(clocks=mapping))
 
 

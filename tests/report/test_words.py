@@ -440,7 +440,7 @@ def test_a_bound_is_rounded_outwards_and_never_for_an_error_of_the_arithmetic(
 
 def cut_search(size: int, lower: float, value: float, upper: float) -> Result:
     rate = Bounded(value=value, lower=lower, upper=upper, limited_by=LimitedBy.DUT, n=8)
-    values: dict[str, Any] = {"ndr_frames_per_s": rate, "line_rate_frames_per_s": 1e7, "ceiling_frames_per_s": 1e6}
+    values = {"ndr_frames_per_s": rate, "line_rate_frames_per_s": 1e7, "ceiling_frames_per_s": 1e6}
     return Result(id=f"t/{size}", method="throughput", parameters={"frame_bytes": size}, values=values)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Final
 
 from tests.commands import run_captured
@@ -74,7 +74,7 @@ def package_of(file: str) -> str | None:
 
 def count(words: list[str]) -> tuple[list[str], dict[str, int]]:
     """Runs the command; returns the modules that it loaded, and the calls of each function as ``PACKAGE: NAME``."""
-    calls: Counter[CodeType] = Counter()
+    calls = Counter()
 
     def on_event(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
@@ -94,7 +94,7 @@ def count(words: list[str]) -> tuple[list[str], dict[str, int]]:
         threading.setprofile(None)  # type: ignore[arg-type]  # as the documentation of it says
     if status:
         sys.exit(status)
-    by_name: Counter[str] = Counter()
+    by_name = Counter()
     for code, number in calls.items():
         package = package_of(code.co_filename)
         if package is not None and not code.co_flags & _RESUMED and not code.co_name.startswith("<"):
@@ -149,7 +149,7 @@ def _cost(folder: Path, *words: str, environment: Mapping[str, str] | None = Non
     fixed = {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "COLUMNS": "100"}
     run_captured(command, cwd=folder, env=kept | fixed | dict(environment or {}))
     modules, functions = json.loads(out.read_text())
-    calls: Counter[str] = Counter()
+    calls = Counter()
     for name, number in functions.items():
         calls[name.partition(":")[0]] += number
     return Cost(Counter(name.partition(":")[0] for name in modules), calls, functions)

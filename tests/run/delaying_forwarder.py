@@ -22,7 +22,7 @@ LONGEST_FRAME = 2048
 
 def forward(source: str, sink: str, next_mac: bytes, delay_ns: int) -> list[int]:
     """Returns for how long each frame was held."""
-    held: list[int] = []
+    held = []
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with (
         socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(IPV4)) as arriving,

@@ -46,7 +46,7 @@ def number(result: Result, name: str) -> float:
 
 def test_tcp_over_a_queue_that_is_full_that_drops_early_and_that_marks(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, SENDERS)
-    found: dict[str, list[Result]] = {}
+    found = {}
     for result in summary.results:
         if result.parameters["part"] == "streams" and result.parameters["period"] == "beside another":
             print(result.configuration, result.parameters["client"], result.values)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.store.folder import RunFolder
-
 from .lab_bench import make_folder, run_async
 
 pytestmark = [pytest.mark.vm, pytest.mark.acceptance]  # minutes on an emulated machine
@@ -31,7 +29,7 @@ tests:
 
 
 def test_a_link_that_is_pulled_is_told_with_what_each_connection_did(tmp_path: Path) -> None:
-    folder: RunFolder = make_folder(tmp_path, FAILING)
+    folder = make_folder(tmp_path, FAILING)
     asyncio.run(run_async(folder))
     (one,) = folder.journal.rounds().values()
     assert one.verdict.valid, one.verdict

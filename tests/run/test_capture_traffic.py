@@ -55,7 +55,7 @@ def measure(
     bus = Bus()
     bus.subscribe(folder.journal.append)
     summary = asyncio.run(run(load(folder.path / "bench.yaml"), folder, bus))
-    by_test: dict[str, list[Result]] = {}
+    by_test = {}
     for result in summary.results:
         by_test.setdefault(result.id.partition("/")[0], []).append(result)
     return by_test, list(folder.journal.trials().values())

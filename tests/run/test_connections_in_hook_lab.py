@@ -63,7 +63,7 @@ class RoutedPair:
     def connect(self, *words: str, in_hook: bool = True, to: str = SERVER) -> dict[str, Any]:
         hook = ("--xdp", "c0") if in_hook else ()
         common = ("client", "--to", to, "--port", str(PORT), "--ports", "2", *hook)
-        found: dict[str, Any] = json.loads(self.run(self.client, str(find_binary(PROGRAM)), *common, *words))
+        found = json.loads(self.run(self.client, str(find_binary(PROGRAM)), *common, *words))
         return found
 
     def serve(self, mode: str, *words: str, on: str = SERVER) -> subprocess.Popen[str]:
@@ -79,7 +79,7 @@ class RoutedPair:
     def end(self, server: subprocess.Popen[str]) -> dict[str, Any]:
         # `ip netns exec` became the program itself.
         server.send_signal(signal.SIGINT)
-        found: dict[str, Any] = json.loads(server.communicate(timeout=20)[0])
+        found = json.loads(server.communicate(timeout=20)[0])
         return found
 
 

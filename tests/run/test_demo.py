@@ -19,8 +19,8 @@ LARGEST_SPREAD = 0.15
 
 
 def test_the_partial_drop_rates_of_undisturbed_runs_lie_within_15_percent(tmp_path: Path) -> None:
-    rates: dict[int, list[float]] = defaultdict(list)
-    marked: dict[int, int] = defaultdict(int)
+    rates = defaultdict(list)
+    marked = defaultdict(int)
     for number in range(RUNS):
         summary, _ = run_bench(tmp_path, DEMO.read_text())
         for result in summary.results:

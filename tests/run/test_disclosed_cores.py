@@ -16,10 +16,10 @@ FOUR_CORES = ((0, 4), (1, 5), (2, 6), (3, 7))
 
 def disclosed(cpus: tuple[int, ...], *, core_cpus: list[int] | None = None, **options: Any) -> dict[str, Any]:
     """Of a testbed on these CPUs; ``core_cpus`` are those that a DUT in user space says that it has."""
-    bench: Any = SimpleNamespace(tester=SimpleNamespace(options=Packets.Options.model_validate(options)))
-    testbed: Any = SimpleNamespace(cores=core_map(cpus, FOUR_CORES, dut_apart=True))
+    bench = SimpleNamespace(tester=SimpleNamespace(options=Packets.Options.model_validate(options)))
+    testbed = SimpleNamespace(cores=core_map(cpus, FOUR_CORES, dut_apart=True))
     told = {} if core_cpus is None else {"core_cpus": core_cpus}
-    dut: Any = SimpleNamespace(is_set_up=True, disclosure=lambda: told)
+    dut = SimpleNamespace(is_set_up=True, disclosure=lambda: told)
     return cores_disclosure(bench, testbed, dut)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.testbed.testers import trex_server
@@ -40,7 +39,7 @@ def measured(folder: Path, text: str) -> tuple[float, dict[float, float]]:
     throughput, *losses = summary.results
     rate = throughput.values["ndr_frames_per_s"]
     assert rate.value is not None
-    found: dict[float, Any] = {row.parameters["load_percent"]: row.values["loss_percent"] for row in losses}
+    found = {row.parameters["load_percent"]: row.values["loss_percent"] for row in losses}
     return rate.value, found
 
 

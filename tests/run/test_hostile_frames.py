@@ -69,7 +69,7 @@ def test_hostile_frames_are_never_counted_as_ours(driver: str) -> None:
     assert (counts.duplicated, counts.reordered, counts.corrupted) == (0, 0, 0)
     assert reading.latency.count == counts.received
 
-    arrived: dict[str, int] = {kind: getattr(counts, kind) for kind in hostile}
+    arrived = {kind: getattr(counts, kind) for kind in hostile}
     arrived_in_all = sum(port.arrived or 0 for port in reading.ports)
     assert arrived_in_all == sum(arrived.values(), counts.received)
     assert min(hostile.values()) > 20

@@ -53,7 +53,7 @@ def detector(port: int, namespace: str | None = None) -> Iterator[list[int]]:
     """Counts our frames on every interface of a namespace (None: this machine's first) while it is entered."""
     inside = ["ip", "netns", "exec", namespace] if namespace else []
     command = [*inside, sys.executable, "-c", DETECTOR, str(port)]
-    seen: list[int] = []
+    seen = []
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().strip() == "ready"
         yield seen

@@ -22,7 +22,7 @@ from nicbench.store.folder import RunFolder
 from .simulated_bench import make_folder, run_whole
 
 Machine = tuple[str, str, tuple[str, ...]]
-HERE: Machine = ("4f2a", "rack1-07", ("0000:03:00.0 0x15b3 0x1017",))
+HERE = ("4f2a", "rack1-07", ("0000:03:00.0 0x15b3 0x1017",))
 
 
 @pytest.fixture

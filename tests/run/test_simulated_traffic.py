@@ -26,7 +26,7 @@ tests:
 """
 MIX = "mixes: {small: [{frame_bytes: 128, weight: 3}, {frame_bytes: 256, weight: 1}]}"
 
-KINDS: dict[str, tuple[str, Any]] = {
+KINDS = {
     "IMIX": ("{flows: 16}", "imix"),
     "a mix of one's own": (f"{{{MIX}}}", "small"),
     "QinQ and TCP": ("{vlan: [200, 100], protocol: tcp}", 128),

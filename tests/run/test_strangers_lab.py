@@ -186,7 +186,7 @@ def test_the_cpu_time_of_the_test_is_what_the_kernel_accounts_to_it_however_host
 
 def _own_s(rounds: list[Round]) -> dict[str, float]:
     """CPU seconds of the test by machine."""
-    sums: dict[str, float] = {}
+    sums = {}
     for one in rounds:
         for cpu in one.cpu:
             assert cpu.own is not None

@@ -110,7 +110,7 @@ def interfaces(*, driver: str = "veth") -> FakeHost:
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, Any]]]:
     """The ports that the engine is asked to open, which it can."""
-    asked: list[list[dict[str, Any]]] = []
+    asked = []
 
     async def refuse_nothing(_: Host, ports: list[dict[str, Any]], *_more: object) -> str | None:
         asked.append(ports)
@@ -128,7 +128,7 @@ def settle(
     bench: BenchFile, folder: RunFolder, hosts: Mapping[str, Host] | None = None
 ) -> tuple[str | None, str | None, list[Any]]:
     """The driver and the reason, and what was published."""
-    told: list[Any] = []
+    told = []
     bus = Bus()
     bus.subscribe(told.append)
     settled, reason = asyncio.run(settle_driver(bench, bench, hosts or {}, folder, bus))

@@ -37,7 +37,7 @@ def test_transfers_tools_and_requests_give_figures_and_leave_nothing_behind(tmp_
     before, folder = machine_state(), tmp_path / "files"
     folder.mkdir()
     summary = asyncio.run(run_async(make_folder(tmp_path, BENCH.format(folder=folder))))
-    by_test: dict[str | None, list[dict[str, object]]] = {}
+    by_test = {}
     for result in summary.results:
         assert result.verdict is not ResultVerdict.INCOMPLETE, result.disturbances
         by_test.setdefault(result.test, []).append({**result.parameters, **result.values})

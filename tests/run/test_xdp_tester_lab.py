@@ -94,7 +94,7 @@ async def with_what_was_done() -> tuple[Reading, Counter[str]]:
             await dut.begin_trial(1)
             before = await dut.statistics()
             reading = await tester.trial(1, request(9_000, 1.0), ways)
-            done: Counter[str] = Counter()
+            done = Counter()
             for sign, directions in ((-1, before["directions"]), (1, (await dut.statistics())["directions"])):
                 for way in directions:
                     done.update({name: sign * way[name] for name in ("received", *FATES)})

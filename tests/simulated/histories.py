@@ -375,7 +375,7 @@ def draw_history(seed: int) -> History:
     is_plain = seed % 2 == 0
     name = names[seed // 2 % len(names)] if is_plain else draw.choice(names)
     stand = Stand(Clock(), draw_world(name, seed))
-    features: tuple[str, ...] = ()
+    features = ()
     if not is_plain:
         features = tuple(draw.sample(sorted(_FEATURES), draw.randint(1, 5)))
         for feature in features:
@@ -401,7 +401,7 @@ def _befall(stand: Stand, draw: random.Random) -> None:
     stand.mishap_at, stand.mishap_for = draw.randint(0, 25), draw.randint(1, 3)
 
 
-_FEATURES: dict[str, Any] = {
+_FEATURES = {
     "queue": lambda stand, draw: _change(stand, queue=10.0 ** draw.uniform(0, 5)),
     "floor": lambda stand, draw: _change(stand, floor=10.0 ** draw.uniform(-6, -2)),
     "noise": lambda stand, draw: _change(stand, noise=draw.uniform(0.002, 0.03), alike=draw.choice((0.0, 0.8))),
@@ -514,7 +514,7 @@ _PLAYED_BY_ENGINE = {
         "at: throughput, load: 90 %, trial: {duration: 300 ms, interval: 100 ms, drain: 20 ms, settle: 5 ms}",
     ),
 }
-_OF_THE_LAB: dict[str, Any] = {
+_OF_THE_LAB = {
     "queue": lambda draw: f"queue_frames: {draw.randint(0, 2000)}",
     "delay": lambda draw: f"delay: {draw.choice((1, 20, 500, 30_000))} us",
     "jitter": lambda draw: f"jitter: {draw.choice((1, 50, 500))} us",
@@ -605,7 +605,7 @@ class _Begun:
             self.error = error
 
 
-_STAND: ContextVar[Stand | None] = ContextVar("stand")
+_STAND = ContextVar("stand")
 """That of the run that asks for a tester."""
 
 

@@ -188,7 +188,7 @@ class Package(Search):
         config.goals = list(asked.values())
         config.search_duration_max = 1e12
         config.warmup_duration = None
-        samples: list[Sample] = []
+        samples = []
 
         class Measurer:
             def measure(self, intended_duration: float, intended_load: float) -> object:
@@ -202,7 +202,7 @@ class Package(Search):
 
         from MLRsearch import MeasurementResult
 
-        bounds: dict[str, tuple[float | None, float | None]] = dict.fromkeys(asked, (None, None))
+        bounds = dict.fromkeys(asked, (None, None))
         try:
             found = MultipleLossRatioSearch(config=config).search(measurer=Measurer(), debug=lambda _: None)
             for name, goal in asked.items():

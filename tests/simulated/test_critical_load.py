@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import pytest
 from tests.simulated.worlds import Dut, World
@@ -58,7 +57,7 @@ def slow(draw: random.Random, capacity: float) -> Dut:
     return Dut(capacity, early=10.0 ** draw.uniform(-4, -2), knee_width=draw.uniform(0.01, 0.03))
 
 
-DROP_OFFS: tuple[Callable[[random.Random, float], Dut], ...] = (sharp, fast, slow)
+DROP_OFFS = (sharp, fast, slow)
 
 
 @pytest.mark.parametrize("cases", [9, pytest.param(60, marks=pytest.mark.acceptance)])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -249,7 +248,7 @@ def _bistable(draw: random.Random, capacity: float) -> Dut:
 
 HELD = 0.9
 """The number of intervals of a class that hold the rate; docs/searches.md has the shares of a thousand of each."""
-CLASSES: dict[str, Callable[[random.Random, float], Dut]] = {
+CLASSES = {
     "sharp": _sharp,
     "soft": _soft,
     "linear loss": _linear,

@@ -35,7 +35,7 @@ def encoded(values: list[int]) -> str:
     histogram = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
     for value in values:
         histogram.record_value(value)
-    text: bytes = histogram.encode()
+    text = histogram.encode()
     return text.decode("ascii")
 
 

@@ -85,7 +85,7 @@ def lines(name: str) -> list[dict[str, str]]:
 
 def cells(rows: list[dict[str, str]], column: str, *block: str) -> Iterator[tuple[dict[str, str], Cell]]:
     """Zeros at the end are not printed: the longest number of a block says to which digit it is, at least a tenth."""
-    digits: dict[tuple[str, ...], int] = {}
+    digits = {}
     for row in rows:
         key = tuple(row[name] for name in block)
         digits[key] = max(digits.get(key, 1), len(row[column].partition(".")[2]))
@@ -96,10 +96,10 @@ def cells(rows: list[dict[str, str]], column: str, *block: str) -> Iterator[tupl
 
 @cache
 def published() -> Published:
-    sums: dict[Place, dict[int, Cell]] = {}
+    sums = {}
     for row, cell in cells(lines("sums"), "fps_sum", "table"):
         sums.setdefault((row["table"], int(row["instances"])), {})[int(row["run"])] = cell
-    rates: dict[Place, dict[int, dict[int, Cell]]] = {}
+    rates = {}
     for row, cell in cells(lines("read_instances"), "fps", "table"):
         runs = rates.setdefault((row["table"], int(row["instances"])), {})
         runs.setdefault(int(row["run"]), {})[int(row["instance"])] = cell

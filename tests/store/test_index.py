@@ -192,7 +192,7 @@ def test_a_list_while_another_process_writes_the_index(runs: Path, monkeypatch: 
 
 
 def test_many_lists_at_once_all_say_the_same(runs: Path) -> None:
-    shown: list[IndexedRuns] = []
+    shown = []
     threads = [threading.Thread(target=lambda: shown.append(listed(runs))) for _ in range(6)]
     for thread in threads:
         thread.start()

@@ -160,7 +160,7 @@ def in_namespace(name: str | None) -> dict[str, object]:
 
 def inside() -> None:
     """The part that is seen from within a namespace, with its own /sys."""
-    content: dict[str, object] = {"files": dict(values(IN_NAMESPACE)), "sysctls": dict(sysctls("/proc/sys/net"))}
+    content = {"files": dict(values(IN_NAMESPACE)), "sysctls": dict(sysctls("/proc/sys/net"))}
     for command in COMMANDS:
         content[" ".join(command)] = cleaned(output(command))
     for device in sorted(os.listdir("/sys/class/net")):

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.lab
 ITEMS = find("nicbench.tuning.items", Item)
 
 # Everything of an adapter that this kernel's virtual interfaces have.
-WISHES: tuple[tuple[str, dict[str, Any]], ...] = (
+WISHES = (
     ("mtu", {"bytes": 2000, "devices": ["v0", "v1"]}),
     ("channels", {"rx": "maximum", "tx": "maximum", "devices": ["v0"]}),
     ("offloads", {"features": {"gro": True, "tso": False, "tx-checksum-sctp": False}, "devices": ["v0"]}),

@@ -217,7 +217,7 @@ async def test_changes_of_a_run_that_lives_on_other_ports_are_its_own(tmp_path: 
 
 
 async def test_a_lease_that_is_lost_in_the_middle_is_told(tmp_path: Path) -> None:
-    said: list[str] = []
+    said = []
     host = _Remembering()
     lease = HostLease(host, "first", WHOLE, said.append, folder=tmp_path)
     await lease.take()

@@ -133,8 +133,8 @@ async def test_runs_that_wait_get_the_machine_in_the_order_in_which_they_came(
     _stay_in(tmp_path, monkeypatch)
     holder = HostLock("holder", tmp_path)
     await holder.take()
-    had: list[str] = []
-    said: dict[str, list[str]] = {}
+    had = []
+    said = {}
 
     async def wait(name: str) -> None:
         async with machine.hold_machines(name, (), _listening(said.setdefault(name, [])), wait_s=60.0):

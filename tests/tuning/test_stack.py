@@ -218,7 +218,7 @@ async def _nothing() -> None:
 
 
 async def test_what_this_process_holds_is_ended_before_anything_is_undone(stack: UndoStack, host: FakeHost) -> None:
-    seen: list[str] = []
+    seen = []
 
     async def end() -> None:
         seen.append(host.files[PAGES])

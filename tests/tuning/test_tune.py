@@ -81,7 +81,7 @@ class Clock(Item):
 @pytest.fixture(autouse=True)
 def known_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """The undo finds these two where it looks for items."""
-    kinds: dict[str, type] = {"rings": Rings, "clock": Clock}
+    kinds = {"rings": Rings, "clock": Clock}
     monkeypatch.setattr("nicbench.tuning.undo.files.find", lambda package, base: kinds)
     assert registry.find
 

@@ -55,7 +55,7 @@ async def open_page(browser: Browser, address: str, **options: Any) -> tuple[Pag
     context = await browser.new_context(**options)
     context.set_default_timeout(PATIENCE_MS)
     page = await context.new_page()
-    wrong: list[str] = []
+    wrong = []
     host = re.match(r"https?://[^/]+", address)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)

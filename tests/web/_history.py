@@ -42,7 +42,7 @@ CARDS = {
     },
 }
 LINE_RATE = {"25G": 25e9, "100G": 100e9}
-OPTIONS: dict[str, Any] = {"search": {"kind": "mlr", "goals": {"NDR": 0.0}, "precision": 0.005}}
+OPTIONS = {"search": {"kind": "mlr", "goals": {"NDR": 0.0}, "precision": 0.005}}
 
 
 def kernel_of(week: int) -> str:

@@ -309,7 +309,7 @@ def test_cpus_are_drawn_at_the_time_of_their_session_also_where_an_earlier_one_w
               enumerate(("user", "idle"))]  # fmt: skip
     sample = {"event": "sample", "time_ns": began_ns + 10 * 10**9, "interval_ns": 10**9,
               "values": [[0, 250_000_000], [1, 750_000_000]]}  # fmt: skip
-    lines: list[dict[str, Any]] = [{"began_ns": began_ns, "wall_ns": wall_ns}]
+    lines = [{"began_ns": began_ns, "wall_ns": wall_ns}]
     lines += [{"host": "local", "event": each} for each in ({"event": "series", "series": series}, sample)]
     (folder / "monitor.ndjson").write_text("".join(json.dumps(each) + "\n" for each in lines))
     (machine,) = client.get("/api/runs/one/cpus").json()["machines"]

@@ -42,7 +42,7 @@ THROUGHPUT = "test=throughput&value=ndr_frames_per_s"
 def ask(client: Client, path: str) -> dict[str, Any]:
     """Asks until the runs were read."""
     for _ in range(600):
-        answer: dict[str, Any] = client.get(path).json()
+        answer = client.get(path).json()
         if answer.get("ready", True) and not answer.get("reading"):
             return answer
         time.sleep(0.05)

@@ -9,7 +9,6 @@ import shutil
 import threading
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.web._folders import finished, make_run, started, trials
@@ -105,7 +104,7 @@ def test_a_broken_name_and_a_broken_run_do_not_hide_the_others(three: Path, clie
 
 
 def test_a_list_is_read_again_only_after_a_while_and_never_twice_at_once() -> None:
-    calls: list[Any] = []
+    calls = []
 
     def read() -> IndexedRuns:
         calls.append(None)

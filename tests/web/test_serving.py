@@ -108,7 +108,7 @@ def _whole(client: httpx.Client, path: str) -> dict[str, Any]:
     """The answer once all runs were read."""
     for _ in range(600):
         answer = client.get(path)
-        found: dict[str, Any] = answer.json()
+        found = answer.json()
         if answer.status_code != 200 or (found.get("ready") and not found.get("reading")):
             assert answer.status_code == 200, found
             return found
@@ -168,7 +168,7 @@ def test_a_server_that_cannot_start_costs_a_run_its_page_and_no_more(
 ) -> None:
     folder = RunFolder(make_run(runs, "one", started()))
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    said: list[str] = []
+    said = []
     with live_page(folder, said.append) as page:
         assert page is None
     assert said == ["warning: the live page could not be served; the run goes on without it"]
@@ -176,7 +176,7 @@ def test_a_server_that_cannot_start_costs_a_run_its_page_and_no_more(
 
 def test_a_page_is_served_while_the_run_goes_on_and_ends_with_it(runs: Path) -> None:
     folder = RunFolder(make_run(runs, "one", started()))
-    said: list[str] = []
+    said = []
     with live_page(folder, said.append) as page:
         assert said == [f"live page: {page.address}runs/one"]
         process = page._process

@@ -116,7 +116,7 @@ def test_a_flood_of_one_word_is_read_in_time_that_grows_no_faster_than_it(kind: 
 # Figures that cannot be so are refused, with the reason; those that can are not.
 
 GIGABIT = 1e9
-FLOW: dict[str, Any] = {
+FLOW = {
     "direction": "forward",
     "sent_bytes": 1_176_000_000,
     "received_bytes": 1_175_000_000,
@@ -172,7 +172,7 @@ def test_a_contradiction_is_refused_with_its_reason(changed: dict[str, Any], why
 
 
 def test_payload_never_goes_faster_than_the_link_but_for_a_percent() -> None:
-    fast: dict[str, Any] = {"sent_bytes": None, "received_bytes": None}
+    fast = {"sent_bytes": None, "received_bytes": None}
     assert not refused(**fast, received_bits_per_s=1.009e9)
     assert "1.02e+09 bit/s of payload over a link of 1e+09" in refused(**fast, received_bits_per_s=1.02e9)
     assert not refused(link_bits_per_s=None, **fast, received_bits_per_s=1e12)
@@ -181,7 +181,7 @@ def test_payload_never_goes_faster_than_the_link_but_for_a_percent() -> None:
 
 def test_a_short_transfer_may_have_begun_before_its_clock() -> None:
     ask = JobSpec(total_bytes=1_000_000)
-    short: dict[str, Any] = {"duration_s": 0.008, "sent_bytes": 1_000_000, "received_bytes": 1_000_000}
+    short = {"duration_s": 0.008, "sent_bytes": 1_000_000, "received_bytes": 1_000_000}
     assert not refused(ask, **short, received_bits_per_s=1e9)
     short["duration_s"] = 0.004
     assert not refused(ask, **short, received_bits_per_s=2e9)
@@ -191,7 +191,7 @@ def test_a_short_transfer_may_have_begun_before_its_clock() -> None:
 
 
 def test_a_sender_alone_may_fill_its_socket_buffer() -> None:
-    sent: dict[str, Any] = {"received_bytes": None, "received_bits_per_s": None, "sent_bytes": None}
+    sent = {"received_bytes": None, "received_bits_per_s": None, "sent_bytes": None}
     assert not refused(**sent, sent_bits_per_s=1.012e9)
     assert "over a link" in refused(**sent, sent_bits_per_s=1.05e9)
     # Of datagrams a host throws away what its link does not take.

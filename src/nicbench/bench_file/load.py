@@ -20,7 +20,7 @@ from nicbench.bench_file.sections import Reading, Step
 from nicbench.bench_file.wiring import clients_of_ports, count_ports
 from nicbench.core.base import why_of
 from nicbench.core.errors import Problem, UsageError, quote, suggest
-from nicbench.core.machine import Hypervisor, HypervisorFiles, HypervisorTable
+from nicbench.core.machine import Hypervisor, HypervisorFiles
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from nicbench.core.errors import NicbenchError
@@ -152,6 +152,21 @@ def messages() -> Console:
 def print_line(text: str, console: Console | None = None) -> None:
     """Prints one line of results literally, with brackets not taken for markup, and without breaking it."""
     (console or results()).print(text, markup=False, soft_wrap=True)
+
+
+def print_table(
+    console: Console, heads: Iterable[str], rows: Iterable[Iterable[str]], title: str | None = None
+) -> None:
+    """Prints a table of literal texts, in which long cells are folded."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(header_style="bold", title=title, title_justify="left", title_style="bold")
+    for head in heads:
+        table.add_column(escape(head), overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
 
 
 def say(text: str) -> None:

@@ -14,7 +14,7 @@ from nicbench.bench_file import BenchFile, Choice
 from nicbench.bench_file.checks import describe_checks
 from nicbench.bench_file.frame_sizes import describe_headers, smallest_frame_bytes
 from nicbench.bench_file.overlays import list_differences
-from nicbench.cli.output import FORMAT, print_line
+from nicbench.cli.output import FORMAT, print_line, print_table
 from nicbench.cli.progress import ABOUT
 from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
@@ -43,28 +43,28 @@ _OUTCOME_WORDS: Final = {
 def print_tuning(console: Console, settings: Sequence[PlannedSetting]) -> None:
     """Prints each setting with its present and future value; below, what cannot be set, with the reason."""
     if not settings:
-        console.print("nothing to tune: the bench file has no `tuning` section", soft_wrap=True)
+        print_line("nothing to tune: the bench file has no `tuning` section", console)
         return
     compared = any(setting.configuration != DEFAULT for setting in settings)
-    heads = ("configuration",) if compared else ()
-    table = Table(header_style="bold")
-    for head in (*heads, "host", "interface", "item", "from", "now", "would become", "outcome"):
-        table.add_column(head, overflow="fold")
-    for setting in settings:
-        own = (setting.configuration,) if compared else ()
-        outcome = "not known yet" if setting.outcome is None else _OUTCOME_WORDS[setting.outcome]
-        asked = setting.asked if setting.asked or setting.outcome is None else None
-        cells = (*own, setting.host, setting.device or "-", setting.item, setting.source)
-        table.add_row(
-            *map(escape, (*cells, values_in_words(setting.now) or "-", values_in_words(asked) or "-", outcome))
-        )
-    console.print(table)
+    heads = ("host", "interface", "item", "from", "now", "would become", "outcome")
+    print_table(
+        console,
+        ("configuration", *heads) if compared else heads,
+        ((setting.configuration, *_tuned(setting)) if compared else _tuned(setting) for setting in settings),
+    )
     for setting in settings:
         if setting.reason is not None:
             place = ", ".join(part for part in (setting.host, setting.device) if part)
-            console.print(f"{escape(setting.item)} ({escape(place)}): {escape(setting.reason)}", soft_wrap=True)
+            print_line(f"{setting.item} ({place}): {setting.reason}", console)
     refused = sum(setting.outcome is Outcome.FAILED for setting in settings)
     console.print(f"{refused} cannot be set; a run would be refused" if refused else "nothing was changed")
+
+
+def _tuned(setting: PlannedSetting) -> tuple[str, ...]:
+    outcome = "not known yet" if setting.outcome is None else _OUTCOME_WORDS[setting.outcome]
+    asked = setting.asked if setting.asked or setting.outcome is None else None
+    now, becomes = (values_in_words(values) or "-" for values in (setting.now, asked))
+    return (setting.host, setting.device or "-", setting.item, setting.source, now, becomes, outcome)
 
 
 def tuning_document(settings: Sequence[PlannedSetting], presence: Presence | None = None) -> dict[str, Any]:
@@ -80,46 +80,46 @@ def print_plan(console: Console, bench: BenchFile, presence: Presence) -> None:
         if bench.compared:
             console.print(f"configuration [bold]{escape(each.configuration)}[/bold]")
         for name, text in _settings(each):
-            console.print(f"  {name:<8} {escape(text)}", soft_wrap=True)
+            print_line(f"  {name:<8} {text}", console)
         if each is bench.configurations[0] or not _measures_the_same(each, bench.configurations[0]):
             _print_tests(console, each)
     if len(bench.turns) > 1:
         _print_turns(console, bench)
     if (driver := foretell_driver(bench)) is not None:
-        console.print(f"driver of the tester's interfaces: {escape(driver)}", soft_wrap=True)
-    console.print(f"estimated duration: {_duration(bench)}, without {_not_estimated(bench)}", soft_wrap=True)
+        print_line(f"driver of the tester's interfaces: {driver}", console)
+    print_line(f"estimated duration: {_duration(bench)}, without {_not_estimated(bench)}", console)
     for test, deviations in _by_test(bench, lambda method: method.deviations()).items():
         console.print(f"{escape(test)} deviates from the standard, which the report will state:")
         for deviation in deviations:
-            console.print(f"  {escape(deviation)}", soft_wrap=True)
+            print_line(f"  {deviation}", console)
     for test, left_out in _by_test(bench, _not_measured).items():
         console.print(f"{escape(test)} asks for what will not be measured, which its result will state:")
         for text in left_out:
-            console.print(f"  {escape(text)}", soft_wrap=True)
+            print_line(f"  {text}", console)
     statements = bench.tester_kind().statements() if bench.measures == "frames" else ()
     if statements:
         console.print(f"limitations of the tester {bench.tester.kind}, which the report will state:")
     for statement in statements:
-        console.print(f"  {escape(statement)}", soft_wrap=True)
+        print_line(f"  {statement}", console)
     console.print("checked:")
     for phrase in describe_checks(bench.measures):
-        console.print(f"  {phrase}", soft_wrap=True)
+        print_line(f"  {phrase}", console)
     _print_presence(console, presence)
     absent = len(presence.absent)
     named = "1 thing that it names is" if absent == 1 else f"{absent} things that it names are"
     lack = f"; but {named} missing on this machine, so a run would be refused"
-    console.print(f"{escape(str(bench.path))} is valid{lack if absent else ''}", soft_wrap=True)
+    print_line(f"{bench.path} is valid{lack if absent else ''}", console)
 
 
 def _print_presence(console: Console, presence: Presence) -> None:
     """Prints what was looked for on this machine and what is absent; nothing where the file names nothing of it."""
     if presence.looked_for:
-        console.print(f"checked on this machine: {escape(', '.join(presence.looked_for))}", soft_wrap=True)
+        print_line(f"checked on this machine: {', '.join(presence.looked_for)}", console)
     for head, lines in (("missing:", presence.absent), ("not checked:", presence.not_looked_at)):
         if lines:
             console.print(head)
         for line in lines:
-            console.print(f"  {escape(str(line))}", soft_wrap=True)
+            print_line(f"  {line}", console)
 
 
 def _by_test(bench: BenchFile, told: Callable[[Any], tuple[str, ...]]) -> dict[str, dict[str, None]]:
@@ -138,17 +138,19 @@ def _not_measured(method: Any) -> tuple[str, ...]:
 def _print_turns(console: Console, bench: BenchFile) -> None:
     """Prints what differs between configurations, and the order of turns."""
     if bench.compared:
-        table = Table(header_style="bold")
-        for head in ("what differs", *(each.configuration for each in bench.configurations)):
-            table.add_column(escape(head), overflow="fold")
-        for row in list_differences(bench):
-            values = (row.values[each.configuration] for each in bench.configurations)
-            table.add_row(escape(row.setting), *("-" if value is None else escape(value) for value in values))
-        console.print(table)
+        names = [each.configuration for each in bench.configurations]
+        print_table(
+            console,
+            ("what differs", *names),
+            (
+                (row.setting, *("-" if (value := row.values[name]) is None else value for name in names))
+                for row in list_differences(bench)
+            ),
+        )
     if bench.runs.grows or bench.runs.warm_up:
-        console.print(f"runs of each configuration: {bench.runs.words}", soft_wrap=True)
+        print_line(f"runs of each configuration: {bench.runs.words}", console)
     order = ", ".join(turn.short for turn in bench.turns)
-    console.print(f"order (configuration and run, drawn with seed {bench.seed}): {escape(order)}", soft_wrap=True)
+    print_line(f"order (configuration and run, drawn with seed {bench.seed}): {order}", console)
 
 
 def _duration(bench: BenchFile) -> str:

@@ -70,8 +70,8 @@ def _refuse_duplicates(values: tuple[Item, ...]) -> tuple[Item, ...]:
     return values
 
 
-Distinct = Annotated[tuple[Item, ...], AfterValidator(_refuse_duplicates)]
-"""``Distinct[int]`` is a tuple of integers without duplicates."""
+Distinct = Annotated[tuple[Item, ...], Field(min_length=1), AfterValidator(_refuse_duplicates)]
+"""``Distinct[int]`` is a tuple of one integer at least, without duplicates."""
 
 
 # The choice of a plug-in: ``KEY: iperf3``, or ``KEY: {kind: iperf3, ...}`` with options that its plug-in knows.

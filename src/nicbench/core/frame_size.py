@@ -31,6 +31,9 @@ MixName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 FrameSize = FrameBytes | MixName
 """One entry of a test's ``frame_bytes``."""
 
+FrameSizes = Annotated[tuple[FrameSize, ...], Field(min_length=1)]
+"""The ``frame_bytes`` of a test: one entry at least."""
+
 
 MOST_WEIGHT: Final = 65_536
 """The limit of the sum of a mix's weights without their common divisor: the engine stores the order of that many

@@ -102,3 +102,15 @@ SomeBytes = Annotated[
 
 FrameBytes = Annotated[int, Unit.BYTES, Field(strict=True, ge=64, le=65_535)]
 """The size of an Ethernet frame including its 4-byte FCS: at least 64 bytes (IEEE 802.3)."""
+
+
+# Numbers that several methods ask for.
+
+Repetitions = Annotated[int, Field(ge=1, le=1000)]
+"""How many times a point is measured."""
+
+LossVerification = Annotated[int, Field(ge=0, le=10)]
+"""How many times a trial that lost frames is repeated before its load counts as failed (ETSI GS NFV-TST 009)."""
+
+RoundSeconds = Annotated[Seconds, Field(ge=1.0, le=86_400.0)]
+"""How long the tools of a round work."""

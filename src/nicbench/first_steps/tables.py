@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
+from nicbench.core.errors import Problem, UsageError, WrongFileError
 from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.importing.cells import PLAIN, Cell, Dialect, Sheet, read_bytes, unpack

@@ -41,7 +41,7 @@ class FleetFile(Frozen):
 
     fleet: Literal[1]
     """The format of the file."""
-    benches: Distinct[str] = Field(min_length=1)
+    benches: Distinct[str]
     """Bench files, as paths from the folder of the fleet file. A host that is a role needs no `kind` and `address`."""
     matrix: dict[Name, Distinct[Word]] = Field(default_factory=dict, max_length=16)
     """Axes with their values. Each bench file runs with every combination."""

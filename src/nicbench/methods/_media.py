@@ -194,13 +194,13 @@ class BeforeEach(Frozen):
 class FramesOptions(Frozen):
     """Options of the bench file; see docs/streams.md."""
 
-    instances: Distinct[Annotated[int, Field(ge=1, le=256)]] = Field(default=INSTANCES, min_length=1)
+    instances: Distinct[Annotated[int, Field(ge=1, le=256)]] = INSTANCES
     """How many instances work at once. Each number is a round for each direction."""
     directories: Places | None = None
     """`/mnt/d{instance}`, or a list with one entry for each instance: a path, or `{directory: /mnt/d1, client: c0,
     cpus: 0-7, memory_node: 0}`. Without it the shares of the DUT.
     """
-    direction: Distinct[Task] = Field(default=("read", "write"), min_length=1)
+    direction: Distinct[Task] = ("read", "write")
     """Which rounds there are."""
     profile: Literal[PROFILES] = "4k"  # type: ignore[valid-type]
     """The size of a frame. `-10`, `-12` and `-16` are DPX with that number of bits; sizes of `-exr` vary."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, mean_bytes, size_parameters
 from nicbench.core.frozen import frozen
 from nicbench.core.pattern import way_of_stream
 from nicbench.core.quantity import FramesPerSecond, Percent
@@ -222,7 +222,7 @@ class AddressCaching(FrameMethod):
 
         most: int = Field(default=65_536, ge=2, le=MOST_ADDRESSES)
         """The greatest number of addresses to try."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        frame_bytes: FrameSizes = (64,)
         """Frame sizes, and mixes by name."""
         rate: FramesPerSecond = Field(default=1000.0, gt=0.0)
         """Rate of all frames, at which the DUT must be able to learn (RFC 2889 section 5.8 finds the highest)."""
@@ -336,7 +336,7 @@ class AddressLearning(FrameMethod):
 
         addresses: int = Field(default=1000, ge=1, le=MOST_ADDRESSES)
         """How many addresses are learnt; no more than the DUT keeps (`address-caching`)."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        frame_bytes: FrameSizes = (64,)
         """Frame sizes, and mixes by name."""
         test_rate: FramesPerSecond = Field(default=1000.0, gt=0.0)
         """Rate of the frames that test."""

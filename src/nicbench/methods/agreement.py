@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen, WorkloadChoice
-from nicbench.core.quantity import Confidence, Ratio, Seconds, SomeBytes
+from nicbench.core.quantity import Confidence, Ratio, RoundSeconds, SomeBytes
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import JobSpec, RoundRequest
 from nicbench.core.table import Column, Grid, ResultTable
@@ -116,7 +116,7 @@ class Agreement(RoundMethod):
         """Connections of each client."""
         window: SomeBytes | None = None
         """Socket buffers; without it the kernel's."""
-        duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        duration: RoundSeconds = 10.0
         """Duration of a turn."""
         transfer_bytes: SomeBytes | None = None
         """The number of bytes instead of a duration (`16 MiB`, as published)."""

@@ -18,8 +18,9 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_parameters
+from nicbench.core.frame_size import MAXIMUM, MINIMUM, FrameSizes, Size, size_parameters
 from nicbench.core.frame_size import words_of as words_of_size
+from nicbench.core.quantity import LossVerification
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ImportTable, Plot, ResultTable
 from nicbench.core.traffic import Ability
@@ -73,7 +74,7 @@ class BackToBack(FrameMethod):
         """The name of an earlier throughput test."""
         of: str = NDR
         """Which of its rates is the throughput."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = RFC_2544_FRAME_BYTES
         """Frame sizes, measured by the earlier test."""
         rate: FullRate = LINE_RATE
         """The spacing of a burst's frames: that of the line rate, of `highest`, or of a frame rate of each port, `800
@@ -85,7 +86,7 @@ class BackToBack(FrameMethod):
         """Duration of the longest burst that is tried."""
         step_frames: int = Field(default=1, ge=1, le=10**9)
         """Resolution of a search, in frames."""
-        loss_verification: int = Field(default=0, ge=0, le=10)
+        loss_verification: LossVerification = 0
         """The repetitions of a burst with loss before it counts as lost (ETSI GS NFV-TST 009)."""
         trial: BurstPauses = BurstPauses()
         """Pauses of a burst."""

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern, Way, WayLoad, way_of_stream
+from nicbench.core.quantity import LossVerification
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
@@ -112,15 +113,15 @@ class Microburst(FrameMethod):
 
         most: int = Field(default=65_536, ge=2, le=10_000_000)
         """The longest burst to try: frames at one receiving port."""
-        receivers: Distinct[Annotated[int, Field(ge=1)]] = Field(default=(1,), min_length=1)
+        receivers: Distinct[Annotated[int, Field(ge=1)]] = (1,)
         """How many ports receive a burst at once, each number by itself: `[1, 2]` shows whether ports share a
         buffer.
         """
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        frame_bytes: FrameSizes = (64,)
         """Frame sizes, and mixes by name."""
         rate: FullRate = HIGHEST
         """The rate of each sender in a burst; all together must send more to a port than it carries."""
-        loss_verification: int = Field(default=1, ge=0, le=10)
+        loss_verification: LossVerification = 1
         """The repetitions of a burst with loss before it counts."""
         trial: BurstPauses = BurstPauses()
         """Pauses of a burst."""
@@ -319,7 +320,7 @@ class CongestionControl(FrameMethod):
     class Options(Frozen):
         """Options of the bench file."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = RFC_2544_FRAME_BYTES
         """Frame sizes, and mixes by name."""
         rate: FullRate = LINE_RATE
         """What each of the two sending ports sends: what a port of the DUT carries."""

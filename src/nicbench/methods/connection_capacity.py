@@ -16,8 +16,8 @@ from typing import Annotated, Final, NamedTuple
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_parameters
-from nicbench.core.quantity import FramesPerSecond, Ratio
+from nicbench.core.frame_size import FrameSizes, Size, size_parameters
+from nicbench.core.quantity import FramesPerSecond, LossVerification, Ratio
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
@@ -62,9 +62,9 @@ class ConnectionCapacity(FrameMethod):
         """New connections a second, of each sending port. All must be made before the DUT forgets the first."""
         precision: Ratio = 0.01
         """The search ends where its interval is at most this share of its upper bound wide."""
-        loss_verification: int = Field(default=1, ge=0, le=10)
+        loss_verification: LossVerification = 1
         """The repetitions of a trial with loss before it counts."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        frame_bytes: FrameSizes = (64,)
         """Frame sizes, and mixes by name."""
         trial: BurstPauses = BurstPauses()
         """Pauses of a trial. Two times `settle` lie between two trials: time for the DUT to forget, unless it begins

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Distinct
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.quantity import Percent
+from nicbench.core.quantity import Percent, Repetitions
 from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.units import format_bytes
@@ -74,7 +74,7 @@ class ConnectionsPerSecond(ConnectionMethod):
 
         maximum: int = Field(ge=1, le=100_000_000)
         """The greatest rate that is tried, in connections a second."""
-        object_bytes: Distinct[ObjectBytes] = Field(default=(1024,), min_length=1)
+        object_bytes: Distinct[ObjectBytes] = (1024,)
         """Sizes of the object that each connection asks for. RFC 9411: 1, 2, 4, 16 and 64 KiB."""
         exchanges: int = Field(default=1, ge=1, le=1000)
         """Exchanges of each connection."""
@@ -294,7 +294,7 @@ class HttpTransactions(ConnectionMethod):
         """The greatest rate that is tried, in requests a second."""
         connections: int = Field(default=32, ge=1, le=1_000_000)
         """Connections that carry them."""
-        object_bytes: Distinct[ObjectBytes] = Field(default=(1024, 16_384, 65_536, 262_144), min_length=1)
+        object_bytes: Distinct[ObjectBytes] = (1024, 16_384, 65_536, 262_144)
         """Sizes of objects, each measured by itself. RFC 9411: 1, 16, 64 and 256 KiB, and a mix."""
         mix: tuple[Mix, ...] = ()
         """Objects that are asked for together, each as often as its weight says; also measured."""
@@ -418,9 +418,9 @@ class HttpLatency(ConnectionMethod):
         """An earlier test `connections-per-second` of this bench file with the same `tls` and `object_bytes`."""
         load: Percent = 50.0
         """The share of its rate. RFC 9411: 50 %."""
-        object_bytes: Distinct[ObjectBytes] = Field(default=(1024, 16_384, 65_536), min_length=1)
+        object_bytes: Distinct[ObjectBytes] = (1024, 16_384, 65_536)
         """Sizes of the object that each connection asks for. RFC 9411: 1, 16 and 64 KiB."""
-        repetitions: int = Field(default=1, ge=1, le=1000)
+        repetitions: Repetitions = 1
         """Repetitions. All their transactions are one distribution."""
 
         @model_validator(mode="after")

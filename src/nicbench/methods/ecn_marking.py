@@ -17,7 +17,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import Codepoint
 from nicbench.core.quantity import Ratio
@@ -138,7 +138,7 @@ class EcnMarking(FrameMethod):
     class Options(Frozen):
         """Options of the bench file."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(512,), min_length=1)
+        frame_bytes: FrameSizes = (512,)
         """Frame sizes, and mixes by name."""
         rate: FullRate = HIGHEST
         """What a load of 100 % is: `line_rate`, `highest`, or a frame rate of each port."""

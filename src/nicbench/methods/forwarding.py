@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.quantity import Seconds, SomeBytes
+from nicbench.core.quantity import Repetitions, RoundSeconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, Job, JobSpec, RoundRequest
 from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
@@ -69,15 +69,15 @@ class Forwarding(RoundMethod):
         """The tool, alone or with options of its own."""
         transport: Literal["tcp", "udp"] = "tcp"
         """The transport protocol."""
-        direction: Distinct[Direction] = Field(default=("forward",), min_length=1)
+        direction: Distinct[Direction] = ("forward",)
         """`forward` is towards the destination."""
-        write_bytes: Distinct[SomeBytes] = Field(default=(8192,), min_length=1)
+        write_bytes: Distinct[SomeBytes] = (8192,)
         """Size of one write or datagram."""
         streams: int = Field(default=1, ge=1, le=128)
         """Connections of each client."""
-        duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        duration: RoundSeconds = 10.0
         """Duration of a round."""
-        repetitions: int = Field(default=1, ge=1, le=1000)
+        repetitions: Repetitions = 1
         """Repetitions of each round. The result is their mean."""
 
     options: Options

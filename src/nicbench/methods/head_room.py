@@ -18,7 +18,7 @@ from pydantic import Field
 
 from nicbench.core.frame_size import Size, mean_bytes, size_parameters
 from nicbench.core.headers import MOST_QUANTA, PauseTrain, Pausing
-from nicbench.core.quantity import Bytes
+from nicbench.core.quantity import Bytes, LossVerification
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
@@ -62,7 +62,7 @@ class HeadRoom(FrameMethod):
 
         most: int = Field(default=1024, ge=2, le=10_000_000)
         """The most frames that are tried."""
-        loss_verification: int = Field(default=1, ge=0, le=10)
+        loss_verification: LossVerification = 1
         """The repetitions of a burst with loss before it counts."""
         needs: Bytes | None = None
         """The least head room; the report says where the DUT has less. It is what the link's delay and the neighbour's

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import Field
-
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.quantity import Confidence
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
@@ -64,7 +62,7 @@ class Impairments(FrameMethod):
 
         rate: FullRate
         """The load of each port: `line_rate`, `highest`, or a frame rate, `2 kpps`."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        frame_bytes: FrameSizes = (64,)
         """Frame sizes, and mixes by name."""
         confidence: Confidence = 0.95
         """Confidence of the intervals. They take each frame as an independent draw: losses in bursts are known less

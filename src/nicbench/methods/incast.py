@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.quantity import Seconds, SomeBytes
+from nicbench.core.quantity import Repetitions, RoundSeconds, SomeBytes
 from nicbench.core.result import Result, number_of
 from nicbench.core.round import EndpointFacts, Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest, Transport
 from nicbench.core.table import Column, Grid, Plot, ResultTable
@@ -92,19 +92,19 @@ class Incast(RoundMethod):
         """A port of the server; without it the one with the most clients."""
         senders: int | None = Field(default=None, ge=1, le=256)
         """How many clients of that port send, without it all. At least two must be there."""
-        message_bytes: Distinct[SomeBytes] | None = Field(default=None, min_length=1)
+        message_bytes: Distinct[SomeBytes] | None = None
         """Size of a write or message; without it 1, 2, 4, 8, 16, 64, 128, 256 and 512 KiB, for UDP those that fit a
         datagram.
         """
-        streams: Distinct[int] = Field(default=STREAMS, min_length=1)
+        streams: Distinct[int] = STREAMS
         """Connections, or queue pairs, of each sender."""
         probe_bytes: SomeBytes = 64
         """Size of the probe's messages."""
         bins: Bins = MESSAGE_BINS_S
         """Upper bounds of the latency bins."""
-        duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        duration: RoundSeconds = 10.0
         """Duration of the probe; the load lasts 4 s longer."""
-        repetitions: int = Field(default=1, ge=1, le=1000)
+        repetitions: Repetitions = 1
         """Repetitions of each round: the mean of the throughputs, all messages together."""
 
         @model_validator(mode="after")

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
+from nicbench.core.frame_size import FrameSizes, Size, label_of, size_label, size_parameters, size_words
 from nicbench.core.quantity import Percent
 from nicbench.core.result import RATE, Bounded, Result, ResultVerdict, number_of
 from nicbench.core.table import Column, ImportColumn, ImportTable, ResultTable, Statement
@@ -101,7 +101,7 @@ class Latency(FrameMethod):
         """Which of its rates is 100 %."""
         loads: tuple[Percent, ...] = Field(default=LOADS_PERCENT, min_length=1)
         """Loads, as shares of that rate."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = RFC_2544_FRAME_BYTES
         """Frame sizes, measured by the earlier test."""
         bins: Bins = BINS_S
         """Upper bounds of the latency bins of the long tail. Frames are counted in each bin and outside each bound;

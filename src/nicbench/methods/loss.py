@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, size_label, size_parameters
 from nicbench.core.frame_size import words_of as size_words
 from nicbench.core.quantity import LoadPercent, Percent
 from nicbench.core.result import Result
@@ -87,7 +87,7 @@ class FrameLoss(FrameMethod):
     class Options(Frozen):
         """Options of the bench file. ``of`` is what 100 % is, ``load_step`` how far the load falls each time."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = RFC_2544_FRAME_BYTES
         """Frame sizes, and mixes by name."""
         of: FullRate = LINE_RATE
         """What 100 % is: the line rate; `highest`, the most that tester and line carry (1 % below the tester's
@@ -242,7 +242,7 @@ class LoadSweep(FrameMethod):
     class Options(Frozen):
         """Options of the bench file; defaults are those of the published measurement."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = FRAME_BYTES
         """Frame sizes, and mixes by name."""
         of: FullRate = LINE_RATE
         """What 100 % is, as of `frame-loss`."""

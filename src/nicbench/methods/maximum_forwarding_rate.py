@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import Field
-
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.quantity import Percent
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
@@ -58,7 +56,7 @@ class MaximumForwardingRate(FrameMethod):
 
         at: str
         """The name of an earlier throughput test: loads begin at its NDR."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = RFC_2544_FRAME_BYTES
         """Frame sizes, and mixes by name."""
         load_step: Percent = STEP_PERCENT
         """How far the load rises each time, of the line rate."""

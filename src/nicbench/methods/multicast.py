@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.headers import (
     BURDEN,
     JOIN,
@@ -157,7 +157,7 @@ class LatencyOptions(Frozen):
     """Which of its rates is 100 %."""
     load: Percent = 100.0
     """The load, as a share of that rate."""
-    frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+    frame_bytes: FrameSizes = (64,)
     """Frame sizes, measured by the earlier test."""
     trial: TrialTimes = TrialTimes(duration=120.0)
     """Times of a trial."""

@@ -9,10 +9,10 @@ from typing import Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, mean_bytes, size_parameters
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import MOST_GROUPS, Burden, Groups
-from nicbench.core.quantity import FramesPerSecond
+from nicbench.core.quantity import FramesPerSecond, Repetitions
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
@@ -67,7 +67,7 @@ class MulticastCapacity(FrameMethod):
 
         most: int = Field(default=1024, ge=2, le=MOST_GROUPS)
         """The greatest number of groups to try. The tester has room for some 5000, over IPv6 for some 2000."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(128,), min_length=1)
+        frame_bytes: FrameSizes = (128,)
         """Frame sizes, and mixes by name."""
         rate: FramesPerSecond = Field(default=1000.0, gt=0.0)
         """Rate of the frames to the groups."""
@@ -228,11 +228,11 @@ class MulticastMembership(FrameMethod):
     class Options(Frozen):
         """Options of the bench file."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(128,), min_length=1)
+        frame_bytes: FrameSizes = (128,)
         """Frame sizes, and mixes by name."""
         rate: FramesPerSecond = Field(default=10_000.0, gt=0.0)
         """Rate of the frames to the group; delays are known to its interval."""
-        repetitions: int = Field(default=10, ge=1, le=1000)
+        repetitions: Repetitions = 10
         """Trials. The delays are their means."""
         older: bool = False
         """IGMPv2 and MLDv1 in place of IGMPv3 and MLDv2."""

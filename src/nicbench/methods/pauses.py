@@ -10,11 +10,11 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, mean_bytes
+from nicbench.core.frame_size import FrameSizes, Size, mean_bytes
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import MOST_QUANTA, PRIORITIES, PauseTrain, Pausing, pause_seconds
 from nicbench.core.pattern import Pattern
-from nicbench.core.quantity import BitsPerSecond, FramesPerSecond
+from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Repetitions
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
@@ -37,7 +37,7 @@ _SENT, _HEARD, _ENDED = "pauses", "hears pause", "hears end"
 class PauseOptions(Frozen):
     """Options of every test of pause frames."""
 
-    frame_bytes: tuple[FrameSize, ...] = Field(default=(512,), min_length=1)
+    frame_bytes: FrameSizes = (512,)
     """Frame sizes, and mixes by name."""
     priority: int | None = Field(default=3, ge=0, lt=PRIORITIES)
     """The priority that is paused by PFC frames; `null` pauses the whole link by PAUSE frames."""
@@ -202,7 +202,7 @@ class PauseReaction(FrameMethod):
 
         quanta: tuple[_Quanta, ...] = Field(default=(MOST_QUANTA,), min_length=1)
         """Quanta of a pause frame, each number by itself: 512 bit times of the link each."""
-        repetitions: int = Field(default=5, ge=1, le=1000)
+        repetitions: Repetitions = 5
         """Trials for each number of quanta."""
         tolerance: Duration = 0.02
         """The time by which a pause may be longer or shorter than its quanta, in addition to the interval of frames."""
@@ -373,7 +373,7 @@ class PauseStorm(FrameMethod):
         """How long frames are sent after that: longer than the DUT needs to forward again."""
         quanta: int = Field(default=MOST_QUANTA, ge=1, le=MOST_QUANTA)
         """Quanta of each pause frame. The last one pauses for that time after the storm: on a slow link give few."""
-        repetitions: int = Field(default=5, ge=1, le=1000)
+        repetitions: Repetitions = 5
         """Trials."""
         detects_within: Duration | None = None
         """The most time that the watchdog may need; the report names a longer one. Without it, any time will do."""

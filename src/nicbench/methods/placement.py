@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any, Final, Literal, Self
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice, why_of
 from nicbench.core.frozen import frozen
@@ -239,11 +239,11 @@ class PlacementMethod(RoundMethod):
 
         of: dict[str, Any]
         """The test, without a name: `{method: stream, duration: 10 s}`."""
-        nodes: Distinct[Where] = Field(default=("local", "remote", "balanced"), min_length=1)
+        nodes: Distinct[Where] = ("local", "remote", "balanced")
         """Placements of the server's processes and their memory. `remote` is measured first. `balanced` is not played
         where a port has fewer clients at once than there are nodes, unless the ports are on several nodes.
         """
-        memory_loads: Distinct[int] = Field(default=(0, 5), min_length=1)
+        memory_loads: Distinct[int] = (0, 5)
         """STREAM processes (stress-ng) on the server, on CPUs of one node with memory of another."""
         interrupts: Literal["stay", "follow"] = "stay"
         """`follow`: interrupts of the ports' queues go to the CPUs of the processes, and back after the test."""

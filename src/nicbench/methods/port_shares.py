@@ -17,8 +17,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen
-from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, mean_bytes, size_parameters
 from nicbench.core.pattern import Way, WayLoad, way_of_stream, ways_of
+from nicbench.core.quantity import Repetitions
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
@@ -53,13 +54,13 @@ class PortShares(FrameMethod):
     class Options(Frozen):
         """Options of the bench file. Ports are the sending ones of the traffic's pattern."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64, 1518), min_length=1)
+        frame_bytes: FrameSizes = (64, 1518)
         """Frame sizes, and mixes by name."""
         rate: FullRate = LINE_RATE
         """What each port sends."""
-        at_once: Distinct[Annotated[int, Field(ge=1)]] | None = Field(default=None, min_length=1)
+        at_once: Distinct[Annotated[int, Field(ge=1)]] | None = None
         """How many ports send at once; without it every number from 1 to all."""
-        repetitions: int = Field(default=3, ge=1, le=1000)
+        repetitions: Repetitions = 3
         """Trials of each number of ports."""
         trial: TrialTimes = TrialTimes()
         """Times of a trial."""

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen
-from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_label, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, mean_bytes, size_label, size_parameters
 from nicbench.core.frozen import frozen
 from nicbench.core.machine import PowerSource, PowerWish
 from nicbench.core.quantity import Confidence, LoadPercent, Seconds
@@ -283,7 +283,7 @@ class Power(FrameMethod):
     class Options(Frozen):
         """Options of the bench file."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64, 1518), min_length=1)
+        frame_bytes: FrameSizes = (64, 1518)
         """Frame sizes, and mixes by name."""
         of: FullRate = LINE_RATE
         """What 100 % is, as of `frame-loss`."""
@@ -293,7 +293,7 @@ class Power(FrameMethod):
         """How long an idle window is."""
         passes: int = Field(default=3, ge=2, le=1000)
         """How often the loads are measured, each time between two idle windows."""
-        meters: Distinct[MeterKind] = Field(default=("rapl", "hwmon", "ipmi", "redfish"), min_length=1)
+        meters: Distinct[MeterKind] = ("rapl", "hwmon", "ipmi", "redfish")
         """How power is read, where a machine has it. `ipmi` takes some of the machine's own CPU time."""
         averaging: Seconds = Field(default=5.0, ge=0.1, le=300.0)
         """Over how long a meter averages that does not tell it: controllers (`ipmi`, `redfish`) and some of `hwmon`."""

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.frozen import frozen
 from nicbench.core.machine import PortQueues, QueueReading, QueueSide
 from nicbench.core.pattern import way_of_stream
@@ -215,7 +215,7 @@ class ReceiveSpread(FrameMethod):
     class Options(Frozen):
         """Options of the bench file. The flows are those of `traffic`."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        frame_bytes: FrameSizes = (64,)
         """Frame sizes, and mixes by name."""
         rate: FullRate = LINE_RATE
         """The load: the line rate, `highest`, or a frame rate of each port."""

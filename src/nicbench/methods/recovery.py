@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, words_of
+from nicbench.core.frame_size import FrameSizes, Size, words_of
 from nicbench.core.quantity import Percent, PercentOver
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
@@ -84,7 +84,7 @@ class Reset(FrameMethod):
         """Where it runs: on the host of the DUT, of the tester, or on the controller's machine (`local`)."""
         reset: Literal["hardware", "software", "power"] = "software"
         """What kind of reset it is, for the report."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(SMALLEST_FRAME_BYTES,), min_length=1)
+        frame_bytes: FrameSizes = (SMALLEST_FRAME_BYTES,)
         """Frame sizes."""
         repetitions: int = Field(default=REPETITIONS, ge=1, le=1000)
         """Resets. Their average is the reset time."""
@@ -300,7 +300,7 @@ class SystemRecovery(FrameMethod):
         """The name of an earlier throughput test."""
         of: str = NDR
         """Which of its rates is the throughput."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = RFC_2544_FRAME_BYTES
         """Frame sizes, measured by the earlier test."""
         overload: PercentOver = OVERLOAD_PERCENT
         """The overload, as a share of the throughput; at most what tester and line carry."""

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
+from nicbench.core.quantity import BitsPerSecond, Repetitions, RoundSeconds, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, RequestLatency, Round, RoundRequest
 from nicbench.core.table import Column, Grid, ImportTable, Plot, ResultTable
@@ -280,9 +280,9 @@ class RequestResponse(RoundMethod):
 
         workload: WorkloadChoice = WorkloadChoice(kind="sockperf")
         """The tool: `sockperf` (which keeps every request), `qperf` or `netperf`."""
-        transport: Distinct[_Transport] = Field(default=("tcp", "udp"), min_length=1)
+        transport: Distinct[_Transport] = ("tcp", "udp")
         """The transport protocols."""
-        message_bytes: Distinct[SomeBytes] | None = Field(default=None, min_length=1)
+        message_bytes: Distinct[SomeBytes] | None = None
         """Size of request and answer; without it 1, 64 and 256 bytes, 1, 4, 16 and 64 KiB. The least of sockperf is
         14, the most of UDP 65507.
         """
@@ -290,9 +290,9 @@ class RequestResponse(RoundMethod):
         """Streams through the same port meanwhile, from its other clients, or from the probe's own where it is the
         only one.
         """
-        duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        duration: RoundSeconds = 10.0
         """Duration of a probe; the load lasts longer."""
-        repetitions: int = Field(default=1, ge=1, le=1000)
+        repetitions: Repetitions = 1
         """Repetitions. All their requests are one distribution."""
         tail_bounds: tuple[Seconds, ...] = TAIL_BOUNDS_S
         """Bounds of the bins of the long tail."""

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import Field
-
 from nicbench.core.base import Frozen
 from nicbench.core.errors import NicbenchError
-from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.machine import DutWork
 from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, LimitedBy, Result
@@ -66,7 +64,7 @@ class SingleCore(FrameMethod):
     class Options(Frozen):
         """Options of the bench file. ``load`` is a share of the highest load that tester and line carry."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = FRAME_BYTES
         """Frame sizes, and mixes by name."""
         load: Percent = 100.0
         """The load, as a share of the highest that tester and line carry."""

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import FrameSize, Size, label_of, size_label, size_parameters
+from nicbench.core.frame_size import FrameSizes, Size, label_of, size_label, size_parameters
 from nicbench.core.quantity import FramesPerSecond, Percent, Ratio
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
@@ -326,7 +326,7 @@ class Soak(FrameMethod):
         """`line_rate`, `highest`, or a frame rate of each port, `800 kpps`."""
         load: Percent = 100.0
         """The load, as a share of that rate."""
-        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        frame_bytes: FrameSizes = (64,)
         """Frame sizes, and mixes by name."""
         trial: IntervalTimes = IntervalTimes()
         """Times of the soak."""

@@ -13,7 +13,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import OneLine
-from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters, words_of
+from nicbench.core.frame_size import FrameSizes, Size, size_label, size_parameters, words_of
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
 from nicbench.core.registry import find
 from nicbench.core.result import RATE, Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
@@ -394,7 +394,7 @@ class Throughput(FrameMethod):
     class Options(Frozen):
         """Options of the bench file."""
 
-        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: FrameSizes = RFC_2544_FRAME_BYTES
         """Frame sizes, and mixes by name."""
         search: SearchChoice = SearchChoice()
         """How the rate is searched for."""

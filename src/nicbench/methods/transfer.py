@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.bond import LinkFailure
-from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
+from nicbench.core.quantity import BitsPerSecond, Repetitions, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, JobOutcome, JobSpec, RoundRequest
 from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
@@ -192,12 +192,12 @@ class StreamOptions(Frozen):
     """The tool, alone or with options of its own: `{kind: iperf3, ...}`."""
     transport: Literal["tcp", "udp"] = "tcp"
     """The transport protocol."""
-    direction: Distinct[Direction] = Field(default=("forward",), min_length=1)
+    direction: Distinct[Direction] = ("forward",)
     """`forward`: clients send. `reverse`: the server sends. `both`: at once."""
-    at_once: Distinct[Together] = Field(default=("port", "all"), min_length=1)
+    at_once: Distinct[Together] = ("port", "all")
     """What sends together: each `port` with its clients, each `card` with its ports, `growing` (two ports, then three,
     up to one less than all), `all`."""
-    write_bytes: Distinct[SomeBytes] = Field(default=(WRITE_BYTES,), min_length=1)
+    write_bytes: Distinct[SomeBytes] = (WRITE_BYTES,)
     """Size of one write or datagram."""
     streams: int = Field(default=1, ge=1, le=128)
     """Connections of each client."""
@@ -213,7 +213,7 @@ class StreamOptions(Frozen):
     """Rate of each connection; without it as fast as it goes."""
     duration: Seconds = Field(default=DURATION_S, ge=1.0, le=86_400.0)
     """Duration of a round."""
-    repetitions: int = Field(default=1, ge=1, le=1000)
+    repetitions: Repetitions = 1
     """Repetitions of each round. The result is their mean."""
     failure: LinkFailure | None = None
     """A link of a bond goes down during each round."""
@@ -255,11 +255,11 @@ class Transfer(RoundMethod):
 
         workload: WorkloadChoice = WorkloadChoice(kind="nuttcp")
         """The tool, alone or with options of its own: `nuttcp` (ttcp's heir) or `iperf3`."""
-        direction: Distinct[_ONE_WAY] = Field(default=("forward",), min_length=1)
+        direction: Distinct[_ONE_WAY] = ("forward",)
         """`forward`: clients send. `reverse`: the server sends."""
-        transfer_bytes: Distinct[SomeBytes] = Field(default=TRANSFERS, min_length=1)
+        transfer_bytes: Distinct[SomeBytes] = TRANSFERS
         """Bytes of a transfer. MB are 10^6 bytes, MiB 2^20."""
-        write_bytes: Distinct[SomeBytes] = Field(default=WRITES, min_length=1)
+        write_bytes: Distinct[SomeBytes] = WRITES
         """Size of one write."""
         source: Medium = MEMORY
         """What the sender reads: `memory`, a folder (`/mnt/data`), or a folder for each host (`{server: /mnt/data}`,

@@ -22,7 +22,6 @@ from nicbench.core.frozen import frozen
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import Controller, NumaNode, PowerFacts
 from nicbench.core.pattern import Ways
-from nicbench.core.result import Result
 from nicbench.core.trial import Trial
 from nicbench.core.turn import Turn
 from nicbench.hosts.asking import numa_nodes

@@ -28,7 +28,7 @@ def lab(tmp_path: Path) -> Path:
 
 def update(index: FigureIndex) -> list[int]:
     """Brings the index up to date; returns how many runs were read each time it said so."""
-    told: list[int] = []
+    told = []
     index.update(list_indexed_runs(index.parent, lambda _: None).runs, lambda done, _: told.append(done))
     return told
 

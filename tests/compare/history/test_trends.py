@@ -12,7 +12,7 @@ from nicbench.compare.history.trends import Trend, find_trend
 from nicbench.compare.regressions import FEWEST_RUNS, Outcome
 
 Draw = Callable[[random.Random], float]
-NOISES: dict[str, Draw] = {
+NOISES = {
     "normal": lambda draw: draw.gauss(),
     "with outliers": lambda draw: draw.gauss() * (6.0 if draw.random() < 0.05 else 1.0),
     "to one side": lambda draw: draw.expovariate(1.0) - 1.0,

@@ -63,7 +63,7 @@ def test_each_of_these_data_sets_is_there() -> None:
 
 
 def test_every_table_is_of_a_data_set_and_every_row_is_shown_by_one() -> None:
-    shown: dict[str, set[int]] = {}
+    shown = {}
     for one in data_sets().values():
         shown.setdefault(one.table, set()).update(row[0].position.line for row in sheet_of(one).rows)
     assert sorted(shown) == sorted(path.name for path in DATA.glob("*.csv"))

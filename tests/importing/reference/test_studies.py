@@ -76,7 +76,7 @@ EVERY = [line for page in PAGES for line in lines_of(page)]
 
 def numbers_in(text: str, word: str) -> set[str]:
     """The numbers that "Tables 5 to 26" or "Table 8" name."""
-    found: set[str] = set()
+    found = set()
     for first, last in re.findall(rf"{word}s? (\d+)(?: (?:to|and) (\d+))?", text):
         found |= {str(number) for number in range(int(first), int(last or first) + 1)}
     return found
@@ -112,7 +112,7 @@ def test_every_data_set_is_in_a_page() -> None:
 def test_every_published_table_is_in_the_row_of_its_data_set() -> None:
     for name in data_sets():
         said = [line.published for line in EVERY if line.data_set == name]
-        wanted: dict[str, set[str]] = {}
+        wanted = {}
         with (DATA / data_set(name).table).open() as file:
             numbered = dict(enumerate(csv.DictReader(file), 2))
         for row in sheet_of(data_set(name)).rows:

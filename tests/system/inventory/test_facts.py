@@ -320,7 +320,7 @@ def test_tools_answer_one_after_the_other_and_an_error_message_is_no_version() -
 
 async def test_what_belongs_to_the_machine_is_asked_once_and_outside_of_its_namespaces() -> None:
     machine = FakeHost(files={"/etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'})
-    known: dict[str, dict[str, tuple[object, str | None]]] = {}
+    known = {}
     hosts = [await collect_host(NetnsHost(machine, name), (), known) for name in ("a", "b")]
     assert [host["operating_system"] for host in hosts] == ["Debian GNU/Linux 12 (bookworm)"] * 2
     assert machine.commands.count(("dmidecode", "-t", "memory")) == 1

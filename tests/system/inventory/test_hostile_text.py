@@ -41,7 +41,7 @@ LEDGER = LedgerView(Side.DUT, ("d0", "d1", "eth2"), drivers={"d0": "veth", "eth2
 HEALTH = HealthView("DUT", ("ens1f0np0", "enp4s0f0"), {"ens1f0np0": "mlx5_core", "enp4s0f0": "ixgbe"})
 
 # One line a parser: its module and name below `nicbench`, the goldens below `tests`, and what else it is called with.
-PARSERS: tuple[tuple[Any, ...], ...] = (
+PARSERS = (
     # inventory, shared and of the machine
     ("hosts.asking:paths_and_values", "system/inventory/golden/numa*.txt"),
     ("system.adapters.ethtool:parse_stamp_setting", "system/adapters/golden/hwstamp_ctl*.txt"),
@@ -279,7 +279,7 @@ def called(line: tuple[Any, ...], text: str) -> Any:
 def parser_of(name: str) -> tuple[Callable[..., Any], bool]:
     """The function, and whether it takes paths and values in the place of text."""
     module, _, path = name.partition(":")
-    parser: Any = importlib.import_module(f"nicbench.{module}")
+    parser = importlib.import_module(f"nicbench.{module}")
     for part in path.split("."):
         parser = getattr(parser, part)
         parser = parser() if inspect.isclass(parser) else parser
@@ -302,7 +302,7 @@ def spoilt(golden: str, text: str, draw: random.Random) -> str:
     start, end = sorted((draw.randint(0, len(golden)), draw.randint(0, len(golden))))
     words = golden.split(" ")
     lines = golden.splitlines(keepends=True)
-    ways: list[Callable[[], str]] = [
+    ways = [
         lambda: golden[:end],
         lambda: golden[start:],
         lambda: golden[:start] + golden[end:],

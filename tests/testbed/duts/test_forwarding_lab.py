@@ -12,7 +12,7 @@ from lab import DUT_MACS, TESTER_MACS, Wires
 from tests.commands import run_captured
 from wire import frame_of
 
-from nicbench.testbed.duts.base import Addressing, Dut
+from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.duts.external import External, ExternalOptions
 from nicbench.testbed.duts.kernel_forward import KernelForward, KernelForwardOptions
@@ -43,7 +43,7 @@ def delivered(lab: Wires, addressing: Addressing, frame: bytes) -> list[bytes]:
 @pytest.mark.parametrize("ip", [4, 6])
 @pytest.mark.parametrize("kind", DUTS)
 async def test_every_frame_comes_out_at_the_other_port(kind: str, ip: int, lab: Wires, changes: UndoStack) -> None:
-    dut: Dut = DUTS[kind]()
+    dut = DUTS[kind]()
     await dut.up(lab.testbed, changes)
     directions = dut.addressing(lab.testbed, ip)
     assert [(one.transmit, one.receive) for one in directions] == [(0, 1), (1, 0)]

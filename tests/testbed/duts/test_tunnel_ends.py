@@ -75,7 +75,7 @@ LINK = Ether(src=TESTER_MACS[0], dst=TESTER_MACS[1])
 PACKET = IP(src="198.18.0.1", dst="198.19.0.1") / UDP(sport=1, dport=2) / Raw(b"what is carried" * 8)
 UDP_PORT = 49_152
 
-TUNNELS: dict[str, tuple[list[dict[str, Any]], Any]] = {
+TUNNELS = {
     "gre": ([{"kind": "gre", "key": 7, **ENDS}], CARRIER / GRE(key_present=1, key=7)),
     "vxlan": (
         [{"kind": "vxlan", "vni": 9, **ENDS}],

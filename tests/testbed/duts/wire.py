@@ -124,7 +124,7 @@ def send_paced(raw: socket.socket, frame: bytes, frames: int, rate_frames_per_s:
     for message in messages:
         message.header.iov = ctypes.pointer(iovec)
         message.header.iov_length = 1
-    bursts: list[Burst] = []
+    bursts = []
     sent = 0
     start = time.monotonic()
     while sent < frames:
@@ -143,7 +143,7 @@ def send_paced(raw: socket.socket, frame: bytes, frames: int, rate_frames_per_s:
 def receive(raw: socket.socket, wanted: Callable[[bytes], bool], enough: int, silence_s: float = 0.3) -> list[bytes]:
     """The wanted frames that arrive, until there are ``enough`` or nothing has arrived for ``silence_s``."""
     raw.settimeout(silence_s)
-    frames: list[bytes] = []
+    frames = []
     while len(frames) < enough:
         try:
             frame = raw.recv(65536)

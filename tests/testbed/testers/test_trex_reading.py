@@ -119,7 +119,7 @@ def test_flow_counters_at_zero_beside_arriving_frames_are_not_believed() -> None
 def both_ways(received_at: dict[int, int]) -> tuple[list[Way], TrexStatistics]:
     """1000 frames on each of two ways, all of which arrived; flow counters have ``received_at`` of each port."""
     ways = [Way("0->1", 0, 1, 1000, 1, None), Way("1->0", 1, 0, 1000, 2, None)]
-    groups: dict[Any, Any] = {
+    groups = {
         way.group: {
             "tx_pkts": {way.transmit: 1000, way.receive: 0},
             "rx_pkts": {way.transmit: 0, way.receive: received_at[way.receive]},

@@ -303,7 +303,7 @@ class Session:
     def _counts(self, group: Any, number: int, far: int, sent: int, received: int) -> dict[str, dict[Any, Any]]:
         every = list(self._server.ports)
         arrived = 0 if far in self._server.blind_ports else received + int(received * self._server.copies)
-        flow: dict[str, dict[Any, Any]] = {
+        flow = {
             "tx_pkts": {port: sent if port == number else 0 for port in every},
             "rx_pkts": {port: arrived if port == far else 0 for port in every},
             "rx_bytes": {port: StatNotAvailable() for port in every},
@@ -317,7 +317,7 @@ class Session:
         delay = self._server.delay_us
         counted = {delay + step: frames // 10 for step in range(1, 10)}
         counted[delay] = frames - sum(counted.values())
-        bins: dict[int, int] = {}
+        bins = {}
         fine = HdrHistogram(1, 10_000_000, 3)
         for latency_us, count in counted.items():
             low = 0 if latency_us < 10 else latency_us // 10 * 10
@@ -325,7 +325,7 @@ class Session:
             if count:
                 fine.record_value(latency_us, count)
         encoded = fine.encode()
-        told: dict[str, Any] = {
+        told = {
             "histogram": {low: count for low, count in bins.items() if count},
             "total_max": max((latency for latency, count in counted.items() if count), default=0),
             "average": 1.0,  # a running mean of the last looks, and no mean of the trial
@@ -338,7 +338,7 @@ class Session:
     def get_stats(self, ports: list[int]) -> dict[Any, Any]:
         self._alive("get_stats")
         truth = self._server
-        told: dict[Any, Any] = {n: {"opackets": 0, "ipackets": 0, "oerrors": 0, "ierrors": 0} for n in truth.ports}
+        told = {n: {"opackets": 0, "ipackets": 0, "oerrors": 0, "ierrors": 0} for n in truth.ports}
         for number, streams in self._sent().items():
             sent = sum(frames for _, frames, _ in streams)
             told[number]["opackets"] += sent - int(sent * truth.dropped_in_queue)
@@ -350,7 +350,7 @@ class Session:
 
     def get_pgid_stats(self, pgid_list: list[int]) -> dict[str, Any]:
         self._alive("get_pgid_stats")
-        told: dict[str, Any] = {"flow_stats": {"global": {}}, "latency": {"global": {"bad_hdr": 0}}, "ver_id": {}}
+        told = {"flow_stats": {"global": {}}, "latency": {"global": {"bad_hdr": 0}}, "ver_id": {}}
         for number, streams in self._sent().items():
             for stream, sent, passed in streams:
                 group = stream.flow_stats

@@ -36,7 +36,7 @@ async def tuned(tmp_path: Path, host: FakeHost, named: str, /, **options: Any) -
 
 
 # Item, options, a command that must have been run, and what the setting then reads.
-CHANGES: tuple[tuple[str, dict[str, Any], str, dict[str, Any]], ...] = (
+CHANGES = (
     ("rings", {"rx": 4096, "tx": "maximum"}, f"ethtool -G {DEVICE} rx 4096 tx 8192", {"rx": 4096, "tx": 8192}),
     ("channels", {"combined": 8}, f"ethtool -L {DEVICE} combined 8", {"combined": 8}),
     (
@@ -120,7 +120,7 @@ async def test_a_setting_is_made_by_its_tool_verified_and_put_back(
     assert set(after) == set(before)
 
 
-FILES: tuple[tuple[str, dict[str, Any], dict[str, str]], ...] = (
+FILES = (
     ("virtual_functions", {"count": 4}, {"device/sriov_numvfs": "4"}),
     (
         "packet_steering",

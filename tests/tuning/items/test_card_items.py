@@ -256,7 +256,7 @@ def test_a_rule_comes_before_the_hash() -> None:
 # Parameters of DCQCN: written where each driver has them, and put back; what a driver lacks is said with a step.
 
 CONFIGFS = "/sys/kernel/config"
-DCQCN: tuple[tuple[str, dict[str, str], dict[str, Any], dict[str, str]], ...] = (
+DCQCN = (
     (
         "mlx5 of MLNX_OFED",
         {"ecn/roce_rp/rpg_ai_rate": "5", "ecn/roce_rp/rpg_hai_rate": "50", "ecn/roce_np/cnp_dscp": "48"},

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, choice
-from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.output import FORMAT, print_json, print_table, results, say
 from nicbench.core.errors import UsageError
 from nicbench.core.number_reader import DECIMALS, THOUSANDS, Decimal
 from nicbench.core.plan import ReportWishes
@@ -61,14 +61,9 @@ def print_import(console: Console, summary: Summary, found: ImportedResults) -> 
     """Prints the preview of ``--dry-run``: how columns were mapped, and the results."""
     from nicbench.cli.summary_table import print_summary  # imported here, as `--help` and completion need none
 
-    table = Table(header_style="bold", title="Columns", title_justify="left", title_style="bold")
-    for head in ("column of the file", "becomes", "unit"):
-        table.add_column(head, overflow="fold")
-    for one in found.columns:
-        table.add_row(escape(one.head.text), escape(one.column.name), escape(str(one.unit)) if one.unit else "-")
-    for name in found.ignored:
-        table.add_row(escape(name), "left out", "-")
-    console.print(table)
+    columns = ((one.head.text, one.column.name, str(one.unit) if one.unit else "-") for one in found.columns)
+    ignored = ((name, "left out", "-") for name in found.ignored)
+    print_table(console, ("column of the file", "becomes", "unit"), (*columns, *ignored), "Columns")
     print_summary(console, summary)
 
 
@@ -458,26 +453,16 @@ def _facts(one: DataSet) -> list[tuple[str, str]]:
 
 
 def _print_rows(console: Console, sheet: Sheet, shown: int) -> None:
-    table = Table(header_style="bold")
-    for head in sheet.heads:
-        table.add_column(escape(head.text), overflow="fold")
-    for row in sheet.rows[:shown]:
-        table.add_row(*(escape(cell.text) or "-" for cell in row))
-    console.print(table)
+    rows = ((cell.text or "-" for cell in row) for row in sheet.rows[:shown])
+    print_table(console, (head.text for head in sheet.heads), rows)
 
 
 def _print_errata(console: Console, errata: tuple[PlacedErratum, ...]) -> None:
     if not errata:
         console.print("errata: none")
         return
-    table = Table(header_style="bold", title="Errata", title_justify="left", title_style="bold")
-    for head in ("line:column", "of", "printed", "computed", "reason"):
-        table.add_column(head, overflow="fold")
-    for one in errata:
-        table.add_row(
-            one.place, escape(one.column), escape(one.printed), escape(one.computed or "-"), escape(one.reason)
-        )
-    console.print(table)
+    rows = ((one.place, one.column, one.printed, one.computed or "-", one.reason) for one in errata)
+    print_table(console, ("line:column", "of", "printed", "computed", "reason"), rows, "Errata")
 
 
 _references = typer.Typer(no_args_is_help=True)

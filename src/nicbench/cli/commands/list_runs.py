@@ -11,7 +11,7 @@ import typer
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, runs_under
-from nicbench.cli.output import FORMAT, print_json, print_line, results, say
+from nicbench.cli.output import FORMAT, print_json, print_line, print_table, results, say
 
 if TYPE_CHECKING:
     from nicbench.store.listing import RunHeadline
@@ -132,7 +132,6 @@ def _print(runs: Sequence[RunHeadline]) -> None:
         _print_long([[row[number] for number in shown] for row in (_HEADS, *rows)])
         return
     from rich.markup import escape  # imported here, as rich loads slowly and long lists do not need it
-    from rich.table import Table
 
     console = results()
     if console.width < _WIDE:
@@ -141,12 +140,7 @@ def _print(runs: Sequence[RunHeadline]) -> None:
             print_line(f"  {started}  {state}  {title}{f'  [{tags}]' if tags else ''}", console)
             print_line(f"  {text}", console)
         return
-    table = Table(header_style="bold")
-    for number in shown:
-        table.add_column(_HEADS[number], overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(row[number]) for number in shown))
-    console.print(table)
+    print_table(console, (_HEADS[number] for number in shown), ([row[number] for number in shown] for row in rows))
 
 
 def _print_long(rows: Sequence[Sequence[str]]) -> None:

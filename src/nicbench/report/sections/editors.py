@@ -18,7 +18,6 @@ from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, G
 from nicbench.report.document.making import (
     BREAK,
     NOTHING,
-    Optional,
     Part,
     about_row,
     breakable,
