@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -33,7 +33,7 @@ def check_workloads(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields the problems of each tool of each test; of equal messages about one test only the first."""
     kinds = find("nicbench.workloads.tools", Workload)
     for index, test in enumerate(bench.tests):
-        reported = set()
+        reported: set[str] = set()
         for choice, ask in test.build().job_specs():
             position = _position_of_tool(root, index, choice.kind)
             place = _section(root, index, choice.kind)
@@ -185,7 +185,7 @@ def _suggest_testers(ability: Ability, tester: TesterKind) -> str:
 
 def _abilities_of_sizes(bench: BenchFile, index: int) -> list[Ability]:
     """The abilities that a test's frame sizes need; sizes of several streams are counted with the traffic."""
-    needed = {}
+    needed: dict[Ability, None] = {}
     streams = bench.traffic.port_streams()
     for size in bench.tests[index].build().frame_sizes():
         if size == STREAMS:
@@ -258,7 +258,7 @@ def describe_checks(measures: Measures) -> tuple[str, ...]:
     return tuple(phrase for phrase, _ in _CHECKS[measures])
 
 
-_MEASURES_IN_WORDS: Final[Mapping[Measures, str]] = MappingProxyType(
+_MEASURES_IN_WORDS: Final = MappingProxyType(
     {"frames": "with frames of the tester", "rounds": "with workloads between hosts"}
 )
 # The keys of calibration trials begin with these names (measure/ceiling.py), and so is the stage called.
@@ -398,13 +398,13 @@ def _check_power(bench: BenchFile, root: Node) -> Iterator[Problem]:
 
 
 _Checks = tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]
-_COMMON_CHECKS: Final[_Checks] = (
+_COMMON_CHECKS: Final = (
     ("test names are unique", _check_test_names),
     ("every test that builds on another comes after it", _check_test_order),
     ("every host that is tuned takes part", _check_tuned_hosts),
     ("every management controller belongs to a host", _check_controllers),
 )
-_FRAME_CHECKS: Final[_Checks] = (
+_FRAME_CHECKS: Final = (
     ("every rate that a load refers to is one that an earlier test searches for", _check_rates),
     ("nicbench knows every search", _check_searches),
     ("every header field belongs to a header of its frames", check_traffic),
@@ -415,11 +415,11 @@ _FRAME_CHECKS: Final[_Checks] = (
     ("every port can take the time stamps that the tests ask for, as far as its kind tells", check_time_stamps),
     ("a simulated machine has a power meter where a test asks for one", _check_power),
 )
-_ROUND_CHECKS: Final[_Checks] = (
+_ROUND_CHECKS: Final = (
     ("hosts, ports and links fit together, or a lab makes them", check_endpoints),
     ("nicbench knows the kind of every share", check_shares),
     ("nicbench knows every tool, and each can do what the tests ask of it", check_workloads),
 )
-_CHECKS: Final[Mapping[Measures, _Checks]] = MappingProxyType(
+_CHECKS: Final = MappingProxyType(
     {"frames": (*_COMMON_CHECKS, *_FRAME_CHECKS), "rounds": (*_COMMON_CHECKS, *_ROUND_CHECKS)}
 )

@@ -354,7 +354,7 @@ def read_captures(bench: BenchFile, root: Node, problems: list[Problem]) -> Benc
     if not _is_tester_here(bench):
         return bench
     places = dict(_places(bench))
-    known = {}
+    known: dict[str, CaptureSizes] = {}
     for place, file in places.items():
         try:
             known[file] = known.get(file) or read_sizes(Path(file))

@@ -20,7 +20,7 @@ from nicbench.bench_file.sections import Reading, Step
 from nicbench.bench_file.wiring import clients_of_ports, count_ports
 from nicbench.core.base import why_of
 from nicbench.core.errors import Problem, UsageError, quote, suggest
-from nicbench.core.machine import Hypervisor, HypervisorFiles
+from nicbench.core.machine import Hypervisor, HypervisorFiles, HypervisorTable
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
@@ -73,7 +73,7 @@ def read_hypervisors(bench: BenchFile, root: Node) -> BenchFile:
 
     WrongBenchFileError names each file that cannot be read, or does not come from a hypervisor.
     """
-    problems = []
+    problems: list[Problem] = []
     found = {name: _read(bench.path.parent, name, files, root, problems) for name, files in bench.hypervisor.items()}
     if problems:
         raise WrongBenchFileError(str(bench.path), problems)
@@ -87,7 +87,7 @@ def keep_hypervisors(bench: BenchFile, found: dict[str, Hypervisor]) -> BenchFil
 
 
 def _read(folder: Path, whose: str, files: HypervisorFiles, root: Node, problems: list[Problem]) -> Hypervisor:
-    tables = []
+    tables: list[HypervisorTable] = []
     for said, name in files.named.items():
         place = (_HYPERVISOR, whose, "libvirt") if files.libvirt is not None else (_HYPERVISOR, whose, "esxi", said)
         try:
@@ -123,7 +123,7 @@ def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
         return ()
     hosts = reading.root.child("hosts")
     known = [*_ROLES, *(name for name in (hosts.entries or {} if hosts else {}) if name not in _ROLES)]
-    wishes = []
+    wishes: list[TuningRequest] = []
     for key, node in section.entries.items():
         if key == PROFILE:
             wishes += _read_profile(reading, ALL, node)
@@ -250,7 +250,7 @@ def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False, 
     trees = merge_configurations(root, reading)
     if reading.problems:
         raise WrongBenchFileError(str(path), reading.problems)
-    outcomes = {}
+    outcomes: dict[str, BenchFile | list[Problem]] = {}
     for name, tree in trees.items():
         try:
             parsed = _parse_configuration(tree, content, path, serves=serves, with_files=with_files)
@@ -323,7 +323,7 @@ def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool
         hypervisor=document.hypervisor,
         monitor=document.monitor,
     )
-    problems = []
+    problems: list[Problem] = []
     if with_files and bench.measures == "frames" and not serves:
         bench = read_captures(bench, root, problems)
     if problems := [*problems, *cross_check(bench, root), *(() if serves else check_methods(bench, root))]:

@@ -65,7 +65,7 @@ class _Axes(Frozen):
     axes: dict[AxisValue, dict[AxisValue, Overlay | None]] = Field(min_length=1, max_length=3)
 
 
-_WHY_SAME: Final[Mapping[str, str]] = MappingProxyType(
+_WHY_SAME: Final = MappingProxyType(
     {
         "nicbench": "a file has one format",
         "title": "they share one report",
@@ -80,7 +80,7 @@ _WHY_SAME: Final[Mapping[str, str]] = MappingProxyType(
         AXES: "every combination is a configuration already",
     }
 )
-_WHY_SAME_IN_TESTS: Final[Mapping[str, str]] = MappingProxyType(
+_WHY_SAME_IN_TESTS: Final = MappingProxyType(
     {
         "name": "results are laid side by side by the test's name",
         "method": "only what was measured in one way can be compared",

@@ -29,7 +29,7 @@ _POINT_TO_POINT: Final = 31
 def check_made_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields namespaces made twice, and bonds, addresses and RDMA devices that cannot be made."""
     yield from _check_namespaces(bench, root)
-    first = []
+    first: list[tuple[str, Port]] = []
     for name, port in bench.ports.items():
         if port.host not in bench.hosts:
             continue
@@ -125,7 +125,7 @@ _WAYS: Final = ("virtual_function", "bond", "device", "address", "vdev")
 
 def check_devices(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields names that no interface can have, and interfaces, cards and virtual devices that are given twice."""
-    first = {}
+    first: dict[tuple[str, str], str] = {}
     for name, port in bench.ports.items():
         if port.device is not None and not is_interface_name(port.device):
             written = root.find(("ports", name)).child("device") is not None
@@ -217,7 +217,7 @@ def check_dut_cards(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for name, port in bench.ports.items():
         if name not in linked or port.host == "tester":
             continue
-        is_card = _is_card(port)
+        is_card = port.address is not None or port.bind is not None
         position = root.position_of_key(("ports", name))
         if bench.dut.plugin.takes_cards and not is_card:
             message = f"the {bench.dut.kind} DUT drives cards by itself, and {quote(name)} is a kernel interface"
@@ -226,10 +226,6 @@ def check_dut_cards(bench: BenchFile, root: Node) -> Iterator[Problem]:
         elif is_card and not bench.dut.plugin.takes_cards:
             message = f"the {bench.dut.kind} DUT works on kernel interfaces, and {quote(name)} is not one"
             yield Problem(position, message, "write `device: enp1s0f0`")
-
-
-def _is_card(port: Port) -> bool:
-    return port.address is not None or port.bind is not None
 
 
 # The key ``on``: it names the host of the bench file on which a lab, a namespace or a container is made.
@@ -440,7 +436,7 @@ def _check_link(bench: BenchFile, root: Node, index: int) -> Iterator[Problem]:
 
 def _check_shared(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields PCI cards and MAC addresses that two guests claim."""
-    first = {}
+    first: dict[tuple[str, str], str] = {}
     for guest, options in _guests(bench).items():
         for name, card in options.cards.items():
             path = ("hosts", guest, "cards", name)

@@ -35,7 +35,7 @@ class WrongBenchFileError(WrongFileError, BenchFileError):
 
 def merge_problems(by_configuration: Mapping[str, Sequence[Problem]], of: int) -> list[Problem]:
     """The problems of all configurations, each once; one that not all ``of`` them have names those that do."""
-    names_of = {}
+    names_of: dict[Problem, list[str]] = {}
     for name, problems in by_configuration.items():
         for problem in dict.fromkeys(problems):
             names_of.setdefault(problem, []).append(name)

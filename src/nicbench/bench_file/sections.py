@@ -23,7 +23,7 @@ from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s, format_rate
 
-_MEANT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+_MEANT: Final = MappingProxyType(
     {
         "pci": ("address",),
         "pci_address": ("address",),
@@ -174,7 +174,7 @@ def _problem(
     details: ErrorDetails, root: Node, location: tuple[Step, ...], known: Sequence[str], unit: Unit | None
 ) -> Problem:
     name = quote(_to_path_text(root, location))
-    context: dict[str, Any] = details.get("ctx", {})
+    context = details.get("ctx", {})
     kind = details["type"]
     if kind == "missing":
         key = str(location[-1])

@@ -414,7 +414,7 @@ def _check_test_needs(
 
 def _check_addresses(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields addresses that no other host can reach, and addresses that two ports share."""
-    first = {}
+    first: dict[str, str] = {}
     for name, port in bench.ports.items():
         if port.ip is None:
             continue
@@ -435,7 +435,7 @@ def _check_addresses(bench: BenchFile, root: Node) -> Iterator[Problem]:
 def _check_links(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields wrong links. Several clients may share one port through a switch; a client's port has one link."""
     measured = measured_host(bench)
-    linked = set()
+    linked: set[str] = set()
     for index, link in enumerate(bench.links):
         position = root.position_of(("links", index))
         unknown = [end for end in link if end not in bench.ports]

@@ -206,7 +206,7 @@ def _gathered(words: list[str]) -> Callable[[Path], bool]:
     return is_allowed
 
 
-_WRITES: Final[Mapping[str, Callable[[list[str]], Callable[[Path], bool]]]] = {
+_WRITES: Final = {
     "check": _checked,
     "compare": _compared,
     "diff": _nothing,

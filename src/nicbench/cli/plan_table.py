@@ -79,7 +79,7 @@ def print_plan(console: Console, bench: BenchFile, presence: Presence) -> None:
     for each in bench.configurations:
         if bench.compared:
             console.print(f"configuration [bold]{escape(each.configuration)}[/bold]")
-        for name, text in _settings(each):
+        for name, text in _settings_of_rounds(each) if each.measures == "rounds" else _settings_of_frames(each):
             print_line(f"  {name:<8} {text}", console)
         if each is bench.configurations[0] or not _measures_the_same(each, bench.configurations[0]):
             _print_tests(console, each)
@@ -124,7 +124,7 @@ def _print_presence(console: Console, presence: Presence) -> None:
 
 def _by_test(bench: BenchFile, told: Callable[[Any], tuple[str, ...]]) -> dict[str, dict[str, None]]:
     """Returns the notes on the method of each test over all configurations, each once."""
-    found = {}
+    found: dict[str, dict[str, None]] = {}
     for test in (test for each in bench.configurations for test in each.tests):
         for text in told(test.build()):
             found.setdefault(test.name, {})[text] = None
@@ -261,10 +261,6 @@ def _frames_document(bench: BenchFile) -> dict[str, Any]:
             "estimate_s": calibration.estimate_s,
         },
     }
-
-
-def _settings(bench: BenchFile) -> list[tuple[str, str]]:
-    return _settings_of_rounds(bench) if bench.measures == "rounds" else _settings_of_frames(bench)
 
 
 def _settings_of_rounds(bench: BenchFile) -> list[tuple[str, str]]:

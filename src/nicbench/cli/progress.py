@@ -68,7 +68,7 @@ def view(activity: Activity, left: str | None, share_done: float, *, width: int,
     above = [*_wrap(_headings(activity, narrow=narrow), width), *_bounds(activity.bounds, narrow=narrow)]
     below = [*_wrap(_machine(activity), width), _left(left, share_done, narrow=narrow, activity=activity)]
     room = max(_LEAST_OF_LAST, min(_SHOWN_LAST, height - 1 - len(above) - len(below)))
-    lines = [*above, *_last(activity.last[:room], narrow=narrow), *below]
+    lines = [*above, *_columns([_ended_cells(one, narrow=narrow) for one in activity.last[:room]]), *below]
     # What does not fit is cut, for lines that the terminal wraps cannot be taken back from the screen.
     shown = [Text(line, no_wrap=True) for line in lines[-max(1, height - 1) :]]
     for line in shown:
@@ -155,10 +155,6 @@ def _sides(one: GoalBounds, *, narrow: bool) -> tuple[str, ...]:
     passes = "nothing passed" if low is None else f"passes {format_rate(low)}"
     fails = "nothing failed" if high is None else f"fails {format_rate(high)}"
     return passes, fails, f"{format_ratio((high - low) / high)} apart" if low is not None and high else ""
-
-
-def _last(last: Iterable[Ended], *, narrow: bool) -> list[str]:
-    return _columns([_ended_cells(one, narrow=narrow) for one in last])
 
 
 def _ended_cells(one: Ended, *, narrow: bool) -> tuple[str, ...]:
@@ -440,7 +436,7 @@ def _trial_line(trial: Trial) -> str:
 
 def _round_line(one: Round) -> str:
     """Describes a round: its place, what it moved, and the verdict; of many failures the first, shortened."""
-    findings = [found.text for found in one.verdict.findings]
+    findings = one.verdict.texts
     verdict = "invalid: " + _shorten(findings[0]) if findings else "valid"
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
     jobs = f"{len(one.request.jobs)} job{'s' if len(one.request.jobs) > 1 else ''}"

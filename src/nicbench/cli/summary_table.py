@@ -283,7 +283,7 @@ def _has_more(section: Section) -> bool:
 
 def _disturbances(results: Sequence[Result]) -> list[str]:
     """Lists once what disturbed a round, though every result of that round has it; equal notes of goals likewise."""
-    about = {}
+    about: dict[str, list[str]] = {}
     for result in results:
         for disturbance in _group_goals(result):
             of_round = result.measured_by == "round"
@@ -304,7 +304,7 @@ def _goal_of(text: str, result: Result) -> str | None:
 
 def _group_goals(result: Result) -> list[str]:
     """The disturbances of a result; what several of its goals say in the same words is one: "NDR, PDR: ..."."""
-    goals = {}
+    goals: dict[str, list[str]] = {}
     for text in result.disturbances:
         goal = _goal_of(text, result)
         note = text if goal is None else text.removeprefix(f"{goal}: ")
@@ -314,7 +314,7 @@ def _group_goals(result: Result) -> list[str]:
 
 def _join_alike(lines: Sequence[str], of_goals: Collection[str]) -> list[str]:
     """The lines; of the notes of goals that differ in their numbers only, as of other frame sizes, one."""
-    alike = {}
+    alike: dict[str, list[str]] = {}
     for line in lines:
         alike.setdefault(_NUMBER.sub("0", line) if line in of_goals else line, []).append(line)
     return [

@@ -143,11 +143,11 @@ def compare_settings(entries: Sequence[Entry]) -> Settings:
     names = tuple(entry.name for entry in telling)
     if len(telling) < 2:
         return Settings(names, silent, (), (), ())
-    found = {}
+    found: dict[tuple[str, str], tuple[tuple[Any, ...], list[str]]] = {}
     for place in dict.fromkeys(place for entry in telling for place in entry.told):
         for path, values in _find_differences([entry.told.get(place, NOT_RECORDED) for entry in telling], ""):
             found.setdefault((path, repr(values)), (values, []))[1].append(place)
-    rows = {}
+    rows: dict[str, list[Setting]] = {}
     for (path, _), (values, places) in found.items():
         known = importance_of(path)
         row = Setting(path, tuple(place for place in places if place), values, known.rank, known.why)
@@ -229,11 +229,11 @@ def _settings_apart(entries: Sequence[Entry]) -> dict[int, str]:
 
     Paths with the same last name and the same values are one setting: a driver repeats what it was given.
     """
-    of_title = {}
+    of_title: dict[str, list[int]] = {}
     for place, entry in enumerate(entries):
         if entry.configuration == DEFAULT:
             of_title.setdefault(entry.title, []).append(place)
-    found = {}
+    found: dict[int, str] = {}
     for places in of_title.values():
         alike = [entries[place] for place in places]
         if len(alike) < 2 or not all(entry.told for entry in alike):
@@ -359,7 +359,7 @@ def _join_by_configuration(tag: str, entries: Sequence[Entry]) -> Iterator[Entry
     """Yields an entry for each configuration of the runs with a tag; its results are those of all these runs."""
     for configuration in dict.fromkeys(entry.configuration for entry in entries):
         parts = tuple(entry for entry in entries if entry.configuration == configuration)
-        numbers = {}
+        numbers: dict[tuple[str, int], int] = {}
         results = tuple(
             result.replace(run=numbers.setdefault((part.run_id, result.run_number or 1), len(numbers) + 1))
             for part in parts
@@ -514,7 +514,7 @@ def _moment(text: str) -> str | None:
 
 
 def _refuse_twice(entries: Sequence[Entry]) -> None:
-    seen = {}
+    seen: dict[tuple[str, str], None] = {}
     for entry in (part for one in entries for part in one.parts or (one,)):
         key = (entry.run_id, entry.configuration)
         if key in seen:

@@ -76,7 +76,7 @@ def match_points(entries: Sequence[Entry]) -> MatchedEntries:
     """Returns the entries with their tests and points matched."""
     with_tests, remarks = _match_tests(entries)
     same, said = _match_parameters(with_tests)
-    has = {}
+    has: dict[Point, list[str]] = {}
     for entry in same:
         for result in entry.results:
             names = has.setdefault(point_of(result), [])
@@ -92,7 +92,7 @@ def point_of(result: Result) -> Point:
 
 
 def _match_tests(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
-    remarks = []
+    remarks: list[str] = []
     tests = [_tests_by_method(entry) for entry in entries]
     new: list[dict[tuple[str, str], str]] = [{} for _ in entries]
     for method in dict.fromkeys(method for found in tests for method in found):
@@ -111,7 +111,7 @@ def _match_tests(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
 
 
 def _tests_by_method(entry: Entry) -> dict[str, list[str]]:
-    found = {}
+    found: dict[str, list[str]] = {}
     for result in entry.results:
         own = found.setdefault(result.method, [])
         if (name := name_of_test(result, {})) not in own:
@@ -179,7 +179,7 @@ def _kind_of(result: Result) -> Kind:
 
 
 def _group_by_kind(results: Iterable[Result]) -> dict[Kind, list[Result]]:
-    found = {}
+    found: dict[Kind, list[Result]] = {}
     for result in results:
         found.setdefault(_kind_of(result), []).append(result)
     return found
@@ -313,7 +313,7 @@ def merge_summaries(found: MatchedEntries, title: str) -> Summary:
 
 def _summarise_entries(results: Sequence[Result], names: Iterable[str]) -> tuple[Result, ...]:
     """Returns medians and ranges for each entry that has several runs, and the plain results of every other entry."""
-    found = []
+    found: list[Result] = []
     for name in names:
         own = tuple(result for result in results if result.configuration == name)
         found += _restate(summarise_over_runs(own)) or own
@@ -324,7 +324,7 @@ def unify_scopes(summary: Summary) -> Summary:
     """Gives each test one scope. Where entries differ in it, it names all of them: with ``--force`` only, or where
     rates are published as per port and it is not said how many ports sent at once.
     """
-    scopes = {}
+    scopes: dict[tuple[str, str], dict[tuple[str, bool], None]] = {}
     for result in summary.results:
         said = (result.scope, result.imported is not None)
         scopes.setdefault((name_of_test(result, {}), result.method), {})[said] = None
@@ -352,7 +352,7 @@ def _scope_of_all(said: Collection[tuple[str, bool]]) -> str:
 def plan_of_all(entries: Sequence[Entry], title: str) -> Plan:
     """Makes the plan that tables read: loss ratios on which all entries agree, and whether the line rate is nominal."""
     plans = [entry.plan for entry in entries if entry.plan is not None]
-    goals = {}
+    goals: dict[tuple[str, str], dict[str, set[float]]] = {}
     for plan in plans:
         for test in plan.tests:
             search = test.options.get("search")

@@ -136,7 +136,7 @@ def conditions_of(entry: Entry) -> Conditions:
 
 
 def _list_tests(entry: Entry) -> Iterator[TestConditions]:
-    grouped = {}
+    grouped: dict[tuple[str, str], list[Result]] = {}
     for result in entry.results:
         grouped.setdefault((name_of_test(result, {}), result.method), []).append(result)
     planned = {test.name: test.options for test in (entry.plan.tests if entry.plan else ())}
@@ -328,7 +328,7 @@ def _check_tests(every: Sequence[Conditions]) -> Iterator[Objection]:
         having = [(one.name, found) for one in every if (found := one.of_test(name, method)) is not None]
         if len(having) > 1:
             yield from _check_test(f"“{name}”", having)
-    methods = {}
+    methods: dict[str, set[str]] = {}
     for one in every:
         for test in one.tests:
             methods.setdefault(test.test, set()).add(test.method)
@@ -409,7 +409,7 @@ Subject = TypeVar("Subject")
 
 def _group_names(every: Iterable[tuple[str, Subject]], of: Callable[[Subject], Value | None]) -> dict[Value, list[str]]:
     """Groups the names by the value that ``of`` gives for their subjects; subjects without a value are left out."""
-    found = {}
+    found: dict[Value, list[str]] = {}
     for name, subject in every:
         value = of(subject)
         if value is not None:

@@ -75,10 +75,10 @@ def hide_common_parameters(points: Iterable[Point]) -> dict[Point, Point]:
 
     Frame sizes, loads, directions and instances are always printed.
     """
-    by_test = {}
+    by_test: dict[tuple[str, str], list[Point]] = {}
     for point in dict.fromkeys(points):
         by_test.setdefault((point.test, point.method), []).append(point)
-    found = {}
+    found: dict[Point, Point] = {}
     for members in by_test.values():
         given = [member.parameters for member in members]
         alike = [
@@ -241,7 +241,7 @@ def match_sides(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -
     Warm-up runs are left out. Results that a method derives from single results, such as a sum over instances, are
     added first.
     """
-    found = {}
+    found: dict[tuple[Point, str], tuple[MainValue, dict[str, list[RunResult]]]] = {}
     for side in sides:
         for place, result in enumerate(_counted_results(side.results)):
             point = point_of(result, tests)
@@ -257,7 +257,7 @@ def match_sides(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -
 
 def scale_units(points: Sequence[PointValues]) -> tuple[PointValues, ...]:
     """Scales values as result tables do: each to the unit that suits the greatest value of the same name."""
-    greatest = {}
+    greatest: dict[str, float] = {}
     for of in points:
         known = [abs(number) * of.value.factor for side in of.of for number in of.numbers(side) if number is not None]
         greatest[of.value.name] = max(greatest.get(of.value.name, 0.0), *known, 0.0)
@@ -271,7 +271,7 @@ def _order_of(ran: RunResult) -> tuple[int, int]:
 def _counted_results(results: Iterable[Result]) -> list[Result]:
     """Returns the results that count (no warm-up), with those that their methods derive from them."""
     methods = find("nicbench.methods", Method)
-    by_method = {}
+    by_method: dict[str, list[Result]] = {}
     for result in results:
         if not result.warm_up:
             by_method.setdefault(result.method, []).append(result)

@@ -68,7 +68,7 @@ def require_finished(folder: RunFolder) -> FinishedRun | str:
 
 def group_by_point(runs: Sequence[FinishedRun]) -> dict[ConfiguredPoint, list[Result]]:
     """Groups the results of all these runs that count (no warm-up) by configuration and point, in order."""
-    found = {}
+    found: dict[ConfiguredPoint, list[Result]] = {}
     for run in runs:
         for result in run.summary.counted:
             found.setdefault(ConfiguredPoint(result.configuration, point_of(result)), []).append(result)

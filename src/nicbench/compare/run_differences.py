@@ -71,7 +71,7 @@ class Importance:
 
 
 # Patterns of ``subject.fact.field``, without the machine; the first that matches applies. `*` also matches dots.
-_TABLE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
+_TABLE: Final = (
     (("dut", "dut.*"), "another DUT, or other options of it"),
     (("tuning", "tuning.*"), "set for the test by its tuning"),
     (("lab", "lab.*", "testbed.*", "cores.*"), "the testbed: what is wired, and which CPU does what"),
@@ -245,7 +245,7 @@ def _tuning_of(folder: RunFolder, only: str | None) -> dict[str, dict[str, Any]]
     """Returns the settings of tuning.json by machine, item and interface, each with the state that was reached."""
     content = folder.read_json("tuning.json")
     rows = content.get("settings", []) if isinstance(content, Mapping) else []
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, Mapping) or "item" not in row:
             continue
@@ -299,8 +299,8 @@ class Differences:
 def find_differences(one: RunFolder, other: RunFolder) -> Differences:
     """Finds the differences in the resolved bench file, tuning, inventory, map of cores and versions."""
     says = _lay_beside(read_settings(one), read_settings(other), one, other)
-    found = {}
-    rows = {}
+    found: dict[tuple[str, str], list[str]] = {}
+    rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
     for place in dict.fromkeys([*says[0], *says[1]]):
         pair = (says[0].get(place, NOT_RECORDED), says[1].get(place, NOT_RECORDED))
         for path, values in _find_differences(pair[0], pair[1], ""):
@@ -320,7 +320,7 @@ def find_differences(one: RunFolder, other: RunFolder) -> Differences:
     every.sort(key=lambda row: (row.rank, row.path, row.places))
     kinds: dict[str, list[Difference]] = {"settings": [], "identities": [], "volatile": [], "redacted": []}
     for row in every:
-        kinds[_kind_of(row)].append(row)
+        kinds[kind_of(row.path, row.values)].append(row)
     return Differences(
         **{name: tuple(members) for name, members in kinds.items()},
         lacking=tuple(_find_lacking(one, other)),
@@ -345,10 +345,6 @@ def _repeat(says: dict[str, Any], names: Sequence[str], beside: Mapping[str, Any
         known = of_each if not place else [each for each in of_each if each in beside]
         found.update(dict.fromkeys(known or [place], settings))
     return found
-
-
-def _kind_of(row: Difference) -> str:
-    return kind_of(row.path, row.values)
 
 
 def kind_of(path: str, values: Iterable[Any]) -> str:

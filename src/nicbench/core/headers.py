@@ -492,7 +492,7 @@ RECORDS_OF_A_REPORT: Final = {4: 180, 6: 70}
 """The number of groups that one report joins, so that it fits any frame that a port takes (RFC 3376 section 4.2.16)."""
 
 # RFC 2365 section 6.2: the IPv4 organisation's local scope; RFC 4291 section 2.7: transient, of the organisation.
-_FIRST: Final[dict[int, IPv4Address | IPv6Address]] = {4: IPv4Address("239.192.0.1"), 6: IPv6Address("ff18::1:1")}
+_FIRST: Final = {4: IPv4Address("239.192.0.1"), 6: IPv6Address("ff18::1:1")}
 
 
 class Burden(Frozen):

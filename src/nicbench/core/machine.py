@@ -288,7 +288,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
     Raises ValueError for text that is not a CPU list, or that has more CPUs than Linux supports.
     """
-    cpus = []
+    cpus: list[int] = []
     for part in filter(str.strip, text.split(",")):
         first, dash, last = part.partition("-")
         start, end = int(first), int(last) if dash else int(first)
@@ -302,7 +302,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 def cpu_list(cpus: Iterable[int]) -> str:
     """Formats CPUs as a list like ``0-2,5``, each once and in ascending order."""
-    parts = []
+    parts: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if parts and parts[-1][-1] == cpu - 1:
             parts[-1].append(cpu)

@@ -30,7 +30,7 @@ _NAMED_VOLUME = re.compile(r"\b(PARTUUID|UUID|LABEL|PARTLABEL)=(?!uuid-)[^\s,\"'
 _WORLD_WIDE_NAME = re.compile(rf"\b(?:eui\.|naa\.|wwn-0x|0x)({_HEX}{{16}}(?:{_HEX}{{16}})?)\b")
 _QUALIFIED_NAME = re.compile(r"\b(nqn\.\d{4}-\d\d\.[\w.-]+|iqn\.\d{4}-\d\d\.[\w.-]+):\S+")
 
-_KINDS: Final[Mapping[str, str]] = {
+_KINDS: Final = {
     **dict.fromkeys(
         ("serial", "serials", "serial_number", "board_serial", "chassis_serial", "product_serial"), "serial"
     ),
@@ -40,7 +40,7 @@ _KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("asset_tag", "asset_tags"), "asset"),
 }
 """Names of fields whose values are identifiers, whatever they look like, with the kind of identifier."""
-_WITHIN: Final[Mapping[str, Mapping[str, str]]] = {
+_WITHIN: Final = {
     "lldp_neighbours": {"name": "host", "chassis": "asset"},
 }
 """Names of fields whose values are identifiers only below another field."""

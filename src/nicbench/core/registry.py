@@ -78,7 +78,7 @@ def list_kinds(package: str) -> list[str]:
 @functools.cache
 def _places_of_kinds(package: str, folders: tuple[str, ...]) -> dict[str, str]:
     """Returns the module of each kind, as the text of its file has it; of a kind that two files have, the first."""
-    found = {}
+    found: dict[str, str] = {}
     for place in _places(package, folders).values():
         spec = importlib.util.find_spec(place)
         text = "" if spec is None or spec.origin is None else Path(spec.origin).read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def _places_of_kinds(package: str, folders: tuple[str, ...]) -> dict[str, str]:
 @functools.cache
 def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str, type[Base]]:
     """Returns what ``find`` does. The result is cached by folders, as files do not change while the program runs."""
-    found = {}
+    found: dict[str, type[Base]] = {}
     for _, place in sorted(_places(package, folders).items()):
         for kind, offered in _load(place, base).items():
             if kind in found:
@@ -105,7 +105,7 @@ def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[
 @functools.cache
 def _places(package: str, folders: tuple[str, ...]) -> dict[str, str]:
     """Returns the file of each plug-in by module name, in the package or in a subpackage of it (a theme)."""
-    places = {}
+    places: dict[str, str] = {}
     for info in pkgutil.iter_modules(folders):
         place = f"{package}.{info.name}"
         if info.name == "base" or info.name.startswith("_"):

@@ -100,7 +100,7 @@ def sizes_of_capture(content: bytes) -> CaptureSizes:
     order = _PCAP.get(content[:4])
     if order is None and struct.pack(">I", _SECTION) != content[:4]:
         raise WrongCaptureError(_PACKED.get(content[:2], "is neither pcap nor pcapng"))
-    lengths = []
+    lengths: list[int] = []
     fcs_are_undeclared = True
     try:
         for frame in _frames_of_pcapng(content) if order is None else _frames_of_pcap(content, order):
@@ -172,7 +172,7 @@ def _fcs_bytes_of_interface(content: bytes, order: str, place: int, end: int) ->
     while place + 4 <= end:
         option, length = struct.unpack_from(order + "HH", content, place)
         if option == _FCS_OPTION and length == 1:
-            said: int = content[place + 4]
+            said = content[place + 4]
             return said if said < 8 else said // 8
         place += 4 + length + -length % 4
     return 0
@@ -181,7 +181,7 @@ def _fcs_bytes_of_interface(content: bytes, order: str, place: int, end: int) ->
 def _frames_of_pcapng(content: bytes) -> Iterator[_Frame]:
     """Yields the same of the blocks of packets (draft-ietf-opsawg-pcapng)."""
     order, place = "<", 0
-    interfaces = []
+    interfaces: list[_Interface] = []
     while place < len(content):
         if content[place : place + 4] == struct.pack(">I", _SECTION):
             order = _SECTION_ORDER.get(content[place + 8 : place + 12], order)

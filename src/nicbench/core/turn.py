@@ -141,7 +141,7 @@ def interleave_turns(configurations: Sequence[str], runs: int | Runs, seed: int)
 def _draw_pairs(configurations: Sequence[str], runs: int, seed: str) -> list[str]:
     pairs = random.Random(seed)  # noqa: S311 - not a secret
     order = []
-    drawn = []
+    drawn: list[str] = []
     for run in range(runs):
         drawn = drawn[::-1] if run % 2 else pairs.sample(configurations, len(configurations))
         order += drawn

@@ -327,7 +327,7 @@ class Scale:
     base_unit: str
 
 
-SCALES: Final[Mapping[Form, Scale]] = MappingProxyType(
+SCALES: Final = MappingProxyType(
     {
         "pps": Scale("_frames_per_s", "pps", 1.0, "frames/s"),
         "kpps": Scale("_frames_per_s", "kpps", 1e-3, "frames/s"),
@@ -344,7 +344,7 @@ SCALES: Final[Mapping[Form, Scale]] = MappingProxyType(
 )
 
 _PLAIN_FORMS: Final = frozenset({"number", "trimmed", "whole"})
-_UNITS: Final[Mapping[str, frozenset[str | None]]] = MappingProxyType(
+_UNITS: Final = MappingProxyType(
     {
         "_frames_per_s": frozenset({"fps", "frames/s"}),
         "_bits_per_s": frozenset({"b/s"}),
@@ -357,14 +357,14 @@ _UNITS: Final[Mapping[str, frozenset[str | None]]] = MappingProxyType(
     }
 )
 """The allowed units of values that are written unscaled, by the suffix of their name."""
-_DEFAULTS: Final[tuple[tuple[str, Form], ...]] = (
+_DEFAULTS: Final = (
     ("_frames_per_s", "mpps"),
     ("_bits_per_s", "gigabits"),
     ("bytes_per_s", "megabytes"),
     ("_hz", "gigahertz"),
     ("_ns", "microseconds"),
 )
-_LADDERS: Final[Mapping[Form, tuple[tuple[Form, float], ...]]] = MappingProxyType(
+_LADDERS: Final = MappingProxyType(
     {
         "mpps": (("pps", 0.0), ("kpps", 1e3), ("mpps", 1e6)),
         "gigabits": (("megabits", 0.0), ("gigabits", 1e8)),

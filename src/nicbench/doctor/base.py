@@ -76,7 +76,7 @@ async def diagnose_this_machine() -> tuple[Check, ...]:
 
 async def diagnose(host: Host) -> tuple[Check, ...]:
     """Never fails: what cannot even be looked at is a check that says so."""
-    checks = []
+    checks: list[Check] = []
     for kind, examination in find("nicbench.doctor.checks", Examination).items():
         try:
             checks += await examination().examine(host)

@@ -268,7 +268,7 @@ class ExportSource:
 
 def _flat(name: str, content: dict[str, Any]) -> Table:
     """A row for each value in a tree: where it stands, and what it is."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     waiting: list[tuple[str, Any]] = [("", content)]
     while waiting:
         place, value = waiting.pop()

@@ -173,7 +173,7 @@ Arrivals = frozenset[tuple[int, str, bool]]
 
 def pair_up(devices: list[str], arrivals: Arrivals) -> tuple[Cabling, ...]:
     """Each pair once, cables first. Pure."""
-    direct = {}
+    direct: dict[frozenset[str], bool] = {}
     for number, device, is_direct in arrivals:
         pair = frozenset((devices[number], device))
         if len(pair) == 2:

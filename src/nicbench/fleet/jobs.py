@@ -39,10 +39,10 @@ def plan_fleet(fleet: Fleet, machines: Sequence[Machine], largest_array: int) ->
     UsageError names the first combination that is wrong, or that no machines of the cluster can have.
     """
     file, identity = fleet.file, f"{fleet.path.stem}-{secrets.token_hex(4)}"
-    tasks = []
-    names = {}  # of bench files, by their texts
+    tasks: list[Task] = []
+    names: dict[str, str] = {}  # of bench files, by their texts
     estimates = {}  # combinations that differ in features alone are checked once
-    groups = {}  # by constraint, and by the numbers that one array can have
+    groups: dict[tuple[str, int], list[int]] = {}  # by constraint, and by the numbers that one array can have
     for cell in fleet.cells():
         roles = {role: cell.features_of(features) for role, features in file.roles.items()}
         constraint = constraint_of(roles, machines, file.joined_by, f"{fleet.path}, {cell}")

@@ -94,7 +94,7 @@ def constraint_of(roles: Roles, machines: Iterable[Machine], joined_by: str | No
 
 def _assign(roles: Roles, machines: list[Machine]) -> dict[str, Machine] | None:
     """A matching by augmenting paths: a machine is taken over where the role that has it can have another."""
-    role_of = {}
+    role_of: dict[str, str] = {}
 
     def give(role: str, tried: set[str]) -> bool:
         for machine in machines:
@@ -207,7 +207,7 @@ def largest_array() -> int:
 
 def states_of(names: Sequence[str], since: datetime) -> tuple[States, bool]:
     """What the queue and the accounting know of the arrays of these names; and whether there is accounting."""
-    found = {}
+    found: States = {}
     known = True
     for first in range(0, len(names), _MOST_NAMES):
         asked = ",".join(names[first : first + _MOST_NAMES])
@@ -250,7 +250,7 @@ def parse_queue(text: str) -> States:
     Of a run that was submitted again, the array that lives or else the later one: squeue lists ended jobs for minutes,
     and behind others.
     """
-    found = {}
+    found: States = {}
     for line in text.splitlines():
         job, name, state, reason, nodes = (*line.split("|"), "", "", "", "")[:5]
         if (number := _number_of(job)) is None:
@@ -311,7 +311,7 @@ def _number_of(job: str) -> int | None:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """``1-3,7`` for 1, 2, 3 and 7."""
-    parts = []
+    parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and parts[-1][1] == number - 1:
             parts[-1][1] = number

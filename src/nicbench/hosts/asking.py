@@ -60,7 +60,7 @@ def join_scripts(scripts: Mapping[str, str]) -> str:
 
 def split_sections(text: str) -> dict[str, str]:
     """Splits the output of a script made by ``join_scripts`` into outputs by name."""
-    found = {}
+    found: dict[str, list[str]] = {}
     lines = []
     for line in text.splitlines():
         if line.startswith(_MARK):
@@ -137,7 +137,7 @@ def count_pages(maps: str) -> dict[int, int]:
 
     Pages of files are left out: they are on the node of the process that read the file first.
     """
-    found = {}
+    found: dict[int, int] = {}
     for line in maps.splitlines():
         if " anon=" in line:
             for node, pages in _PAGES.findall(line):

@@ -373,7 +373,7 @@ def build_hosts(choices: Mapping[str, HostChoice], there: Mapping[str, Host] | N
     A wrapper gets the host that it stands on (``on``) from the same bench file. Hosts in ``there`` exist already
     (running virtual machines) and are used as they are.
     """
-    made: dict[str, Host] = dict(there or {})
+    made = dict(there or {})
 
     def make(name: str) -> Host:
         if name not in made:

@@ -200,7 +200,7 @@ class Hop:
 
 async def connect(options: SshOptions, host: str) -> list[Hop]:
     """Connects to a host; returns its hop last, after those of the jump hosts. NotReadyError says why it failed."""
-    chain = []
+    chain: list[Hop] = []
     try:
         target = await _resolve(host, options, options.address, options.port, options.user, options.key)
         hops = options.jump or tuple(hop for hop in str(target.tunnel or "").split(",") if hop)

@@ -215,7 +215,7 @@ def make_sheet(
     if tuple(cell.text for cell in heads[: len(_OWN)]) == _OWN:
         hint = "name the run itself: `nicbench report`, `compare` and `gather` take its folder"
         raise WrongFileError(path, [Problem(heads[0].position, "this is what `nicbench export` writes", hint)])
-    seen = {}
+    seen: dict[str, Position] = {}
     for cell in heads:
         if not cell.text:
             problems.append(Problem(cell.position, "this column has no heading", "name it, or remove it"))

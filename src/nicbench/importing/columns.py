@@ -15,7 +15,7 @@ from typing import Final, Literal
 from nicbench.core.errors import Problem, UsageError, nearest_name, quote, suggest
 from nicbench.core.frozen import frozen
 from nicbench.core.number_reader import POINT, WRITINGS, Decimal, Writing, read_number
-from nicbench.core.table import ImportColumn, ImportTable, Quantity
+from nicbench.core.table import ImportColumn, ImportTable
 from nicbench.core.units import format_bits_per_s, line_rate_frames_per_s, parse_bits_per_s
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.languages import in_english, names_abroad
@@ -315,7 +315,7 @@ def _repeat_cells(sheet: Sheet, options: ImportOptions) -> Sheet:
     columns = [_require_column(sheet, name, "--repeat") for name in options.repeat]
     if not columns:
         return sheet
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for row in sheet.rows:
         cells = list(row)
         for index in columns:
@@ -345,7 +345,7 @@ def assign(sheet: Sheet, table: ImportTable, options: ImportOptions, beside: Seq
         for name in names:
             _require_column(sheet, name, option)
     columns = (*table.columns, LINK)
-    found = []
+    found: list[AssignedColumn] = []
     ignored, problems = list(sheet.ignored), []
     for index, head in enumerate(sheet.heads):
         if index in configurations:
@@ -374,7 +374,7 @@ def assign(sheet: Sheet, table: ImportTable, options: ImportOptions, beside: Seq
     return Assignment(tuple(found), configurations, tuple(ignored), tuple(problems))
 
 
-_DIRECT: Final[tuple[Kind, ...]] = ("frame_rate", "bit_rate", "percent")
+_DIRECT: Final = ("frame_rate", "bit_rate", "percent")
 
 
 def _less_direct(one: AssignedColumn, other: AssignedColumn) -> tuple[str, ...]:
@@ -410,7 +410,7 @@ def is_of(columns: Iterable[ImportColumn], index: int, head: Cell, options: Impo
     return _find(columns, index, head, options) is not None
 
 
-_MEASURED_IN: Final[dict[Quantity, tuple[Kind, ...]]] = {
+_MEASURED_IN: Final = {
     "frame_rate": ("frame_rate", "bit_rate"),
     "payload_rate": ("bit_rate",),
     "time": ("time",),

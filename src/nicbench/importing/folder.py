@@ -43,7 +43,7 @@ def given_files(paths: Sequence[Path]) -> tuple[GivenFile, ...]:
     """Reads the files, within limits. UsageError where one cannot be read, or two have one name in the run folder."""
     if len(paths) > MOST_FILES:
         raise UsageError(f"{len(paths)} files are more than {MOST_FILES}", next_step="import a part of them at a time")
-    seen = {}
+    seen: dict[str, Path] = {}
     found = []
     total = 0
     for path in paths:
@@ -78,7 +78,7 @@ def import_files(
     ]
     if len(found) == 1:
         return found[0]
-    seen = {}
+    seen: dict[str, Path] = {}
     results = []
     for file, one in zip(files, found, strict=True):
         for result in one.results:
@@ -183,7 +183,7 @@ def read_monitored(
     UsageError where two are of one machine or have one name. WrongFileError with line and section where one is wrong.
     """
     found = []
-    seen = {}
+    seen: dict[str, Path] = {}
     names = {file.path.name for file in results}
     for path, host in named:
         if path.name in names:

@@ -113,7 +113,7 @@ def _has_long(column: NumberColumn, writing: Writing) -> bool:
 
 def _question(number: _Number, left: Sequence[Writing]) -> Problem:
     """Asks which of the numbers a cell is, with the options that answer it."""
-    answers = {}
+    answers: dict[Fraction, Writing] = {}
     for writing in left:
         answers.setdefault(number.readings[writing].value, writing)
     text = number.cell.text

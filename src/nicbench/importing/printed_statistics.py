@@ -153,7 +153,7 @@ def find_wholes(
         return [Whole(rows=[one], like=one, number=one.number(rule.number or "")) for one in rows]
     apart = {rule.place, *rule.below}
     alike = [name for name in tells_apart if name not in apart]
-    found = {}
+    found: dict[Group, Whole] = {}
 
     def group_of(one: PlausibleRow) -> Group:
         configuration, frame_bytes, link, *values = one.group(alike)
@@ -233,7 +233,7 @@ def _number_of_places(rule: ImportStatistics, whole: Whole) -> float | None:
 
 
 Divisor = Literal["n", "n - 1"]
-_DIVISORS: Final[tuple[Divisor, ...]] = ("n", "n - 1")
+_DIVISORS: Final = ("n", "n - 1")
 _ROLES: Final = ("total", "average", "median", "deviation", "minimum", "maximum")
 
 
@@ -281,7 +281,7 @@ def _compare_whole(rule: ImportStatistics, whole: Whole, found: _Statistics) -> 
 
     Where figures contradict one another the sum is the one that is printed, or else that of the parts.
     """
-    known: Range | None = find_sum_range(_ranges(whole)) if whole.is_complete else None
+    known = find_sum_range(_ranges(whole)) if whole.is_complete else None
     for one in whole.rows:
         total = _WholeRow(rule, whole, one, found).compare(known)
         if known is not None and total is not None:

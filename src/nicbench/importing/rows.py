@@ -23,7 +23,6 @@ from nicbench.importing.columns import (
     AssignedColumn,
     Assignment,
     ImportOptions,
-    Kind,
     Link,
     PrintedNumber,
     Unit,
@@ -140,7 +139,7 @@ def _find_unplaced(sheet: Sheet, assignment: Assignment, table: ImportTable) -> 
 
 _MOST_BITS_PER_S: Final = 1.6e12
 """The fastest port that there is, where no link is named: it tells 37.202 Mpps from 37,202."""
-_MOST: Final[dict[Kind, float]] = {
+_MOST: Final = {
     "frame_rate": line_rate_frames_per_s(_MOST_BITS_PER_S, _SMALLEST_FRAME),
     "bit_rate": _MOST_BITS_PER_S,
     "percent": 100.0,
@@ -302,8 +301,8 @@ def _scale(one: AssignedColumn, unit: Unit | None, row: ReadRow) -> Fraction:
     raise _WrongCellError(f"{unit} is no unit of it", f"units that are known: {forms}")
 
 
-_FORMS: Final[dict[Quantity, str]] = {"media_rate": "fps"}
-_KINDS: Final[dict[Quantity, tuple[str, ...]]] = {
+_FORMS: Final = {"media_rate": "fps"}
+_KINDS: Final = {
     "frame_rate": ("frame_rate", "bit_rate", "percent"),
     "media_rate": ("frame_rate",),
     "bit_rate": ("bit_rate",),
@@ -360,7 +359,7 @@ def _unit_words(unit: Unit | None, one: AssignedColumn) -> str | None:
 
 def find_same_points(rows: Sequence[ReadRow], keys: Sequence[tuple[object, ...]]) -> list[Problem]:
     """Returns a problem for each row that is about the same point as an earlier row."""
-    seen = {}
+    seen: dict[tuple[object, ...], int] = {}
     problems = []
     for row, key in zip(rows, keys, strict=True):
         if key in seen:

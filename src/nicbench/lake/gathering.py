@@ -26,7 +26,7 @@ from nicbench.store.listing import INVENTORY, Tell, clean, headline, time_of_nam
 
 # The rows of one run: its headline, its figures, and its trials or rounds, read from its folder.
 
-_OWN: Final[Mapping[str, str]] = {TRIALS: "trials.parquet", ROUNDS: "rounds.parquet"}
+_OWN: Final = {TRIALS: "trials.parquet", ROUNDS: "rounds.parquet"}
 _FIRST_EVENTS: Final = 8
 """The machines of a run stand in its first events."""
 
@@ -167,8 +167,8 @@ def gather(
     """
     folders = sorted(set(_run_folders(runs)), key=lambda path: (path.name, path))
     opened = Lake.open(lake, create=True)
-    added = []
-    updated = []
+    added: list[str] = []
+    updated: list[str] = []
     skipped = []
     known, reader = 0, FigureReader()
     with opened.locked():
@@ -233,7 +233,7 @@ def _is_copy(there: Path, stamp: Stamp) -> bool:
 
 
 def _write(lake: Lake, fresh: Iterable[RunRows]) -> None:
-    months = {}
+    months: dict[Month, list[RunRows]] = {}
     for run in fresh:
         months.setdefault(run.month, []).append(run)
     for month, runs in sorted(months.items()):

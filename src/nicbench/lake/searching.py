@@ -238,7 +238,7 @@ class LakeFigures:
 
         HostError where a file of the lake cannot be read.
         """
-        places = {}
+        places: dict[Measure, int] = {}
         with self._lock:
             for month in self._lake.months(FIGURES):
                 stamp = self._lake.stamp(month, FIGURES)
@@ -264,7 +264,7 @@ class LakeFigures:
     def settings(self, runs: Iterable[str]) -> tuple[dict[str, int], dict[int, RunSettings]]:
         """Returns the number of the settings of each of these runs, and the settings by number."""
         wanted = set(runs)
-        known = {}
+        known: dict[str, int] = {}
         of_run = {}
         for month in self._lake.months_of(wanted):
             for part in self._lake.parts(month, SETTINGS):
@@ -279,7 +279,7 @@ class LakeFigures:
 
     def _measures_of(self, month: Month) -> dict[Measure, int]:
         """Returns what was measured in a month, and the least place that a result of it has in its run."""
-        found = {}
+        found: dict[Measure, int] = {}
         for part in self._lake.parts(month, FIGURES, _TEXTS):
             rows = part.read((*_KEY, *_TOLD, "place"))
             firsts = np.flatnonzero(_changes(rows))

@@ -152,7 +152,7 @@ class Bonds:
             found = parse_bonds(done.stdout, {str(end.facts.device) for end in ends})
         except _UNREADABLE:
             return []
-        by_bond = {}
+        by_bond: dict[str, list[Endpoint]] = {}
         for end in ends:
             if str(end.facts.device) in found:
                 by_bond.setdefault(found[str(end.facts.device)].name, []).append(end)

@@ -144,7 +144,7 @@ class OwnFolders:
                 )
 
     async def _require_room(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
-        needed = {}
+        needed: dict[tuple[str, str], int] = {}
         there = {}
         named = {}
         for each in folders:

@@ -132,7 +132,7 @@ def parse_sockets(text: str) -> list[Socket]:
     A connection is a line and, where the kernel has counters, an indented one after it. Older versions of ss leave out
     ``bytes_sent``, which counts what was sent again as well: ``bytes_acked`` then stands for it.
     """
-    found = []
+    found: list[Socket] = []
     for line in text.splitlines():
         if not line.strip():
             continue
@@ -307,7 +307,7 @@ def moment_script(ports: Iterable[str], peers: Iterable[str], *, connections: bo
 def parse_moment(text: str) -> Moment:
     """What ``moment_script`` printed; what a host lacks is missing in it."""
     parts = split_sections(text)
-    counts = {}
+    counts: dict[str, dict[str, int]] = {}
     for port, way, value in _PORT_BYTES.findall(parts.get("ports", "")):
         counts.setdefault(port, {})[way] = int(value)
     neighbours = {

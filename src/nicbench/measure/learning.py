@@ -305,7 +305,7 @@ def add_unlearnt(result: Result, trials: Iterable[Trial], port_names: tuple[str,
     """The result with the flows that did not pass, or were not taught, before its trials: what they lose is in its
     figures.
     """
-    said = {}
+    said: dict[str, None] = {}
     for each in (each for trial in trials for each in trial.reading.learning):
         if each.silent:
             said[f"{each.say(port_names)}, as learning frames showed"] = None

@@ -33,7 +33,7 @@ from nicbench.testbed.labs.base import Testbed
 
 _RX_QUEUE: Final = r"rx_queue_(\d+)_packets"
 
-QUEUE_COUNTERS: Final[Mapping[str, tuple[str, ...]]] = {
+QUEUE_COUNTERS: Final = {
     # drivers/net/ethernet/intel: ixgbe_get_strings, igb_get_strings, igc_ethtool_get_strings, ice_get_strings;
     # i40e_gstrings_stats and iavf since 4.20, before that rx-N.rx_packets.
     "ixgbe": (_RX_QUEUE,),
@@ -238,7 +238,7 @@ class _HostQueues:
 
     async def find(self, flow_type: str) -> None:
         """Reads driver and hash of each interface."""
-        wanted = {}
+        wanted: dict[str, str] = {}
         for device in self.devices.values():
             name = shlex.quote(device)
             wanted |= {

@@ -221,7 +221,7 @@ def _find_strangers_beside(
 
 def _bound_cpus(request: RoundRequest, machine: str, machines: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
     """The CPUs of this machine to which clients or servers are bound, by side."""
-    found = {}
+    found: dict[str, set[int]] = {}
     for job in request.jobs:
         if job.role == "memory":
             continue

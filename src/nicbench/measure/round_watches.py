@@ -113,7 +113,7 @@ def trace_of(number: int, job: Job, looks: Iterable[tuple[float, list[Socket]]],
 
     ``zero_s`` is the time of the looks' clock at which clients began. None where no connection was seen.
     """
-    seen = {}
+    seen: dict[tuple[str, int, str, int], list[tuple[float, Socket]]] = {}
     for at_s, sockets in looks:
         for one in sockets:
             if one.peer_port == job.port and one.sender is not None:

@@ -197,7 +197,7 @@ class Repeats(Generic[SampleT]):
         ``has`` tells whether the journal has that sample. A useless sample is repeated whatever that costs; HostError
         where all repeats are useless. A run that is resumed after that begins them anew.
         """
-        samples = []
+        samples: list[SampleT] = []
         usable = []
         most, is_new = 1 + self._policy.maximum_repeats, False
         while True:

@@ -8,7 +8,7 @@ A verdict that looked at the loss would throw away the trials in which the DUT d
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -25,7 +25,7 @@ from nicbench.stats.limits import AGREEMENT
 OF_A_LINK: Final = frozenset({ChangeKind.LINK, ChangeKind.ADDRESS, ChangeKind.ROUTE, ChangeKind.NEIGHBOUR})
 """What follows by itself where a link goes down and comes up."""
 _MOST_NAMED: Final = 3
-_NOUNS: Final[Mapping[ChangeKind, str]] = MappingProxyType(
+_NOUNS: Final = MappingProxyType(
     {
         ChangeKind.LINK: "interface",
         ChangeKind.ADDRESS: "address",

@@ -97,7 +97,7 @@ def find_contradicted_ports(
     ends on one host reach each other without any: such jobs are not compared.
     """
     told = _tell(request, outcomes, interfaces)
-    findings = []
+    findings: list[Finding] = []
     for (interface, way), said in told.items():
         findings += _exceeds_link(interface, way, said)
         passed = next((_risen(f"{way}_bytes", before.get(end, {}), after.get(end, {})) for end in said.ends), None)

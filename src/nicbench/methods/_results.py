@@ -194,6 +194,15 @@ def without_tester(
     return result_at(method, size, values, incomplete, disturbances=(reason,), parameters=parameters, point=point)
 
 
+def bounds_between(passed: float, failed: float | None, why_none: str) -> Bounded:
+    """Returns the most that passed, below the least that failed; without a failure, it is the most that was tried."""
+    if failed is None:
+        return Bounded(value=passed, lower=passed, limited_by=LimitedBy.MAXIMUM_LOAD)
+    if not passed:
+        return Bounded(value=None, upper=failed, limited_by=LimitedBy.DUT, reason_null=why_none)
+    return Bounded(value=passed, lower=passed, upper=failed, limited_by=LimitedBy.DUT)
+
+
 def bounded_unless(disturbed: object, found: Bounded) -> Bounded:
     """Returns what was found; of disturbed trials without upper bound and limit, as their loss may not be the DUT's."""
     if not disturbed or (found.limited_by is not LimitedBy.DUT and found.upper is None):

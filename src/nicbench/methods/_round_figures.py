@@ -5,16 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import FlowSilence, LinkFailure
 from nicbench.core.frozen import frozen
-from nicbench.core.result import ResultVerdict
-from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
 from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s
-from nicbench.methods.base import Misfit, Objection, RoundContext, Values
+from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.stats.bonds import bond_end, bond_note, bond_port
 from nicbench.stats.limits import FULL_LINK, CpuLoad, FoundLimit, MovedData, full_share, limit_alone, limit_of
 from nicbench.stats.links import failure_summary, find_beyond_links
@@ -99,6 +99,39 @@ class PlayedRounds:
         """The problems of the rounds that had to be used nonetheless, each listed once."""
         pairs = zip(self.rounds, self.marked, strict=True)
         return tuple(dict.fromkeys(found.text for each, marked in pairs if marked for found in each.verdict.findings))
+
+    def result(
+        self,
+        method: RoundMethod,
+        name: str,
+        scope: str,
+        parameters: dict[str, Any],
+        values: Values,
+        *,
+        failed: bool,
+        contradictions: Iterable[str] = (),
+    ) -> Result:
+        """Returns the result of a method over these rounds; ``failed``: a figure that it needs is missing."""
+        return Result(
+            id=name,
+            method=method.kind,
+            scope=scope,
+            parameters=parameters,
+            values=values,
+            verdict=self.verdict(failed),
+            disturbances=(*self.disturbances, *contradictions),
+            trials=self.round_ids,
+        )
+
+
+async def play_repeatedly(
+    context: RoundContext, point: dict[str, Any], request: RoundRequest, repetitions: int
+) -> PlayedRounds:
+    """Plays the rounds of one point one after the other."""
+    played = PlayedRounds()
+    for repetition in range(repetitions):
+        played.add(await context.play({**point, "repetition": repetition + 1}, request))
+    return played
 
 
 def loads_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
@@ -253,7 +286,7 @@ def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds])
 
 def monitored_cpu(rounds: Iterable[Round]) -> dict[str, CpuLoad]:
     """Returns the mean CPU load of each machine over rounds, as the monitor saw it."""
-    shares = {}
+    shares: dict[str, list[MachineCpu]] = {}
     for one in rounds:
         for cpu in one.cpu:
             if cpu.mean is not None or cpu.busiest_core is not None:
@@ -275,7 +308,7 @@ def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad
     Where the monitor has no values of a machine, as rounds may be short, the CPU use reported by the tools is taken.
     """
     machines = {end.name: end.machine for end in (*context.clients, *context.servers)}
-    said = {}
+    said: dict[str, list[float]] = {}
     for one in played.rounds:
         for job, outcome in loads_of(one):
             if outcome.figures is None or job.ask.streams > 1:

@@ -197,7 +197,7 @@ class Seen:
 
 def ways_of_trial(trial: Trial) -> list[tuple[dict[str, str], list[StreamReading]]]:
     """Returns the streams of each way, with its name where there are several."""
-    ways = {}
+    ways: dict[str, list[StreamReading]] = {}
     for stream in trial.reading.streams:
         ways.setdefault(stream.name.partition(" ")[0], []).append(stream)
     named = []

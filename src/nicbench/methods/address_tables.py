@@ -116,7 +116,7 @@ async def find(
     context: Context, point: dict[str, Any], request: TrialRequest, tried: float, attempts: int
 ) -> list[Found]:
     """Makes trials until one passes or the maximum number failed, and says what each found."""
-    found = []
+    found: list[Found] = []
     while len(found) < attempts and not (found and found[-1].kept):
         found.append(await _attempt(context, {**point, "attempt": len(found) + 1}, request, tried))
     return found
@@ -130,7 +130,7 @@ async def _attempt(context: Context, point: dict[str, Any], request: TrialReques
         flooded=flooded_frames(trial),
         missing=sum(one.counts.failed for one in _streams(trial, _TEST_STREAM)),
         untaught=sum(one.counts.unsent for one in _streams(trial, _LEARNING_STREAM)),
-        disturbances=tuple(finding.text for finding in trial.verdict.findings) if disturbed else (),
+        disturbances=trial.verdict.texts if disturbed else (),
         trial=trial.id,
         learnt_at=_sent_rate(trial),
     )
@@ -421,7 +421,7 @@ def _bounded_rate(tried: Sequence[Found], full: FullLoad, failed: Found | None, 
     line = full.line_rate_frames_per_s
     highest = highest_frames_per_s(line, full.ceiling_frames_per_s)
     passed = {one.tried: one.learnt_at.least for one in tried if one.kept}
-    failed_at = {}
+    failed_at: dict[float, float] = {}
     for one in tried:
         if one.tried not in passed:
             failed_at[one.tried] = max(failed_at.get(one.tried, 0.0), min(one.learnt_at.most or line, line))

@@ -305,7 +305,7 @@ class _Bursts:
         self.load_frames_per_s = trial.request.load_frames_per_s or self.load_frames_per_s
         self.trial_ids.append(trial.id)
         if disturbed:
-            self.disturbances += [finding.text for finding in trial.verdict.findings]
+            self.disturbances += trial.verdict.texts
         reading, frames = trial.reading, trial.request.frames or 0
         if frames > self._longest_frames and reading.offering_ns:
             self._longest_frames = frames

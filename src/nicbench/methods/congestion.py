@@ -28,7 +28,7 @@ from nicbench.methods._loads import (
     full_rate_words,
     missing_sizes,
 )
-from nicbench.methods._results import bounded_unless, result_at, verdict_of
+from nicbench.methods._results import bounded_unless, bounds_between, result_at, verdict_of
 from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 
@@ -156,11 +156,11 @@ class Microburst(FrameMethod):
         return tuple(results)
 
     async def _measure(self, context: Context, of: Senders) -> Result:
-        passed = {}
-        not_sent = set()
-        sound = set()
-        trials = []
-        disturbances = []
+        passed: dict[int, Trial] = {}
+        not_sent: set[int] = set()
+        sound: set[int] = set()
+        trials: list[str] = []
+        disturbances: list[str] = []
 
         async def burst(frames: int) -> Fill:
             """Has each sender send a number of frames to each receiving port."""
@@ -169,7 +169,7 @@ class Microburst(FrameMethod):
                 point = {**size_parameters(of.size), "receivers": of.receivers, "frames": at_a_port, "attempt": attempt}
                 trial, disturbed = await context.measure(point, self._request(of, frames))
                 trials.append(trial.id)
-                disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
+                disturbances.extend(trial.verdict.texts if disturbed else ())
                 if trial.reading.counts.failed == 0 and trial.reading.counts.unsent == 0:
                     passed[frames] = trial
                     return Fill(frames, True)
@@ -256,11 +256,7 @@ def _bounded(lower: int, upper: int | None, *, is_not_sent: bool) -> Bounded:
     if is_not_sent:
         reason = None if lower else "the tester did not send the shortest burst whole"
         return Bounded(value=lower or None, lower=lower or None, limited_by=LimitedBy.TESTER, reason_null=reason)
-    if upper is None:
-        return Bounded(value=lower, lower=lower, limited_by=LimitedBy.MAXIMUM_LOAD)
-    if lower == 0:
-        return Bounded(value=None, upper=upper, limited_by=LimitedBy.DUT, reason_null="even the shortest burst lost")
-    return Bounded(value=lower, lower=lower, upper=upper, limited_by=LimitedBy.DUT)
+    return bounds_between(lower, upper, "even the shortest burst lost")
 
 
 def _buffer(longest: Bounded, trial: Trial | None, of: Senders) -> Bounded:
@@ -362,7 +358,7 @@ class CongestionControl(FrameMethod):
             values_of(trial),
             verdict_of(trial, disturbed),
             trials=(trial.id,),
-            disturbances=[finding.text for finding in trial.verdict.findings] if disturbed else [],
+            disturbances=trial.verdict.texts if disturbed else (),
             scope="at each receiving port",
         )
 

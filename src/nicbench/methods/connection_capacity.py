@@ -18,12 +18,12 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.quantity import FramesPerSecond, LossVerification, Ratio
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import PASSES_NOTHING, Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose
 from nicbench.methods._loads import BurstPauses, TrialTimes
-from nicbench.methods._results import PER_PORT, bounded_unless, result_at, sending_ports
+from nicbench.methods._results import PER_PORT, bounded_unless, bounds_between, result_at, sending_ports
 from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Values
 
 MOST_CONNECTIONS: Final = 65_536
@@ -89,9 +89,9 @@ class ConnectionCapacity(FrameMethod):
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         options = self.options
-        trials = []
-        disturbances = []
-        sound = set()
+        trials: list[str] = []
+        disturbances: list[str] = []
+        sound: set[int] = set()
         ports = 1
 
         async def fill(connections: int) -> Fill:
@@ -102,7 +102,7 @@ class ConnectionCapacity(FrameMethod):
             for _ in range(1 + options.loss_verification):
                 trial, disturbed = await context.measure(size_parameters(size), request)
                 trials.append(trial.id)
-                disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
+                disturbances.extend(trial.verdict.texts if disturbed else ())
                 counts = trial.reading.counts
                 ports = sending_ports(trial)
                 replaced = trial.reading.replaced_connections or 0
@@ -186,9 +186,5 @@ async def most_held(fill: Callable[[int], Awaitable[Fill]], most: int, precision
 
 
 def _bounded(passed: int, failed: int | None) -> Bounded:
-    if failed is None:
-        return Bounded(value=passed, lower=passed, limited_by=LimitedBy.MAXIMUM_LOAD)
-    if passed == 0:
-        reason = f"{PASSES_NOTHING}: frames were lost of {failed} connections already"
-        return Bounded(value=None, upper=failed, limited_by=LimitedBy.DUT, reason_null=reason, passes_nothing=True)
-    return Bounded(value=passed, lower=passed, upper=failed, limited_by=LimitedBy.DUT)
+    found = bounds_between(passed, failed, f"{PASSES_NOTHING}: frames were lost of {failed} connections already")
+    return found.replace(passes_nothing=found.value is None)

@@ -491,15 +491,13 @@ class HttpLatency(ConnectionMethod):
             "failed": (outcome.words or None) if outcome else None,
             "by_port": outcome.by_port if outcome else None,
         }
-        return Result(
-            id=f"{self.name}/{tls}/{size}",
-            method=self.kind,
-            scope="all clients together",
-            parameters=point,
-            values=values,
-            verdict=played.verdict(values[_FIRST.value] is None),
-            disturbances=played.disturbances,
-            trials=played.round_ids,
+        return played.result(
+            self,
+            f"{self.name}/{tls}/{size}",
+            "all clients together",
+            point,
+            values,
+            failed=values[_FIRST.value] is None,
         )
 
     @classmethod

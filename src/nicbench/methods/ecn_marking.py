@@ -22,19 +22,19 @@ from nicbench.core.frozen import frozen
 from nicbench.core.headers import Codepoint
 from nicbench.core.quantity import Ratio
 from nicbench.core.reading import Counts
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Curve, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, StreamReading, Trial
 from nicbench.core.units import format_rate
 from nicbench.methods._loads import HIGHEST, FullLoad, FullRate, TrialTimes, full_rate, full_rate_words
-from nicbench.methods._results import bounded_unless, result_at, verdict_of
+from nicbench.methods._results import bounded_unless, bounds_between, result_at, verdict_of
 from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 from nicbench.methods.pauses import judged
 from nicbench.stats.latency import merge
 
 Name = Literal["ect-0", "ect-1", "not-ect", "ce"]
-_CODEPOINTS: Final[dict[str, Codepoint]] = {
+_CODEPOINTS: Final = {
     "ect-0": Codepoint.ECT_0,
     "ect-1": Codepoint.ECT_1,
     "not-ect": Codepoint.NOT_ECT,
@@ -101,7 +101,7 @@ class _Onset:
         self.trials.append(trial.id)
         self.highest = max(self.highest, load)
         if disturbed:
-            self.disturbances.extend(finding.text for finding in trial.verdict.findings)
+            self.disturbances.extend(trial.verdict.texts)
         if is_marked:
             self.sound |= set() if disturbed else {load}
             self.marked = load if self.marked is None else min(self.marked, load)
@@ -115,10 +115,7 @@ class _Onset:
             return Bounded(value=None, reason_null="no frame arrived at any load")
         if self.marked is None:
             return Bounded(value=self.highest, lower=self.highest, limited_by=full.limit_of(self.highest))
-        if not self.unmarked:
-            reason = "frames were marked at the lowest load already"
-            return Bounded(value=None, upper=self.marked, limited_by=LimitedBy.DUT, reason_null=reason)
-        return Bounded(value=self.unmarked, lower=self.unmarked, upper=self.marked, limited_by=LimitedBy.DUT)
+        return bounds_between(self.unmarked, self.marked, "frames were marked at the lowest load already")
 
     def limit(self, codepoint: Codepoint) -> str | None:
         if self.marked is not None:
@@ -168,7 +165,7 @@ class EcnMarking(FrameMethod):
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.rate)
             made = []
-            read = {}
+            read: dict[Codepoint, list[StreamReading]] = {}
             for name in dict.fromkeys(self.options.codepoints):
                 of_codepoint = read.setdefault(_CODEPOINTS[name], [])
                 made += await self._measure(context, size, full, name, of_codepoint)
@@ -272,7 +269,7 @@ class EcnMarking(FrameMethod):
                 {"load_frames_per_s": trial.request.sent_frames_per_s, **values_of(of, codepoint)},
                 verdict_of(trial, disturbed),
                 trials=(trial.id,),
-                disturbances=(finding.text for finding in trial.verdict.findings),
+                disturbances=trial.verdict.texts,
                 parameters={
                     "part": _LOADS,
                     "codepoint": codepoint.words,
@@ -356,7 +353,7 @@ class EcnMarking(FrameMethod):
 
 def marks_of(streams: Sequence[StreamReading], sent_as: Codepoint) -> Marks:
     """Returns what became of the frames of these streams; those without a count of classes have none."""
-    arrived = {}
+    arrived: dict[Codepoint, int] = {}
     other_dscp = flows = marked_flows = 0
     for stream in streams:
         classes = stream.traffic_classes

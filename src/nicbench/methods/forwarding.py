@@ -31,6 +31,7 @@ from nicbench.methods._round_figures import (
     find_limit,
     mean,
     mean_retransmissions,
+    play_repeatedly,
 )
 from nicbench.methods.base import PORT, Objection, RoundContext, RoundMethod, Values
 
@@ -102,7 +103,7 @@ class Forwarding(RoundMethod):
         )
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results = []
+        results: list[Result] = []
         groups = {port: clients for port, clients in clients_by_port(context).items() if clients}
         for mode, ask in self._list_job_specs():
             of_port: dict[str, list[tuple[Result, PlayedRounds]]] = {port: [] for port in groups}
@@ -145,9 +146,7 @@ class Forwarding(RoundMethod):
             jobs=_pairs(sources, targets, self.options.workload, ask),
             duration_s=self.options.duration + ROUND_OVERHEAD_S,
         )
-        played = PlayedRounds()
-        for repetition in range(self.options.repetitions):
-            played.add(await context.play({**point, "repetition": repetition + 1}, request))
+        played = await play_repeatedly(context, point, request, self.options.repetitions)
         together = add_up(context, played)
         limit = find_limit(context, played.rounds)
         rate = mean(together.bits_per_s)
@@ -179,15 +178,14 @@ class Forwarding(RoundMethod):
         self, point: dict[str, Any], values: Values, played: PlayedRounds, contradictions: tuple[str, ...] = ()
     ) -> Result:
         place = f"{point['direction']}/{point['write_bytes']}/{point['port']}/{point['destination']}"
-        return Result(
-            id=f"{self.name}/{place}",
-            method=self.kind,
-            scope="sum of the directions" if point["direction"] == "both" else "one direction",
-            parameters=point,
-            values=values,
-            verdict=played.verdict(values["throughput_bits_per_s"] is None),
-            disturbances=(*played.disturbances, *contradictions),
-            trials=played.round_ids,
+        return played.result(
+            self,
+            f"{self.name}/{place}",
+            "sum of the directions" if point["direction"] == "both" else "one direction",
+            point,
+            values,
+            failed=values["throughput_bits_per_s"] is None,
+            contradictions=contradictions,
         )
 
     @classmethod

@@ -275,7 +275,7 @@ SCOPE: Final = "sum of the instances"
 
 def sums_of_runs(results: Iterable[Result]) -> tuple[Result, ...]:
     """Returns a result for each run of each number of instances; its sum is unknown where an instance's rate is."""
-    by_test = {}
+    by_test: dict[str | None, list[Result]] = {}
     for result in results:
         if result.parameters.get("part") in (RUNS, INSTANCES):
             by_test.setdefault(result.test, []).append(result)
@@ -606,15 +606,14 @@ class Frames(RoundMethod):
             point["instances"],
             *([point["instance"]] if "instance" in point else []),
         )
-        return Result(
-            id="/".join(map(str, place)),
-            method=self.kind,
-            scope=f"instance {point['instance']}" if "instance" in point else SCOPE,
-            parameters=point,
-            values=values,
-            verdict=played.verdict(not is_known),
-            disturbances=(*played.disturbances, *beyond),
-            trials=played.round_ids,
+        return played.result(
+            self,
+            "/".join(map(str, place)),
+            f"instance {point['instance']}" if "instance" in point else SCOPE,
+            point,
+            values,
+            failed=not is_known,
+            contradictions=beyond,
         )
 
     @classmethod

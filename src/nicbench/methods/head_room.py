@@ -23,7 +23,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import TrialRequest
-from nicbench.methods._results import bounded_unless, result_at
+from nicbench.methods._results import bounded_unless, bounds_between, result_at
 from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Misfit, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 from nicbench.methods.pauses import (
@@ -87,17 +87,17 @@ class HeadRoom(FrameMethod):
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         own = self.options
-        seen = {}
-        sound = set()  # where an undisturbed trial lost frames
-        trials = []
-        disturbances = []
+        seen: dict[int, Observed] = {}
+        sound: set[int] = set()  # where an undisturbed trial lost frames
+        trials: list[str] = []
+        disturbances: list[str] = []
 
         async def send(frames: int, attempt: int = 1) -> Observed:
             point = {**size_parameters(size), "frames": frames, "attempt": attempt}
             request = self._request(size, frames, pause_time_s(context, own, size))
             trial, disturbed = await context.measure(point, request)
             trials.append(trial.id)
-            disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
+            disturbances.extend(trial.verdict.texts if disturbed else ())
             seen[frames] = observe(trial, own.stream)
             if not disturbed and seen[frames].lost_of_paused and not seen[frames].unsent:
                 sound.add(frames)
@@ -122,7 +122,10 @@ class HeadRoom(FrameMethod):
         frame_bytes = mean_bytes(size)
         values: Values = {
             _HEAD_ROOM.value: bounded_unless(is_doubtful, _head_room(kept, lost, paused, frame_bytes)),
-            _TAKES.value: bounded_unless(is_doubtful, _between(kept, lost, frame_bytes, "every frame is lost")),
+            _TAKES.value: bounded_unless(
+                is_doubtful,
+                bounds_between(kept * frame_bytes, None if lost is None else lost * frame_bytes, "every frame is lost"),
+            ),
             _XOFF.value: _pauses_from(unpaused, paused, frame_bytes),
             "kept_frames": kept,
             "paused_by_frames": paused,
@@ -207,16 +210,6 @@ def _of_stream(found: tuple[int, int | None], seen: Mapping[int, Observed]) -> t
 
     passed, failed = found
     return own(passed), None if failed is None else own(failed)
-
-
-def _between(kept: int, lost: int | None, frame_bytes: float, why_not: str) -> Bounded:
-    if lost is None:
-        return Bounded(value=kept * frame_bytes, lower=kept * frame_bytes, limited_by=LimitedBy.MAXIMUM_LOAD)
-    if not kept:
-        return Bounded(value=None, upper=lost * frame_bytes, limited_by=LimitedBy.DUT, reason_null=why_not)
-    return Bounded(
-        value=kept * frame_bytes, lower=kept * frame_bytes, upper=lost * frame_bytes, limited_by=LimitedBy.DUT
-    )
 
 
 def _pauses_from(unpaused: int, paused: int | None, frame_bytes: float) -> Bounded:

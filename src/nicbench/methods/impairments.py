@@ -89,7 +89,7 @@ class Impairments(FrameMethod):
             {**_load(full, trial.request.sent_frames_per_s), **values_of(trial.reading, self.options.confidence)},
             verdict_of(trial, disturbed),
             trials=(trial.id,),
-            disturbances=(finding.text for finding in trial.verdict.findings),
+            disturbances=trial.verdict.texts,
         )
 
     @classmethod

@@ -39,6 +39,7 @@ from nicbench.methods._round_figures import (
     loads_of,
     mean,
     mean_retransmissions,
+    play_repeatedly,
 )
 from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, merge_probes, message_tail_values
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
@@ -240,9 +241,7 @@ class Incast(RoundMethod):
             "streams": streams,
             "probe": f"{tool}, {self.options.probe_bytes} bytes, {senders[0].name} to {senders[0].port}",
         }
-        played = PlayedRounds()
-        for repetition in range(self.options.repetitions):
-            played.add(await context.play({**point, "repetition": repetition + 1}, request))
+        played = await play_repeatedly(context, point, request, self.options.repetitions)
         return self._result(context, played, point)
 
     def _result(self, context: RoundContext, played: PlayedRounds, point: dict[str, Any]) -> Result:
@@ -261,15 +260,14 @@ class Incast(RoundMethod):
             "limit": limit.text,
         }
         rate, most = values["throughput_bits_per_s"], values["latency_maximum_ns"]
-        return Result(
-            id=f"{self.name}/{point['message_bytes']}/{point['streams']}",
-            method=self.kind,
-            scope="sum of the senders",
-            parameters=point,
-            values=values,
-            verdict=played.verdict(rate is None or most is None),
-            disturbances=(*played.disturbances, *together.contradictions),
-            trials=played.round_ids,
+        return played.result(
+            self,
+            f"{self.name}/{point['message_bytes']}/{point['streams']}",
+            "sum of the senders",
+            point,
+            values,
+            failed=rate is None or most is None,
+            contradictions=together.contradictions,
         )
 
     def _repeats(self, rounds: Sequence[Round], point: Mapping[str, Any]) -> str | None:
@@ -374,7 +372,7 @@ def _throughputs(rounds: Sequence[Round], together: Sequence[float | None]) -> V
 
 def _words_of(rounds: Sequence[Round], which: re.Pattern[str], what: str) -> str:
     """Describes the counters that rose over all rounds, by the drivers' names, or says that none is readable."""
-    risen = {}
+    risen: dict[str, int] = {}
     for one in rounds:
         for end, counters in one.counters.items():
             for name, value in counters.items():

@@ -172,7 +172,7 @@ class Latency(FrameMethod):
         request = self.options.trial.request_of_frames(size, load, Purpose.LATENCY, self.options.frames)
         trial, disturbed = await context.measure(parameters, request)
         own = await context.tester_latency(size)
-        values: dict[str, Bounded | float | int | str | None] = {
+        values = {
             **lowered_values(size, load, trial),
             "loss_ratio": trial.reading.counts.loss_ratio,
             **_latency_values(trial.reading.latency),
@@ -293,7 +293,7 @@ class Latency(FrameMethod):
             parameters=parameters,
             values=values,
             verdict=_verdict(trial, disturbed),
-            disturbances=tuple(finding.text for finding in trial.verdict.findings) if trial else (),
+            disturbances=trial.verdict.texts if trial else (),
             trials=(trial.id,) if trial else (),
         )
 

@@ -126,7 +126,7 @@ class FrameLoss(FrameMethod):
 
     async def _measure_falling(self, context: Context, size: Size, full: FullLoad) -> list[Result]:
         """Measures falling loads until two successive trials lose nothing; a disturbed trial does not count."""
-        results = []
+        results: list[Result] = []
         without_loss = 0
         for percent in falling_loads(full.highest_percent, self.options.load_step):
             if not full.carries(percent):
@@ -163,7 +163,7 @@ class FrameLoss(FrameMethod):
             },
             verdict_of(trial, disturbed),
             trials=(trial.id,),
-            disturbances=(finding.text for finding in trial.verdict.findings),
+            disturbances=trial.verdict.texts,
             parameters={"load_of": full.words, "load_percent": float(f"{percent:g}")},
             point=f"{percent:g}",
         )
@@ -289,7 +289,7 @@ class LoadSweep(FrameMethod):
             parameters=parameters,
             values=returned_values(offered, full) if offered else values_not_offered(percent, full),
             verdict=verdict_of(offered, disturbed),
-            disturbances=tuple(found.text for found in offered.verdict.findings) if offered else (full.why_not_more,),
+            disturbances=offered.verdict.texts if offered else (full.why_not_more,),
             trials=(trial.id,) if trial else (),
         )
 

@@ -82,9 +82,9 @@ class MaximumForwardingRate(FrameMethod):
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
         most = min(line_rate, ceiling if ceiling is not None else line_rate)
-        rates = []
+        rates: list[tuple[float, float]] = []
         trials, disturbances = [], []
-        lowered = {}
+        lowered: dict[str, float | str] = {}
         for load in rising(throughput.value, most, line_rate * self.options.load_step / 100.0):
             request = self.options.trial.request(size, load, Purpose.LOSS)
             trial, disturbed = await context.measure({**size_parameters(size), "load_frames_per_s": load}, request)
@@ -92,7 +92,7 @@ class MaximumForwardingRate(FrameMethod):
             sent = trial.request.sent_frames_per_s or load
             rates.append((trial.reading.counts.received * 1e9 / trial.reading.offering_ns, sent * ports))
             trials.append(trial.id)
-            disturbances += [finding.text for finding in trial.verdict.findings] if disturbed else []
+            disturbances += trial.verdict.texts if disturbed else ()
             if sent < load * (1.0 - _CLOSE):
                 break  # higher loads cannot be sent either
         highest, load = max(rates, key=lambda found: (found[0], -found[1]))

@@ -228,7 +228,7 @@ class PortsLatency(FrameMethod):
                 values,
                 verdict_of(trial, disturbed),
                 trials=(trial.id,),
-                disturbances=[finding.text for finding in trial.verdict.findings] if disturbed else [],
+                disturbances=trial.verdict.texts if disturbed else (),
                 parameters={"port": port},
                 point=port,
                 scope="at one port",

@@ -89,18 +89,18 @@ class MulticastCapacity(FrameMethod):
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         options = self.options
-        trials = []
-        disturbances = []
-        failures = {}
-        not_sent = set()
-        sound = set()
+        trials: list[str] = []
+        disturbances: list[str] = []
+        failures: dict[int, tuple[int, int]] = {}
+        not_sent: set[int] = set()
+        sound: set[int] = set()
 
         async def join(groups: int) -> Fill:
             for attempt in range(1, 1 + options.trial.attempts):
                 point = {**size_parameters(size), "groups": groups, "attempt": attempt}
                 trial, disturbed = await context.measure(point, self._request(size, groups))
                 trials.append(trial.id)
-                disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
+                disturbances.extend(trial.verdict.texts if disturbed else ())
                 missing = trial.reading.counts.failed
                 flooded = max((stream.counts.received for stream in watched(trial)), default=0)
                 is_whole = not trial.reading.counts.unsent and not unsent_reports(trial)

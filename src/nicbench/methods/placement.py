@@ -21,7 +21,7 @@ from pydantic import ValidationError, ValidationInfo, field_validator, model_val
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice, why_of
 from nicbench.core.frozen import frozen
 from nicbench.core.judging import Verdict
-from nicbench.core.machine import NumaNode, RanOn, cpu_list
+from nicbench.core.machine import NumaNode, cpu_list
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread
 from nicbench.core.round import EndpointFacts, Job, JobOutcome, JobSpec, Placement, Preparation, Round, RoundRequest
@@ -180,7 +180,7 @@ def pinning_of(one: Round, nodes: Sequence[NumaNode]) -> tuple[bool, str]:
 
     A placement that is not known counts as not met.
     """
-    told = {}
+    told: dict[str, bool] = {}
     for job, outcome in zip(one.request.jobs, one.outcomes, strict=True):
         if job.server_placement != Placement() and outcome.failure is None:
             kept, text = _check_placement(job.server_placement, outcome)
@@ -191,7 +191,7 @@ def pinning_of(one: Round, nodes: Sequence[NumaNode]) -> tuple[bool, str]:
 
 
 def _check_placement(asked: Placement, outcome: JobOutcome) -> tuple[bool, str]:
-    was: RanOn | None = outcome.server_ran_on
+    was = outcome.server_ran_on
     if was is None:
         return False, "where the server ran could not be read from /proc"
     place = f"CPUs {cpu_list(was.cpus)}"
@@ -336,7 +336,7 @@ class PlacementMethod(RoundMethod):
         results = []
         try:
             for memory_loads in self.options.memory_loads:
-                remote = {}
+                remote: dict[str, Result] = {}
                 for where in order:
                     await self._steer(context, layout, where)
                     placed = PlacedContext(context, layout, where, memory_loads)
@@ -555,7 +555,7 @@ def _changes(found: Result, remote: Result | None) -> Values:
     """Returns changes in percent of the remote value; None where one is unknown, empty for the remote result."""
     if remote is None or remote is found:
         return {}
-    changes = {}
+    changes: Values = {}
     for name in _FIGURES:
         if name not in found.values:
             continue

@@ -240,7 +240,7 @@ class _Group:
 def _senders(context: Any) -> dict[int, list[Way]]:
     """Returns the ways of each port that sends; the first half alone of ports that send both ways."""
     ways = ways_of(context.pattern, context.ports).forward
-    found = {}
+    found: dict[int, list[Way]] = {}
     for way in ways:
         found.setdefault(way[0], []).append(way)
     return found

@@ -56,7 +56,7 @@ class AtLoad:
         """Adds the trial of the next pass."""
         self.trials.append(trial)
         if disturbed:
-            self.disturbances.extend(finding.text for finding in trial.verdict.findings)
+            self.disturbances.extend(trial.verdict.texts)
 
 
 @frozen

@@ -289,7 +289,7 @@ class _Rows:
         self._method, self._size = method, size
         self.trial = trial
         self._verdict = verdict_of(trial, disturbed)
-        self._disturbances = [finding.text for finding in trial.verdict.findings] if disturbed else []
+        self._disturbances = trial.verdict.texts if disturbed else ()
 
     def row(self, part: str, values: Values, **parameters: Any) -> Result:
         return result_at(

@@ -33,6 +33,7 @@ from nicbench.methods._round_figures import (
     jobs_of,
     loads_of,
     mean,
+    play_repeatedly,
     probes_of,
 )
 from nicbench.methods.base import PORT, RoundContext, RoundMethod, Values
@@ -368,9 +369,7 @@ class RequestResponse(RoundMethod):
             "message": format_bytes(ask.write_bytes or 0),
             "load": IDLE if load is None else load.words,
         }
-        played = PlayedRounds()
-        for repetition in range(self.options.repetitions):
-            played.add(await context.play({**parameters, "repetition": repetition + 1}, request))
+        played = await play_repeatedly(context, parameters, request, self.options.repetitions)
         place = f"{self.name}/{port}/{ask.transport}/{ask.write_bytes}/{'idle' if load is None else 'load'}"
         main = self._main(context, played, place, parameters, probe)
         return [main, *self._tail(played, place, parameters)]
@@ -415,16 +414,7 @@ class RequestResponse(RoundMethod):
     def _result(
         self, played: PlayedRounds, name: str, parameters: dict[str, Any], values: Values, *, nothing: bool
     ) -> Result:
-        return Result(
-            id=name,
-            method=self.kind,
-            scope="one connection",
-            parameters=parameters,
-            values=values,
-            verdict=played.verdict(nothing),
-            disturbances=played.disturbances,
-            trials=played.round_ids,
-        )
+        return played.result(self, name, "one connection", parameters, values, failed=nothing)
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.methods._round_figures import PAYLOAD_RATE, ROUND_OVERHEAD_S, PlayedRounds, clients_by_port, jobs_of
 from nicbench.methods.base import RoundContext, RoundMethod, Values
-from nicbench.stats.links import Reaction, Settling, Step, settling_of, steps_of
+from nicbench.stats.links import Reaction, Settling, settling_of, steps_of
 
 _MOST_STEPS: Final = 30
 _LEAST_S: Final = 2.0
@@ -114,7 +114,16 @@ class SenderReaction(RoundMethod):
             for step in [] if trace is None else steps_of(trace.looks, max(1.0, self.options.duration / _MOST_STEPS)):
                 at_s = format_digits(step.at_s)
                 point = {"part": "steps", "port": port, "client": client.name, "at_s": at_s}
-                yield self._result(played, f"{port}/{client.name}/steps/{at_s}", point, _values_of_step(step))
+                yield self._result(
+                    played,
+                    f"{port}/{client.name}/steps/{at_s}",
+                    point,
+                    {
+                        PAYLOAD_RATE.value: step.rate_bits_per_s,
+                        "marked_percent": _percent(step.marked_share),
+                        "round_trip_median_ns": step.round_trip_ns,
+                    },
+                )
 
     def _periods(self, number: int, clients: int) -> Iterator[tuple[str, float, float]]:
         """Yields the periods of the client with this number, each with its beginning and end in seconds."""
@@ -127,15 +136,13 @@ class SenderReaction(RoundMethod):
         yield _BESIDE, joins_s, ends_s
 
     def _result(self, played: PlayedRounds, name: str, parameters: dict[str, Any], values: Values) -> Result:
-        return Result(
-            id=f"{self.name}/{name}",
-            method=self.kind,
-            scope="one direction",
-            parameters=parameters,
-            values=values,
-            verdict=played.verdict(isinstance(values[PAYLOAD_RATE.value], Bounded)),
-            disturbances=played.disturbances,
-            trials=played.round_ids,
+        return played.result(
+            self,
+            f"{self.name}/{name}",
+            "one direction",
+            parameters,
+            values,
+            failed=isinstance(values[PAYLOAD_RATE.value], Bounded),
         )
 
     @classmethod
@@ -215,14 +222,6 @@ def _values(trace: SenderTrace | None, settling: Settling | None) -> Values:
         "congestion_control": trace.congestion_control,
         "ecn": {True: "negotiated", False: "not negotiated", None: None}[trace.ecn],
         "reaction": reaction_words(settling),
-    }
-
-
-def _values_of_step(step: Step) -> Values:
-    return {
-        PAYLOAD_RATE.value: step.rate_bits_per_s,
-        "marked_percent": _percent(step.marked_share),
-        "round_trip_median_ns": step.round_trip_ns,
     }
 
 

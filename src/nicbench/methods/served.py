@@ -127,7 +127,7 @@ class CaptureReplay(FrameMethod):
                 parameters={"capture": number, "file": capture.file, "speed": options.speed},
                 values=values_of(stream, trial.reading, capture.to_port),
                 verdict=verdict_of(trial, disturbed),
-                disturbances=tuple(finding.text for finding in trial.verdict.findings) if disturbed else (),
+                disturbances=trial.verdict.texts if disturbed else (),
                 trials=(trial.id,),
             )
             context.publish(result)

@@ -277,7 +277,7 @@ class ServiceActivation(FrameMethod):
         result = self._result(
             parameters, {**values, "outcome": outcome, "accepted": _ACCEPTED.get(outcome), "why": why or None},
             ResultVerdict.INCOMPLETE if outcome == UNKNOWN and not disturbed else verdict,
-            (trial.id,), (finding.text for finding in trial.verdict.findings if disturbed),
+            (trial.id,), (trial.verdict.texts if disturbed else ()),
         )  # fmt: skip
         context.publish(result)
         return result

@@ -94,7 +94,7 @@ class SingleCore(FrameMethod):
             values_of(trial, line_rate, ceiling, self.options.load, disturbed=disturbed),
             verdict_of(trial, disturbed),
             trials=(trial.id,),
-            disturbances=(finding.text for finding in trial.verdict.findings) if disturbed else (),
+            disturbances=trial.verdict.texts if disturbed else (),
             parameters={"load_percent": self.options.load},
             scope=PER_PORT if ports == 1 else f"sum of {ports} ports",
         )

@@ -47,7 +47,7 @@ from nicbench.stats.sample import Series
 
 PART = "critical-load"
 LAST = "estimate"
-_OPEN_ABOVE: Final[dict[LimitedBy | None, str]] = {
+_OPEN_ABOVE: Final = {
     LimitedBy.LINE_RATE: "more than the line rate cannot be offered",
     LimitedBy.TESTER: "more than what the tester sends cannot be offered",
     LimitedBy.MAXIMUM_LOAD: "more than the highest load that was asked for was not tried",
@@ -403,7 +403,7 @@ class Soak(FrameMethod):
             trial, disturbed = await context.measure({**size_parameters(size), "interval": number}, request)
             disturbed_intervals += disturbed
             trials.append(trial)
-            disturbances = tuple(found.text for found in trial.verdict.findings) if disturbed else ()
+            disturbances = trial.verdict.texts if disturbed else ()
             sent = lowered_values(size, load, trial)
             values: Values = {**values_of(trial.reading.counts, trial.reading.latency), **sent}
             loads.append(trial.request.sent_frames_per_s or load)
@@ -444,7 +444,7 @@ class Soak(FrameMethod):
     ) -> Result:
         label = size_label(size)
         of = self.options.of if self.options.at is not None else full_rate_words(self.options.rate or 0.0)
-        parameters: dict[str, Any] = {
+        parameters = {
             **size_parameters(size),
             "size": label,
             "load_of": of,
@@ -465,7 +465,7 @@ class Soak(FrameMethod):
     @classmethod
     def series_within_run(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
         """Returns loss and median latency of each interval, for each frame size of each run."""
-        grouped = {}
+        grouped: dict[tuple[str, str, int | None, str | None], list[Result]] = {}
         for result in results:
             if str(result.parameters.get("interval", "")).isdigit():
                 key = (result.test or cls.kind, result.configuration, result.run, label_of(result.parameters))
@@ -490,7 +490,7 @@ class Soak(FrameMethod):
         """Returns, for each frame size, the worst interval, the last one and the whole; and the final critical load."""
         if any(result.parameters.get("part") == PART for result in results):
             return final_estimates(results)
-        groups = {}
+        groups: dict[tuple[str | None, Any], list[Result]] = {}
         for result in results:
             groups.setdefault((label_of(result.parameters), result.parameters.get("configuration")), []).append(result)
         shown = []

@@ -33,6 +33,7 @@ from nicbench.methods._round_figures import (
     loss_ratio_of,
     mean,
     mean_retransmissions,
+    play_repeatedly,
     spread_of,
 )
 from nicbench.methods.base import PORT, Misfit, Objection, RoundContext, RoundMethod, Values
@@ -147,9 +148,7 @@ class Stream(RoundMethod):
             failure=self.options.failure if self.options.failure and self.options.failure.port in ports else None,
         )
         point = {"mode": mode, "at_once": group, "direction": ask.direction, "write_bytes": ask.write_bytes}
-        played = PlayedRounds()
-        for repetition in range(self.options.repetitions):
-            played.add(await context.play({**point, "repetition": repetition + 1}, request))
+        played = await play_repeatedly(context, point, request, self.options.repetitions)
         place = f"{self.name}/{ask.direction}/{ask.write_bytes}/{group.replace(' ', '-')}"
         found = [self._client(context, played, point, place, client) for client in clients]
         found += [self._port(context, played, point, place, port) for port in ports]
@@ -229,15 +228,14 @@ class Stream(RoundMethod):
         values: Values,
         contradictions: tuple[str, ...] = (),
     ) -> Result:
-        return Result(
-            id=name,
-            method=self.kind,
-            scope=f"of payload, {'both directions added up' if parameters['direction'] == 'both' else 'one direction'}",
-            parameters=parameters,
-            values=values,
-            verdict=played.verdict(values["throughput_bits_per_s"] is None),
-            disturbances=(*played.disturbances, *contradictions),
-            trials=played.round_ids,
+        return played.result(
+            self,
+            name,
+            f"of payload, {'both directions added up' if parameters['direction'] == 'both' else 'one direction'}",
+            parameters,
+            values,
+            failed=values["throughput_bits_per_s"] is None,
+            contradictions=contradictions,
         )
 
     @classmethod
@@ -361,7 +359,7 @@ def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[
         return [("all ports", names)] if len(names) > 1 else []
     if together == "growing":
         return [(f"{number} ports", names[:number]) for number in range(2, len(names))]
-    cards = {}
+    cards: dict[str, list[str]] = {}
     for server in context.servers:
         cards.setdefault(server.card or "no card", []).append(server.name)
     return [(f"card {card}", tuple(ports)) for card, ports in cards.items()]
@@ -376,7 +374,7 @@ def _fairness_of(context: RoundContext, played: PlayedRounds) -> Values:
     port_of = {client.name: client.port for client in context.clients}
     indexes = []
     for one in played.rounds:
-        by_port = {}
+        by_port: dict[str | None, list[JobOutcome]] = {}
         for job, outcome in loads_of(one):
             by_port.setdefault(port_of.get(job.client), []).append(outcome)
         sums = [rate_together(outcomes) for outcomes in by_port.values()]

@@ -111,15 +111,13 @@ class TcpThroughput(RoundMethod):
         slow, fast = figures
         outcomes = [outcome for _, outcome in loads_of(played.rounds[-1])]
         values = self._values(client, slow, fast, retransmissions_of(outcomes))
-        return Result(
-            id=f"{self.name}/{client.port}",
-            method=self.kind,
-            scope="one direction",
-            parameters={"port": client.port, "client": client.name, "streams": self.options.streams},
-            values=values,
-            verdict=played.verdict(values[PAYLOAD_RATE.value] is None),
-            disturbances=played.disturbances,
-            trials=played.round_ids,
+        return played.result(
+            self,
+            f"{self.name}/{client.port}",
+            "one direction",
+            {"port": client.port, "client": client.name, "streams": self.options.streams},
+            values,
+            failed=values[PAYLOAD_RATE.value] is None,
         )
 
     def _values(

@@ -248,7 +248,7 @@ class SearchChoice(Frozen):
     @classmethod
     def _names_differ(cls, goals: dict[str, float]) -> dict[str, float]:
         """Values of results are named after goals in small letters, next to values of other names."""
-        known = {}
+        known: dict[str, str] = {}
         for name in goals:
             other = known.setdefault(name.lower(), name)
             if other != name:

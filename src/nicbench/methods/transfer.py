@@ -351,8 +351,8 @@ class Transfer(RoundMethod):
     async def _files(self, context: RoundContext, ask: JobSpec, client: EndpointFacts) -> AsyncIterator[JobSpec]:
         """Provides the requested files while entered: the source with its content, and room for the sink."""
         size_bytes = ask.total_bytes or 0
-        made = []
-        paths = []
+        made: list[tuple[str, str]] = []
+        paths: list[str | None] = []
         sides = zip(
             ("source", "sink"), (self.options.source, self.options.sink), _ends(context, ask, client), strict=True
         )
@@ -393,15 +393,13 @@ class Transfer(RoundMethod):
             "limited_by": limit.limit.value,
             "limit": f"{client.name}, {format_bytes(ask.total_bytes or 0)} by {ask.write_bytes} bytes: {limit.text}",
         }
-        return Result(
-            id=f"{self.name}/{ask.direction}/{ask.total_bytes}/{ask.write_bytes}/{client.name}",
-            method=self.kind,
-            scope="one direction",
-            parameters=parameters,
-            values=values,
-            verdict=played.verdict(values["throughput_bits_per_s"] is None),
-            disturbances=played.disturbances,
-            trials=played.round_ids,
+        return played.result(
+            self,
+            f"{self.name}/{ask.direction}/{ask.total_bytes}/{ask.write_bytes}/{client.name}",
+            "one direction",
+            parameters,
+            values,
+            failed=values["throughput_bits_per_s"] is None,
         )
 
     @classmethod

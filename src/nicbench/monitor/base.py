@@ -167,8 +167,8 @@ def machines(hosts: Collection[TestHost]) -> dict[str, Machine]:
     A namespace shares all but its interfaces with the machine that it is on, and a container all but what it may use
     of it: one monitor tells of all. A network that is a container's alone cannot be entered, and is not watched.
     """
-    found = {}
-    names = {}
+    found: dict[str, Machine] = {}
+    names: dict[str, str] = {}
     for each in hosts:
         spec, namespaces, path, is_entered = each.host.spec(), dict[str, str](), None, True
         while "inner" in spec:

@@ -223,7 +223,7 @@ class CpuWatch:
         )
 
     def _sample(self, event: dict[str, Any]) -> None:
-        spent = {}
+        spent: dict[str, dict[str, int]] = {}
         for series, value in event.get("values", ()):
             metric, of = self._series.get(series, ("", ""))
             if value is None:

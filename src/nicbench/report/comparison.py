@@ -56,7 +56,7 @@ def heat_maps(results: Sequence[Result], tests: Mapping[str, str], plan: Plan | 
     axes = plan.axes if plan is not None else {}
     if not axes:
         return ()
-    points = {}
+    points: dict[tuple[str, str, str], dict[str, Result]] = {}
     for result in results:
         what = json.dumps(result.parameters, sort_keys=True, default=str)
         by_name = points.setdefault((tests.get(result.id, ""), result.method, what), {})
@@ -166,7 +166,7 @@ def _is_of_the_dut(cell: RateCell) -> bool:
 
 def _of_latency(section: Section, names: Sequence[str]) -> Iterable[Cost]:
     """Yields the costs of a section that timed frames of every configuration at the same load."""
-    sizes = {}
+    sizes: dict[str, dict[str, list[Result]]] = {}
     for row in section.rows:
         if number_in(row.result, _LATENCY) is not None and number_in(row.result, _LOAD) is not None:
             size = str(row.result.parameters.get("frame_bytes", ""))

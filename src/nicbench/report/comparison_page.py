@@ -430,7 +430,7 @@ def compare(
 
 def _measured_by(results: Sequence[Result]) -> str:
     """Each test with its frame sizes, for a reader: "throughput (64, 1518 bytes), latency (64, 1518 bytes)"."""
-    sizes = {}
+    sizes: dict[str, dict[str, None]] = {}
     for result in results:
         known = sizes.setdefault(result.test or result.method, {})
         if (size := result.parameters.get("frame_bytes")) is not None:

@@ -107,7 +107,7 @@ def _table(
     if len({result.configuration for result in numbers}) < 2:
         return None
     labels = _labels(numbers)
-    at = {}
+    at: dict[tuple[str, str], Result] = {}
     for result, label in zip(numbers, labels, strict=True):
         at.setdefault((result.configuration, label), result)
     counts = Counter(label for _, label in at)
@@ -190,7 +190,7 @@ def _words_of(name: str, value: Any) -> str:
 
 def _in_order(labels: Sequence[str], at: Mapping[tuple[str, str], Result]) -> list[str]:
     """Returns the labels by frame size; those of one size in the order in which they were measured."""
-    sizes = {}
+    sizes: dict[str, float] = {}
     for (_, label), result in at.items():
         sizes.setdefault(label, number_in(result, "frame_bytes") or 0.0)
     return sorted(labels, key=lambda label: sizes[label])
@@ -267,7 +267,7 @@ class ChangeTable(NamedTuple):
 def change_table(compared: Comparison, tables: Sequence[ValueTable], statistics: StatisticsView) -> ChangeTable | None:
     """Returns the table; None where the entries have no main value in common."""
     every = [*_of_searches(compared), *_of_values(tables, statistics)]
-    parts = []
+    parts: list[ChangePart] = []
     for part in every:
         room = _MOST_ROWS - sum(len(each.rows) for each in parts)
         if not parts or (part.changes and len(part.rows) <= room):

@@ -44,7 +44,7 @@ def of_configurations(plan: Plan, *parts: str) -> tuple[tuple[str, Plan], ...]:
     """Returns one plan for each distinct content of ``parts``, with the names of its configurations; "" where all plans
     are alike.
     """
-    found = []
+    found: list[tuple[list[str], Plan]] = []
     for each in plan.each:
         names = next((names for names, other in found if _content(other, parts) == _content(each, parts)), None)
         if names is None:
@@ -174,7 +174,7 @@ def command(plan: Plan) -> tuple[str, ...]:
     """Returns the command as it can be repeated on another machine: the name of the program, without the place of its
     output.
     """
-    shown = []
+    shown: list[str] = []
     words = iter(plan.command)
     for word in words:
         if word in _HIDDEN:
@@ -272,7 +272,7 @@ def _options(package: str, kind: str) -> Shapes:
 
 _ROLES: Final = frozenset({"dut", "peer", "tester"})
 _MASKS: Final = Shape(unit=Unit.CPU_MASK, one_line=OneLine(), entries=Shape(unit=Unit.CPU_MASK))
-_UNDECLARED: Final[Mapping[str, Shape]] = MappingProxyType(
+_UNDECLARED: Final = MappingProxyType(
     {
         "aggregates": Shape(entries=NOTHING),
         "bus": Shape(is_everywhere=False),
@@ -332,7 +332,7 @@ def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tupl
 
 
 def _columns(hosts: Mapping[str, Any], shape: Shape, named: Callable[[str], str] = str) -> tuple[tuple[str, ...], Rows]:
-    merged = {}
+    merged: dict[str, dict[str, str]] = {}
     for name, values in hosts.items():
         flat = dict(_flat(values, shape)) if isinstance(values, Mapping) else {"": plain("", values)}
         name = named(name)
@@ -460,7 +460,7 @@ def _code_lines(items: Iterable[object]) -> tuple[str, ...]:
 
 def _merge_ports(rows: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
     """Yields the rows; a sysctl that several ports have with one value is one row: net/ipv4/conf/d0, d1/rp_filter."""
-    merged = {}
+    merged: dict[tuple[str, str, str], list[str]] = {}
     for label, text in rows:
         before, conf, after = label.partition("/conf/")
         port, slash, setting = after.partition("/")
@@ -503,7 +503,7 @@ def _hertz(value: float) -> str:
     return f"{value / 1e9:.3f} GHz" if value >= 1e9 else f"{format_digits(value / 1e6, 4)} MHz"
 
 
-_TEXTS: Final[Mapping[Unit, Callable[[float], str]]] = MappingProxyType(
+_TEXTS: Final = MappingProxyType(
     {
         Unit.FRAMES_PER_S: format_rate,
         Unit.BITS_PER_S: format_bits_per_s,

@@ -157,7 +157,7 @@ def gather(folder: RunFolder) -> Report:
 
 def _bonds(rounds: Iterable[Round]) -> dict[str, dict[str, Bond]]:
     """Returns the bonds of each configuration by endpoint, each in the state in which it was first observed."""
-    found = {}
+    found: dict[str, dict[str, Bond]] = {}
     for one in rounds:
         for seen in one.bonds:
             found.setdefault(one.configuration, {}).setdefault(seen.endpoint, seen.bond)
@@ -278,7 +278,7 @@ def _unlearnt(trials: Iterable[Trial]) -> Iterator[str]:
     """Yields, for each stream of which flows did not pass or were not taught before trials, how many at most, and what
     follows.
     """
-    worst = {}
+    worst: dict[tuple[str, str, str], tuple[int, str]] = {}
     for trial in trials:
         names = [port.name for port in trial.reading.ports]
         for learnt in trial.reading.learning:
@@ -309,7 +309,7 @@ def _lowest_ceilings(events: tuple[Event, ...]) -> tuple[CeilingFound, ...]:
     """Returns one ceiling for each frame size and turn, smallest size first: the lowest that a shortfall showed, or
     else the calibrated one.
     """
-    found = {}
+    found: dict[tuple[float, str, str, int], CeilingFound] = {}
     for event in events:
         if isinstance(event, CeilingFound):
             before = found.get(place_of(event))

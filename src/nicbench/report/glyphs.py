@@ -58,7 +58,7 @@ _BREAKABLE = " -_./:,"
 
 def wrap(text: str, room: float, size: float, *, most: int, bold: bool = False) -> tuple[str, ...]:
     """Returns at most ``most`` lines, none wider than ``room``; a text that does not fit ends with an ellipsis."""
-    lines = []
+    lines: list[str] = []
     rest = text.strip()
     while rest and len(lines) < most - 1 and width(rest, size, bold=bold) > room:
         at = _break(rest, room, size, bold=bold)

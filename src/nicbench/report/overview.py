@@ -122,7 +122,7 @@ def join_by_size(sections: Sequence[Section]) -> BySize:
             is_unknown = all(value_of(result, column.value) is None for result in results if result is not None)
             if not (is_left_out and is_unknown):
                 columns.append(SizeColumn(column, title, results))
-    scopes = {}
+    scopes: dict[str, tuple[str, ...]] = {}
     for section in sections:
         title = uncapitalise(section.table.title.partition(" at ")[0])
         scopes[section.scope] = tuple(dict.fromkeys((*scopes.get(section.scope, ()), title)))
@@ -144,7 +144,7 @@ def _by_method(sections: Iterable[Section]) -> list[list[Section]]:
 
 
 def _by_frame_size(kinds: Sequence[Sequence[Section]]) -> list[SizePoint]:
-    points = {}
+    points: dict[tuple[str, str], dict[int, Result]] = {}
     for number, members in enumerate(kinds):
         results = [row.result for section in members for row in section.rows]
         for result in sorted(results, key=lambda result: -(number_in(result, "load_percent") or 0.0)):

@@ -99,9 +99,9 @@ class _Place(NamedTuple):
 
 
 def _table(title: str | None, cells: Iterable[Crossing], grid: Grid) -> GridTable:
-    at = {}
+    at: dict[tuple[_Place, tuple[str, ...]], Crossing] = {}
     turns: Counter[tuple[Value, tuple[str, ...]]] = Counter()
-    members = {}
+    members: dict[_Place, Result] = {}
     for cell in cells:
         value, path = value_of(cell.result, grid.rows.value), _path(cell.result, grid.across)
         place = _Place(value, turns[value, path])
@@ -127,7 +127,7 @@ def _table(title: str | None, cells: Iterable[Crossing], grid: Grid) -> GridTabl
 def _labels(rows: Mapping[_Place, Result], column: Column) -> list[str]:
     """Returns the names of rows. Values that would print alike get more digits, and results of one value their run."""
     texts_of = {row: text_of(column, result) for row, result in rows.items()}
-    values = {}
+    values: dict[str, set[Value]] = {}
     for row, text in texts_of.items():
         values.setdefault(text, set()).add(row.value)
     labels = []
@@ -463,7 +463,7 @@ def heads_above(columns: Sequence[Column]) -> tuple[tuple[str | None, int], ...]
     """Returns the headings above the columns' own, each with the number of columns that it spans; None above a column
     without one.
     """
-    found = []
+    found: list[tuple[str | None, int]] = []
     for column in columns:
         if column.group is not None and found and found[-1][0] == column.group:
             found[-1] = (column.group, found[-1][1] + 1)

@@ -89,7 +89,7 @@ class TestStatistics:
     @property
     def notes(self) -> tuple[str, ...]:
         """What weakens the intervals, each note once with the number of rows that it concerns."""
-        counts = {}
+        counts: dict[str, int] = {}
         for row in self.rows:
             for note in dict.fromkeys((*row.found.median_interval.notes, *row.found.mean_interval.notes)):
                 counts[note] = counts.get(note, 0) + 1
@@ -101,7 +101,7 @@ def statistics_over_runs(
     points: Iterable[PointValues], configurations: Sequence[str], asked: IntervalSpec
 ) -> tuple[TestStatistics, ...]:
     """Returns the rows of each test for points measured in two runs or more, in the order of the results."""
-    by_test = {}
+    by_test: dict[str, list[OverRuns]] = {}
     for of in points:
         for name in configurations:
             ran = of.of.get(name, ())

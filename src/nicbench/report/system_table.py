@@ -63,7 +63,7 @@ class SystemTable(NamedTuple):
 def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | None = None) -> SystemTable:
     """Returns the table; machines that are alike in everything share a column."""
     declared = declared or {}
-    columns = {}
+    columns: dict[str, _Column] = {}
     for name, facts in inventory.items():
         known = facts if isinstance(facts, Mapping) else {}
         machine = name.partition(",")[0]

@@ -57,9 +57,9 @@ def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
     The greatest decides. Where the least is not a thousandth of it, the unit is chosen as for a hundredth of the
     greatest: a reader takes in 4.88 µs next to 6210 µs, not 0.00488 ms.
     """
-    greatest = {}
-    least = {}
-    printed = {}
+    greatest: dict[str, float] = {}
+    least: dict[str, float] = {}
+    printed: dict[str, str | None] = {}
     for result in results:
         for name, value in result.values.items():
             magnitude = _magnitude(value)
@@ -97,7 +97,7 @@ def _from_neighbours(columns: Sequence[Column], filled: Set[str], greatest: Mapp
     """Returns magnitudes for columns that no result fills: each has that of the nearest one of its form, the ones
     before it first, so that an empty p99 stands in the unit of the median beside it.
     """
-    found = {}
+    found: dict[str, float] = {}
     for number, column in enumerate(columns):
         if column.value not in filled and column.form in SCALES:
             others = (*reversed(columns[:number]), *columns[number + 1 :])
@@ -152,7 +152,7 @@ def _notes_in(results: Iterable[Result], table: ResultTable) -> list[tuple[RowNo
     return [(RowNote(about, text), result) for about, text, result in found if isinstance(text, str)]
 
 
-_CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
+_CAUSES: Final = MappingProxyType(
     {
         Reason.DISTURBED: "the tester's worker stalled",
         Reason.DUT_DISTURBED: "other programs used the DUT's CPU",
@@ -348,7 +348,7 @@ def _place_in(
     methods: Mapping[str, type[Method]], grouped: Mapping[_Group, Any]
 ) -> Callable[[tuple[_Group, Any]], tuple[int, int, int]]:
     """Returns the key that sorts sections: by the first result of their test, then in the order of the method."""
-    tests = {}
+    tests: dict[tuple[str, str], int] = {}
     for number, group in enumerate(grouped):
         tests.setdefault((f"{group.method} {group.test}", group.configuration), number)
     order = {group: number for number, group in enumerate(grouped)}

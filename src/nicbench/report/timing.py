@@ -44,7 +44,7 @@ class ClockRow(NamedTuple):
 
 def words(latencies: Iterable[Latency]) -> tuple[str, ...]:
     """Returns a sentence for each pair of timestamp sources, with the resolution of the coarser one."""
-    said = {}
+    said: dict[str, None] = {}
     for latency in latencies:
         sent = _SENT.get(latency.source, latency.source)
         received = _RECEIVED.get(latency.received_by, latency.received_by)

@@ -144,7 +144,7 @@ def socket_links(
     ``columns`` are those of monitor.parquet. ``phase_of`` returns the phase to which the id of a trial belongs, None
     being the time between trials.
     """
-    samples = {}
+    samples: dict[tuple[str, str], dict[tuple[object, object], dict[str, float]]] = {}
     names = ("host", "session", "at_s", "interval_ns", "trial", "of", "metric", "value")
     for of_host, session, at_s, interval_ns, trial, of, metric, value in zip(
         *(columns[name] for name in names), strict=True
@@ -172,7 +172,7 @@ def _ratio(samples: Iterable[Mapping[str, float]], part: str, whole: str) -> Mea
     return MeanAndGreatest(mean, max(one / of for one, of in known))
 
 
-USERS: Final[Mapping[CpuUser, str]] = MappingProxyType(
+USERS: Final = MappingProxyType(
     {"own": "the test", "kernel": "the kernel", "nicbench": "nicbench", "stranger": "a stranger"}
 )
 
@@ -337,7 +337,7 @@ def _slices(columns: Mapping[str, list[object]]) -> dict[str, Cpus]:
     """Returns the samples of each CPU of each host, in order. Sessions follow one another without the time between
     them.
     """
-    hosts = {}
+    hosts: dict[str, Cpus] = {}
     offset_s, last_s, last_session = 0.0, 0.0, None
     names = ("session", "host", "of", "at_s", "interval_ns", "trial", "metric", "value")
     rows = zip(*(columns[name] for name in names), strict=True)
@@ -346,7 +346,7 @@ def _slices(columns: Mapping[str, list[object]]) -> dict[str, Cpus]:
     ):
         if session != last_session:
             offset_s, last_session = last_s, session
-        by_cpu = {}
+        by_cpu: dict[str, dict[str, int]] = {}
         for _, _, of, _, _, _, metric, value in members:
             if value is not None:
                 by_cpu.setdefault(str(of), {})[METRICS[str(metric)]] = int(str(value))

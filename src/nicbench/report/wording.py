@@ -32,7 +32,7 @@ def first_few(items: Sequence[str], most: int, separator: str = ", ", more: str 
 
 def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     """Returns the values of each key, in their order."""
-    found = {}
+    found: dict[Key, list[Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found

@@ -586,7 +586,7 @@ def open_gaps(zones: Zones, limits: Limits) -> list[tuple[float | None, float | 
     """
     every, some, none, fail = zones.every, zones.some, zones.none, zones.lowest_fail
     lowest, step = limits.minimum_load_frames_per_s, zones.step(limits) * (1.0 + CLOSE) if zones.votes else 0.0
-    gaps = []
+    gaps: list[tuple[float | None, float | None]] = []
     if every is None and not (fail is not None and fail.load_frames_per_s <= lowest * (1.0 + CLOSE)):
         gaps.append((None, fail.load_frames_per_s if fail else None))
     if zones.is_slight and not zones.goal.loss_ratio and fail is not None:

@@ -22,7 +22,7 @@ from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.vm import VmHost
-from nicbench.system.inventory.collect import collect_host, host_name
+from nicbench.system.inventory.collect import Known, collect_host, host_name
 from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.bond import make_bonds
 from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions
@@ -322,7 +322,7 @@ _INTERFACES: Final = "/sys/class/net"
 async def inventory_of(bench: BenchFile | None, *, redact: bool) -> dict[str, Any]:
     """Facts by host; of a bench file with a lab, which is made on this machine, this one's."""
     redactor = Redactor() if redact else None
-    known = {}
+    known: Known = {}
     found = {}
     for host, devices in await _hosts(bench):
         controller = None if bench is None else bench.controller_of(bench.role_of(host.name), host.name)
@@ -361,7 +361,7 @@ async def _interfaces(host: Host) -> tuple[str, ...]:
         states = await values_of(host, [f"{_INTERFACES}/*/operstate", f"{_INTERFACES}/*/device/uevent"])
     except UnknownFactError:
         return ()
-    found = {}
+    found: dict[str, bool] = {}
     for path, value in states.items():
         name = path.removeprefix(f"{_INTERFACES}/").partition("/")[0]
         found[name] = found.get(name, False) or path.endswith("/uevent") or value == "up"

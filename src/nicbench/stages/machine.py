@@ -47,7 +47,7 @@ class Claim:
 
 def claims(bench: BenchFile, make_host: Callable[[BenchFile, str], Host] | None = None) -> tuple[Claim, ...]:
     """One for each host on another machine; nothing is touched yet."""
-    found = {}
+    found: dict[str, Claim] = {}
     for each in bench.configurations:
         for name in each.hosts:
             host = (make_host or _host)(each, name)
@@ -71,7 +71,7 @@ async def hold_machines(run_id: str, wanted: tuple[Claim, ...], bus: Bus, wait_s
     once ``wait_s`` are over.
     """
     end = time.monotonic() + wait_s
-    told = set()
+    told: set[str] = set()
     place = Place(run_id)
     try:
         while True:
@@ -107,7 +107,7 @@ async def _take_all(run_id: str, wanted: tuple[Claim, ...], bus: Bus, stack: Asy
 
 async def _group_by_machine(wanted: tuple[Claim, ...]) -> Mapping[str, tuple[Host, tuple[str, ...] | None]]:
     """The machine and its ports, None for all of it, by the id of its boot: several hosts may be on one machine."""
-    found = {}
+    found: dict[str, tuple[Host, tuple[str, ...] | None]] = {}
     for claim in wanted:
         machine = claim.host.machine
         boot = (await machine.read_file(_BOOT_ID) or "").strip() or repr(machine.spec())

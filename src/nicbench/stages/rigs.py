@@ -7,7 +7,7 @@ hosts; all that differs is here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from types import MappingProxyType, TracebackType
@@ -22,6 +22,7 @@ from nicbench.core.frozen import frozen
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import Controller, NumaNode, PowerFacts
 from nicbench.core.pattern import Ways
+from nicbench.core.result import Result
 from nicbench.core.trial import Trial
 from nicbench.core.turn import Turn
 from nicbench.hosts.asking import numa_nodes
@@ -140,7 +141,7 @@ class Rig(ABC, Generic[ContextT]):
 
         If the machines lack something for any of them, that is reported before the first begins.
         """
-        by_test = {}
+        by_test: dict[str, tuple[Result, ...]] = {}
         tests = []
         for test in self.setting.bench.tests:
             method = test.build()
@@ -360,7 +361,7 @@ class RoundRig(Rig[LiveRoundContext]):
         return LiveRoundContext(test, self._maker, self._testbed, self._nodes, self.dut.mounts())
 
 
-_RIGS: Final[Mapping[str, type[Rig[Any]]]] = MappingProxyType({"frames": FrameRig, "rounds": RoundRig})
+_RIGS: Final = MappingProxyType({"frames": FrameRig, "rounds": RoundRig})
 
 
 def rig_of(setting: TurnSetting) -> Rig[Any]:
@@ -401,7 +402,7 @@ async def find_meter(bench: BenchFile, testbed: Testbed, journaled: Iterable[Tri
 
 def _meter_of(bench: BenchFile, testbed: Testbed, methods: frozenset[str], averaging_s: float) -> LiveMeter:
     """One machine once: where tester and DUT share it, every figure is what both draw."""
-    shared = {}
+    shared: dict[str, list[TestHost]] = {}
     for each in testbed.test_hosts:
         shared.setdefault(str(each.host.machine.spec()), []).append(each)
     machines = tuple(

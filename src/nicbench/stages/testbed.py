@@ -150,7 +150,7 @@ async def clocks_of(testbed: EndpointTestbed, bus: Bus) -> tuple[ClockOffset, ..
     without a clock that does not tell its time.
     """
     found = []
-    of_machines = {}
+    of_machines: dict[str, ClockOffset] = {}
     for each in testbed.test_hosts:
         try:
             (offset,) = await compare_clocks((each.host,))

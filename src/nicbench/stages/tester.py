@@ -129,7 +129,7 @@ async def _choose(
 ) -> DriverChosen:
     open_ones = [each for each in whole.configurations if leaves_driver(each)]
     reason = _objection(whole, open_ones)
-    tried = set()
+    tried: set[str] = set()
     for each in open_ones:
         if reason is not None:
             break

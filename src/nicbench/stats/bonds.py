@@ -191,7 +191,7 @@ def judge_bond(
     first = _check_prediction(seen, flows, candidates[0])
     if first.confirmed is not False:
         return first
-    others = {}
+    others: dict[tuple[str | None, ...], tuple[Arithmetic, BondObservation]] = {}
     for arithmetic in candidates[1:]:
         other = _check_prediction(seen, flows, arithmetic)
         if other.confirmed:
@@ -315,7 +315,7 @@ def bond_note(rounds: Sequence[Round], names: Mapping[int, str], rates_of: Rates
     ``names`` maps job numbers to what jobs are called ("instance 2", "c0"); ``rates_of`` gives the rate that each
     reached in some of the rounds, in ``unit``. Rounds in which jobs shared ports alike are described once.
     """
-    alike = {}
+    alike: dict[tuple[str, str, str], list[tuple[Round, BondObservation]]] = {}
     for one in rounds:
         for seen in one.bonds:
             if not seen.flows or any(job in names for flow in seen.flows for job in flow.jobs):
@@ -381,7 +381,7 @@ def _describe_bond(seen: BondObservation, names: Mapping[int, str], rates: Mappi
     bond = seen.bond
     policy = f", {bond.policy}" if bond.policy and bond.mode in HASHED_MODES else ""
     head = f"{bond.name} of {seen.endpoint} ({bond.mode}{policy})"
-    by_ports = {}
+    by_ports: dict[tuple[str, ...], list[int]] = {}
     for job in names:
         ports = _ports_taken(sent_flows(seen, job))
         if ports:

@@ -57,7 +57,7 @@ class Utilisation:
 
 def add_times(parts: Iterable[CpuStates]) -> CpuStates:
     """Adds up several CPUs, or several intervals."""
-    sums = {}
+    sums: dict[str, int] = {}
     for part in parts:
         for state, time_ns in part.by_state.items():
             sums[state] = sums.get(state, 0) + time_ns
@@ -300,7 +300,7 @@ def greatest(rows: Iterable[RowT], share_of: Callable[[RowT], float]) -> tuple[R
 def _used(before: Census, after: Census) -> list[_Used]:
     """What each living process used, with children that ended; what these had used before is not of this time."""
     gone = {key: one for key, one in before.processes.items() if key not in after.processes}
-    earlier_ns = {}
+    earlier_ns: dict[Key, int] = {}
     for one in gone.values():
         heir = _heir(one, before, after)
         if heir is not None:
@@ -351,7 +351,7 @@ def _users(census: Census, before: Census) -> dict[Key, tuple[CpuUser, CpuUser]]
         for one in census.processes.values()
         if one.pid in of_marked and not one.marked and one.name.startswith(_CARRIERS)
     }
-    found = {}
+    found: dict[Key, tuple[CpuUser, CpuUser]] = {}
     for one in census.processes.values():
         if one.kernel:
             found[one.key] = "kernel", "kernel"
@@ -378,7 +378,7 @@ def _only_looks(one: CountedProcess, before: Census, after: Census) -> bool:
 
 def _is_own(one: CountedProcess, by_pid: Mapping[int, CountedProcess]) -> bool:
     """Whether it or an ancestor is marked: a program may clear the environment of what it starts."""
-    seen = set()
+    seen: set[int] = set()
     here: CountedProcess | None = one
     while here is not None and here.pid not in seen:
         if here.marked:
@@ -408,7 +408,7 @@ def _hidden_in_groups(before: Census, after: Census, used: Iterable[_Used]) -> i
 
 def _strangers_on_cpus(used: Iterable[_Used]) -> dict[str, dict[int, int]]:
     """Time by name and CPU of strangers that stayed on one; where children ran that have ended is not known."""
-    sums = {}
+    sums: dict[str, dict[int, int]] = {}
     for one in used:
         if one.user == "stranger" and one.cpu is not None and one.own_ns:
             by_cpu = sums.setdefault(one.process.name, {})
@@ -418,7 +418,7 @@ def _strangers_on_cpus(used: Iterable[_Used]) -> dict[str, dict[int, int]]:
 
 def _sum_up(used: Iterable[_Used], hidden_ns: int) -> dict[tuple[CpuUser, str], tuple[int, int]]:
     """Time and number of processes by user and name; what ended has the name of its parent, unless it is the test's."""
-    sums = {}
+    sums: dict[tuple[CpuUser, str], tuple[int, int]] = {}
 
     def add(user: CpuUser, name: str, ns: int, count: int) -> None:
         before_ns, before_count = sums.get((user, name), (0, 0))

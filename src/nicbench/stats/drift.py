@@ -246,8 +246,8 @@ class _KnownSeries:
     def _note(self, trend: CorrectedTest | None, thirds: CorrectedTest | None, level: float) -> str | None:
         if len(self.values) > 1 and min(self.values) == max(self.values):
             return "all values are the same"
-        alone = []
-        beside = []
+        alone: list[str] = []
+        beside: list[str] = []
         for name, made, test in (
             ("a trend", trend, self.trend),
             ("a difference between thirds", thirds, self.thirds),

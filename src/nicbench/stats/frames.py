@@ -366,9 +366,9 @@ def group_by_point(results: Iterable[Result], default: Target | None = None) -> 
     unknown, as is a missing rate. Where no run is numbered there is one run. A value that is listed as an erratum
     counts as unknown. A result about no instance, or whose position is an erratum, is left out.
     """
-    instances = {}
-    wholes = {}
-    targets = {}
+    instances: dict[Point, dict[int, dict[int, Result]]] = {}
+    wholes: dict[Point, dict[int, Result]] = {}
+    targets: dict[Point, list[Target]] = {}
     for result in results:
         parameters = result.parameters
         if result.warm_up or parameters["instances"] < 1 or _errata(result) & _POSITION_PARAMETERS:

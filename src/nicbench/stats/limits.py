@@ -205,7 +205,7 @@ def _explain_excess(full: Sequence[MovedData], by_port: Mapping[str, float]) -> 
 
 def _rates_by_port(moved: Sequence[MovedData]) -> dict[str, float]:
     """Sums up the rate on each port's link in its busier direction."""
-    sums = {}
+    sums: dict[str, list[float]] = {}
     for one in moved:
         known = sums.setdefault(one.port, [])
         for number, rate in enumerate(one.directions):

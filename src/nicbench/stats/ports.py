@@ -22,7 +22,7 @@ def find_telling_trial(trials: Sequence[Trial]) -> Trial | None:
 def port_figures(trial: Trial) -> PortFigures | None:
     """Computes the figures of each port; None where stream names do not say which ports they run between."""
     reading = trial.reading
-    by_way = {}
+    by_way: dict[Way, list[StreamReading]] = {}
     for stream in reading.streams:
         way = way_of_stream(stream.name)
         if way is None or max(way) >= len(reading.ports):
@@ -48,8 +48,8 @@ def port_figures(trial: Trial) -> PortFigures | None:
 
 def _offered_by_port(trial: Trial, by_way: Mapping[Way, Sequence[StreamReading]]) -> dict[int, int]:
     """Returns the frames that each port offered; those to groups once, though they are expected at several ports."""
-    found = {}
-    of_groups = {}
+    found: dict[int, int] = {}
+    of_groups: dict[int, int] = {}
     for (transmit, _), streams in by_way.items():
         for stream in streams:
             offered = stream.counts.offered

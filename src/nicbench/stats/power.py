@@ -64,7 +64,7 @@ class Drawn:
 
 def rows_of(sources: Iterable[PowerSource]) -> tuple[Meters, ...]:
     """The rows of all machines, the widest first. Nothing is added up that contains the other."""
-    grouped = {}
+    grouped: dict[tuple[str, str], list[PowerSource]] = {}
     for source in sources:
         grouped.setdefault((source.machine, source.row), []).append(source)
     rows = [
@@ -92,7 +92,7 @@ def _order(row: Meters) -> tuple[int, int, int]:
 
 def widest(rows: Sequence[Meters]) -> Mapping[str, Meters]:
     """Picks of each machine the row that measures most of it; a component alone does not count."""
-    found = {}
+    found: dict[str, Meters] = {}
     for row in rows:
         if row.part is not PowerPart.COMPONENT:
             found.setdefault(row.machine, row)

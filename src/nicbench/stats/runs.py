@@ -79,7 +79,7 @@ def summarise_over_runs(
 
     Warm-up runs are left out. With a ``seed`` the main values have their statistics, with intervals from resamples.
     """
-    grouped = {}
+    grouped: dict[tuple[str, ...], list[Result]] = {}
     results = tuple(result for result in results if not result.warm_up)
     if len({result.run for result in results}) < 2:
         return ()
@@ -273,7 +273,7 @@ def count_runs(
     """Returns the summary's record of the runs; None where their number is fixed and none is a warm-up."""
     if not asked.grows and not asked.warm_up:
         return None
-    runs = {}
+    runs: dict[str, set[int | None]] = {}
     for result in results:
         if not result.warm_up:
             runs.setdefault(result.configuration, set()).add(result.run)

@@ -412,8 +412,8 @@ class Clerk:
         return HostError(why, next_step="look at the free memory and the kernel's log of this machine, and try again")
 
     def _reply(self, asked: dict[str, Any], descriptor: int | None) -> None:
-        given = []
-        answer = {}
+        given: list[int] = []
+        answer: Mapping[str, Any] = {}
         try:
             if asked["do"] == "answer":
                 self._answer = asked["value"]

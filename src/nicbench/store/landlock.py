@@ -9,7 +9,7 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +43,7 @@ _NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _NUMBERS_OF_X32: Final = 0x40000000
 _NEW_NAMESPACES: Final = 0x7E020000
-_ARCHITECTURES: Final[Mapping[str, tuple[int, int]]] = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+_ARCHITECTURES: Final = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 """What the kernel calls each, and its place in ``_CALLS``."""
 _CLONE, _CLONE3 = (56, 220), 435
 _CALLS: Final = {

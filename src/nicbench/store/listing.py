@@ -265,7 +265,7 @@ def skim(journal: Path, content: bytes | None = None) -> JournalSkim:
 
 
 def _skim(lines: Iterable[bytes]) -> JournalSkim:
-    first = {}
+    first: dict[str, Any] = {}
     trials, results = 0, set[str]()
     methods, configurations = dict[str, None](), dict[str, None]()
     for line in lines:

@@ -83,7 +83,7 @@ class LogParser:
                 wall_ns = line.get("wall_ns")
                 self.walls.append(wall_ns if isinstance(wall_ns, int) else None)
         host = line.get("host")
-        found = []
+        found: list[Row] = []
         if not self._known_before and isinstance(host, str):
             with contextlib.suppress(*NO_LINE):
                 found += self._line(line, host, self._hosts.setdefault(host, _Host()))
@@ -296,10 +296,10 @@ def _made_again(earlier: Iterable[pa.RecordBatch], about: _About, log: Path | No
                     list(parser.rows_of(line))
     # One that an earlier end of the run has marked stays as it is.
     known = [(session, trial) for session, trial in begun | parser.begun if trial and not trial.endswith(_UNFINISHED)]
-    last = {}
+    last: dict[str, int] = {}
     for session, trial in known:
         last[trial] = max(session, last.get(trial, 0))
-    found = {}
+    found: dict[int, list[str]] = {}
     for session, trial in known:
         if session < last[trial]:
             found.setdefault(session, []).append(trial)
@@ -375,7 +375,7 @@ def _about(folder: Path) -> _About:
 
 
 def _add_costs(costs: Costs) -> dict[str, MonitorCost]:
-    found = {}
+    found: dict[str, MonitorCost] = {}
     for host, cost in costs:
         before = found.get(host)
         found[host] = (
@@ -401,7 +401,7 @@ def _read_earlier(folder: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
 def _batches(about: _About, log: Path, metrics: tuple[str, ...] | None = None) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a log, without sessions that are in the table already (a crash prevented its removal)."""
     parser = LogParser(about.sessions, about.costs, None if metrics is None else frozenset(metrics), about.walls)
-    rows = []
+    rows: list[Row] = []
     with files.open_file(log) as stream:
         for line in files.iterate_lines(stream, log):
             rows += parser.rows_of(line)

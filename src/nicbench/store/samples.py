@@ -114,7 +114,7 @@ _NONE: Final = np.iinfo(np.int64).min
 _MEASURED, _DROPPED = 1, 2
 _ROWS: Final = 200_000  # kept in memory at one time
 
-_NUMBERS: Final[Mapping[str, str]] = {
+_NUMBERS: Final = {
     "position": "in the order of the work, from 0",
     "frame": "the number in the file's name, or of existing files the index among those found",
     "bytes": "bytes",
@@ -209,7 +209,7 @@ def write(run_folder: Path, one: Round, samples: Mapping[int, Samples]) -> None:
 
 _WITHOUT: Final = "the round stands without its samples"
 # Times rise and durations are alike: stored as differences, a frame takes 15 to 19 bytes instead of 96.
-_AS_STORED: Final[Mapping[str, Any]] = {
+_AS_STORED: Final = {
     "compression": "zstd",
     "use_dictionary": [*_SAME, "thread"],
     "column_encoding": dict.fromkeys(_NUMBERS, "DELTA_BINARY_PACKED"),

@@ -120,7 +120,7 @@ def _row(trial: Trial) -> dict[str, Any]:
         "core_clock_after_hz": clock_after,
         "valid": trial.verdict.valid,
         "reasons": [reason.value for reason in trial.verdict.reasons],
-        "findings": [finding.text for finding in trial.verdict.findings],
+        "findings": list(trial.verdict.texts),
     }
     row.update({name: getattr(reading.counts, name) for name in _COUNTS})
     if reading.uncounted is not None:
@@ -229,7 +229,7 @@ def _rows(one: Round) -> Iterator[dict[str, Any]]:
         "at_s": one.at_s,
         "valid": one.verdict.valid,
         "reasons": [reason.value for reason in one.verdict.reasons],
-        "findings": [finding.text for finding in one.verdict.findings],
+        "findings": list(one.verdict.texts),
         "cpu_json": json_text([cpu.model_dump(mode="json") for cpu in one.cpu], indent=None),
         "counters_json": json_text(one.counters, indent=None),
         "bonds_json": json_text([seen.model_dump(mode="json") for seen in one.bonds], indent=None),

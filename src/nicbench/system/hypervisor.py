@@ -279,7 +279,7 @@ def _table(lines: Sequence[str], title: str) -> HypervisorTable:
 
 def _esxi_facts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Facts by their path: what is indented below a line without a value belongs to it."""
-    above = []
+    above: list[tuple[int, str]] = []
     for line in lines:
         indent = len(line) - len(line.lstrip())
         above = [(depth, name) for depth, name in above if depth < indent]

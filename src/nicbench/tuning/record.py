@@ -245,7 +245,7 @@ async def undo_entries(record: Record, make_host: MakeHost, save: Callable[[Reco
     settled. What failed is tried once more where another undo may have been what it waited for, and in a virtual
     machine, with which it may be gone by then.
     """
-    troubles = {}
+    troubles: dict[int, str] = {}
     record = await _undo_each(record, reversed(range(len(record.entries))), troubles, make_host, save)
     left = [index for index in troubles if not record.entries[index].done]
     kinds = {entry.undo.kind for entry in record.entries}

@@ -71,7 +71,7 @@ def place_requests(requests: Iterable[TuningRequest], parts: Iterable[Part]) -> 
 
     UsageError where two requests of one machine contradict each other.
     """
-    found = {}
+    found: dict[tuple[str, str, str | None, int], PlacedRequest] = {}
     for part in parts:
         of_host = _requests_of_part(requests, part)
         for number, request in of_host:
@@ -135,7 +135,7 @@ _UNDISTURBED: Final = (
     Step("watchdog", {"on": False}, "its interrupts reach every CPU, the measuring ones too"),
 )
 
-PROFILES: Final[dict[str, tuple[Step, ...]]] = {
+PROFILES: Final = {
     "low-latency": (
         *_UNDISTURBED,
         Step("idle_states", {"most_exit_latency_us": 1}, "waking from a deep idle state takes up to 200 µs"),
@@ -334,7 +334,7 @@ async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> Tun
     except (CannotSetError, HostError) as error:
         reason = f"asked for {values_in_words(to_change)}: {error.message if isinstance(error, HostError) else error}"
     reason += await _put_back(one, old, entailed)
-    return row.replace(outcome=_when_it_fails(one), reason=reason)
+    return row.replace(outcome=Outcome.FAILED if one.request.profile is None else Outcome.SKIPPED, reason=reason)
 
 
 async def _put_back(one: PlacedRequest, old: Values, entailed: Values) -> str:
@@ -346,10 +346,6 @@ async def _put_back(one: PlacedRequest, old: Values, entailed: Values) -> str:
     except (CannotSetError, NicbenchError) as error:
         return f"; it could not be put back to {values_in_words(old)}: {error}"
     return ""
-
-
-def _when_it_fails(one: PlacedRequest) -> Outcome:
-    return Outcome.FAILED if one.request.profile is None else Outcome.SKIPPED
 
 
 async def _reread(one: PlacedRequest, row: TunedSetting, *, at_end: bool) -> TunedSetting:

@@ -70,7 +70,7 @@ class Wish:
 
 def wish_of(query: Sequence[tuple[str, str]]) -> Wish:
     """Reads the query of an address; names that are not known are left alone. UsageError for a wrong date or order."""
-    values = {}
+    values: dict[str, list[str]] = {}
     for name, value in query:
         if value.strip():
             values.setdefault(name, []).append(value.strip()[:_LONGEST_QUERY])

@@ -108,7 +108,7 @@ class Known:
 
         The setting may have several paths with the same last name: a driver repeats what it was given.
         """
-        of_run = {}
+        of_run: dict[str, set[str]] = {}
         for entry in entries:
             of_run.setdefault(entry.run.name, set()).add(entry.measure.configuration)
         return all(

@@ -460,7 +460,7 @@ async def _run_step(
 
 async def _open_servers(running_jobs: Sequence[RunningJob], timeout_s: float) -> None:
     hosts = {}
-    jobs_by_host = {}
+    jobs_by_host: dict[int, list[RunningJob]] = {}
     for running in running_jobs:
         if running.going and running.server is not None and running.server_command is not None:
             hosts[id(running.server.host)] = running.server.host

@@ -61,7 +61,7 @@ async def listeners_of(host: Host) -> Mapping[Socket, str]:
 
 def parse_listeners(text: str) -> Mapping[Socket, str]:
     """Parses the files of /proc/net, each after a line ``@NAME`` (proc_net_tcp in the kernel's documentation)."""
-    found = {}
+    found: dict[Socket, str] = {}
     protocol: Protocol = "tcp"
     for line in text.splitlines():
         if line.startswith("@"):
@@ -349,7 +349,7 @@ class Programs:
 
     def environments(self, workloads: Collection[str]) -> tuple[ToolEnvironment, ...]:
         """Returns what is known of these tools, those hosts together that have the same."""
-        found = {}
+        found: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
         for (_, host, workload), variables in self._environments.items():
             if workload in workloads and variables:
                 found.setdefault((workload, tuple(variables.items())), []).append(host)
@@ -444,7 +444,7 @@ def _machine(host: Host) -> str:
 
 def _parse_numbers(text: str) -> set[int]:
     """Parses a list like ``0-3,8``; empty where it is invalid."""
-    numbers = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
         if not first.isdigit() or (last and not last.isdigit()):

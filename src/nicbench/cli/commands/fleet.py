@@ -94,7 +94,7 @@ def _status(folder: _Folder, json: Json = False) -> None:
     if json:
         print_json({"format": FORMAT, "fleet": opened.manifest.fleet, "runs": [_row(each) for each in found]})
         return
-    counts = {}
+    counts: dict[str, int] = {}
     for each in found:
         counts[each.state] = counts.get(each.state, 0) + 1
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())

@@ -168,7 +168,7 @@ def pairs(option: str, written: Iterable[str]) -> dict[str, str]:
 
 def recordings(option: str, written: Iterable[str]) -> list[tuple[Path, str | None]]:
     """Parses FILE or FILE=HOST. The name of an existing file may contain "=" itself."""
-    found = []
+    found: list[tuple[Path, str | None]] = []
     for text in written:
         file, mark, host = text.rpartition("=")
         if not mark or Path(text).exists():

@@ -277,8 +277,8 @@ def settings_of(folder: RunFolder) -> RunSettings:
     """
     plan = folder.plan()
     names = plan.compared[:_MOST_CONFIGURATIONS] if plan is not None else ()
-    every = {}
-    of_one = {}
+    every: dict[str, dict[str, None]] = {}
+    of_one: dict[str | None, dict[str, dict[str, None]]] = {}
     for place, settings in read_settings(folder).items():
         own = of_one.setdefault(_configuration_of(place, names), {})
         for path, text in islice(_texts(settings), _MOST_SETTINGS):

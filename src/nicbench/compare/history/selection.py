@@ -80,7 +80,7 @@ def text_of(value: Any) -> str:
 
 def tests_of(measures: Iterable[Measure]) -> list[str]:
     """Returns the names of the tests, those with a main value first, each in the order of the alphabet."""
-    main = {}
+    main: dict[str, bool] = {}
     for measure in measures:
         main[measure.test] = main.get(measure.test, False) or measure.told.is_main
     return sorted(main, key=lambda test: (not main[test], test.casefold()))
@@ -88,7 +88,7 @@ def tests_of(measures: Iterable[Measure]) -> list[str]:
 
 def values_of(measures: Iterable[Measure], test: str) -> dict[str, Measure]:
     """Returns the values of a test, main ones first, each with one of its measures."""
-    found = {}
+    found: dict[str, Measure] = {}
     for measure in measures:
         if measure.test == test:
             found.setdefault(measure.told.value, measure)
@@ -192,7 +192,7 @@ def reader_of(key: str, setting_of: SettingOf) -> Callable[[Entry], str]:
 
 
 def _parameter_reader(name: str) -> Callable[[Entry], str]:
-    known = {}  # by point: there are few of them, and very many figures
+    known: dict[str, str] = {}  # by point: there are few of them, and very many figures
 
     def read(entry: Entry) -> str:
         given = entry.measure.given
@@ -219,7 +219,7 @@ def divide(entries: Iterable[Entry], keys: Sequence[str], setting_of: SettingOf)
     The name of a series has only what differs between them.
     """
     readers = [reader_of(key, setting_of) for key in keys]
-    groups = {}
+    groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         groups.setdefault(tuple([read(entry) for read in readers]), []).append(entry)
     differ = [len({group[number] for group in groups}) > 1 for number in range(len(keys))]
@@ -337,7 +337,7 @@ def divided_by(key: str, entries: Sequence[Entry]) -> tuple[str, ...]:
 
 def _follows(name: str, shown: str, given: Sequence[Mapping[str, object]]) -> bool:
     """Whether a parameter says the same as another in other words: one value of it for each of the other's."""
-    found = {}
+    found: dict[str, set[str]] = {}
     for each in given:
         found.setdefault(text_of(each.get(shown)), set()).add(text_of(each.get(name)))
     return len(found) > 1 and all(len(values) == 1 for values in found.values())

@@ -107,7 +107,7 @@ def find_trend(
     places = [place for place, figure in enumerate(figures) if figure.is_reliable]
     bounds = [0, *split_at_changes([figures[place].number_or_bound for place in places]), len(places)]
     parts = [places[begin:end] for begin, end in pairwise(bounds)]
-    levels = []
+    levels: list[list[int]] = []
     changes = []
     for part in parts:
         if len(part) < FEWEST_RUNS:

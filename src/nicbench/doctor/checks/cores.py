@@ -218,7 +218,7 @@ class IdleStates(Examination):
 def judge_idle_states(found: Mapping[str, str]) -> Check:
     """States that take longer than 10 us to leave should be disabled while latency is measured."""
     name = "idle states"
-    states = {}
+    states: dict[tuple[int, int], dict[str, str]] = {}
     for path, value in found.items():
         if place := _PATH.search(path):
             states.setdefault((int(place[1]), int(place[2])), {})[place[3]] = value

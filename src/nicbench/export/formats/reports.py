@@ -50,7 +50,7 @@ class BadgeFormat(ExportFormat):
     suffix = ".svg"
 
     def write(self, source: ExportSource, table: str, stream: BinaryIO) -> None:
-        found = {}
+        found: dict[Measure, list[Figure]] = {}
         for _, measure, figure in FigureReader().figures_of(source.folder):
             if measure.told.is_main:
                 found.setdefault(measure, []).append(figure)
@@ -207,7 +207,7 @@ def _thresholds(source: ExportSource, samples: Mapping[str, Trial | Round]) -> I
 def _group_findings(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Mapping[str, list[Finding]]:
     """By threshold, the findings of samples that results rest on."""
     used = dict.fromkeys(name for result in document.results if not result.warm_up for name in result.samples)
-    found = {}
+    found: dict[str, list[Finding]] = {}
     for name in used:
         for finding in samples[name].verdict.findings if name in samples else ():
             found.setdefault(finding.threshold, []).append(finding)

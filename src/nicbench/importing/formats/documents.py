@@ -91,7 +91,7 @@ def _tests(text: str) -> list[tuple[str, int]]:
 
 def _streamed(events: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
     """Puts the events of --json-stream together as -J has them: a test begins with each start."""
-    tests = []
+    tests: list[dict[str, Any]] = []
     for event in events:
         if event["event"] == "start" or not tests:
             tests.append({})
@@ -255,7 +255,7 @@ def _rows(stats: Reading) -> list[tuple[str, ...]]:
     sent, received = total.number("opackets"), total.number("ipackets")
     lost_percent = 100.0 * (sent - received) / sent if sent > 0 else None
     blank = ("", "", "")
-    rows: list[tuple[str, ...]] = [(_ALL_PORTS, *map(_text, (sent, received, lost_percent)), *blank)]
+    rows = [(_ALL_PORTS, *map(_text, (sent, received, lost_percent)), *blank)]
     groups = stats.maybe("latency")
     for group in groups.names() if groups else ():
         if groups is None or not group.isdecimal():  # "global" has the errors of no group

@@ -44,13 +44,13 @@ class Tframetest(Format):
             raise WrongFileError(path, [Problem(sheet.heads[0].position, problem, "is it what `tframetest -c` wrote?")])
         of_runs = options.columns.get(FILE_NUMBER) == "run"
         asked = {*options.configurations, *options.columns, *options.where}
-        kept = [index for index, head in enumerate(sheet.heads) if _is_kept(head, asked)]
+        kept = [index for index, head in enumerate(sheet.heads) if head.text in ("case", "fps") or head.text in asked]
         heads = tuple(
             replace(sheet.heads[index], text={"case": "direction", "fps": "rate [fps]"}.get(name, name))
             for index in kept
             if (name := sheet.heads[index].text)
         )
-        problems = []
+        problems: list[Problem] = []
         rows = []
         for row in sheet.rows:
             _check(row, places, problems)
@@ -66,10 +66,6 @@ class Tframetest(Format):
             if index not in kept and head.text not in (FILE_NUMBER, FILES)
         )
         return replace(sheet, heads=(*heads, *more), rows=tuple(rows), ignored=(*sheet.ignored, *ignored))
-
-
-def _is_kept(head: Cell, asked: set[str]) -> bool:
-    return head.text in ("case", "fps") or head.text in asked
 
 
 def _place(sheet: Sheet, row: tuple[Cell, ...], *, of_runs: bool) -> tuple[Cell, ...]:

@@ -10,7 +10,7 @@ from nicbench.core.errors import Problem, WrongFileError, quote
 from nicbench.core.number_reader import POINT
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.columns import ImportOptions, parse_number
-from nicbench.importing.formats.base import Format, Names, rename_columns
+from nicbench.importing.formats.base import Format, rename_columns
 from nicbench.importing.marks import NumberColumn, settle
 
 
@@ -41,9 +41,9 @@ class Long(Format):
                 path, [Problem(sheet.heads[0].position, f"there is no column `{missing}`", "is it --from plain?")]
             )
         keys = [number for number in range(len(sheet.heads)) if number not in (metric, value, unit)]
-        points = {}
-        first_cells = {}
-        heads = {}
+        points: dict[tuple[str, ...], dict[str, Cell]] = {}
+        first_cells: dict[tuple[str, ...], list[Cell]] = {}
+        heads: dict[str, Cell] = {}
         problems = []
         for row in sheet.rows:
             texts = tuple(row[key].text for key in keys)
@@ -71,7 +71,7 @@ _IXNETWORK_LOADED: Final = {
     "Tx Rate (% Line Rate)": "load [% of line rate]",
     "Frame Loss (%)": "loss [%]",
 }
-_IXNETWORK_NAMES: Final[Names] = MappingProxyType(
+_IXNETWORK_NAMES: Final = MappingProxyType(
     {
         "throughput": {
             "Framesize": "frame size",
@@ -117,7 +117,7 @@ _SIZES: Final = {"ConfiguredFrameSize": "frame size", "FrameSize": "frame size"}
 _LOSSES: Final = dict.fromkeys(("PercentLoss", "PercentLoss(%)", "PercentFrameLoss(%)"), "loss [%]")
 _LOADS: Final = ("OfferedLoad(%)", "Load(%)")
 _TESTCENTER_LOADED: Final = {**_SIZES, **dict.fromkeys(_LOADS, "load [% of line rate]"), **_LOSSES}
-_TESTCENTER_NAMES: Final[Names] = MappingProxyType(
+_TESTCENTER_NAMES: Final = MappingProxyType(
     {
         "throughput": {
             **_SIZES,
@@ -176,7 +176,7 @@ def _best(sheet: Sheet, path: str, options: ImportOptions) -> tuple[Sheet, list[
     if size is None or load is None or result is None:
         return sheet, [True] * len(sheet.rows)
     trial = sheet.index_of(_TRIAL)
-    best = {}
+    best: dict[tuple[str, str], tuple[tuple[bool, Fraction], tuple[Cell, ...]]] = {}
     for row, load_percent in zip(sheet.rows, _loads(sheet, load, path, options), strict=True):
         rank = (row[result].text.lower() == _PASSED, load_percent)
         point = ("" if trial is None else row[trial].text, row[size].text)

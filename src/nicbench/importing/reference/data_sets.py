@@ -21,7 +21,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Erratum, Summary
 from nicbench.importing.cells import Sheet, decode, read_sheet
-from nicbench.importing.columns import AssignedColumn, ImportOptions, choose_rows, parse_link, parse_unit
+from nicbench.importing.columns import ImportOptions, choose_rows, parse_link, parse_unit
 from nicbench.importing.folder import GivenFile, plan_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
 from nicbench.importing.results import ImportedResults, import_results, method_of
@@ -242,10 +242,10 @@ def plain(data_set: DataSet) -> dict[str, Any]:
 
 def _add_declared_errata(found: ImportedResults, data_set: DataSet) -> ImportedResults:
     values = {one.head.text: one for one in found.columns}
-    declared = {}
+    declared: dict[int, list[Erratum]] = {}
     for one in data_set.errata:
         erratum = Erratum(
-            value=_value(values, one),
+            value=values[one.metric or one.column].key,
             place=_place(data_set, one),
             printed=one.printed,
             computed=one.computed,
@@ -262,10 +262,6 @@ def _add_declared_errata(found: ImportedResults, data_set: DataSet) -> ImportedR
         for result in found.results
     )
     return replace(found, results=results)
-
-
-def _value(columns: dict[str, AssignedColumn], erratum: DeclaredErratum) -> str:
-    return columns[erratum.metric or erratum.column].key
 
 
 def _place(data_set: DataSet, erratum: DeclaredErratum) -> str:

@@ -108,7 +108,7 @@ def script_for_devices(view: HealthView, command: str) -> str:
 
 def split_by_device(text: str) -> dict[str, list[str]]:
     """Splits the output of a loop over devices into the lines of each device."""
-    found = {}
+    found: dict[str, list[str]] = {}
     lines = []
     for line in text.splitlines():
         if line.startswith(_MARK):
@@ -120,7 +120,7 @@ def split_by_device(text: str) -> dict[str, list[str]]:
 
 def paths_and_values(text: str) -> dict[str, list[str]]:
     """``grep -H ""`` over small files: lines by path. The path ends at the first colon after the last slash."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for line in text.splitlines():
         slash = _end_of_folders(line)
         colon = line.find(":", slash)
@@ -152,7 +152,7 @@ LARGEST = 32
 
 def chips(text: str) -> dict[str, tuple[str, float, float | None]]:
     """By folder: the chip's name, and of its sensors the one nearest to its limit: degrees, limit."""
-    files = {}
+    files: dict[str, dict[str, list[str]]] = {}
     for path, lines in paths_and_values(text).items():
         folder, _, name = path.rpartition("/")
         files.setdefault(folder, {})[name] = lines

@@ -35,8 +35,8 @@ class Snapshot:
 
 def compare(before: Snapshot, after: Snapshot) -> MachineHealth:
     """Events and levels of what lies between the two."""
-    events = []
-    levels = []
+    events: list[HealthEvent] = []
+    levels: list[HealthLevel] = []
     for host, values in after.values.items():
         earlier = {_name(value): value for value in before.values.get(host, ())}
         for value in values:
@@ -137,7 +137,7 @@ class HealthReader:
         """Reads every value of every host now."""
         began = self._clock()
         values = {}
-        unread = []
+        unread: list[str] = []
 
         async def one(number: int, host: Host, view: HealthView) -> None:
             try:
@@ -163,7 +163,7 @@ class HealthReader:
         if scripts:
             done = await host.run(("sh", "-c", join_scripts(scripts)), check=False, timeout_s=_TIMEOUT_S)
             printed = split_sections(done.stdout)
-        found = []
+        found: list[Value] = []
         for kind, probe in list(probes.items()):
             if kind in kept:
                 found.extend(kept[kind])

@@ -151,7 +151,7 @@ def add_ledger(
         for number, port in enumerate(reading.ports)
         for count in _port_counters(port, view_of(port.name), receives=receivers is None or number in receivers)
     ]
-    zeros = [_zero_count(count) for count in ports]
+    zeros = [Count(key=count.key, name=count.name, frames=0) for count in ports]
     found = account((*own_before, *zeros, *counters[0].counts), (*own_after, *ports, *counters[1].counts))
     unexplained = lost - sum(row.frames for row in found.rows if not row.unsent)
     if reading.uncounted is not None:  # counters counted those frames too, and how many of them are lost is not known
@@ -258,10 +258,6 @@ def _port_counters(port: PortReading, tester: View | None, *, receives: bool) ->
             )
         )
     return counts
-
-
-def _zero_count(count: Count) -> Count:
-    return Count(key=count.key, name=count.name, frames=0)
 
 
 _COPIES = "frames came in copies on this path: of those that were dropped, another copy arrived, or was dropped too"

@@ -64,7 +64,7 @@ class LedgerReader:
         if testbed.dut is not None:
             names = {port.name: port.device for port in testbed.dut_ports if port.device}
             sides.append((Side.DUT, testbed.dut, names))
-        peers: dict[Side, dict[str, tuple[Side, str]]] = {
+        peers = {
             **{own: {near: (Side.DUT, far) for side, near, far in links if side is own} for own in _OF_THE_TESTER},
             Side.DUT: {far: (side, near) for side, near, far in links},
         }
@@ -90,7 +90,7 @@ class LedgerReader:
             done = await host.run(("sh", "-c", join_scripts(wanted)), check=False, timeout_s=_TIMEOUT_S)
         except NicbenchError as error:
             return Counters(faults=(f"the counters of {host.name} could not be read: {error.message}",))
-        counts = []
+        counts: list[Count] = []
         faults = []
         for kind, text in split_sections(done.stdout).items():
             try:

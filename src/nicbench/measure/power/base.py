@@ -147,7 +147,7 @@ class Zone:
 
 def read_zones(text: str) -> tuple[Zone, ...]:
     """The zones in what ``HWMON_SCRIPT`` printed; cores and uncores are parts of their package and are left out."""
-    found = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for path, lines in paths_and_values(text).items():
         folder, _, name = path.rpartition("/")
         found.setdefault(folder, {})[name] = lines
@@ -200,7 +200,7 @@ _CORE = re.compile(r"Ecore\d+")  # a part of its socket
 
 def parse_hwmon(text: str) -> tuple[Sensed, ...]:
     """The sensors of a machine; of a sensor with both, the average is taken, which tells its own interval."""
-    chips = {}
+    chips: dict[str, dict[str, list[str]]] = {}
     for path, lines in paths_and_values(text).items():
         folder, _, name = path.rpartition("/")
         chips.setdefault(folder, {})[name] = lines

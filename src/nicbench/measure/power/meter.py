@@ -43,7 +43,7 @@ _SCRIPTS: Final = {
     base.HWMON_METHOD: base.HWMON_SCRIPT,
     base.IPMI_METHOD: base.IPMI_SCRIPT,
 }
-_PARSERS: Final[dict[str, Callable[[str], tuple[Sensed, ...]]]] = {
+_PARSERS: Final = {
     base.RAPL_METHOD: base.parse_rapl,
     base.HWMON_METHOD: base.parse_hwmon,
     base.IPMI_METHOD: base.parse_dcmi,

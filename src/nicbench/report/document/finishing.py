@@ -47,7 +47,7 @@ def fold(blocks: Iterable[Block], level: int = 2) -> Iterator[Block]:
 
     What stands before the first heading stays unchanged, and so does what is folded by itself and holds such headings.
     """
-    part = []
+    part: list[Block] = []
     for block in blocks:
         begins = _is_heading(block, level)
         apart = not begins and _holds_sections(block, level)

@@ -44,7 +44,7 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")
 _UNTIDY = re.compile(r"[\t\n\r\f]|  |^ | $")
 _AFTER = re.compile(r"(?<=[/._])(?=\w)")
 _SEVERAL_RUNS = re.compile(r"(?P<median>.*\S) \((?P<runs>[^()]* to [^()]*|\d+ of \d+ runs)\)")
-_TONES: Final[dict[str, Tone]] = {
+_TONES: Final = {
     "valid": "good",
     "disturbed": "warn",
     "incomplete": "bad",
@@ -63,7 +63,7 @@ def inlines(*parts: Part) -> Inlines:
 
 def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
     """Returns the items with the separator between them."""
-    parts = []
+    parts: list[Part] = []
     for item in items:
         parts += [separator, item] if parts else [item]
     return inlines(*parts)
@@ -71,7 +71,7 @@ def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
 
 def lines(items: Iterable[Part]) -> Inlines:
     """Returns the items, each on a line of its own."""
-    parts = []
+    parts: list[Part] = []
     for item in items:
         parts += [BREAK, item] if parts else [item]
     return inlines(*parts)
@@ -171,7 +171,7 @@ def _runs(parts: Iterable[Part]) -> Iterable[Inline]:
 
 def _tidy(runs: Iterable[Inline]) -> Inlines:
     """Joins runs of equal style, collapses spaces across runs, and removes spaces and empty lines at the ends."""
-    tidy = []
+    tidy: list[Inline] = []
     for run in runs:
         last = tidy[-1] if tidy else None
         if isinstance(run, Drawing):
@@ -270,7 +270,7 @@ def head(text: str, unit: str | None = None, *, words: bool = False, columns: in
     """Returns the heading of a column; a newline breaks the line, and a unit stands in brackets on a
     line of its own.
     """
-    parts = []
+    parts: list[Part] = []
     for line in text.split("\n"):
         parts += [BREAK, line] if parts else [line]
     if unit:

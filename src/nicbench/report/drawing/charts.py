@@ -63,7 +63,7 @@ def cut_intervals(points: Sequence[dict[str, Any]], value: str) -> tuple[list[di
 
 _ARROW_UP: Final = "M0,0.6L0,-1.2M-0.6,-0.4L0,-1.2L0.6,-0.4"
 _ARROW_RIGHT: Final = "M-0.6,0L1.2,0M0.4,-0.6L1.2,0L0.4,0.6"
-_HOLLOW: Final[Spec] = {"filled": False, "opacity": 1, "strokeWidth": 1.6}
+_HOLLOW: Final = {"filled": False, "opacity": 1, "strokeWidth": 1.6}
 
 
 def cut_marks(
@@ -134,9 +134,9 @@ def points_of(section: Section) -> Points | None:
     columns = {column.value: column for column in section.table.columns if column.aspect == "rate"}
     factor = max((factor_of(column.form) for column in columns.values()), default=1.0)
     unit = next((column.unit for column in columns.values() if factor_of(column.form) == factor), None)
-    rates = []
-    below = []
-    bounds = []
+    rates: list[dict[str, Any]] = []
+    below: list[dict[str, Any]] = []
+    bounds: list[dict[str, Any]] = []
     for row in section.rows:
         size = row.cells[0]
         for goal in searched.goals:

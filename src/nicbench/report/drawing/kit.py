@@ -122,7 +122,7 @@ def marks(rows: Rows, mark: str, look: Spec | None = None, **encoding: Any) -> S
 
 def finish_chart(form: Format, *layers: Spec, **more: Any) -> Spec:
     """Returns the chart of these layers, with the size and the letters that every chart of the page has."""
-    tables = {}
+    tables: dict[str, Any] = {}
     for _, unit in units_of({"layer": layers}):
         rows = unit["data"]["values"]
         name = next((name for name, known in tables.items() if known == rows), f"data-{len(tables)}")

@@ -117,7 +117,7 @@ def merge_steps(slices: Sequence[Slice], most: int) -> tuple[Slice, ...]:
     if not slices:
         return ()
     least_s = (slices[-1].end_s - slices[0].begin_s) / most
-    steps = []
+    steps: list[Slice] = []
     for one in slices:
         last = steps[-1] if steps else None
         if last is not None and last.trial == one.trial and last.end_s - last.begin_s < least_s:
@@ -131,11 +131,11 @@ def _phases(view: WatchedMachine, form: Format, end_s: float) -> dict[str, list[
     """Returns where each phase begins for the first time, by the side on which its name stands; near the end that may
     have to be the left. Names that would overlap are left out; the table has all of them.
     """
-    first = {}
+    first: dict[str, float] = {}
     for span in view.spans:
         first.setdefault(span.name, span.begin_s)
     letter_s = 0.5 * (form.font - 1) / form.width * (end_s - next(iter(view.series.values()))[0].begin_s)
-    sides = {}
+    sides: dict[str, list[dict[str, Any]]] = {}
     free_s = 0.0
     for name, from_s in first.items():
         length_s = letter_s * (len(name) + 1)

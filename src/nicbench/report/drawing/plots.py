@@ -42,7 +42,7 @@ from nicbench.report.wording import grouped
 
 _MOST: Final = MappingProxyType({True: 96, False: 48})
 """The most bars that a reader can distinguish, in a wide chart (True) and in a narrow one (False)."""
-_UPRIGHT: Final[Spec] = {"labelAngle": 0, "grid": False}
+_UPRIGHT: Final = {"labelAngle": 0, "grid": False}
 """An axis of names."""
 
 

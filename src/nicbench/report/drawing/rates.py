@@ -275,7 +275,7 @@ def _losses(lost_percent: Sequence[float]) -> Spec:
 
 def _note(trial: Trial) -> str:
     """Names the trial, and why it is invalid or was adjusted."""
-    reasons = ", ".join(finding.text for finding in trial.verdict.findings)
+    reasons = ", ".join(trial.verdict.texts)
     return f"trial {trial.id}{f': {reasons}' if reasons else ''}"
 
 
@@ -306,7 +306,7 @@ def narrowing_chart(section: Section, form: Format) -> Spec | None:
     asked = section.table.narrowing
     if asked is None:
         return None
-    points = []
+    points: list[dict[str, Any]] = []
     for row in section.rows:
         numbers = [number_in(row.result, name) for name in (asked.x.value, asked.y.value, asked.lower, asked.upper)]
         if row.result.trials or any(number is None for number in numbers):

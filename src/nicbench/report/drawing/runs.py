@@ -130,10 +130,10 @@ def _statistics_chart(rows: Sequence[OverRuns], *, compares: bool) -> Spec:
     plot = _Columns(
         [row.configuration for row in rows], [[int(run) for run, _ in row.runs] for row in rows], named=compares
     )
-    dots = []
-    rings = []
-    medians = []
-    bands = []
+    dots: list[dict[str, Any]] = []
+    rings: list[dict[str, Any]] = []
+    medians: list[dict[str, Any]] = []
+    bands: list[dict[str, Any]] = []
     for number, row in enumerate(rows):
         far = {one.run for one in row.found.outliers}
         for place, (run, value) in enumerate(row.runs, start=number * plot.stride + 1):
@@ -193,8 +193,8 @@ def _instances_chart(study: Study, way: OneWay, tried: dict[str, TriedPoint], to
     target, and hollow ones for those that did not.
     """
     plot = _Columns(way.configurations, [way.runs] * len(way.configurations), named=study.compares)
-    filled = []
-    hollow = []
+    filled: list[dict[str, Any]] = []
+    hollow: list[dict[str, Any]] = []
     targets = []
     for number, name in enumerate(way.configurations):
         if name not in tried:

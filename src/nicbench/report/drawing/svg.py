@@ -113,8 +113,8 @@ def _tell(
     names = list(dict.fromkeys(said.series for said in one.rows))
     unit_of = f" {one.value.unit}" if one.value and one.value.unit else ""
     of_key, of_value = (base["encoding"][channel]["field"] for channel in places(base))
-    tops = {}  # the point at the top of the stack at each key
-    said_at = {}
+    tops: dict[str, dict[str, Any]] = {}  # the point at the top of the stack at each key
+    said_at: dict[str, dict[str, str]] = {}
     for row, said in zip(plain, one.rows, strict=True):
         top = tops.setdefault(said.key, {of_key: row[of_key], of_value: 0.0, _SAYS: f"{_SAYS}:{number}.{len(tops)}"})
         top[of_value] += row[of_value]
@@ -208,7 +208,7 @@ def svg(specification: dict[str, Any], number: int, label: str) -> str:
     global has_drawn  # noqa: PLW0603 - the threads are the process's
     chart, told = telling(specification)
     has_drawn = True
-    drawing: str = vl_convert.vegalite_to_svg(chart, vl_version="6.4")
+    drawing = vl_convert.vegalite_to_svg(chart, vl_version="6.4")
     for stand_in, variable in _VARIABLES.items():
         drawing = drawing.replace(stand_in, variable).replace(_as_rgb(stand_in), variable)
     drawing = _PLACES.sub(_round_numbers, _rename_ids(drawing, number))

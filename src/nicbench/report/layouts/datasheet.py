@@ -277,7 +277,7 @@ def _compiler(facts: Facts) -> str | None:
     return ", ".join(f"{name} {known[name]}" for name in _COMPILERS if known.get(name)) or None
 
 
-_SETUP: Final[Mapping[str, Tell]] = {
+_SETUP: Final = {
     "Server": partial(tell, "Machine"),
     "CPU": partial(tell, "Processors"),
     "RAM": partial(tell, "Memory"),
@@ -291,7 +291,7 @@ _SETUP: Final[Mapping[str, Tell]] = {
     "Hypervisor": partial(tell, "Hypervisor"),
     "Compiler": _compiler,
 }
-_SETTINGS: Final[Mapping[str, Tell]] = {
+_SETTINGS: Final = {
     "BIOS settings": partial(tell, "BIOS settings"),
     "Boot parameters": partial(tell, "Kernel command line"),
     "Power policy": partial(tell, "Power policy"),
@@ -340,7 +340,7 @@ def _of_machines(
         )
         for host, known in inventory.items()
     )
-    rows = []
+    rows: list[CardRow] = []
     unknown = []
     for number, label in enumerate(subjects):
         texts = tuple(column[number] for column in columns)

@@ -87,7 +87,7 @@ class _Maker:
 
     def sheets(self, blocks: Iterable[Block]) -> list[Data]:
         """Groups blocks into upright and landscape sheets; a heading stays with the blocks that follow it."""
-        sheets = []
+        sheets: list[Data] = []
         groups = [self.blocks(group) for group in _groups(tuple(_unfold(blocks)))]
         for turned, run in itertools.groupby(groups, lambda made: any(block.get("turned") for block in made)):
             sheets.append({"turned": turned, "blocks": [block for made in run for block in made]})
@@ -247,7 +247,7 @@ def _height(blocks: list[Data]) -> int:
 
 def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
     """Groups each heading or summary with its content; one without a table or figure leads the next group."""
-    group = []
+    group: list[Block] = []
     for block in blocks:
         begins = isinstance(block, Heading | FoldedBlocks)
         if begins and any(not isinstance(each, Heading | FoldedBlocks | Paragraph) for each in group):
@@ -276,7 +276,7 @@ _FACES = ("Regular", "Semibold", "Bold", "It")
 _OF_STANDARD = "PDF/UA"
 """The beginning of typst's error messages where a document could be written, but would violate the standard."""
 _Standard = Literal["ua-1"]
-ACCESSIBLE: Final[_Standard] = "ua-1"
+ACCESSIBLE: Final = "ua-1"
 """The standard PDF/UA-1 (ISO 14289-1): typst refuses to write a file that violates it."""
 
 
@@ -314,7 +314,7 @@ def _compile(
     template = (files("nicbench.report.pdf") / _TEMPLATE).read_bytes()
     fonts = typst.Fonts(include_system_fonts=with_machines, font_paths=[faces])
     try:
-        found: bytes = typst.compile(
+        found = typst.compile(
             template,
             font_paths=fonts,
             format="pdf",

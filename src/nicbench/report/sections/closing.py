@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nicbench import __version__
@@ -47,7 +47,7 @@ _OF_STATISTICS: Final = {
 _OF_CLOCKS: Final = {
     "TSC": "Time-stamp counter of the processor, of one fixed rate.",
 }
-OF_ROUNDS: Final[Mapping[str, str]] = {
+OF_ROUNDS: Final = {
     "Round": "Tools that run at the same time. Several rounds make a result where they are repeated.",
     "Job": "One run of a tool: a client process and, at the other end, its server process.",
     "Port": "An interface of the host that is measured; clients lead to it over a link, several through a switch.",
@@ -71,7 +71,7 @@ OF_ROUNDS: Final[Mapping[str, str]] = {
     **_OF_CLOCKS,
 }
 """The words of a report on a run of workloads."""
-OF_FRAMES: Final[Mapping[str, str]] = {
+OF_FRAMES: Final = {
     "DUT": ("Device under test: the tester sends frames into it and checks every frame that comes back."),
     "NDR": "No-drop rate: the highest rate without loss (the throughput of RFC 2544).",
     "PDR": "Partial-drop rate: the highest rate at which at most the stated share of frames is lost.",

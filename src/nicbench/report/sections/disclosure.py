@@ -103,7 +103,7 @@ def disclosure(report: Report) -> Iterator[Block]:
 
 def queue_frames(report: Report) -> Iterator[Block]:
     """Yields the frames that each queue of the DUT received, over all trials; nothing for a DUT of one queue."""
-    ports = {}
+    ports: dict[int, list[int]] = {}
     for trial in report.known_trials.values():
         for number, queues in enumerate(trial.reading.dut_queues):
             before = ports.get(number, [0] * len(queues))

@@ -18,6 +18,7 @@ from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, G
 from nicbench.report.document.making import (
     BREAK,
     NOTHING,
+    Optional,
     Part,
     about_row,
     breakable,
@@ -123,7 +124,7 @@ def _sustained(study: Study, sustained: Table, report: Report, of_test: str) -> 
 
 def sustained_table(study: Study) -> Table | None:
     """Returns a row for each direction and configuration that has a target; None without one."""
-    rows = []
+    rows: list[tuple[Optional, ...]] = []
     directed = False
     for way in study.ways:
         for configuration in way.configurations:
@@ -255,7 +256,7 @@ def _sum_table(study: Study, way: OneWay, columns: tuple[tuple[str, int], ...]) 
         marked = (replace(one, look="first") if first else one for one, first in zip(cells, begins, strict=True))
         return row(name(title), *marked, look="made" if is_made else "")
 
-    made = {}
+    made: dict[str, list[float | None]] = {}
     if way.has_several_runs:
         made["Average"] = [each.over.average_frames_per_s for each in found]
         made["Median"] = [each.over.median_frames_per_s for each in found]
@@ -444,7 +445,7 @@ def _of_runs(numbers: Sequence[int], all_runs: int) -> str:
 
 def _span(numbers: Sequence[int]) -> str:
     """Shortens a rising sequence of numbers: "1 to 12", "1 to 5, 7", "4, 8"."""
-    stretches = []
+    stretches: list[list[int]] = []
     for number in numbers:
         if stretches and stretches[-1][-1] == number - 1:
             stretches[-1].append(number)

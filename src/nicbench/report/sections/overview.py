@@ -53,7 +53,7 @@ _MOST_PLACES: Final = 3
 def overview(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields the lead chart next to the table of all results, then where frames were lost, and the files of the run."""
     lead, shown = figures.lead, report.overview
-    blocks = []
+    blocks: list[Block] = []
     if lead is not None:
         blocks.append(replace(lead, caption=inlines(foreign(report), " ", lead.caption)))
     if shown.by_size is not None:
@@ -107,7 +107,7 @@ def size_table(shown: BySize, *, has_minor: bool = False) -> Block:
     told = {id(column) for columns in beneath.values() for column in columns}
     main = [column for column in main if id(column) not in told]
     columns = [_cells(column, beneath.get(column.column.value, ())) for column in main]
-    groups = []
+    groups: list[list[str]] = []
     for column in main:
         if groups and groups[-1][0] == column.title:
             groups[-1].append("")
@@ -137,7 +137,7 @@ def _beneath(main: Sequence[SizeColumn]) -> dict[str, tuple[SizeColumn, ...]]:
     a first screen has no room for the columns of both. Of limits that are alike one column stays.
     """
     rates = [column.column.value for column in main if column.column.aspect in _RATES]
-    found = {}
+    found: dict[str, tuple[SizeColumn, ...]] = {}
     limits = [column for column in main if column.column.aspect == "limit"]
     for column in main if len(rates) > 1 else ():
         is_told = column.column.value.endswith(_SHARE) or (len(limits) > 1 and column.column.aspect == "limit")
@@ -150,7 +150,7 @@ def _beneath(main: Sequence[SizeColumn]) -> dict[str, tuple[SizeColumn, ...]]:
 
 def _main_columns(shown: BySize) -> list[SizeColumn]:
     """Returns the columns without minor ones; of the limits of several rates that are alike only the last."""
-    main = []
+    main: list[SizeColumn] = []
     for column in shown.columns:
         is_limit = column.column.aspect == "limit"
         before = next((each for each in main if is_limit and each.column.aspect == "limit"), None)

@@ -155,8 +155,8 @@ class Variable(NamedTuple):
 
 def tools_of(rounds: Iterable[Round]) -> tuple[Tool, ...]:
     """Returns every tool that was used, with every version of it on any host."""
-    versions = {}
-    examples = {}
+    versions: dict[str, dict[str, None]] = {}
+    examples: dict[str, str] = {}
     for one in rounds:
         for job, outcome in pairs_of(one):
             known = versions.setdefault(job.workload, {})
@@ -168,7 +168,7 @@ def tools_of(rounds: Iterable[Round]) -> tuple[Tool, ...]:
 
 def variables_of(rounds: Iterable[Round]) -> tuple[Variable, ...]:
     """Returns every value of every environment variable that a tool ran with, by name."""
-    places = {}
+    places: dict[tuple[str, str], dict[str, None]] = {}
     everywhere = {}
     for one in rounds:
         for each in one.environments:
@@ -290,8 +290,8 @@ def _counted_rows(one: Round) -> Iterator[Row]:
     counted (frames are longer than their payload), and every other counter that rose. What tools sent leaves an
     endpoint, and what they received enters it.
     """
-    sent = {}
-    received = {}
+    sent: dict[str, int] = {}
+    received: dict[str, int] = {}
     for job, outcome in pairs_of(one):
         for flow in outcome.figures.flows if outcome.figures else ():
             source, sink = (job.client, job.server) if flow.direction == "forward" else (job.server, job.client)
@@ -338,8 +338,8 @@ def _group(test: str, rounds: Sequence[Round]) -> Block:
     bad = sum(not one.verdict.valid for one in rounds)
     invalid = (", ", set_tone(f"{bad} in which something was wrong", "warn")) if bad else ()
     summary = inlines(f"{test}: {len(rounds)} rounds", *invalid)
-    plain = []
-    apart = []
+    plain: list[Round] = []
+    apart: list[Round] = []
     for one in rounds:
         is_plain = one.verdict.valid and not (one.verdict.findings or one.bonds or failure_note(one))
         (plain if is_plain else apart).append(one)

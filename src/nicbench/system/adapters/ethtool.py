@@ -83,7 +83,7 @@ def parse_link_settings(text: str) -> dict[str, Any]:
 
 def _rows(text: str) -> dict[str, list[str]]:
     """Name to values: a list of modes goes on over the rows below its name."""
-    rows = {}
+    rows: dict[str, list[str]] = {}
     name = ""
     for row in text.splitlines():
         if found := _ROW.match(row):
@@ -191,7 +191,7 @@ def parse_module(text: str) -> dict[str, Any]:
 
     ``serial`` is its serial number. Powers are those of the first lane.
     """
-    rows = {}
+    rows: dict[str, str] = {}
     types = []
     for name, value in rows_of(text):
         if name == "Transceiver type":
@@ -297,7 +297,7 @@ def parse_limits(text: str) -> dict[str, dict[str, int | None]]:
 
     Rows without a number (``TX Push: off``) are read by ``parse_ring_switches``.
     """
-    limits = {}
+    limits: dict[str, dict[str, int | None]] = {}
     column = "maximum"
     for name, value in rows_of(text):
         if name.startswith("Current hardware settings"):
@@ -315,7 +315,7 @@ _PAIR = re.compile(r"^(?P<name>Adaptive|CQE mode) RX: (?P<rx>\S+)\s+TX: (?P<tx>\
 
 def parse_coalescing(text: str) -> dict[str, int | bool | None]:
     """By the names that set them, ``rx_usecs`` for ``rx-usecs``; what the driver lacks (``n/a``) is left out."""
-    found = {}
+    found: dict[str, int | bool | None] = {}
     for row in text.splitlines():
         if pair := _PAIR.match(row.strip()):
             for side in ("rx", "tx"):
@@ -422,7 +422,7 @@ class ReceiveHashing:
 def parse_receive_hashing(text: str) -> ReceiveHashing:
     """Every layout since 2.6.36; ValueError where there is nothing of it."""
     head = _HEAD.search(text)
-    table = []
+    table: list[int] = []
     key = None
     functions = {}
     for row in text.splitlines():
@@ -508,7 +508,7 @@ def _pairs(parts: list[str]) -> list[tuple[str, str]]:
 
 
 def _rule_of(block: str) -> FlowRule | None:
-    given = {}
+    given: dict[str, object] = {}
     rows = dict(rows_of(block))
     flow = _TYPES.get(rows.pop("Rule Type", ""))
     action = rows.pop("Action", "")

@@ -95,7 +95,7 @@ def parse_neighbours(text: str) -> dict[str, list[dict[str, Any]]]:
     A chassis of ``json`` is an object under its name, one of ``json0`` a list; a single interface is not a list in
     ``json``.
     """
-    found = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     root = json.loads(text).get("lldp", {})
     for part in _iterate_items(root):
         for interface in _iterate_items(part.get("interface")):

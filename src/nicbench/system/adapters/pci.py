@@ -34,7 +34,7 @@ def parse_pci(text: str) -> dict[str, dict[str, Any]]:
 
     Null is what the bus does not say: a virtual machine's bus often has no link.
     """
-    values = {}
+    values: dict[str, dict[str, str]] = {}
     for row in text.splitlines():
         # The address has colons of its own.
         path, value = _split_path(row)
@@ -194,7 +194,7 @@ def parse_register(text: str) -> int:
 
 
 def _blocks(text: str) -> list[tuple[re.Match[str], str]]:
-    blocks = []
+    blocks: list[tuple[re.Match[str], list[str]]] = []
     for row in text.splitlines():
         if head := _HEAD.match(row):
             blocks.append((head, []))
@@ -267,7 +267,7 @@ _VALUE = re.compile(r"(?:\w+)\([^)]*\)|Array\[[\d.]+\]|\S+")
 def parse_mlxconfig(text: str) -> dict[str, dict[str, str]]:
     """Each setting with ``default``, ``current`` and ``next_boot``; without ``-e`` there is only the last."""
     columns: tuple[str, ...] = ()
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     for row in text.splitlines():
         if "Next Boot" in row or "Next boot" in row:
             head = row.lower()

@@ -189,7 +189,7 @@ class EthtoolFact(InterfaceFact):
 
 def group_alike(parts: Iterable[dict[str, Any]], each: Mapping[str, str]) -> list[dict[str, Any]]:
     """Alike parts as one with a ``count``; ``each`` names the fields that tell them apart, and the lists of those."""
-    groups = {}
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for part in parts:
         alike = {name: value for name, value in part.items() if name not in each}
         key = tuple(alike.items())

@@ -42,7 +42,7 @@ async def collect(
 
     ``controller_of`` gives a machine's management controller by role and name of the host.
     """
-    known = {}
+    known: Known = {}
     return {
         each.name: await collect_host(each.host, each.devices, known, controller_of(each.role, each.host.name))
         for each in hosts

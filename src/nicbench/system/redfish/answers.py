@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import HostError
 
-GROUPS: Final[Mapping[str, str]] = {
+GROUPS: Final = {
     "workload profile": r"workload_?(profile|config|opt)|^sysprofile$|system_?profile|operating_?mode",
     "power": r"power_?(profile|regulator|technology|performance|policy)|pwrperf|energy_?(perf|effic)|perf_?bias|"
     r"^proc_?pwr|determinism|uncore_?freq|^cpupower|tdp",
@@ -120,8 +120,8 @@ def parse_bios(text: str) -> dict[str, Any]:
     ``settings`` is the path of what is pending until a reboot, None where nothing can be.
     """
     found = json_object(text)
-    attributes = {}
-    identity = {}
+    attributes: dict[str, Any] = {}
+    identity: dict[str, list[str]] = {}
     for name, value in list(part_of(found, "Attributes").items())[:_MOST_ATTRIBUTES]:
         name = _clean(name)
         if not name or len(name) > _LONGEST_NAME or _SECRET.search(name) or name.startswith("@"):

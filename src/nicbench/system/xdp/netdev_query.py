@@ -82,7 +82,7 @@ def main(words: Sequence[str]) -> None:
         names = dict(socket.if_nameindex())
         if "queues" in words:
             scope = _attribute(_QSTATS_SCOPE, struct.pack("=L", _BY_QUEUE))
-            queues = {}
+            queues: dict[str, dict[int, int]] = {}
             for payload in _ask(asked, family, _REQUEST | _DUMP, _QSTATS_GET, scope):
                 received = received_of(payload)
                 if received is not None and received[0] in names:

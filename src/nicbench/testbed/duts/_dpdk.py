@@ -364,7 +364,7 @@ class ForwardStatistics:
 
 def forward_statistics(lines: Iterable[str]) -> ForwardStatistics:
     """Parses ``show fwd stats all``, which has cycles only with --record-core-cycles and after the first packet."""
-    ports = {}
+    ports: dict[int, dict[str, int]] = {}
     counters = {}
     cycles = packets = tsc_mhz = None
     for line in lines:
@@ -421,7 +421,7 @@ def rings(lines: Iterable[str]) -> Rings | None:
 
 def queue_frames(lines: Iterable[str]) -> tuple[tuple[int, ...], ...]:
     """Frames received by port and queue, from ``show port xstats all``; a driver that counts none by queue has none."""
-    ports = []
+    ports: list[list[int]] = []
     for line in lines:
         if "NIC extended statistics for port" in line:
             ports.append([])

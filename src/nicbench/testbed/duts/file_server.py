@@ -128,7 +128,7 @@ class FileServer(EndpointDut):
         servers = self._kind.servers(shares, found)
         self._running = Servers(testbed.server, changes, ours)
         await self._running.start(servers)
-        commands: dict[str, list[str]] = {testbed.server.name: [each.words for each in servers]}
+        commands = {testbed.server.name: [each.words for each in servers]}
         hosts = {repr(share.client.host.spec()): share.client.host for share in shares}
         await self._kind.prepare_clients(changes, tuple(hosts.values()))
         made = set()

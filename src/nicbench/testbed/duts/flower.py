@@ -101,7 +101,7 @@ class Flower(PassageDut):
     async def _read_flows(self) -> dict[str, dict[str, Any]]:
         """Reads by device the flow that is used: the one with the most frames."""
         host = self._require_up()
-        found = {}
+        found: dict[str, dict[str, Any]] = {}
         for device in self._devices:
             shown = await host.run(("tc", "-s", "-j", "filter", "show", "dev", device, "ingress"))
             flows = [

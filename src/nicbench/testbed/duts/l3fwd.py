@@ -157,7 +157,7 @@ def edit_source(source: str, file: str, old: str, new: str) -> str:
 async def build(host: Host, constants: Constants = DEFAULT, cache: Path | None = None) -> L3fwdBuild:
     """Builds l3fwd on ``host`` in a fresh folder, in place of an older build; NotReadyError where it cannot."""
     folder = cache or cache_folder()
-    sources = {}
+    sources: dict[str, str] = {}
     for file, old, new in constants.edits:
         source = sources.get(file) or await host.read_file(f"{SOURCES}/l3fwd/{file}")
         if source is None:

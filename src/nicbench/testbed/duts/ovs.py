@@ -89,7 +89,7 @@ def _mask(cpus: tuple[int, ...]) -> str:
 
 def parse_statistics(shown: str) -> dict[str, int]:
     """The counters of ``dpif-netdev/pmd-stats-show`` that are read here, by name, each the sum of all threads."""
-    counted = {}
+    counted: dict[str, int] = {}
     for name, value in _COUNTER.findall(shown):
         counted[name] = counted.get(name, 0) + int(value)
     return counted

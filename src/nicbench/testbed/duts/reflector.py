@@ -63,7 +63,7 @@ def drops(stats: Mapping[str, Any]) -> dict[str, int]:
 
 def count_overruns(stats: Mapping[str, Any]) -> dict[int, int]:
     """Frames that the ring towards the tester refused, by port."""
-    refused = {}
+    refused: dict[int, int] = {}
     for way in stats["directions"]:
         refused[way["to_port"]] = refused.get(way["to_port"], 0) + way["dropped_transmit_full"]
     return refused

@@ -103,7 +103,7 @@ async def port_networks(testbed: EndpointTestbed) -> dict[str, Interface]:
 
 def routes_of(testbed: EndpointTestbed, networks: Mapping[str, Interface]) -> tuple[Route, ...]:
     """A route for each client to each other port's network; NotReadyError where a host is a client of two ports."""
-    ports_of = {}
+    ports_of: dict[str, set[str]] = {}
     for client in testbed.clients:
         ports_of.setdefault(client.host.name, set()).add(str(client.facts.port))
     for host, ports in ports_of.items():

@@ -52,8 +52,8 @@ Inside = Literal["ipv4", "ipv6", "ethernet", "mpls", "pppoe"]
 _ETHERTYPES: Final[dict[Inside, int]] = {
     "ipv4": 0x0800, "ipv6": 0x86DD, "ethernet": 0x6558, "mpls": 0x8847, "pppoe": 0x8864,
 }  # fmt: skip
-_PROTOCOLS: Final[dict[Inside, int]] = {"ipv4": 4, "ipv6": 41, "ethernet": 143}
-_PPP: Final[dict[Inside, int]] = {"ipv4": 0x0021, "ipv6": 0x0057}
+_PROTOCOLS: Final = {"ipv4": 4, "ipv6": 41, "ethernet": 143}
+_PPP: Final = {"ipv4": 0x0021, "ipv6": 0x0057}
 _UDP, _GRE, _ROUTING = 17, 47, 43
 _FIRST_ENTROPY: Final = 49_152
 _CHANGING = {4: (1, 2, 3, 4, 5, 6, 7, 8, 10, 11), 6: (1, 2, 3, 4, 5, 7)}

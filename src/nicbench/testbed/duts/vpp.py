@@ -272,7 +272,7 @@ def setup_commands(options: VppOptions, ports: tuple[ForwardingPort, ...]) -> tu
 
 def parse_interfaces(shown: str) -> dict[str, dict[str, int]]:
     """The counters of ``show interface`` by interface and name; those that are 0 are not shown."""
-    found = {}
+    found: dict[str, dict[str, int]] = {}
     counters: dict[str, int] | None = None
     for line in shown.splitlines():
         rest = line
@@ -290,7 +290,7 @@ def parse_errors(shown: str) -> dict[str, int]:
 
     The input counts blocks of its rings there as well, whether or not a frame was lost.
     """
-    found = {}
+    found: dict[str, int] = {}
     for line in shown.splitlines():
         words = line.split()
         if len(words) > 3 and words[-1] in _ERRORS and _COUNT.fullmatch(words[0]):

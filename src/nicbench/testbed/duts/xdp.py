@@ -114,7 +114,7 @@ class XdpDut(FrameDut):
         return {}
 
     async def left_to_kernel(self) -> dict[str, int]:
-        found = {}
+        found: dict[str, int] = {}
         for port in self._attached:
             counts = await self._read_counts(port)
             found |= {f"{port.device} {name}": counts[name] for name in self.fates[1:]}

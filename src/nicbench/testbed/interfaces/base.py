@@ -26,7 +26,7 @@ BondMode = Literal["balance-rr", "active-backup", "balance-xor", "broadcast", "8
 HashPolicy = Literal["layer2", "layer2+3", "layer3+4", "encap2+3", "encap3+4", "vlan+srcmac"]
 """The values of ``xmit_hash_policy``: which fields of a frame choose the port that it leaves by."""
 LACP: Final = "802.3ad"
-DEFAULT_POLICY: Final[HashPolicy] = "layer3+4"
+DEFAULT_POLICY: Final = "layer3+4"
 """The policy of the published study (docs/studies.md); by the driver's ``layer2`` each client uses only one port."""
 _MIIMON_MS: Final = 100
 

@@ -235,7 +235,7 @@ Wanted = Mapping[str, tuple[VirtualFunctionOptions, str]]
 
 async def make_virtual_functions(making: Making) -> None:
     """Makes the function of every such port. NotReadyError, with what to do, where that is impossible."""
-    adapters = {}
+    adapters: dict[tuple[str, str], tuple[Host, dict[str, tuple[VirtualFunctionOptions, str]]]] = {}
     for name, port in making.ports.items():
         if port.virtual_function is not None:
             host = origin_of(making, port)

@@ -48,7 +48,7 @@ def reachable_from(links: Links, device: str) -> frozenset[str]:
         for other in [*_link_names(link, links), *([master] if master else [])]:
             neighbours[name].add(other)
             neighbours.setdefault(other, set()).add(name)
-    found = set()
+    found: set[str] = set()
     waiting = [device]
     while waiting:
         name = waiting.pop()
@@ -258,7 +258,7 @@ async def interfaces_of(host: Host) -> Interfaces:
 async def _interfaces_elsewhere(outer: Host) -> dict[str, str]:
     """The namespaces of interfaces in named namespaces, for hints in errors; what cannot be listed is left out."""
     named = await outer.run(("ip", "netns", "list"), check=False)
-    found = {}
+    found: dict[str, str] = {}
     for line in named.stdout.splitlines():
         namespace = line.split()[0] if line.strip() else ""
         shown = await outer.run(("ip", "-n", namespace, "-br", "link", "show"), check=False)

@@ -359,7 +359,7 @@ async def assign_addresses(making: Making) -> None:
 
     NotReadyError where an interface leads out of the machine, or another interface is in the same network.
     """
-    waiting = {}
+    waiting: dict[str, tuple[Host, list[str]]] = {}
     for name, port in making.ports.items():
         if port.given_ip is None or port.device is None:
             continue

@@ -178,7 +178,7 @@ def with_broadcasts(
             **_to_all(way),
             **(own_sizes or sizes_of(size)),
         }
-        copied = {}
+        copied: dict[str, Any] = {}
         for port in (port for port in ports if port != way.transmit):
             name = f"{way.transmit}->{port} {TO_ALL}"
             number = len(lowered)

@@ -19,7 +19,7 @@ from nicbench.testbed.testers._engine_pair import PairTester
 from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTester, Recording
 from nicbench.testbed.testers.base import Setting, TesterKind
 
-ALWAYS: Final[KernelDriver] = "net_af_xdp"
+ALWAYS: Final = "net_af_xdp"
 """The driver for kernel interfaces where programs in the kernel cannot make the frames."""
 
 # The protocol's kinds of ports with these drivers; a lab makes its ports for AF_XDP.

@@ -47,7 +47,7 @@ async def _ask(path: str, command: str) -> Any:
     try:
         for word in ("qmp_capabilities", command):
             writer.write(json.dumps({"execute": word}).encode() + b"\n")
-        answers = []
+        answers: list[Any] = []
         while len(answers) < 2:
             line = await reader.readline()
             if not line:
@@ -78,7 +78,7 @@ async def raise_pages(changes: Changes, local: Host, options: VmOptions, name: s
                 )
         return
     kib, each = int(options.huge_pages) // 1024, int(options.memory) // options.nodes // int(options.huge_pages)
-    wanted = {}
+    wanted: dict[int | None, int] = {}
     for node in options.memory_nodes or (None,) * options.nodes:
         wanted[node] = wanted.get(node, 0) + each
     for node, pages in wanted.items():
@@ -177,7 +177,7 @@ def pages_on_nodes(numa_maps: str, page_kib: int | None) -> dict[int, dict[int, 
         every.append(nodes)
     if page_kib is None:
         return max(every, key=lambda nodes: sum(sum(by.values()) for by in nodes.values()), default={})
-    found = {}
+    found: dict[int, dict[int, int]] = {}
     for nodes in every:
         for node, by_size in nodes.items():
             there = found.setdefault(node, {})
@@ -448,7 +448,7 @@ def _kernel_parameters(options: VmOptions, accelerator: str) -> tuple[str, ...]:
 
 def wires_of(guests: Mapping[str, VmOptions], folders: Mapping[str, str]) -> dict[str, tuple[Wire, ...]]:
     """The wires of each guest. The first guest on a network listens for the others, which are started after it."""
-    members = {}
+    members: dict[str, dict[str, list[str]]] = {}
     for guest, options in guests.items():
         for name, card in options.cards.items():
             if card.network is not None:

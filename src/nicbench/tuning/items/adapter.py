@@ -222,7 +222,7 @@ class FirmwareItem(DeviceItem):
     async def read(self, place: Place) -> Values:
         address = await address_of(place)
         found = await answer_of(place, parse_mlxconfig, "mlxconfig", "-d", address, "-e", "query")
-        values = {}
+        values: Values = {}
         for name in self.options.settings:
             if name not in found:
                 raise CannotSetError(f"the firmware has no setting {name}")
@@ -391,7 +391,7 @@ async def _parameters(place: Place) -> dict[str, tuple[str, str]]:
         found = await values_of(place.host, await _patterns(place, rdma))
     except UnknownFactError as error:
         raise CannotSetError(_why_none(rdma)) from error
-    named = {}
+    named: dict[str, tuple[str, str]] = {}
     for path, text in found.items():
         named.setdefault(path.rpartition("/")[2], (path, text))
     return named

@@ -30,7 +30,7 @@ def signatures_of(text: str) -> tuple[str, ...]:
 
     Its lines are ``offset,uuid,label,type``, of which the label is free text (util-linux, wipefs(8)). ValueError.
     """
-    found = {}
+    found: dict[str, None] = {}
     for line in text.splitlines():
         if line.startswith("#") or not line.strip():
             continue

@@ -150,7 +150,7 @@ class Sysctls(Item):
     alone = "values"
 
     async def read(self, place: Place) -> Values:
-        values = {}
+        values: Values = {}
         for name in self.options.values:
             text = await (await _where(place.host, name)).read_file(path_of(name))
             if text is None:

@@ -63,7 +63,7 @@ class Link(DeviceItem):
         return values
 
     def target_values(self, now: Values) -> Values:
-        asked = {}
+        asked: Values = {}
         if self.options.speed is not None:
             asked["speed_bits_per_s"] = round(self.options.speed)
         if self.options.duplex is not None:

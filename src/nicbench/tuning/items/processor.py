@@ -56,7 +56,7 @@ class CpuFrequency(FilesItem):
             _MOST: options.most_khz,
             _LEAST: options.least_khz,
         }
-        wanted = {}
+        wanted: Values = {}
         for name, value in asked.items():
             keys = [key for key in now if key.endswith(f"/{name}")]
             if value is not None and not keys:
@@ -108,7 +108,7 @@ class IdleStates(FilesItem):
     missing = "this kernel has no idle states to choose from (cpuidle has no driver; a virtual machine has none)"
 
     def target_values(self, now: Values) -> Values:
-        wanted = {}
+        wanted: Values = {}
         for key, latency_us in now.items():
             state, _, name = key.rpartition("/")
             if name == "latency" and f"{state}/disable" in now:

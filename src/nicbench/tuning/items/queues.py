@@ -186,7 +186,7 @@ class Offloads(DeviceItem):
         return values | {f"{name}{_FIXED}": True for name, feature in found.items() if feature.fixed}
 
     def target_values(self, now: Values) -> Values:
-        asked = {}
+        asked: Values = {}
         for name, on in self.options.features.items():
             members = _members(name, now)
             if not members:

@@ -107,7 +107,7 @@ class ReceiveHashing(DeviceItem):
 
     async def write(self, place: Place, values: Values) -> None:
         device = device_of(place)
-        arguments = []
+        arguments: list[str] = []
         if isinstance(table := values.get("table"), list):
             arguments += await self._arguments(place, tuple(int(str(queue)) for queue in table))
         for name, word in (("key", "hkey"), ("function", "hfunc")):
@@ -366,7 +366,7 @@ class Irqbalance(Item):
 
     async def read(self, place: Place) -> Values:
         found = await place.host.run(("pgrep", "-x", "irqbalance"), check=False)
-        values = {}
+        values: Values = {}
         for pid in found.stdout.split():
             stat = await place.host.read_file(f"/proc/{pid}/stat")
             ticks = start_ticks_of_stat(stat) if stat else None
@@ -444,7 +444,7 @@ class PacketSteering(DeviceItem):
         return {match[1]: value for path, value in found.items() if (match := _QUEUE.search(path))}
 
     def target_values(self, now: Values) -> Values:
-        asked = {}
+        asked: Values = {}
         for file, cpus in (("rps_cpus", self.options.receive), ("xps_cpus", self.options.send)):
             keys = sorted((key for key in now if key.endswith(f"/{file}")), key=_number)
             if cpus is None:

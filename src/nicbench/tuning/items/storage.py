@@ -43,7 +43,7 @@ def mounts_of(text: str) -> dict[str, Mount]:
     return found
 
 
-_GROUPS: Final[dict[str, tuple[str, ...]]] = {
+_GROUPS: Final = {
     "access time": ("relatime", "noatime", "strictatime"),
     "lazy time": ("nolazytime", "lazytime"),
     "writing": ("async", "sync"),
@@ -105,7 +105,7 @@ class MountOptions(Item):
 
 def group_values(options: tuple[str, ...]) -> Values:
     """The option of each group that holds. The kernel shows no word for strict access times."""
-    values = {}
+    values: Values = {}
     for group, words in _GROUPS.items():
         default = "strictatime" if group == "access time" else words[0]
         values[group] = next((word for word in words if word in options), default)
@@ -134,7 +134,7 @@ class ReadAhead(Item):
     phase = Phase.MACHINE
 
     async def read(self, place: Place) -> Values:
-        values = {}
+        values: Values = {}
         for name in self.options.of:
             text = await place.host.read_file(await self._path(place, name))
             if text is None:

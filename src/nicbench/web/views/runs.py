@@ -17,7 +17,7 @@ from nicbench.core.errors import UsageError
 from nicbench.export.formats.reports import badge_of
 from nicbench.store.listing import RunHeadline
 from nicbench.web.answers import csv_download, json_answer, json_download
-from nicbench.web.catalogue import MOST_ROWS, SORTS, Wish, state_of, wish_of
+from nicbench.web.catalogue import MOST_ROWS, SORTS, state_of, wish_of
 from nicbench.web.history import asked_of, still_reading
 from nicbench.web.security import SANDBOX
 from nicbench.web.site import Link, View
@@ -64,7 +64,7 @@ class RunsView(View):
         return json_download("runs", columns, (row_of(run) for run in runs))
 
     async def _wanted(self, request: Request) -> tuple[tuple[str, ...], Sequence[RunHeadline]]:
-        wish: Wish = wish_of(request.query_params.multi_items())
+        wish = wish_of(request.query_params.multi_items())
         named = request.query_params.get("columns", "").split(",")
         columns = tuple(name for name in SORTS if name in named) or SORTS
         return columns, (await run_in_threadpool(self.site.catalogue.find, wish)).runs

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from nicbench.compare.history.selection import Series
-from nicbench.compare.history.trends import TOLERANCE_RATIO, Change, Explanation, explain, find_trend
+from nicbench.compare.history.trends import TOLERANCE_RATIO, Change, explain, find_trend
 from nicbench.compare.run_differences import shorten_apart
 from nicbench.core.errors import UsageError
 from nicbench.web.answers import csv_download, json_answer, json_download
@@ -136,7 +136,7 @@ class TrendsView(View):
     def _change(self, series: Series, change: Change) -> dict[str, Any]:
         entries = [entry for entry in series.entries if entry.at_s is not None]
         before, after = entries[change.last_before], entries[change.first_after]
-        why: Explanation = explain(before.run.path, after.run.path)
+        why = explain(before.run.path, after.run.path)
         judgement = change.judgement
         ratio = judgement.change_ratio
         return {

@@ -158,7 +158,7 @@ def _amount(ask: JobSpec, write_bytes: int) -> Command:
 
 def _end(text: str, side: Literal["t", "r"]) -> dict[str, str]:
     """Parses the fields of one end; of a field that is printed twice, the first counts."""
-    fields = {}
+    fields: dict[str, str] = {}
     for found in _BLOCK.finditer(text):
         if found[1] == side:
             for name, value in _FIELD.findall(found[2]):

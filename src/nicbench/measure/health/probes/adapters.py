@@ -193,7 +193,7 @@ class PcieLink(Probe):
         return script_for_functions(view, 'grep -sH "" "$p"/current_link_speed "$p"/current_link_width')
 
     def read(self, text: str, view: HealthView) -> tuple[Speed, ...]:
-        links = {}
+        links: dict[str, dict[str, str]] = {}
         for path, lines in paths_and_values(text).items():
             folder, _, name = path.rpartition("/")
             links.setdefault(folder.rpartition("/")[2], {})[name] = lines[0]

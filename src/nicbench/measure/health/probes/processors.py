@@ -52,8 +52,8 @@ class Throttling(Probe):
         return f'grep -sH "" {_FOLDER}/core_throttle_total_time_ms {_FOLDER}/package_throttle_total_time_ms'
 
     def read(self, text: str, view: HealthView) -> tuple[Counter, ...]:
-        cores = []
-        packages = []
+        cores: list[float] = []
+        packages: list[float] = []
         for path, lines in paths_and_values(text).items():
             value = number_of(lines)
             if value is not None:

@@ -42,7 +42,7 @@ _NOT_LOST = "frames that waited for a buffer, most of which were received all th
 _PORT = "of the whole port, whatever function or queue the frames were for"
 _XDP = "frames that an XDP program dropped on purpose; whose they were it does not say"
 
-KNOWN: Final[dict[str, tuple[KnownCounter, ...]]] = {
+KNOWN: Final = {
     # Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst; en_main.c, mlx5e_get_stats.
     "mlx5_core": (
         # In rx_dropped before Linux 6.9; discards there since 6.13.
@@ -145,7 +145,7 @@ class Drivers(Source):
         return "; ".join(f"echo {_MARK}{shlex.quote(device)}; ethtool -S {shlex.quote(device)}" for device in devices)
 
     def read(self, text: str, view: View) -> tuple[Count, ...]:
-        counts = []
+        counts: list[Count] = []
         for device, statistics in devices_and_statistics(text).items():
             if view.drivers.get(device) == "veth":
                 counts.extend(_veth_counts(device, statistics, view))
@@ -156,7 +156,7 @@ class Drivers(Source):
 
 def devices_and_statistics(text: str) -> dict[str, dict[str, int]]:
     """``ethtool -S`` of several devices, each after a line with its name; lines without a number are left out."""
-    found = {}
+    found: dict[str, dict[str, int]] = {}
     current = {}
     for line in text.splitlines():
         if line.startswith(_MARK):

@@ -248,7 +248,7 @@ class RdmaDevices(Fact):
 
 def parse_rdma_devices(files: Mapping[str, str]) -> dict[str, dict[str, str | None]]:
     """Devices by name, from paths below ``/sys/class/infiniband/NAME`` and the first line of each file."""
-    found = {}
+    found: dict[str, dict[str, str | None]] = {}
     for path, value in files.items():
         name, _, file = path.removeprefix(_FOLDER).partition("/")
         key = {

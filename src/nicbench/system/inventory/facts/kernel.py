@@ -357,7 +357,7 @@ def _tell_firewall(facts: Facts, write: Write) -> str | None:
 
 def parse_ruleset(text: str) -> dict[str, Any]:
     """Rules by table, and the chains that packets meet: ``forward, policy drop`` (libnftables-json(5))."""
-    rules = {}
+    rules: dict[str, int] = {}
     hooks = []
     for entry in json.loads(text)["nftables"]:
         if "table" in entry:

@@ -134,7 +134,7 @@ class _Settings(TypedDict):
 def _tell_bios_settings(facts: Facts, write: Write) -> str | None:
     """Those that change network results, by what they do; the others stand below the table."""
     found = part_of(facts, "bios_settings")
-    groups = {}
+    groups: dict[str, list[str]] = {}
     others = 0
     for name, value in part_of(found, "attributes").items():
         group = group_of(str(name))

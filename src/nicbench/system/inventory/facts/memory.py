@@ -51,7 +51,7 @@ Structure = dict[str, str]
 
 def parse_structures(text: str) -> list[tuple[int, Structure]]:
     """Type and fields of each structure; the lines of a list below a field are left out (dmidecode(8))."""
-    found = []
+    found: list[tuple[int, Structure]] = []
     for line in text.splitlines():
         handle = _HANDLE.match(line)
         if handle:

@@ -125,7 +125,7 @@ def _cpu_list(text: str) -> str:
 
 def parse_lscpu(text: str) -> dict[str, Any]:
     """What of ``lscpu -J`` a report needs; a field that this version of it does not print is null."""
-    fields = {}
+    fields: dict[str, str] = {}
     _flatten(json.loads(text)["lscpu"], fields)
     numbers = {name: int(fields[field]) if field in fields else None for field, name in _NUMBERS.items()}
     clocks = {name: _hertz(fields.get(field)) for field, name in _CLOCKS.items()}
@@ -292,8 +292,8 @@ def _tell_idle(facts: Facts, write: Write) -> str | None:
 
 def parse_idle_states(values: dict[str, str]) -> dict[str, Any]:
     """States in their order with the time to leave each; disabled: yes, no, or the CPUs on which it is."""
-    states = {}
-    disabled = {}
+    states: dict[int, dict[str, Any]] = {}
+    disabled: dict[int, dict[int, bool]] = {}
     for path, value in values.items():
         found = _STATE.search(path)
         if not found:

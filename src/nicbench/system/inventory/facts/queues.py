@@ -211,7 +211,7 @@ class FlowSteering(Fact):
 
 def parse_steering(values: dict[str, str]) -> dict[str, dict[str, str]]:
     """By kind, ``d0 tx-0`` to a mask in hex or a number of flows; what is 0, so not used, is left out."""
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     for path, value in values.items():
         if (file := _FILE.search(path)) and value.strip("0,"):
             found.setdefault(file[3], {})[f"{file[1]} {file[2]}"] = value
