@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 
 from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, SIGNATURE, TRIALS, Lake, Month
-from nicbench.store.tables import ROUND_SCHEMA, TRIAL_SCHEMA
+from nicbench.store.tables import FLAG, NUMBER, ROUND_SCHEMA, TEXT, TEXTS, TRIAL_SCHEMA, WHOLE, known, optional
 
-_NAMES: Final = pa.list_(pa.string())
-_OF_RUN: Final = (pa.field("run_id", pa.string(), nullable=False),)
+_OF_RUN: Final = known(TEXT, "run_id")
 _NOT_OF_A_LAKE: Final = frozenset(
     {"key", "findings", "ask_json", "cpu_json", "counters_json", "bonds_json", "client_command", "server_command"}
     | {"files", "settle_s", "drain_s", "sending_ns", "sent_while_sending"}
@@ -32,48 +31,32 @@ def _own(schema: pa.Schema) -> tuple[pa.Field, ...]:
 _FIELDS: Final = {
     HEADLINE: (
         *_OF_RUN,
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("title", pa.string()),
+        *known(TEXT, "path"),
+        *optional(TEXT, "title"),
         pa.field("started", pa.timestamp("ms", "UTC")),
-        pa.field("verdict", pa.string()),
-        pa.field("finished", pa.bool_(), nullable=False),
-        pa.field("trials", pa.int64(), nullable=False),
-        pa.field("results", pa.int64(), nullable=False),
-        pa.field("has_report", pa.bool_(), nullable=False),
-        pa.field("tags", _NAMES, nullable=False),
-        pa.field("cards", _NAMES, nullable=False),
-        pa.field("kernels", _NAMES, nullable=False),
-        pa.field("drivers", _NAMES, nullable=False),
-        pa.field("methods", _NAMES, nullable=False),
-        pa.field("configurations", _NAMES, nullable=False),
-        pa.field("nicbench_version", pa.string()),
-        pa.field("format", pa.string()),
-        pa.field("headline", pa.string()),
-        pa.field("machines", _NAMES, nullable=False),  # host names; as tokens where the run was redacted
-        pa.field("digest", pa.string(), nullable=False),  # of MANIFEST.json, so of all measured, and the format
-        pa.field("tags_digest", pa.string(), nullable=False),  # of tags.json; empty where there is none
+        *optional(TEXT, "verdict"),
+        *known(FLAG, "finished"),
+        *known(WHOLE, "trials", "results"),
+        *known(FLAG, "has_report"),
+        *known(TEXTS, "tags", "cards", "kernels", "drivers", "methods", "configurations"),
+        *optional(TEXT, "nicbench_version", "format", "headline"),
+        *known(TEXTS, "machines"),  # host names; as tokens where the run was redacted
+        *known(TEXT, "digest"),  # of MANIFEST.json, so of all measured, and the format
+        *known(TEXT, "tags_digest"),  # of tags.json; empty where there is none
     ),
     # What a run disclosed, by the paths of `nicbench diff`: a long text, which many runs have in common.
     SETTINGS: (*_OF_RUN, pa.field("settings_json", pa.dictionary(pa.int32(), pa.string()), nullable=False)),
     FIGURES: (
         *_OF_RUN,
         pa.field("place", pa.int32(), nullable=False),  # of its result in the run
-        pa.field("test", pa.string(), nullable=False),
-        pa.field("method", pa.string(), nullable=False),
-        pa.field("configuration", pa.string(), nullable=False),
-        pa.field("scope", pa.string(), nullable=False),
-        pa.field("parameters_json", pa.string(), nullable=False),
-        pa.field("name", pa.string(), nullable=False),
-        pa.field("label", pa.string(), nullable=False),
-        pa.field("unit", pa.string(), nullable=False),
-        pa.field("is_main", pa.bool_(), nullable=False),
-        pa.field("higher_is_better", pa.bool_()),
-        pa.field("value", pa.float64()),  # null where every load failed: it lies below ``upper``
-        pa.field("verdict", pa.string(), nullable=False),
-        pa.field("lower", pa.float64()),
-        pa.field("upper", pa.float64()),
-        pa.field("limited_by", pa.string()),
-        pa.field("near_limit", pa.bool_(), nullable=False),
+        *known(TEXT, "test", "method", "configuration", "scope", "parameters_json", "name", "label", "unit"),
+        *known(FLAG, "is_main"),
+        *optional(FLAG, "higher_is_better"),
+        *optional(NUMBER, "value"),  # null where every load failed: it lies below ``upper``
+        *known(TEXT, "verdict"),
+        *optional(NUMBER, "lower", "upper"),
+        *optional(TEXT, "limited_by"),
+        *known(FLAG, "near_limit"),
     ),
     TRIALS: _own(TRIAL_SCHEMA),
     ROUNDS: _own(ROUND_SCHEMA),

@@ -33,6 +33,7 @@ from nicbench.core.frozen import frozen
 from nicbench.core.machine import MonitorCost
 from nicbench.store import files
 from nicbench.store.files import damaged_error, storage_error, sync_folder, writing_atomically
+from nicbench.store.tables import NUMBER, TEXT, WHOLE, known, optional
 
 # Reads monitor.ndjson line by line, as it was written or as it grows; ``monitor_samples`` says what its lines are.
 # It needs no tables, so that a page can follow a monitor without loading what writes them.
@@ -202,15 +203,12 @@ _UNFINISHED: Final = " (unfinished)"
 SCHEMA = pa.schema(
     [
         pa.field("session", pa.int32(), nullable=False),
-        pa.field("host", pa.string(), nullable=False),
-        pa.field("at_s", pa.float64(), nullable=False),
-        pa.field("time_ns", pa.int64(), nullable=False),
-        pa.field("interval_ns", pa.int64(), nullable=False),
-        pa.field("trial", pa.string()),
-        pa.field("metric", pa.string(), nullable=False),
-        pa.field("of", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("value", pa.int64()),
+        *known(TEXT, "host"),
+        *known(NUMBER, "at_s"),
+        *known(WHOLE, "time_ns", "interval_ns"),
+        *optional(TEXT, "trial"),
+        *known(TEXT, "metric", "of", "kind"),
+        *optional(WHOLE, "value"),
     ]
 )
 

@@ -19,6 +19,23 @@ from nicbench.stats.latency import percentiles_ns
 from nicbench.store import files
 from nicbench.store.files import damaged_error, json_text, storage_error
 
+TEXT: Final = pa.string()
+WHOLE: Final = pa.int64()
+NUMBER: Final = pa.float64()
+FLAG: Final = pa.bool_()
+TEXTS: Final = pa.list_(TEXT)
+
+
+def known(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    """Returns columns of which every row has a value."""
+    return [pa.field(name, kind, nullable=False) for name in names]
+
+
+def optional(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    """Returns columns whose values may be null."""
+    return [pa.field(name, kind) for name in names]
+
+
 # trials.parquet and rounds.parquet: a row for each trial, and one for each job of each round, of the journal.
 
 # trials.parquet: load, counts, health and verdict of each trial, for other programs.
@@ -36,46 +53,35 @@ _TRIAL_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_9
 
 TRIAL_SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("test", pa.string(), nullable=False),
-        pa.field("configuration", pa.string(), nullable=False),
-        pa.field("run", pa.int64(), nullable=False),
-        pa.field("warm_up", pa.bool_(), nullable=False),
-        pa.field("parameters_json", pa.string(), nullable=False),
-        pa.field("repeat", pa.int64(), nullable=False),
-        pa.field("purpose", pa.string(), nullable=False),
-        pa.field("at_s", pa.float64()),
-        pa.field("frame_bytes", pa.int64()),  # null: a mix
-        pa.field("mix", pa.string()),
-        pa.field("load_frames_per_s_per_port", pa.float64()),  # null: as fast as the ports take frames
-        pa.field("bidirectional", pa.bool_(), nullable=False),
-        pa.field("duration_s", pa.float64(), nullable=False),
-        pa.field("drain_s", pa.float64(), nullable=False),
-        pa.field("settle_s", pa.float64(), nullable=False),
-        pa.field("transmit_ns", pa.int64(), nullable=False),
-        pa.field("sending_ns", pa.int64()),
-        pa.field("sent_while_sending", pa.int64()),
+        *known(TEXT, "id", "key", "test", "configuration"),
+        *known(WHOLE, "run"),
+        *known(FLAG, "warm_up"),
+        *known(TEXT, "parameters_json"),
+        *known(WHOLE, "repeat"),
+        *known(TEXT, "purpose"),
+        *optional(NUMBER, "at_s"),
+        *optional(WHOLE, "frame_bytes"),  # null: a mix
+        *optional(TEXT, "mix"),
+        *optional(NUMBER, "load_frames_per_s_per_port"),  # null: as fast as the ports take frames
+        *known(FLAG, "bidirectional"),
+        *known(NUMBER, "duration_s", "drain_s", "settle_s"),
+        *known(WHOLE, "transmit_ns"),
+        *optional(WHOLE, "sending_ns", "sent_while_sending"),
         *(pa.field(name, pa.int64(), nullable=name not in _ALWAYS_KNOWN) for name in _COUNTS),
-        pa.field("uncounted", pa.int64()),  # sent beside these; null: nothing
-        pa.field("loss_ratio", pa.float64()),
-        pa.field("unexplained", pa.int64()),
-        pa.field("longest_gap_ns", pa.int64()),
-        pa.field("total_gap_ns", pa.int64()),
-        pa.field("core_clock_before_hz", pa.float64()),
-        pa.field("core_clock_after_hz", pa.float64()),
-        pa.field("latency_source", pa.string()),
-        pa.field("latency_received_by", pa.string()),
-        pa.field("latency_uncertainty_ns", pa.float64()),
-        pa.field("latency_negative_frames", pa.int64()),
-        pa.field("latency_sample_of_frames", pa.int64()),  # null: every frame was timed
-        pa.field("latency_minimum_ns", pa.int64()),
-        pa.field("latency_mean_ns", pa.float64()),
-        *(pa.field(f"latency_{name}_ns", pa.int64()) for name in _TRIAL_PERCENTILES.values()),
-        pa.field("latency_maximum_ns", pa.int64()),
-        pa.field("valid", pa.bool_(), nullable=False),
-        pa.field("reasons", pa.list_(pa.string()), nullable=False),
-        pa.field("findings", pa.list_(pa.string()), nullable=False),
+        *optional(WHOLE, "uncounted"),  # sent beside these; null: nothing
+        *optional(NUMBER, "loss_ratio"),
+        *optional(WHOLE, "unexplained", "longest_gap_ns", "total_gap_ns"),
+        *optional(NUMBER, "core_clock_before_hz", "core_clock_after_hz"),
+        *optional(TEXT, "latency_source", "latency_received_by"),
+        *optional(NUMBER, "latency_uncertainty_ns"),
+        *optional(WHOLE, "latency_negative_frames"),
+        *optional(WHOLE, "latency_sample_of_frames"),  # null: every frame was timed
+        *optional(WHOLE, "latency_minimum_ns"),
+        *optional(NUMBER, "latency_mean_ns"),
+        *optional(WHOLE, *(f"latency_{name}_ns" for name in _TRIAL_PERCENTILES.values())),
+        *optional(WHOLE, "latency_maximum_ns"),
+        *known(FLAG, "valid"),
+        *known(TEXTS, "reasons", "findings"),
     ]
 )
 
@@ -147,63 +153,53 @@ def _row(trial: Trial) -> dict[str, Any]:
 
 
 _OF_FLOW = (
-    ("sent_bytes", pa.int64()), ("received_bytes", pa.int64()), ("sent_bits_per_s", pa.float64()),
-    ("received_bits_per_s", pa.float64()), ("duration_s", pa.float64()), ("retransmissions", pa.int64()),
-    ("datagrams", pa.int64()), ("lost_datagrams", pa.int64()), ("jitter_s", pa.float64()),
+    ("sent_bytes", WHOLE), ("received_bytes", WHOLE), ("sent_bits_per_s", NUMBER),
+    ("received_bits_per_s", NUMBER), ("duration_s", NUMBER), ("retransmissions", WHOLE),
+    ("datagrams", WHOLE), ("lost_datagrams", WHOLE), ("jitter_s", NUMBER),
 )  # fmt: skip
 _WAYS = ("forward", "reverse")
 _OF_LATENCY = ("count", "minimum_ns", "mean_ns", "maximum_ns", "stdev_ns")
 _OF_FRAMES = (
-    ("engine", pa.string()), ("frames_per_s", pa.float64()), ("bytes_per_s", pa.float64()), ("frames", pa.int64()),
-    ("dropped_frames", pa.int64()), ("due_frames", pa.int64()), ("completion_p50_ns", pa.int64()),
-    ("completion_p99_ns", pa.int64()), ("completion_maximum_ns", pa.int64()),
+    ("engine", TEXT), ("frames_per_s", NUMBER), ("bytes_per_s", NUMBER), ("frames", WHOLE),
+    ("dropped_frames", WHOLE), ("due_frames", WHOLE), ("completion_p50_ns", WHOLE),
+    ("completion_p99_ns", WHOLE), ("completion_maximum_ns", WHOLE),
 )  # fmt: skip
 _ROUND_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99"}
 
 ROUND_SCHEMA = pa.schema(
     [
-        *(pa.field(name, pa.string(), nullable=False) for name in ("round", "key", "test", "configuration")),
-        pa.field("run", pa.int64(), nullable=False),
-        pa.field("warm_up", pa.bool_(), nullable=False),
-        pa.field("parameters_json", pa.string(), nullable=False),
-        pa.field("repeat", pa.int64(), nullable=False),
-        pa.field("at_s", pa.float64()),
-        pa.field("valid", pa.bool_(), nullable=False),
-        pa.field("reasons", pa.list_(pa.string()), nullable=False),
-        pa.field("findings", pa.list_(pa.string()), nullable=False),
-        pa.field("job", pa.int64(), nullable=False),  # its place in the round, from 1
-        pa.field("role", pa.string(), nullable=False),
-        pa.field("workload", pa.string(), nullable=False),
-        pa.field("version", pa.string()),
-        pa.field("server_version", pa.string()),
-        pa.field("client", pa.string(), nullable=False),
-        pa.field("server", pa.string()),
-        *(pa.field(name, pa.string(), nullable=False) for name in ("operation", "transport", "direction")),
-        pa.field("asked_duration_s", pa.float64()),
-        pa.field("asked_bytes", pa.int64()),
-        pa.field("write_bytes", pa.int64()),
-        pa.field("streams", pa.int64(), nullable=False),
-        pa.field("ask_json", pa.string(), nullable=False),
-        pa.field("failure", pa.string()),
-        pa.field("began_s", pa.float64()),
-        pa.field("took_s", pa.float64()),
+        *known(TEXT, "round", "key", "test", "configuration"),
+        *known(WHOLE, "run"),
+        *known(FLAG, "warm_up"),
+        *known(TEXT, "parameters_json"),
+        *known(WHOLE, "repeat"),
+        *optional(NUMBER, "at_s"),
+        *known(FLAG, "valid"),
+        *known(TEXTS, "reasons", "findings"),
+        *known(WHOLE, "job"),  # its place in the round, from 1
+        *known(TEXT, "role", "workload"),
+        *optional(TEXT, "version", "server_version"),
+        *known(TEXT, "client"),
+        *optional(TEXT, "server"),
+        *known(TEXT, "operation", "transport", "direction"),
+        *optional(NUMBER, "asked_duration_s"),
+        *optional(WHOLE, "asked_bytes", "write_bytes"),
+        *known(WHOLE, "streams"),
+        *known(TEXT, "ask_json"),
+        *optional(TEXT, "failure"),
+        *optional(NUMBER, "began_s", "took_s"),
         *(pa.field(f"{way}_{name}", kind) for way in _WAYS for name, kind in _OF_FLOW),
-        pa.field("transactions_per_s", pa.float64()),
+        *optional(NUMBER, "transactions_per_s"),
         *(pa.field(name, kind) for name, kind in _OF_FRAMES),
-        pa.field("memory_bytes_per_s", pa.float64()),
-        pa.field("client_cpu_share", pa.float64()),
-        pa.field("server_cpu_share", pa.float64()),
-        pa.field("congestion_control", pa.string()),
-        pa.field("mss_bytes", pa.int64()),
-        pa.field("latency_basis", pa.string()),
-        *(pa.field(f"latency_{name}", pa.float64()) for name in _OF_LATENCY),
-        *(pa.field(f"latency_{name}_ns", pa.float64()) for name in _ROUND_PERCENTILES.values()),
-        pa.field("client_command", pa.string(), nullable=False),
-        pa.field("server_command", pa.string(), nullable=False),
-        pa.field("reading", pa.list_(pa.string()), nullable=False),
-        pa.field("cpu_json", pa.string(), nullable=False),
-        pa.field("counters_json", pa.string(), nullable=False),
-        pa.field("bonds_json", pa.string(), nullable=False),
+        *optional(NUMBER, "memory_bytes_per_s", "client_cpu_share", "server_cpu_share"),
+        *optional(TEXT, "congestion_control"),
+        *optional(WHOLE, "mss_bytes"),
+        *optional(TEXT, "latency_basis"),
+        *optional(NUMBER, *(f"latency_{name}" for name in _OF_LATENCY)),
+        *optional(NUMBER, *(f"latency_{name}_ns" for name in _ROUND_PERCENTILES.values())),
+        *known(TEXT, "client_command", "server_command"),
+        *known(TEXTS, "reading"),
+        *known(TEXT, "cpu_json", "counters_json", "bonds_json"),
     ]
 )
 
@@ -394,4 +390,4 @@ def _bytes(column: pa.Array) -> int:
     lengths = pc.binary_length(column.dictionary)
     if (pc.max(lengths).as_py() or 0) > _LONGEST_WORD_BYTES:
         raise ValueError(f"a text in it is longer than {_LONGEST_WORD_BYTES // 2**20} MiB")
-    return pc.sum(pc.cast(pc.take(lengths, column.indices), pa.int64())).as_py() or 0
+    return pc.sum(pc.cast(pc.take(lengths, column.indices), WHOLE)).as_py() or 0
