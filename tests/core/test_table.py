@@ -29,7 +29,7 @@ from nicbench.methods.base import Method
     ],
 )
 def test_form_and_unit_follow_from_the_name(value: str, form: Form, unit: str | None) -> None:
-    column = Column(value=value, head="x")
+    column = Column(value, "x")
     assert (column.form, column.unit) == (form, unit)
 
 
@@ -50,7 +50,7 @@ def test_form_and_unit_follow_from_the_name(value: str, form: Form, unit: str | 
 )
 def test_a_unit_that_contradicts_the_name_is_refused(value: str, form: Form, unit: str) -> None:
     with pytest.raises(ValidationError, match=f"column '{value}'"):
-        Column(value=value, head="x", form=form, unit=unit)
+        Column(value, "x", form=form, unit=unit)
 
 
 @pytest.mark.parametrize(

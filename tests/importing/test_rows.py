@@ -33,7 +33,7 @@ LAST_HEADS = ("frames to 99999999999 us", "timed frames", "throughput [Gb/s L2]"
 CELLS = ("64", "128", "100", "0", "-1", "1e30", "99.9 %", "5 Mpps", "25GbE", "2x10GbE", "half", "", "-", "n/a", "x")
 WORDS = st.sampled_from([*HEADS, *MORE_HEADS, *LAST_HEADS, *CELLS])
 LINK = parse_link("1x10GbE")
-COLUMN = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits")
+COLUMN = Column("throughput_bits_per_s", "Throughput", unit="Gb/s", form="gigabits")
 
 
 @pytest.mark.parametrize(

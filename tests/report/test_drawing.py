@@ -166,7 +166,7 @@ def test_an_axis_is_in_the_unit_of_its_column(form: Form) -> None:
     result = Result(
         id="r", test="t", method="m", parameters={}, values={name: value}, verdict=ResultVerdict.VALID, trials=()
     )
-    text = text_of(Column(value=name, head="It", form=form), result)
+    text = text_of(Column(name, "It", form=form), result)
     assert float(text.removeprefix("± ")) == pytest.approx(40.0)
 
 
@@ -190,7 +190,7 @@ def test_a_column_that_nobody_fills_has_the_unit_of_the_one_beside_it() -> None:
     """A p99 that no tool reported, next to a median and a greatest in milliseconds."""
     values = {"latency_p50_ns": 31e6, "latency_p99_ns": None, "latency_maximum_ns": 2.9e9, "other_bits_per_s": None}
     result = Result(id="r", test="t", method="m", parameters={}, values=values, verdict=ResultVerdict.VALID, trials=())
-    heads = tuple(Column(value=name, head=name) for name in values)
+    heads = tuple(Column(name, name) for name in values)
     scaled = scale_units(ResultTable(title="It", caption="It.", columns=heads, sentences=()), [result])
     assert [column.unit for column in scaled.columns] == ["ms", "ms", "s", "Gb/s"]
 
@@ -212,7 +212,7 @@ def test_the_least_of_a_column_is_readable_beside_the_greatest(
         )
         for ns in latencies_ns
     ]
-    table = ResultTable(title="Latency", caption="", columns=(Column(value="p50_ns", head="Median latency"),))
+    table = ResultTable(title="Latency", caption="", columns=(Column("p50_ns", "Median latency"),))
     (column,) = scale_units(table, results).columns
     assert tuple(text_of(column, result) for result in results) == texts
 

@@ -233,16 +233,14 @@ def test_ports_stand_in_their_order_though_none_leads_to_itself() -> None:
 
     ports = [f"s{number}" for number in range(4)]
     found = [way(one, other) for one in ports for other in (*ports, "mean") if one != other]
-    grid = Grid(
-        rows=_column("port"), across=(_column("destination"),), cell=Column(value="throughput_bits_per_s", head="x")
-    )
+    grid = Grid(rows=_column("port"), across=(_column("destination"),), cell=Column("throughput_bits_per_s", "x"))
     (table,) = grid_tables(found, grid)
     assert [label for label, _ in table.rows] == ports
     assert table.heads == ((*ports, "mean"),)
 
 
 def _column(name: str) -> Column:
-    return Column(value=name, head=name, form="text")
+    return Column(name, name, form="text")
 
 
 def test_the_sweep_is_one_table_over_sizes_loads_and_ports() -> None:
@@ -373,8 +371,8 @@ def test_more_lines_than_colours_are_a_chart_for_each_of_the_first_column() -> N
 
 def test_configurations_are_the_rows_where_a_published_table_has_them_so() -> None:
     """Modes of links by ports: what is sent stands above the ports, as the outermost heading."""
-    streams, port, name = (Column(value=value, head=value, form="text") for value in ("mode", "port", "configuration"))
-    cell = Column(value="x", head="x", form="text")
+    streams, port, name = (Column(value, value, form="text") for value in ("mode", "port", "configuration"))
+    cell = Column("x", "x", form="text")
     grid = Grid(rows=streams, across=(port,), cell=cell, compares_rows=True)
     results = [
         Result(

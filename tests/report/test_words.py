@@ -44,7 +44,7 @@ def test_a_rate_has_the_digits_that_its_interval_gives() -> None:
     results = [
         Result(id="a", method="throughput", parameters={}, values={"x_frames_per_s": one}) for one in (wide, narrow)
     ]
-    column = Column(value="x_frames_per_s", head="Rate", aspect="rate")
+    column = Column("x_frames_per_s", "Rate", aspect="rate")
     assert texts(column, results) == ["0.39", "0.20050"]
     assert texts(column, []) == []
 

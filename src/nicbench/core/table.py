@@ -47,6 +47,9 @@ class Column(Frozen):
     adjective: str | None = None
     """What a better value is more of, where there is a word for it: "fast" (as in "1.24 times as fast")."""
 
+    def __init__(self, value: str, head: str, **more: Any) -> None:
+        super().__init__(value=value, head=head, **more)
+
     @model_validator(mode="before")
     @classmethod
     def _follow_the_name(cls, given: Any) -> Any:
@@ -309,6 +312,9 @@ class ImportColumn(Frozen):
     """The largest plausible number."""
     words: tuple[str, ...] = ()
     """The allowed words of a ``text``; empty where any text is allowed."""
+
+    def __init__(self, value: str, name: str, quantity: Quantity, **more: Any) -> None:
+        super().__init__(value=value, name=name, quantity=quantity, **more)
 
     @property
     def is_filled(self) -> bool:

@@ -265,7 +265,7 @@ def plain(name: str) -> str:
     return " ".join(re.sub(r"(?<!\d)\.|\.(?!\d)|[^a-z0-9.]+", " ", small).split())
 
 
-LINK: Final = ImportColumn(value="link", name="link", quantity="link", also=("link speed", "port speed", "speed"))
+LINK: Final = ImportColumn("link", "link", "link", also=("link speed", "port speed", "speed"))
 """The speed of the ports of a row: a column that every method takes."""
 
 _BOUND: Final = r"(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ns|us|ms|s)"

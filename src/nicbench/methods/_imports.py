@@ -10,37 +10,29 @@ from nicbench.core.units import format_bytes, format_digits
 from nicbench.methods.base import Values
 
 SIZE: Final = ImportColumn(
-    value="frame_bytes",
-    name="frame size",
-    quantity="frame_size",
+    "frame_bytes",
+    "frame size",
+    "frame_size",
     also=("frame", "size", "framesize", "packet size", "frame length"),
     tells_apart=True,
     is_required=True,
 )
-LOAD: Final = ImportColumn(
-    value="load_percent", name="load", quantity="load", also=("offered load",), tells_apart=True, is_required=True
-)
-LOAD_RATE: Final = ImportColumn(
-    value="load_frames_per_s", name="load rate", quantity="frame_rate", also=("offered rate", "tx rate")
-)
-LINE_RATE: Final = ImportColumn(
-    value="line_rate_frames_per_s", name="line rate", quantity="frame_rate", also=("theoretical rate",)
-)
+LOAD: Final = ImportColumn("load_percent", "load", "load", also=("offered load",), tells_apart=True, is_required=True)
+LOAD_RATE: Final = ImportColumn("load_frames_per_s", "load rate", "frame_rate", also=("offered rate", "tx rate"))
+LINE_RATE: Final = ImportColumn("line_rate_frames_per_s", "line rate", "frame_rate", also=("theoretical rate",))
 OFFERED: Final = ImportColumn(
-    value="offered_frames", name="offered frames", quantity="count", also=("sent frames", "tx frames", "frames sent")
+    "offered_frames", "offered frames", "count", also=("sent frames", "tx frames", "frames sent")
 )
 RETURNED: Final = ImportColumn(
-    value="returned_frames",
-    name="returned frames",
-    quantity="count",
+    "returned_frames",
+    "returned frames",
+    "count",
     also=("received frames", "rx frames", "frames received"),
 )
-LOST: Final = ImportColumn(value="lost_frames", name="lost frames", quantity="count", also=("frames lost",))
-LOSS: Final = ImportColumn(
-    value="loss_percent", name="loss", quantity="percent", also=("frame loss", "frame loss rate", "packet loss")
-)
+LOST: Final = ImportColumn("lost_frames", "lost frames", "count", also=("frames lost",))
+LOSS: Final = ImportColumn("loss_percent", "loss", "percent", also=("frame loss", "frame loss rate", "packet loss"))
 RETURNED_SHARE: Final = ImportColumn(
-    value="returned_percent", name="returned", quantity="percent", also=("returned intact", "frames returned")
+    "returned_percent", "returned", "percent", also=("returned intact", "frames returned")
 )
 
 COUNTS: Final = (OFFERED, RETURNED, LOST)
@@ -66,22 +58,22 @@ ALL_PORTS: Final = "all"
 
 IMPORTS: Final = ImportTable(
     columns=(
-        ImportColumn(value="throughput_bits_per_s", name="throughput", quantity="payload_rate"),
-        ImportColumn(value="server_cpu_mean_percent", name="cpu", quantity="percent", also=("server cpu",)),
-        ImportColumn(value="server_cpu_minimum_percent", name="least cpu", quantity="percent"),
-        ImportColumn(value="server_cpu_maximum_percent", name="most cpu", quantity="percent"),
-        ImportColumn(value="retransmissions", name="retransmissions", quantity="count"),
-        ImportColumn(value="lost_datagrams_percent", name="datagrams lost", quantity="percent"),
-        ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
-        ImportColumn(value="mode", name="mode", quantity="text", tells_apart=True),
-        ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
-        ImportColumn(value="client", name="client", quantity="text", tells_apart=True, may_be_empty=True),
-        ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
-        ImportColumn(value="direction", name="direction", quantity="text", tells_apart=True),
+        ImportColumn("throughput_bits_per_s", "throughput", "payload_rate"),
+        ImportColumn("server_cpu_mean_percent", "cpu", "percent", also=("server cpu",)),
+        ImportColumn("server_cpu_minimum_percent", "least cpu", "percent"),
+        ImportColumn("server_cpu_maximum_percent", "most cpu", "percent"),
+        ImportColumn("retransmissions", "retransmissions", "count"),
+        ImportColumn("lost_datagrams_percent", "datagrams lost", "percent"),
+        ImportColumn("workload", "tool", "text", also=("workload",), tells_apart=True),
+        ImportColumn("mode", "mode", "text", tells_apart=True),
+        ImportColumn("port", "port", "text", tells_apart=True),
+        ImportColumn("client", "client", "text", tells_apart=True, may_be_empty=True),
+        ImportColumn("duplex", "duplex", "text", tells_apart=True),
+        ImportColumn("direction", "direction", "text", tells_apart=True),
         ImportColumn(
-            value="at_once",
-            name="at once",
-            quantity="text",
+            "at_once",
+            "at once",
+            "text",
             also=("ports at once",),
             tells_apart=True,
             may_be_empty=True,
@@ -148,24 +140,24 @@ def _median(value: Value) -> Value:
 
 
 _LONGEST: Final = ImportColumn(
-    value="back_to_back_frames",
-    name="back-to-back value",
-    quantity="number",
+    "back_to_back_frames",
+    "back-to-back value",
+    "number",
     also=("back to back", "back-to-back frames", "longest burst", "burst", "average"),
 )
 BACK_TO_BACK_IMPORTS: Final = ImportTable(
     columns=(
         *(SIZE, *interval_columns(_LONGEST)),
-        ImportColumn(value="minimum_frames", name="minimum", quantity="count", also=("min",)),
-        ImportColumn(value="maximum_frames", name="maximum", quantity="count", also=("max",)),
-        ImportColumn(value="standard_deviation_frames", name="std. deviation", quantity="number"),
-        ImportColumn(value="repetitions", name="repetitions", quantity="count", also=("N", "trials")),
-        ImportColumn(value="burst_frames_per_s", name="burst rate", quantity="frame_rate"),
-        ImportColumn(value="percent_of_line_rate", name="% of line rate", quantity="percent"),
-        ImportColumn(value="throughput_frames_per_s", name="throughput", quantity="frame_rate"),
-        ImportColumn(value="implied_buffer_time_us", name="implied buffer time", quantity="time"),
-        ImportColumn(value="corrected_buffer_time_us", name="corrected buffer time", quantity="time"),
-        ImportColumn(value="corrected_buffer_frames", name="corrected buffer", quantity="number"),
+        ImportColumn("minimum_frames", "minimum", "count", also=("min",)),
+        ImportColumn("maximum_frames", "maximum", "count", also=("max",)),
+        ImportColumn("standard_deviation_frames", "std. deviation", "number"),
+        ImportColumn("repetitions", "repetitions", "count", also=("N", "trials")),
+        ImportColumn("burst_frames_per_s", "burst rate", "frame_rate"),
+        ImportColumn("percent_of_line_rate", "% of line rate", "percent"),
+        ImportColumn("throughput_frames_per_s", "throughput", "frame_rate"),
+        ImportColumn("implied_buffer_time_us", "implied buffer time", "time"),
+        ImportColumn("corrected_buffer_time_us", "corrected buffer time", "time"),
+        ImportColumn("corrected_buffer_frames", "corrected buffer", "number"),
         LINE_RATE,
     ),
     any_of=(_LONGEST.value,),
@@ -201,9 +193,9 @@ _LATENCIES: Final = {
 REQUEST_IMPORTS: Final = ImportTable(
     columns=(
         ImportColumn(
-            value="transactions_per_s",
-            name="transactions",
-            quantity="number",
+            "transactions_per_s",
+            "transactions",
+            "number",
             also=(
                 "transactions/s",
                 "requests/s",
@@ -216,18 +208,15 @@ REQUEST_IMPORTS: Final = ImportTable(
             ),
             is_above_zero=True,
         ),
-        *(
-            ImportColumn(value=f"latency_{part}_ns", name=name, quantity="time", also=also)
-            for part, (name, also) in _LATENCIES.items()
-        ),
-        ImportColumn(value="requests", name="requests timed", quantity="count"),
-        ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
-        ImportColumn(value="mode", name="mode", quantity="text", tells_apart=True),
-        ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
-        ImportColumn(value="transport", name="transport", quantity="text", also=("protocol",), tells_apart=True),
-        ImportColumn(value="message_bytes", name="message size", quantity="count", also=("message",), tells_apart=True),
-        ImportColumn(value="load", name="load beside", quantity="text", tells_apart=True),
-        ImportColumn(value="basis", name="latency of", quantity="text"),
+        *(ImportColumn(f"latency_{part}_ns", name, "time", also=also) for part, (name, also) in _LATENCIES.items()),
+        ImportColumn("requests", "requests timed", "count"),
+        ImportColumn("workload", "tool", "text", also=("workload",), tells_apart=True),
+        ImportColumn("mode", "mode", "text", tells_apart=True),
+        ImportColumn("port", "port", "text", tells_apart=True),
+        ImportColumn("transport", "transport", "text", also=("protocol",), tells_apart=True),
+        ImportColumn("message_bytes", "message size", "count", also=("message",), tells_apart=True),
+        ImportColumn("load", "load beside", "text", tells_apart=True),
+        ImportColumn("basis", "latency of", "text"),
     ),
     any_of=("transactions_per_s", *(f"latency_{part}_ns" for part in _LATENCIES)),
     rising=(

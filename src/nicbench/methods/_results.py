@@ -111,18 +111,18 @@ BROADCASTS_NOTE: Final = (BROADCASTS, "Broadcasts")
 _ROUNDING = 1.001
 
 COLUMNS = (
-    Column(value="load_frames_per_s", head="Offered load"),
-    Column(value="percent_of_line_rate", head="% of line rate", form="trimmed"),
-    Column(value="offered_frames", head="Offered frames", form="whole"),
-    Column(value="returned_frames", head="Returned intact", form="whole"),
-    Column(value="lost_frames", head="Lost", form="whole"),
-    Column(value="refused_frames", head="Refused", form="whole"),
-    Column(value="altered_frames", head="Altered", form="whole"),
-    Column(value="late_frames", head="Late", form="whole"),
-    Column(value="checked_bytes", head="Compared of each", unit="bytes", form="whole"),
-    Column(value="returned_percent", head="Returned intact", unit="%", form="of_frames"),
-    Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
-    Column(value="returned_by_way", head="Returned each way", unit="%", form="text"),
+    Column("load_frames_per_s", "Offered load"),
+    Column("percent_of_line_rate", "% of line rate", form="trimmed"),
+    Column("offered_frames", "Offered frames", form="whole"),
+    Column("returned_frames", "Returned intact", form="whole"),
+    Column("lost_frames", "Lost", form="whole"),
+    Column("refused_frames", "Refused", form="whole"),
+    Column("altered_frames", "Altered", form="whole"),
+    Column("late_frames", "Late", form="whole"),
+    Column("checked_bytes", "Compared of each", unit="bytes", form="whole"),
+    Column("returned_percent", "Returned intact", unit="%", form="of_frames"),
+    Column("loss_percent", "Loss", unit="%", form="of_frames"),
+    Column("returned_by_way", "Returned each way", unit="%", form="text"),
 )
 """The columns of a table with a row for each point."""
 

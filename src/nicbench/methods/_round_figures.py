@@ -21,8 +21,8 @@ from nicbench.stats.links import failure_summary, find_beyond_links
 from nicbench.stats.rounds import bits_per_s, rate_together
 
 PAYLOAD_RATE: Final = Column(
-    value="throughput_bits_per_s",
-    head="Throughput",
+    "throughput_bits_per_s",
+    "Throughput",
     unit="Gb/s",
     form="gigabits",
     is_main=True,
@@ -33,11 +33,11 @@ PAYLOAD_RATE: Final = Column(
 
 
 SERVER_OWN_CPU: Final = Column(
-    value="server_cpu_own_percent", head="Server's CPU, of the test", unit="%", form="number", is_optional=True
+    "server_cpu_own_percent", "Server's CPU, of the test", unit="%", form="number", is_optional=True
 )
 """The column of the CPU time of the server that the test's programs and the kernel took, without that of strangers."""
 CLIENT_OWN_CPU: Final = Column(
-    value="client_cpu_own_percent", head="Client's CPU, of the test", unit="%", form="number", is_optional=True
+    "client_cpu_own_percent", "Client's CPU, of the test", unit="%", form="number", is_optional=True
 )
 FIRST_PORT: Final = 5201
 """The first port of the jobs of a round, iperf3's default."""
@@ -436,9 +436,7 @@ def _loads_by_job(rounds: Sequence[Round]) -> dict[int, str]:
     return {number: job.client for number, job in enumerate(jobs, 1) if job.role == _LOAD}
 
 
-SILENT: Final = Column(
-    value="failure_silent_s", head="Silent when the link failed", unit="s", form="number", is_optional=True
-)
+SILENT: Final = Column("failure_silent_s", "Silent when the link failed", unit="s", form="number", is_optional=True)
 
 QUESTION: Final = (
     "A link of {subject} fails while streams go over it: do their connections go on, for how long are they silent, and "

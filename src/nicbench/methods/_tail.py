@@ -59,14 +59,10 @@ def tail_values(latency: Latency | None, bounds_s: tuple[float, ...]) -> dict[st
 
 
 TAIL_COLUMNS: Final = (
-    ImportColumn(value="timed_frames", name="timed frames", quantity="count", also=("frames timed", "frames")),
-    ImportColumn(value="bin_to_{bound}_ns_frames", name="frames to {bound}", quantity="count", also=("to {bound}",)),
-    ImportColumn(
-        value="bin_over_{bound}_ns_frames", name="frames over {bound}", quantity="count", also=("over {bound}",)
-    ),
-    ImportColumn(
-        value="outside_{bound}_ns_frames", name="frames outside {bound}", quantity="count", also=("outside {bound}",)
-    ),
+    ImportColumn("timed_frames", "timed frames", "count", also=("frames timed", "frames")),
+    ImportColumn("bin_to_{bound}_ns_frames", "frames to {bound}", "count", also=("to {bound}",)),
+    ImportColumn("bin_over_{bound}_ns_frames", "frames over {bound}", "count", also=("over {bound}",)),
+    ImportColumn("outside_{bound}_ns_frames", "frames outside {bound}", "count", also=("outside {bound}",)),
 )
 """Columns of imported results: frames in the bin that ends at a bound, in the last bin, and outside each bound."""
 
@@ -168,7 +164,7 @@ def by_core_table(size: Column, values: frozenset[str]) -> tuple[FurtherTable, .
     if _SHARED_PERCENT not in values:
         return ()
     columns = [
-        Column(value=_name(core, percentile), head=f"p{percentile}", group=heading, is_optional=True)
+        Column(_name(core, percentile), f"p{percentile}", group=heading, is_optional=True)
         for core, heading in (("own", "Dedicated core"), ("shared", "Core shared"))
         for percentile in _PERCENTILES
     ]
@@ -179,7 +175,7 @@ def by_core_table(size: Column, values: frozenset[str]) -> tuple[FurtherTable, .
                 "Of the frames above, those under way while the DUT's physical core was shared with another "
                 "hyperthread or guest, and the others."
             ),
-            columns=(size, Column(value=_SHARED_PERCENT, head="Frames, core shared", form="of_frames"), *columns),
+            columns=(size, Column(_SHARED_PERCENT, "Frames, core shared", form="of_frames"), *columns),
         ),
     )
 

@@ -196,7 +196,7 @@ def _streams(trial: Trial, name: str) -> list[StreamReading]:
 
 
 _CAPACITY = Column(
-    value="capacity_addresses", head="Address caching capacity", unit="addresses", form="whole", is_main=True,
+    "capacity_addresses", "Address caching capacity", unit="addresses", form="whole", is_main=True,
     better="higher",
 )  # fmt: skip
 
@@ -283,11 +283,11 @@ class AddressCaching(FrameMethod):
             ),
             columns=(
                 *(FRAME, _CAPACITY),
-                Column(value="first_not_kept_addresses", head="Not kept", unit="addresses", form="whole"),
-                Column(value="flooded_frames", head="Then flooded", unit="frames", form="whole"),
-                Column(value="missing_frames", head="Then missing", unit="frames", form="whole"),
-                Column(value="rate_frames_per_s", head="Learnt at"),
-                Column(value="numbers_tried", head="Numbers tried", form="whole"),
+                Column("first_not_kept_addresses", "Not kept", unit="addresses", form="whole"),
+                Column("flooded_frames", "Then flooded", unit="frames", form="whole"),
+                Column("missing_frames", "Then missing", unit="frames", form="whole"),
+                Column("rate_frames_per_s", "Learnt at"),
+                Column("numbers_tried", "Numbers tried", form="whole"),
             ),
             sentences=("keeps {capacity_addresses}",),
             has_basis=False,
@@ -302,7 +302,7 @@ def _capacity(lower: int, upper: int | None) -> Bounded:
 
 
 _RATE = Column(
-    value="learning_rate_frames_per_s", head="Address learning rate", is_main=True, better="higher",
+    "learning_rate_frames_per_s", "Address learning rate", is_main=True, better="higher",
     adjective="fast",
 )  # fmt: skip
 _ALL_AT_ONCE: Final = (
@@ -403,10 +403,10 @@ class AddressLearning(FrameMethod):
             columns=(
                 *(FRAME, _RATE),
                 _RATE.replace(head="Interval", aspect="interval", is_main=False),
-                Column(value="flooded_frames", head="Then flooded", unit="frames", form="whole"),
-                Column(value="missing_frames", head="Then missing", unit="frames", form="whole"),
-                Column(value="addresses", head="Addresses", unit="addresses", form="whole"),
-                Column(value="rates_tried", head="Rates tried", form="whole"),
+                Column("flooded_frames", "Then flooded", unit="frames", form="whole"),
+                Column("missing_frames", "Then missing", unit="frames", form="whole"),
+                Column("addresses", "Addresses", unit="addresses", form="whole"),
+                Column("rates_tried", "Rates tried", form="whole"),
             ),
             sentences=("learns {addresses} from frames at {learning_rate_frames_per_s}",),
             has_basis=False,

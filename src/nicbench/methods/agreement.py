@@ -35,10 +35,10 @@ from nicbench.methods.base import PORT, RoundContext, RoundMethod, Values
 from nicbench.stats.intervals import Agreement as Answer
 from nicbench.stats.intervals import RatioInterval, agreement, ratio_interval
 
-_TOOL: Final = Column(value="workload", head="Tool", form="text")
+_TOOL: Final = Column("workload", "Tool", form="text")
 _RATE: Final = Column(
-    value="throughput_bits_per_s",
-    head="Throughput, mean",
+    "throughput_bits_per_s",
+    "Throughput, mean",
     unit="Mb/s",
     form="megabits",
     is_main=True,
@@ -58,14 +58,14 @@ TABLES: Final = (
         ),
         columns=(
             PORT,
-            Column(value="tools", head="Tools", form="text"),
-            Column(value="ratio", head="Ratio", form="trimmed", is_main=True),
-            Column(value="ratio_lower", head="from", form="trimmed"),
-            Column(value="ratio_upper", head="to", form="trimmed"),
-            Column(value="confidence_percent", head="Confidence", unit="%", form="trimmed"),
-            Column(value="within_percent", head="Bound", unit="%", form="trimmed"),
-            Column(value="pairs", head="Repetitions", form="whole"),
-            Column(value="answer", head="The two", form="text"),
+            Column("tools", "Tools", form="text"),
+            Column("ratio", "Ratio", form="trimmed", is_main=True),
+            Column("ratio_lower", "from", form="trimmed"),
+            Column("ratio_upper", "to", form="trimmed"),
+            Column("confidence_percent", "Confidence", unit="%", form="trimmed"),
+            Column("within_percent", "Bound", unit="%", form="trimmed"),
+            Column("pairs", "Repetitions", form="whole"),
+            Column("answer", "The two", form="text"),
         ),
         sentences=("is measured by {tools}, and the two {answer} ({port})",),
     ),
@@ -75,10 +75,10 @@ TABLES: Final = (
         caption="Payload over each port with all of its clients, by what the receivers counted, mean and deviation.",
         columns=(
             *(PORT, _TOOL, _RATE),
-            Column(value="throughput_deviation_bits_per_s", head="Std. deviation", unit="Mb/s", form="megabits"),
-            Column(value="throughput_minimum_bits_per_s", head="least", unit="Mb/s", form="megabits"),
-            Column(value="throughput_maximum_bits_per_s", head="most", unit="Mb/s", form="megabits"),
-            Column(value="repetitions", head="Repetitions", form="whole"),
+            Column("throughput_deviation_bits_per_s", "Std. deviation", unit="Mb/s", form="megabits"),
+            Column("throughput_minimum_bits_per_s", "least", unit="Mb/s", form="megabits"),
+            Column("throughput_maximum_bits_per_s", "most", unit="Mb/s", form="megabits"),
+            Column("repetitions", "Repetitions", form="whole"),
         ),
         grid=Grid(rows=PORT, across=(_TOOL,), cell=_RATE),
     ),

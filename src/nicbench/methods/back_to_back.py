@@ -50,7 +50,7 @@ REPETITIONS = 50
 LONGEST_BURST_S = 2.0
 # For an estimate before the rate is known: 64-byte frames at 100 Gb/s.
 _VALUE = Column(
-    value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True, better="higher"
+    "back_to_back_frames", "Back-to-back value", unit="frames", form="trimmed", is_main=True, better="higher"
 )
 _FASTEST_FRAMES_PER_S = 148_809_524.0
 _MOST_RESTARTS = 3  # of searches, as bursts came at a lower rate than they were to
@@ -256,16 +256,16 @@ class BackToBack(FrameMethod):
             columns=(
                 FRAME,
                 _VALUE,
-                Column(value="minimum_frames", head="Minimum", unit="frames", form="whole"),
-                Column(value="maximum_frames", head="Maximum", unit="frames", form="whole"),
-                Column(value="standard_deviation_frames", head="Std. deviation", unit="frames", form="number"),
-                Column(value="repetitions", head="N", form="whole"),
-                Column(value="burst_frames_per_s", head="Rate in a burst"),
-                Column(value="percent_of_line_rate", head="% of line rate", form="trimmed"),
-                Column(value="throughput_frames_per_s", head="Throughput"),
-                Column(value="implied_buffer_time_us", head="Implied buffer time", unit="µs", form="number"),
-                Column(value="corrected_buffer_time_us", head="Corrected buffer time", unit="µs", form="number"),
-                Column(value="corrected_buffer_frames", head="Corrected buffer", unit="frames", form="trimmed"),
+                Column("minimum_frames", "Minimum", unit="frames", form="whole"),
+                Column("maximum_frames", "Maximum", unit="frames", form="whole"),
+                Column("standard_deviation_frames", "Std. deviation", unit="frames", form="number"),
+                Column("repetitions", "N", form="whole"),
+                Column("burst_frames_per_s", "Rate in a burst"),
+                Column("percent_of_line_rate", "% of line rate", form="trimmed"),
+                Column("throughput_frames_per_s", "Throughput"),
+                Column("implied_buffer_time_us", "Implied buffer time", unit="µs", form="number"),
+                Column("corrected_buffer_time_us", "Corrected buffer time", unit="µs", form="number"),
+                Column("corrected_buffer_frames", "Corrected buffer", unit="frames", form="trimmed"),
             ),
             sentences=(
                 "takes bursts of up to {back_to_back_frames} without loss ({size} frames at {burst_frames_per_s})",

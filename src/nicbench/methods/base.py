@@ -220,9 +220,9 @@ class RoundContext(AnyContext, Protocol):
         """Removes a file that ``make_file`` made; otherwise it is removed at the end of the run."""
 
 
-FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
-PORT = Column(value="port", head="Port", form="text")
-TRIALS = Column(value="trials", head="Trials", form="whole")
+FRAME = Column("size", "Frame", unit="bytes", form="text")
+PORT = Column("port", "Port", form="text")
+TRIALS = Column("trials", "Trials", form="whole")
 
 
 class Method(DescribedPlugin, ABC):

@@ -71,10 +71,8 @@ def counts_to(trial: Trial, receive: int) -> Counts:
 
 _SHORTEST_S = 0.001
 _ROOM = 1.25  # a burst ends with its frames, and is not cut off where the tester is late
-_BURST = Column(
-    value="burst_frames", head="Longest burst at a port", unit="frames", form="whole", is_main=True, better="higher"
-)
-_BUFFER = Column(value="buffer_frames", head="Held by the buffer", unit="frames", form="whole")
+_BURST = Column("burst_frames", "Longest burst at a port", unit="frames", form="whole", is_main=True, better="higher")
+_BUFFER = Column("buffer_frames", "Held by the buffer", unit="frames", form="whole")
 
 
 @frozen
@@ -236,14 +234,14 @@ class Microburst(FrameMethod):
             ),
             columns=(
                 FRAME,
-                Column(value="receivers", head="Receiving ports", form="whole"),
-                Column(value="senders", head="Senders", form="whole"),
+                Column("receivers", "Receiving ports", form="whole"),
+                Column("senders", "Senders", form="whole"),
                 _BURST,
                 _BURST.replace(head="Interval", aspect="interval", is_main=False),
-                Column(value="of_all_ports_frames", head="At all ports", unit="frames", form="whole"),
+                Column("of_all_ports_frames", "At all ports", unit="frames", form="whole"),
                 _BUFFER,
                 _BUFFER.replace(head="Interval", aspect="interval"),
-                Column(value="burst_rate_frames_per_s", head="Rate to a port"),
+                Column("burst_rate_frames_per_s", "Rate to a port"),
                 TRIALS,
             ),
             sentences=("passes a burst of {burst_frames} to each receiving port without loss",),
@@ -291,10 +289,10 @@ _UNCONGESTED, _CONGESTED = 2, 3
 _TESTERS_SHARE = 0.001
 """The share of the frames that a tester may leave unsent in a valid trial (the threshold `unsent_share`)."""
 _LOST = Column(
-    value="uncongested_loss_percent", head="Lost to the free port", unit="%", form="of_frames", is_main=True,
+    "uncongested_loss_percent", "Lost to the free port", unit="%", form="of_frames", is_main=True,
     better="lower",
 )  # fmt: skip
-_CONGESTED_LOST = Column(value="congested_loss_percent", head="Lost to the congested port", unit="%", form="of_frames")
+_CONGESTED_LOST = Column("congested_loss_percent", "Lost to the congested port", unit="%", form="of_frames")
 
 
 class CongestionControl(FrameMethod):
@@ -377,13 +375,13 @@ class CongestionControl(FrameMethod):
             ),
             columns=(
                 FRAME,
-                Column(value="load_frames_per_s", head="Load of a sender"),
+                Column("load_frames_per_s", "Load of a sender"),
                 _LOST,
-                Column(value="uncongested_rate_frames_per_s", head="Forwarded to the free port"),
+                Column("uncongested_rate_frames_per_s", "Forwarded to the free port"),
                 _CONGESTED_LOST,
-                Column(value="congested_rate_frames_per_s", head="Forwarded to the congested port"),
-                Column(value="head_of_line_blocking", head="Head-of-line blocking", form="text"),
-                Column(value="back_pressure", head="Back pressure", form="text"),
+                Column("congested_rate_frames_per_s", "Forwarded to the congested port"),
+                Column("head_of_line_blocking", "Head-of-line blocking", form="text"),
+                Column("back_pressure", "Back pressure", form="text"),
             ),
             sentences=(
                 "loses {uncongested_loss_percent} of the frames to a port that is free when another is congested",

@@ -29,8 +29,8 @@ from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Values
 MOST_CONNECTIONS: Final = 65_536
 _SHORTEST_TRIAL_S: Final = 0.001
 _CAPACITY = Column(
-    value="connection_capacity",
-    head="Connections at once",
+    "connection_capacity",
+    "Connections at once",
     unit="connections",
     form="whole",
     is_main=True,
@@ -144,15 +144,15 @@ class ConnectionCapacity(FrameMethod):
                 FRAME,
                 _CAPACITY,
                 Column(
-                    value=_CAPACITY.value,
-                    head="Interval",
+                    _CAPACITY.value,
+                    "Interval",
                     unit="connections",
                     form="whole",
                     aspect="interval",
                     is_minor=True,
                 ),
-                Column(value="made_in_ns", head="Made in", form="milliseconds"),
-                Column(value="connections_tried", head="Most tried", unit="connections", form="whole"),
+                Column("made_in_ns", "Made in", form="milliseconds"),
+                Column("connections_tried", "Most tried", unit="connections", form="whole"),
                 TRIALS,
             ),
             sentences=("holds {connection_capacity} at once",),

@@ -43,8 +43,8 @@ from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_
 from nicbench.methods.base import TRIALS, RoundContext, Values
 
 _CONNECTIONS_RATE: Final = Column(
-    value="connections_per_s",
-    head="TCP Connections Per Second",
+    "connections_per_s",
+    "TCP Connections Per Second",
     unit="connections/s",
     form="whole",
     is_main=True,
@@ -137,14 +137,14 @@ class ConnectionsPerSecond(ConnectionMethod):
                 "byte from the moment when the connection was due."
             ),
             columns=(
-                Column(value="transport", head="Transport", form="text"),
-                Column(value="object", head="Object", form="text"),
+                Column("transport", "Transport", form="text"),
+                Column("object", "Object", form="text"),
                 _CONNECTIONS_RATE,
                 interval_of(_CONNECTIONS_RATE),
                 *columns_of_times(),
                 *RESENT,
                 TRIALS,
-                Column(value="limited_by", head="Limited by", form="text"),
+                Column("limited_by", "Limited by", form="text"),
             ),
             sentences=(
                 "takes {connections_per_s} by {transport}, each for {object}",
@@ -159,8 +159,8 @@ def _values(best: Outcome | None) -> dict[str, Any]:
 
 
 _HELD: Final = Column(
-    value="concurrent_connections",
-    head="Concurrent TCP Connections",
+    "concurrent_connections",
+    "Concurrent TCP Connections",
     unit="connections",
     form="whole",
     is_main=True,
@@ -243,15 +243,15 @@ class ConcurrentConnections(ConnectionMethod):
                 "when it was opened, and once more while all were held."
             ),
             columns=(
-                Column(value="transport", head="Transport", form="text"),
+                Column("transport", "Transport", form="text"),
                 _HELD,
                 interval_of(_HELD),
-                Column(value="opened_per_s", head="Opened a second", unit="connections/s", form="whole"),
-                Column(value="held_ns", head="Held for", form="seconds"),
+                Column("opened_per_s", "Opened a second", unit="connections/s", form="whole"),
+                Column("held_ns", "Held for", form="seconds"),
                 *columns_of_times(),
                 *RESENT,
                 TRIALS,
-                Column(value="limited_by", head="Limited by", form="text"),
+                Column("limited_by", "Limited by", form="text"),
             ),
             sentences=(
                 "holds {concurrent_connections} at once by {transport}",
@@ -263,8 +263,8 @@ class ConcurrentConnections(ConnectionMethod):
 
 _Objects = tuple[tuple[int, int], ...]
 _TRANSACTIONS_RATE: Final = Column(
-    value="transactions_per_s",
-    head="Application Transactions Per Second",
+    "transactions_per_s",
+    "Application Transactions Per Second",
     unit="transactions/s",
     form="whole",
     is_main=True,
@@ -364,16 +364,16 @@ class HttpTransactions(ConnectionMethod):
                 "from the moment when the request was due."
             ),
             columns=(
-                Column(value="transport", head="Transport", form="text"),
-                Column(value="object", head="Object", form="text"),
-                Column(value="connections", head="Connections", form="whole"),
+                Column("transport", "Transport", form="text"),
+                Column("object", "Object", form="text"),
+                Column("connections", "Connections", form="whole"),
                 _TRANSACTIONS_RATE,
                 interval_of(_TRANSACTIONS_RATE),
-                Column(value="goodput_bits_per_s", head="Goodput", form="gigabits"),
+                Column("goodput_bits_per_s", "Goodput", form="gigabits"),
                 *columns_of_times(("first_byte", "last_byte")),
                 *RESENT,
                 TRIALS,
-                Column(value="limited_by", head="Limited by", form="text"),
+                Column("limited_by", "Limited by", form="text"),
             ),
             sentences=(
                 "bears {transactions_per_s} by {transport}, each of {object}, with bodies of {goodput_bits_per_s}",
@@ -384,8 +384,8 @@ class HttpTransactions(ConnectionMethod):
 
 
 _FIRST: Final = Column(
-    value="first_byte_p50_ns",
-    head="median",
+    "first_byte_p50_ns",
+    "median",
     name=f"{KPI_OF_TIMES['first_byte']}, median",
     form="microseconds",
     group=KPI_OF_TIMES["first_byte"],
@@ -513,14 +513,14 @@ class HttpLatency(ConnectionMethod):
                 "byte of the answer; connecting and the TLS handshake by themselves."
             ),
             columns=(
-                Column(value="transport", head="Transport", form="text"),
-                Column(value="object", head="Object", form="text"),
-                Column(value="rate_per_s", head="Rate", unit="connections/s", form="whole"),
+                Column("transport", "Transport", form="text"),
+                Column("object", "Object", form="text"),
+                Column("rate_per_s", "Rate", unit="connections/s", form="whole"),
                 _FIRST,
                 tail,
                 *times,
-                Column(value="transactions", head="Transactions", form="whole"),
-                Column(value="failures", head="Failed", form="whole"),
+                Column("transactions", "Transactions", form="whole"),
+                Column("failures", "Failed", form="whole"),
                 *RESENT,
             ),
             sentences=(

@@ -43,12 +43,10 @@ _CODEPOINTS: Final = {
 _LOADS, _ONSET, _RULES = "loads", "onset", "rules"
 _ALL: Final = "all"
 _AS_ASKED: Final = "as RFC 3168"
-_SENT_AS = Column(value="codepoint", head="Sent as", form="text")
-_LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
-_MARKED = Column(value="marked_percent", head="Marked", unit="%", form="of_frames")
-_FROM = Column(
-    value="unmarked_frames_per_s", head="Most without marks", is_main=True, better="higher", name="load without marks"
-)
+_SENT_AS = Column("codepoint", "Sent as", form="text")
+_LOAD = Column("load_percent", "Load", unit="% of {load_of}", form="trimmed")
+_MARKED = Column("marked_percent", "Marked", unit="%", form="of_frames")
+_FROM = Column("unmarked_frames_per_s", "Most without marks", is_main=True, better="higher", name="load without marks")
 
 
 @frozen
@@ -295,7 +293,7 @@ class EcnMarking(FrameMethod):
                     _SENT_AS,
                     _FROM,
                     _FROM.replace(head="Interval", aspect="interval", is_main=False),
-                    Column(value="marked_from_frames_per_s", head="Least with marks"),
+                    Column("marked_from_frames_per_s", "Least with marks"),
                 ),
                 sentences=(
                     "marks nothing: {limit}",
@@ -312,10 +310,10 @@ class EcnMarking(FrameMethod):
                 ),
                 columns=(
                     FRAME,
-                    Column(value="codepoints", head="Sent as", form="text"),
-                    Column(value="arrived_frames", head="Arrived", unit="frames", form="whole"),
-                    Column(value="marked_frames", head="Marked", unit="frames", form="whole"),
-                    Column(value="handling", head="Handled", form="text"),
+                    Column("codepoints", "Sent as", form="text"),
+                    Column("arrived_frames", "Arrived", unit="frames", form="whole"),
+                    Column("marked_frames", "Marked", unit="frames", form="whole"),
+                    Column("handling", "Handled", form="text"),
                 ),
                 sentences=("handles ECN: {handling}",),
             ),
@@ -330,15 +328,15 @@ class EcnMarking(FrameMethod):
                     FRAME,
                     _SENT_AS,
                     _LOAD,
-                    Column(value="load_frames_per_s", head="Load"),
-                    Column(value="stream", head="Stream", form="text"),
+                    Column("load_frames_per_s", "Load"),
+                    Column("stream", "Stream", form="text"),
                     _MARKED,
-                    Column(value="lost_percent", head="Lost", unit="%", form="of_frames"),
-                    Column(value="marked_frames", head="Marked", unit="frames", form="whole"),
-                    Column(value="flows_with_marks", head="In flows", form="text"),
-                    Column(value="latency_p50_ns", head="Median latency"),
-                    Column(value="latency_p99_ns", head="p99"),
-                    Column(value="handling", head="Handled", form="text"),
+                    Column("lost_percent", "Lost", unit="%", form="of_frames"),
+                    Column("marked_frames", "Marked", unit="frames", form="whole"),
+                    Column("flows_with_marks", "In flows", form="text"),
+                    Column("latency_p50_ns", "Median latency"),
+                    Column("latency_p99_ns", "p99"),
+                    Column("handling", "Handled", form="text"),
                 ),
                 sentences=("marks {marked_percent} of {codepoint} frames at {load_percent}",),
                 curve=Curve(

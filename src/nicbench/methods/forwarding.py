@@ -38,17 +38,17 @@ from nicbench.methods.base import PORT, Objection, RoundContext, RoundMethod, Va
 MEAN = "mean"
 """The word in place of a destination for the mean over all destinations."""
 _WORDS = {"forward": "to the destination", "reverse": "from the destination", "both": "both ways"}
-_MODE = Column(value="mode", head="Streams", form="text")
-_DESTINATION = Column(value="destination", head="Destination", form="text")
+_MODE = Column("mode", "Streams", form="text")
+_DESTINATION = Column("destination", "Destination", form="text")
 
 _IMPORTS: Final = ImportTable(
     columns=(
-        ImportColumn(value="throughput_bits_per_s", name="throughput", quantity="payload_rate"),
-        ImportColumn(value="router_cpu_mean_percent", name="cpu", quantity="percent", also=("router cpu",)),
-        ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
-        ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
-        ImportColumn(value="destination", name="destination", quantity="text", tells_apart=True, may_be_empty=True),
-        ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
+        ImportColumn("throughput_bits_per_s", "throughput", "payload_rate"),
+        ImportColumn("router_cpu_mean_percent", "cpu", "percent", also=("router cpu",)),
+        ImportColumn("workload", "tool", "text", also=("workload",), tells_apart=True),
+        ImportColumn("port", "port", "text", tells_apart=True),
+        ImportColumn("destination", "destination", "text", tells_apart=True, may_be_empty=True),
+        ImportColumn("duplex", "duplex", "text", tells_apart=True),
     ),
     any_of=("throughput_bits_per_s",),
     caption="Payload from each port (rows) to each other port; and the mean over a port's destinations.",
@@ -215,12 +215,9 @@ class Forwarding(RoundMethod):
             ),
             columns=(
                 *(_MODE, PORT, _DESTINATION, PAYLOAD_RATE),
-                *(
-                    Column(value=f"router_cpu_{name}_percent", head=head, unit="%", form="number")
-                    for name, head in cpu.items()
-                ),
-                Column(value="retransmissions", head="Retransmissions", form="trimmed"),
-                Column(value="limited_by", head="Limit", form="text"),
+                *(Column(f"router_cpu_{name}_percent", head, unit="%", form="number") for name, head in cpu.items()),
+                Column("retransmissions", "Retransmissions", form="trimmed"),
+                Column("limited_by", "Limit", form="text"),
             ),
             sentences=("forwards {throughput_bits_per_s} from {port}, the mean over its destinations ({mode})",),
             sums=("destination", MEAN),

@@ -310,23 +310,21 @@ def _result(test: str | None, point: tuple[str, str | None, int], ran: FilmRun) 
 # Tables and imported columns of media frames, for instances and for their sums.
 
 
-_DIRECTION: Final = Column(value="direction", head="Direction", form="text")
-_INSTANCES: Final = Column(value="instances", head="Instances", form="whole")
+_DIRECTION: Final = Column("direction", "Direction", form="text")
+_INSTANCES: Final = Column("instances", "Instances", form="whole")
 _UNIT: Final = "fps"
 _DROPPED: Final = (
-    Column(value="dropped_frames", head="Frames dropped", form="whole"),
-    Column(value="due_frames", head="of frames due", form="whole"),
+    Column("dropped_frames", "Frames dropped", form="whole"),
+    Column("due_frames", "of frames due", form="whole"),
 )
 
 
 def _rate(value: str, head: str, *, is_main: bool = False) -> Column:
-    return Column(
-        value=value, head=head, unit=_UNIT, form="trimmed", is_main=is_main, better="higher", adjective="fast"
-    )
+    return Column(value, head, unit=_UNIT, form="trimmed", is_main=is_main, better="higher", adjective="fast")
 
 
 def _time(value: str, head: str) -> Column:
-    return Column(value=f"{value}_ns", head=head, unit="ms", form="milliseconds")
+    return Column(f"{value}_ns", head, unit="ms", form="milliseconds")
 
 
 _COMPLETION: Final = (
@@ -336,7 +334,7 @@ _COMPLETION: Final = (
     _time("lateness_p99", "Lateness, p99"),
     _time("lateness_maximum", "greatest"),
 )
-_BYTES: Final = Column(value=BYTES, head="Bytes", unit="MB/s", form="megabytes")
+_BYTES: Final = Column(BYTES, "Bytes", unit="MB/s", form="megabytes")
 
 TABLES: Final = (
     ResultTable(
@@ -354,10 +352,10 @@ TABLES: Final = (
             _rate(SUM, "Sum", is_main=True),
             *_COMPLETION,
             SERVER_OWN_CPU,
-            Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+            Column("server_cpu_mean_percent", "Server's CPU, mean", unit="%", form="number"),
             CLIENT_OWN_CPU,
-            Column(value="client_cpu_mean_percent", head="Clients' CPU, mean", unit="%", form="number"),
-            Column(value="limited_by", head="Limited by", form="text"),
+            Column("client_cpu_mean_percent", "Clients' CPU, mean", unit="%", form="number"),
+            Column("limited_by", "Limited by", form="text"),
             _rate("average_frames_per_s", "Average of an instance"),
             _rate("standard_deviation_frames_per_s", "Std. Deviation (population)"),
             _rate("minimum_frames_per_s", "Least"),
@@ -375,16 +373,16 @@ TABLES: Final = (
         columns=(
             _DIRECTION,
             _INSTANCES,
-            Column(value="instance", head="Instance", form="whole"),
-            Column(value="client", head="Client", form="text"),
-            Column(value="directory", head="Folder", form="text"),
+            Column("instance", "Instance", form="whole"),
+            Column("client", "Client", form="text"),
+            Column("directory", "Folder", form="text"),
             _rate(RATE, "Rate", is_main=True),
             _BYTES,
             *_DROPPED,
             *_COMPLETION,
-            Column(value="cpu_per_frame_ns", head="CPU of a frame"),
-            Column(value="engine", head="Engine", form="text"),
-            Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
+            Column("cpu_per_frame_ns", "CPU of a frame"),
+            Column("engine", "Engine", form="text"),
+            Column("bond_port", "Port of the bond", form="text", is_optional=True),
             SILENT,
         ),
     ),
@@ -419,9 +417,9 @@ _STATISTICS: Final = {
 
 def _place(value: str, *, most: int | None = None, is_required: bool = False) -> ImportColumn:
     return ImportColumn(
-        value=value,
-        name=value,
-        quantity="count",
+        value,
+        value,
+        "count",
         tells_apart=True,
         is_required=is_required,
         may_be_empty=not is_required,
@@ -441,18 +439,13 @@ _OF_INSTANCES: Final = {"parts": "instances", "place": "instance", "number": "in
 
 IMPORTS: Final = ImportTable(
     columns=(
-        ImportColumn(value=RATE, name="rate", quantity="media_rate", also=("fps", "instance rate")),
-        ImportColumn(value=SUM, name="sum", quantity="media_rate", also=("fps sum", "sum of rates")),
-        *(
-            ImportColumn(value=value, name=names[0], quantity="media_rate", also=names[1:])
-            for value, names in _STATISTICS.items()
-        ),
-        ImportColumn(value=TARGET, name="target", quantity="media_rate", is_above_zero=True),
-        ImportColumn(
-            value="dropped_frames", name="dropped frames", quantity="count", also=("dropped", "frames dropped")
-        ),
-        ImportColumn(value="due_frames", name="due frames", quantity="count", also=("due", "frames due")),
-        ImportColumn(value="direction", name="direction", quantity="text", tells_apart=True, words=("read", "write")),
+        ImportColumn(RATE, "rate", "media_rate", also=("fps", "instance rate")),
+        ImportColumn(SUM, "sum", "media_rate", also=("fps sum", "sum of rates")),
+        *(ImportColumn(value, names[0], "media_rate", also=names[1:]) for value, names in _STATISTICS.items()),
+        ImportColumn(TARGET, "target", "media_rate", is_above_zero=True),
+        ImportColumn("dropped_frames", "dropped frames", "count", also=("dropped", "frames dropped")),
+        ImportColumn("due_frames", "due frames", "count", also=("due", "frames due")),
+        ImportColumn("direction", "direction", "text", tells_apart=True, words=("read", "write")),
         _place("instances", most=MOST_INSTANCES, is_required=True),
         _place("run"),
         _place("instance", most=MOST_INSTANCES),

@@ -44,11 +44,9 @@ _LEAD_S: Final = 0.05
 _TAIL_S: Final = 0.1
 _ROOM: Final = 1.25
 _ROOM_S: Final = 0.02
-_HEAD_ROOM = Column(
-    value="head_room_bytes", unit="bytes", head="Head room", form="whole", is_main=True, better="higher"
-)
-_XOFF = Column(value="pauses_from_bytes", unit="bytes", head="Pauses from", form="whole")
-_TAKES = Column(value="taken_bytes", unit="bytes", head="Takes without loss", form="whole")
+_HEAD_ROOM = Column("head_room_bytes", unit="bytes", head="Head room", form="whole", is_main=True, better="higher")
+_XOFF = Column("pauses_from_bytes", unit="bytes", head="Pauses from", form="whole")
+_TAKES = Column("taken_bytes", unit="bytes", head="Takes without loss", form="whole")
 
 
 class HeadRoom(FrameMethod):
@@ -185,17 +183,17 @@ class HeadRoom(FrameMethod):
             ),
             columns=(
                 FRAME,
-                Column(value="paused", head="Paused", form="text"),
+                Column("paused", "Paused", form="text"),
                 _HEAD_ROOM,
                 _HEAD_ROOM.replace(head="Interval", aspect="interval", is_main=False),
                 _XOFF,
                 _XOFF.replace(head="Interval", aspect="interval"),
                 _TAKES,
                 _TAKES.replace(head="Interval", aspect="interval"),
-                Column(value="paused_by_frames", head="Pauses with", unit="frames", form="whole"),
-                Column(value="kept_frames", head="Keeps", unit="frames", form="whole"),
+                Column("paused_by_frames", "Pauses with", unit="frames", form="whole"),
+                Column("kept_frames", "Keeps", unit="frames", form="whole"),
                 TRIALS,
-                Column(value="handling", head="Handled", form="text"),
+                Column("handling", "Handled", form="text"),
             ),
             sentences=("takes {head_room_bytes} bytes without loss after it has paused its neighbour",),
             has_basis=False,

@@ -30,23 +30,23 @@ _NO_FRAME: Final = "no frame came back"
 
 
 def _share(value: str, head: str) -> Column:
-    return Column(value=value, head=head, unit="%", form="of_frames", is_main=True, better="lower")
+    return Column(value, head, unit="%", form="of_frames", is_main=True, better="lower")
 
 
 _COLUMNS: Final = (
     FRAME,
-    Column(value="load_frames_per_s", head="Load"),
-    Column(value="sent_frames", head="Sent", form="whole"),
+    Column("load_frames_per_s", "Load"),
+    Column("sent_frames", "Sent", form="whole"),
     _share("lost_percent", "Lost"),
     _share("duplicated_percent", "Doubled"),
     _share("reordered_percent", "Reordered"),
     _share("altered_percent", "Altered"),
-    Column(value="latency_minimum_ns", head="Least delay"),
-    Column(value="latency_p50_ns", head="Median delay", is_main=True, better="lower"),
-    Column(value="latency_mean_ns", head="Mean delay"),
-    Column(value="latency_p99_ns", head="p99"),
-    Column(value="latency_maximum_ns", head="Greatest delay"),
-    Column(value="pdv_ns", head="Delay variation"),
+    Column("latency_minimum_ns", "Least delay"),
+    Column("latency_p50_ns", "Median delay", is_main=True, better="lower"),
+    Column("latency_mean_ns", "Mean delay"),
+    Column("latency_p99_ns", "p99"),
+    Column("latency_maximum_ns", "Greatest delay"),
+    Column("pdv_ns", "Delay variation"),
 )
 
 

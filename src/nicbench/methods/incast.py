@@ -59,10 +59,10 @@ A probe that waits for each answer sends most of its messages when nothing is in
 """
 _CONGESTION: Final = re.compile(r"pause|pfc|ecn|cnp", re.IGNORECASE)
 
-_SIZE = Column(value="message_bytes", head="Message", unit="bytes", form="text")
+_SIZE = Column("message_bytes", "Message", unit="bytes", form="text")
 _SENTENCE: Final = "takes {throughput_bits_per_s} from {senders} senders at once, of {message_bytes} messages"
-_STREAMS = Column(value="streams", head="Streams a sender", form="text")
-_MOST = Column(value="latency_maximum_ns", head="Latency, greatest")
+_STREAMS = Column("streams", "Streams a sender", form="text")
+_MOST = Column("latency_maximum_ns", "Latency, greatest")
 
 
 class Incast(RoundMethod):
@@ -287,19 +287,19 @@ class Incast(RoundMethod):
                 "whether a latency is one way or half a round trip."
             ),
             columns=(
-                *(_SIZE, _STREAMS, Column(value="senders", head="Senders", form="whole"), PAYLOAD_RATE),
-                Column(value="sender_minimum_bits_per_s", head="Slowest sender"),
-                Column(value="sender_maximum_bits_per_s", head="Fastest sender"),
-                Column(value="latency_p50_ns", head="Latency, median"),
-                Column(value="latency_p99_ns", head="p99"),
+                *(_SIZE, _STREAMS, Column("senders", "Senders", form="whole"), PAYLOAD_RATE),
+                Column("sender_minimum_bits_per_s", "Slowest sender"),
+                Column("sender_maximum_bits_per_s", "Fastest sender"),
+                Column("latency_p50_ns", "Latency, median"),
+                Column("latency_p99_ns", "p99"),
                 _MOST,
-                Column(value="timed_messages", head="Messages timed", form="whole"),
-                Column(value="latency_basis", head="Basis", form="text"),
-                Column(value="retransmissions", head="Retransmissions", form="trimmed"),
-                Column(value="congestion", head="PFC and ECN", form="text"),
+                Column("timed_messages", "Messages timed", form="whole"),
+                Column("latency_basis", "Basis", form="text"),
+                Column("retransmissions", "Retransmissions", form="trimmed"),
+                Column("congestion", "PFC and ECN", form="text"),
                 SERVER_OWN_CPU,
-                Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
-                Column(value="limited_by", head="Limit", form="text"),
+                Column("server_cpu_mean_percent", "Server's CPU", unit="%", form="number"),
+                Column("limited_by", "Limit", form="text"),
             ),
             sentences=(
                 f"{_SENTENCE}; a message beside them took {{latency_p50_ns}} (median), {{latency_maximum_ns}} at most",
@@ -309,7 +309,7 @@ class Incast(RoundMethod):
             grid=Grid(
                 rows=_STREAMS,
                 across=(_SIZE,),
-                cell=Column(value="throughput_and_greatest_latency", head="Throughput / greatest latency", form="text"),
+                cell=Column("throughput_and_greatest_latency", "Throughput / greatest latency", form="text"),
                 is_rising=True,
             ),
             plots=(_plot(PAYLOAD_RATE, "Throughput"), _plot(_MOST, "Greatest latency of a message")),

@@ -58,24 +58,22 @@ _SAID_BY = (
         for name, value in _PERCENTILE_NAMES.items()
     ),
 )
-_IMPORTED = tuple(ImportColumn(value=value, name=name, also=also, quantity="time") for value, name, also in _SAID_BY)
+_IMPORTED = tuple(ImportColumn(value, name, also=also, quantity="time") for value, name, also in _SAID_BY)
 
 
 _COLUMNS = (
-    Column(value="latency_minimum_ns", head="min", is_optional=True),
-    Column(value="latency_mean_ns", head="mean", is_optional=True),
-    Column(value="latency_p50_ns", head="p50", name="median latency", is_main=True, is_optional=True, better="lower"),
-    Column(value="latency_p99_ns", head="p99", is_optional=True),
-    Column(
-        value="latency_p99_9_ns", head="p99.9", name="p99.9 latency", is_main=True, is_optional=True, better="lower"
-    ),
-    Column(value="latency_p99_99_ns", head="p99.99", is_optional=True),
-    Column(value="latency_p99_999_ns", head="p99.999", is_optional=True),
-    Column(value="latency_p99_9999_ns", head="p99.9999", is_optional=True),
-    Column(value="latency_maximum_ns", head="max", is_optional=True),
-    Column(value="pdv_ns", head="PDV", is_optional=True),
+    Column("latency_minimum_ns", "min", is_optional=True),
+    Column("latency_mean_ns", "mean", is_optional=True),
+    Column("latency_p50_ns", "p50", name="median latency", is_main=True, is_optional=True, better="lower"),
+    Column("latency_p99_ns", "p99", is_optional=True),
+    Column("latency_p99_9_ns", "p99.9", name="p99.9 latency", is_main=True, is_optional=True, better="lower"),
+    Column("latency_p99_99_ns", "p99.99", is_optional=True),
+    Column("latency_p99_999_ns", "p99.999", is_optional=True),
+    Column("latency_p99_9999_ns", "p99.9999", is_optional=True),
+    Column("latency_maximum_ns", "max", is_optional=True),
+    Column("pdv_ns", "PDV", is_optional=True),
 )
-_LOST = Column(value="loss_percent", head="Lost", unit="%", form="of_frames", is_optional=True)
+_LOST = Column("loss_percent", "Lost", unit="%", form="of_frames", is_optional=True)
 _MEAN, _MEDIAN, _MOST = "{latency_mean_ns} on average", "{latency_p50_ns} in the median", "{latency_maximum_ns} at most"
 _KNOWN = ((_MEAN, _MEDIAN, _MOST), (_MEAN, _MEDIAN), (_MEAN, _MOST), (_MEDIAN, _MOST), (_MEAN,), (_MEDIAN,), (_MOST,))
 _SENTENCES = tuple(f"delays {{size}} frames by {' and '.join(parts)}, at {{load}}" for parts in _KNOWN)
@@ -191,9 +189,7 @@ class Latency(FrameMethod):
     @classmethod
     def table(cls) -> ResultTable:
         size = FRAME
-        own = Column(
-            value="tester_latency_p50_ns", head="Tester's own", is_minor=True, is_optional=True, name="Tester, p50"
-        )
+        own = Column("tester_latency_p50_ns", "Tester's own", is_minor=True, is_optional=True, name="Tester, p50")
         return ResultTable(
             title="Latency at {load}",
             apart_by=("load_percent", "load_of"),
@@ -205,18 +201,18 @@ class Latency(FrameMethod):
             basis_of="Loads",
             columns=(
                 size,
-                Column(value="load_frames_per_s", head="Load", is_minor=True, is_optional=True),
+                Column("load_frames_per_s", "Load", is_minor=True, is_optional=True),
                 _LOST,
                 *_COLUMNS,
                 Column(
-                    value="latency_uncertainty_ns",
-                    head="Uncertainty",
+                    "latency_uncertainty_ns",
+                    "Uncertainty",
                     form="uncertainty",
                     is_minor=True,
                     is_optional=True,
                 ),
                 own,
-                Column(value="timed_frames", head="Frames timed", form="whole", is_minor=True, is_optional=True),
+                Column("timed_frames", "Frames timed", form="whole", is_minor=True, is_optional=True),
             ),
             statement=Statement(
                 lead="At {load}",

@@ -54,8 +54,8 @@ TRIALS_WITHOUT_LOSS = 2
 # Closer than that two loads are one: only rounding lies between them.
 _CLOSE_PERCENT = 1e-6
 
-_LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
-_LOSS = Column(value="loss_percent", head="Frame loss rate", unit="%", form="of_frames", is_main=True, better="lower")
+_LOAD = Column("load_percent", "Load", unit="% of {load_of}", form="trimmed")
+_LOSS = Column("loss_percent", "Frame loss rate", unit="%", form="of_frames", is_main=True, better="lower")
 
 
 def _step(percent: float) -> float:
@@ -218,11 +218,9 @@ def falling_loads(highest_percent: float, step_percent: float) -> Iterator[float
 LOADS_PERCENT = (100.0, 75.0, 50.0, 45.0, 42.0, 35.0, 25.0, 20.0, 10.0, 1.0)
 FRAME_BYTES = (64, 1000)
 
-_MODE = Column(value="mode", head="Link", form="text")
-_PORTS = Column(value="ports", head="Ports", unit="ports", form="whole")
-_RETURNED = Column(
-    value="returned_percent", head="Returned intact", unit="%", form="of_frames", is_main=True, better="higher"
-)
+_MODE = Column("mode", "Link", form="text")
+_PORTS = Column("ports", "Ports", unit="ports", form="whole")
+_RETURNED = Column("returned_percent", "Returned intact", unit="%", form="of_frames", is_main=True, better="higher")
 
 
 class LoadSweep(FrameMethod):
@@ -320,9 +318,9 @@ class LoadSweep(FrameMethod):
         return ImportTable(
             columns=(
                 *(SIZE, LOAD, RETURNED_SHARE, LOSS),
-                ImportColumn(value="mode", name="mode", quantity="text", also=("link mode",), tells_apart=True),
-                ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
-                ImportColumn(value="ports", name="ports", quantity="count", tells_apart=True),
+                ImportColumn("mode", "mode", "text", also=("link mode",), tells_apart=True),
+                ImportColumn("duplex", "duplex", "text", tells_apart=True),
+                ImportColumn("ports", "ports", "count", tells_apart=True),
                 *(*COUNTS, LOAD_RATE),
             ),
             any_of=(RETURNED_SHARE.value, LOSS.value),

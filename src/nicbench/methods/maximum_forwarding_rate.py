@@ -35,13 +35,13 @@ STEP_PERCENT = 1.0
 _CLOSE = 1e-6
 
 _MAXIMUM = Column(
-    value="maximum_forwarding_rate_frames_per_s",
-    head="Maximum forwarding rate",
+    "maximum_forwarding_rate_frames_per_s",
+    "Maximum forwarding rate",
     is_main=True,
     better="higher",
     adjective="fast",
 )
-_AT_MAXIMUM_LOAD = Column(value="rate_at_maximum_load_frames_per_s", head="Rate at the maximum offered load")
+_AT_MAXIMUM_LOAD = Column("rate_at_maximum_load_frames_per_s", "Rate at the maximum offered load")
 _FORWARDS = "forwards up to {maximum_forwarding_rate_frames_per_s} of {size} frames"
 
 
@@ -128,12 +128,12 @@ class MaximumForwardingRate(FrameMethod):
             columns=(
                 FRAME,
                 _MAXIMUM,
-                Column(value="load_of_maximum_frames_per_s", head="At the load"),
+                Column("load_of_maximum_frames_per_s", "At the load"),
                 _AT_MAXIMUM_LOAD,
-                Column(value="maximum_offered_load_frames_per_s", head="Maximum offered load"),
-                Column(value="throughput_frames_per_s", head="Throughput"),
-                Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
-                Column(value="loads", head="Loads tried", form="whole"),
+                Column("maximum_offered_load_frames_per_s", "Maximum offered load"),
+                Column("throughput_frames_per_s", "Throughput"),
+                Column("percent_of_line_rate", "% of line rate", form="percent"),
+                Column("loads", "Loads tried", form="whole"),
             ),
             sentences=(f"{_FORWARDS}, and {{{_AT_MAXIMUM_LOAD.value}}} at the maximum offered load", _FORWARDS),
             notes=(LOWERED_NOTE,),

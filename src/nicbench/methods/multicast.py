@@ -127,8 +127,8 @@ def to_stations(trial: Trial) -> Sequence[StreamReading]:
 
 
 BURDEN_COLUMNS: Final = (
-    Column(value="burden_frames_per_s", head="Burden", is_optional=True),
-    Column(value="burden_loss_percent", head="Burden lost", unit="%", form="of_frames", is_optional=True),
+    Column("burden_frames_per_s", "Burden", is_optional=True),
+    Column("burden_loss_percent", "Burden lost", unit="%", form="of_frames", is_optional=True),
 )
 
 
@@ -248,14 +248,14 @@ def latency_table(title: str, section: str) -> ResultTable:
         columns=(
             FRAME,
             PORT,
-            Column(value="load_frames_per_s", head="Load"),
-            Column(value="latency_minimum_ns", head="min"),
-            Column(value="latency_mean_ns", head="mean", name="mean latency", is_main=True, better="lower"),
-            Column(value="latency_p99_ns", head="p99", is_optional=True),
-            Column(value="latency_maximum_ns", head="max"),
-            Column(value="loss_percent", head="Lost", unit="%", form="of_frames"),
-            Column(value="ports_apart_ns", head="Ports apart"),
-            Column(value="flooded_frames", head="At other ports", unit="frames", form="whole", is_optional=True),
+            Column("load_frames_per_s", "Load"),
+            Column("latency_minimum_ns", "min"),
+            Column("latency_mean_ns", "mean", name="mean latency", is_main=True, better="lower"),
+            Column("latency_p99_ns", "p99", is_optional=True),
+            Column("latency_maximum_ns", "max"),
+            Column("loss_percent", "Lost", unit="%", form="of_frames"),
+            Column("ports_apart_ns", "Ports apart"),
+            Column("flooded_frames", "At other ports", unit="frames", form="whole", is_optional=True),
             *BURDEN_COLUMNS,
         ),
         sentences=("delays frames to {port} by {latency_mean_ns} on average",),

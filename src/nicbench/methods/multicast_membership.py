@@ -30,9 +30,7 @@ from nicbench.methods.multicast import (
     watched,
 )
 
-_CAPACITY = Column(
-    value="capacity_groups", head="Group capacity", unit="groups", form="whole", is_main=True, better="higher"
-)
+_CAPACITY = Column("capacity_groups", "Group capacity", unit="groups", form="whole", is_main=True, better="higher")
 
 
 class GroupTimes(Frozen):
@@ -151,9 +149,9 @@ class MulticastCapacity(FrameMethod):
             ),
             columns=(
                 *(FRAME, _CAPACITY),
-                Column(value="first_not_kept_groups", head="Not kept", unit="groups", form="whole"),
-                Column(value="flooded_frames", head="Then flooded", unit="frames", form="whole"),
-                Column(value="missing_frames", head="Then missing", unit="frames", form="whole"),
+                Column("first_not_kept_groups", "Not kept", unit="groups", form="whole"),
+                Column("flooded_frames", "Then flooded", unit="frames", form="whole"),
+                Column("missing_frames", "Then missing", unit="frames", form="whole"),
                 TRIALS,
             ),
             sentences=("keeps {capacity_groups}",),
@@ -304,15 +302,15 @@ class MulticastMembership(FrameMethod):
             ),
             columns=(
                 FRAME,
-                Column(value=_JOIN, head="Join delay", is_main=True, better="lower"),
-                Column(value=_JOIN, head="Interval", aspect="interval", is_minor=True),
-                Column(value="join_delay_maximum_ns", head="Longest"),
-                Column(value=_LEAVE, head="Leave delay", is_main=True, better="lower"),
-                Column(value=_LEAVE, head="Interval", aspect="interval", is_minor=True),
-                Column(value="leave_delay_maximum_ns", head="Longest"),
-                Column(value="rate_frames_per_s", head="Rate"),
-                Column(value="repetitions", head="Trials", form="whole"),
-                Column(value="flooded_frames", head="At other ports", unit="frames", form="whole"),
+                Column(_JOIN, "Join delay", is_main=True, better="lower"),
+                Column(_JOIN, "Interval", aspect="interval", is_minor=True),
+                Column("join_delay_maximum_ns", "Longest"),
+                Column(_LEAVE, "Leave delay", is_main=True, better="lower"),
+                Column(_LEAVE, "Interval", aspect="interval", is_minor=True),
+                Column("leave_delay_maximum_ns", "Longest"),
+                Column("rate_frames_per_s", "Rate"),
+                Column("repetitions", "Trials", form="whole"),
+                Column("flooded_frames", "At other ports", unit="frames", form="whole"),
                 *BURDEN_COLUMNS,
             ),
             sentences=(

@@ -179,7 +179,7 @@ def stream_misfits(options: PauseOptions, streams: Sequence[str]) -> Iterator[Mi
 
 
 _TAIL_S = 0.3
-_PAUSED = Column(value="paused_ns", head="Paused for", form="milliseconds", is_main=True, better="lower")
+_PAUSED = Column("paused_ns", "Paused for", form="milliseconds", is_main=True, better="lower")
 _Quanta = Annotated[int, Field(ge=1, le=MOST_QUANTA)]
 
 
@@ -291,17 +291,17 @@ class PauseReaction(FrameMethod):
             ),
             columns=(
                 FRAME,
-                Column(value="paused", head="Paused", form="text"),
-                Column(value="quanta", head="Quanta", form="whole"),
-                Column(value="expected_ns", head="Expected", form="milliseconds"),
+                Column("paused", "Paused", form="text"),
+                Column("quanta", "Quanta", form="whole"),
+                Column("expected_ns", "Expected", form="milliseconds"),
                 _PAUSED,
                 _PAUSED.replace(head="Interval", aspect="interval", is_main=False),
-                Column(value="stopped_within_ns", head="Stopped within", form="milliseconds"),
-                Column(value="obeyed", head="Obeyed", form="text"),
-                Column(value="others_silent_ns", head="Others silent", form="milliseconds", is_optional=True),
-                Column(value="lost_frames", head="Lost", unit="frames", form="whole"),
-                Column(value="pauses_of_dut", head="Pauses of the DUT", unit="frames", form="whole"),
-                Column(value="handling", head="Handled", form="text"),
+                Column("stopped_within_ns", "Stopped within", form="milliseconds"),
+                Column("obeyed", "Obeyed", form="text"),
+                Column("others_silent_ns", "Others silent", form="milliseconds", is_optional=True),
+                Column("lost_frames", "Lost", unit="frames", form="whole"),
+                Column("pauses_of_dut", "Pauses of the DUT", unit="frames", form="whole"),
+                Column("handling", "Handled", form="text"),
             ),
             sentences=("holds frames back for {paused_ns} upon a pause frame of {quanta} quanta ({handling})",),
             notes=(("why", "Limit"),),
@@ -334,8 +334,8 @@ def _faults(seen: Sequence[Observed], obeyed: Sequence[bool]) -> Iterator[str]:
 _OF_A_PAUSE: Final = 3.0
 """The number of pause frames that are sent in the time that one of them pauses."""
 _DROPS, _FORWARDS, _NONE = "drops", "forwards", "none"
-_DETECTED = Column(value="detected_ns", head="Watchdog after", form="milliseconds", is_main=True, better="lower")
-_RESTORED = Column(value="restored_ns", head="Forwards again after", form="milliseconds", better="lower")
+_DETECTED = Column("detected_ns", "Watchdog after", form="milliseconds", is_main=True, better="lower")
+_RESTORED = Column("restored_ns", "Forwards again after", form="milliseconds", better="lower")
 
 
 @frozen
@@ -478,16 +478,16 @@ class PauseStorm(FrameMethod):
             ),
             columns=(
                 FRAME,
-                Column(value="paused", head="Paused", form="text"),
+                Column("paused", "Paused", form="text"),
                 _DETECTED,
                 _DETECTED.replace(head="Interval", aspect="interval", is_main=False),
-                Column(value="action", head="Action", form="text"),
+                Column("action", "Action", form="text"),
                 _RESTORED,
                 _RESTORED.replace(head="Interval", aspect="interval"),
-                Column(value="lost_frames", head="Lost", unit="frames", form="whole"),
-                Column(value="pauses_of_dut", head="Pauses of the DUT", unit="frames", form="whole"),
-                Column(value="repetitions", head="Trials", form="whole"),
-                Column(value="handling", head="Handled", form="text"),
+                Column("lost_frames", "Lost", unit="frames", form="whole"),
+                Column("pauses_of_dut", "Pauses of the DUT", unit="frames", form="whole"),
+                Column("repetitions", "Trials", form="whole"),
+                Column("handling", "Handled", form="text"),
             ),
             sentences=(
                 "acts upon a storm of pause frames after {detected_ns} ({action})",

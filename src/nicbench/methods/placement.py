@@ -219,9 +219,9 @@ _REQUESTS: Final = "transactions_per_s"
 _FIGURES: Final = (_RATE, _REQUESTS, *_LATENCIES)
 _CPU_FIGURES: Final = ("server_cpu_own_percent", "server_cpu_mean_percent", "server_cpu_busiest_core_percent")
 _CHANGE_HEAD: Final = "Change against remote"
-_LATENCY: Final = Column(value="latency_mean_ns", head="Latency, mean", is_optional=True)
-_BASIS: Final = Column(value="latency_basis", head="Latency of", form="text", is_optional=True)
-_TRAFFIC: Final = Column(value="traffic", head="Traffic", form="text", is_optional=True)
+_LATENCY: Final = Column("latency_mean_ns", "Latency, mean", is_optional=True)
+_BASIS: Final = Column("latency_basis", "Latency of", form="text", is_optional=True)
+_TRAFFIC: Final = Column("traffic", "Traffic", form="text", is_optional=True)
 
 
 class PlacementMethod(RoundMethod):
@@ -421,13 +421,13 @@ class PlacementMethod(RoundMethod):
                 "between the sockets. Change is against remote with as many loads."
             ),
             columns=(
-                Column(value="measured", head="Measured", form="text"),
+                Column("measured", "Measured", form="text"),
                 _TRAFFIC,
-                Column(value="memory_loads", head="STREAM loads", form="text"),
-                Column(value="nodes", head="Processes", form="text"),
+                Column("memory_loads", "STREAM loads", form="text"),
+                Column("nodes", "Processes", form="text"),
                 Column(
-                    value=_RATE,
-                    head="Throughput",
+                    _RATE,
+                    "Throughput",
                     unit="Gb/s",
                     form="gigabits",
                     is_main=True,
@@ -436,19 +436,19 @@ class PlacementMethod(RoundMethod):
                     adjective="fast",
                 ),
                 _change_of(_RATE),
-                Column(value=_REQUESTS, head="Requests/s", form="whole", is_optional=True, better="higher"),
+                Column(_REQUESTS, "Requests/s", form="whole", is_optional=True, better="higher"),
                 _change_of(_REQUESTS),
                 _BASIS,
                 _LATENCY,
                 _change_of("latency_mean_ns"),
-                Column(value="latency_p50_ns", head="median", is_optional=True),
+                Column("latency_p50_ns", "median", is_optional=True),
                 _change_of("latency_p50_ns"),
-                Column(value="latency_p90_ns", head="p90", is_optional=True),
-                Column(value="latency_p99_ns", head="p99", is_optional=True),
-                Column(value="latency_p99_9_ns", head="p99.9", is_optional=True),
-                Column(value="latency_maximum_ns", head="greatest", is_optional=True),
+                Column("latency_p90_ns", "p90", is_optional=True),
+                Column("latency_p99_ns", "p99", is_optional=True),
+                Column("latency_p99_9_ns", "p99.9", is_optional=True),
+                Column("latency_maximum_ns", "greatest", is_optional=True),
                 SERVER_OWN_CPU,
-                Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
+                Column("server_cpu_mean_percent", "Server's CPU", unit="%", form="number"),
             ),
             sentences=(
                 (
@@ -465,12 +465,12 @@ class PlacementMethod(RoundMethod):
             ),
             notes=(("pinning", "Where the server ran"),),
             bars=Bars(
-                x=Column(value="nodes", head="Processes", form="text"),
+                x=Column("nodes", "Processes", form="text"),
                 y=_LATENCY,
                 lines=(
-                    Column(value="measured", head="Measured", form="text"),
+                    Column("measured", "Measured", form="text"),
                     _TRAFFIC,
-                    Column(value="memory_loads", head="STREAM loads", unit="STREAM loads", form="text"),
+                    Column("memory_loads", "STREAM loads", unit="STREAM loads", form="text"),
                 ),
                 caption="Local to the adapter, remote from it, and on all nodes, by the number of STREAM loads.",
             ),
@@ -504,7 +504,7 @@ class PlacementMethod(RoundMethod):
 
 
 def _change_of(value: str) -> Column:
-    return Column(value=f"{value}_change_percent", head=_CHANGE_HEAD, unit="%", form="number", is_optional=True)
+    return Column(f"{value}_change_percent", _CHANGE_HEAD, unit="%", form="number", is_optional=True)
 
 
 def _inner_kinds() -> dict[str, type[RoundMethod]]:

@@ -34,12 +34,10 @@ from nicbench.stats.frames import fairness
 TOGETHER, EACH = "together", "each"
 _EXTENT, _MOST_PORTS = "extent", "most ports"
 """The value of the row of the most ports, for which runs are repeated."""
-_PORTS = Column(value="ports_at_once", head="Ports at once", form="whole")
-_INDEX = Column(
-    value="jain_index", head="Jain's index", name="fairness of the ports (Jain)", is_main=True, better="higher"
-)
-_SUM = Column(value="sum_frames_per_s", head="Sum of the ports", is_main=True, better="higher", adjective="fast")
-_SHARE = Column(value="share_percent", head="Share", unit="%", form="trimmed")
+_PORTS = Column("ports_at_once", "Ports at once", form="whole")
+_INDEX = Column("jain_index", "Jain's index", name="fairness of the ports (Jain)", is_main=True, better="higher")
+_SUM = Column("sum_frames_per_s", "Sum of the ports", is_main=True, better="higher", adjective="fast")
+_SHARE = Column("share_percent", "Share", unit="%", form="trimmed")
 _PORTS_ASSUMED = 4
 
 
@@ -289,16 +287,16 @@ def _together_table() -> ResultTable:
         ),
         columns=(
             *(FRAME, _PORTS),
-            Column(value="offered_frames_per_s", head="Offered"),
+            Column("offered_frames_per_s", "Offered"),
             _SUM,
-            Column(value="sum_l2_bits_per_s", head="Sum (layer 2)"),
-            Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
+            Column("sum_l2_bits_per_s", "Sum (layer 2)"),
+            Column("loss_percent", "Loss", unit="%", form="of_frames"),
             _INDEX,
-            Column(value="jain_index", head="Interval", aspect="interval"),
-            Column(value="least_share_percent", head="Least share", unit="%", form="trimmed"),
-            Column(value="greatest_share_percent", head="Greatest share", unit="%", form="trimmed"),
-            Column(value="most_to_least", head="Greatest by least"),
-            Column(value="least_port", head="Least served", form="text"),
+            Column("jain_index", "Interval", aspect="interval"),
+            Column("least_share_percent", "Least share", unit="%", form="trimmed"),
+            Column("greatest_share_percent", "Greatest share", unit="%", form="trimmed"),
+            Column("most_to_least", "Greatest by least"),
+            Column("least_port", "Least served", form="text"),
         ),
         sentences=(
             (
@@ -326,11 +324,11 @@ def _each_table() -> ResultTable:
         caption="Of the frames that came back, those of each port; and its rate by what it gets when no other sends.",
         columns=(
             *(FRAME, _PORTS, PORT),
-            Column(value="rate_frames_per_s", head="Rate"),
+            Column("rate_frames_per_s", "Rate"),
             _SHARE,
-            Column(value="fair_share_percent", head="Fair share", unit="%", form="trimmed"),
-            Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
-            Column(value="of_alone_percent", head="Of its rate alone", unit="%", form="trimmed", is_optional=True),
+            Column("fair_share_percent", "Fair share", unit="%", form="trimmed"),
+            Column("loss_percent", "Loss", unit="%", form="of_frames"),
+            Column("of_alone_percent", "Of its rate alone", unit="%", form="trimmed", is_optional=True),
         ),
         plots=(Plot(x=_PORTS, y=(_SHARE,), lines=(PORT,), each=FRAME, caption="The share of each port."),),
         has_basis=False,

@@ -253,14 +253,14 @@ MeterKind = Literal["rapl", "hwmon", "ipmi", "redfish"]
 _SIMULATED = "simulated"
 _AVERAGES = 3.0
 """The averaging times of a meter in a window: the first one does not count."""
-_LOAD = Column(value="load_percent", head="Load", unit="%", form="trimmed")
-_MACHINE = Column(value="machine", head="Machine", form="text")
-_METER = Column(value="meter", head="Measured", form="text")
-_WATTS = Column(value="watts", head="Power", unit="W", form="trimmed")
+_LOAD = Column("load_percent", "Load", unit="%", form="trimmed")
+_MACHINE = Column("machine", "Machine", form="text")
+_METER = Column("meter", "Measured", form="text")
+_WATTS = Column("watts", "Power", unit="W", form="trimmed")
 _EACH = "Energy of a gigabit"
 _JOULES = Column(
-    value="joules_per_gigabit",
-    head="Total",
+    "joules_per_gigabit",
+    "Total",
     name="energy of a gigabit",
     unit="J/Gb",
     group=_EACH,
@@ -412,15 +412,15 @@ class Power(FrameMethod):
             ),
             columns=(
                 *(FRAME, _LOAD, _MACHINE, _METER),
-                Column(value="forwarded_bits_per_s", head="Forwarded"),
+                Column("forwarded_bits_per_s", "Forwarded"),
                 _WATTS.replace(group="Power", head="Total"),
-                Column(value="idle_watts", head="Idle", unit="W", form="trimmed", group="Power"),
-                Column(value="above_idle_watts", head="Above idle", unit="W", form="trimmed", group="Power"),
-                Column(value="above_idle_interval_watts", head="Interval", unit="W", form="trimmed", aspect="interval"),
+                Column("idle_watts", "Idle", unit="W", form="trimmed", group="Power"),
+                Column("above_idle_watts", "Above idle", unit="W", form="trimmed", group="Power"),
+                Column("above_idle_interval_watts", "Interval", unit="W", form="trimmed", aspect="interval"),
                 _JOULES,
-                Column(value="joules_per_gigabit_above_idle", head="Above idle", unit="J/Gb", group=_EACH),
-                Column(value="joules_per_gigabit_above_idle_interval", head="Interval", unit="J/Gb", aspect="interval"),
-                Column(value="idle_drift_watts", head="Drift of idle", unit="W", form="trimmed", is_minor=True),
+                Column("joules_per_gigabit_above_idle", "Above idle", unit="J/Gb", group=_EACH),
+                Column("joules_per_gigabit_above_idle_interval", "Interval", unit="J/Gb", aspect="interval"),
+                Column("idle_drift_watts", "Drift of idle", unit="W", form="trimmed", is_minor=True),
             ),
             sentences=(_SENTENCE,),
             row_name="{row}",

@@ -198,11 +198,9 @@ def stream_values(stream: StreamReading, sent: int) -> Values:
 
 
 SPREAD, QUEUES, CORES, STREAMS = "spread", "queues", "cores", "streams"
-_INDEX = Column(
-    value="jain_index", head="Jain's index", name="fairness of its queues (Jain)", is_main=True, better="higher"
-)
-_SHARE = Column(value="share_percent", head="Share", unit="%", form="trimmed")
-_QUEUE = Column(value="queue", head="Queue", form="text")
+_INDEX = Column("jain_index", "Jain's index", name="fairness of its queues (Jain)", is_main=True, better="higher")
+_SHARE = Column("share_percent", "Share", unit="%", form="trimmed")
+_QUEUE = Column("queue", "Queue", form="text")
 
 
 class ReceiveSpread(FrameMethod):
@@ -344,16 +342,16 @@ def _spread_table() -> ResultTable:
         ),
         columns=(
             *(FRAME, PORT),
-            Column(value="queues", head="Queues", form="whole"),
-            Column(value="flows", head="Flows", form="whole"),
-            Column(value="largest_flow_percent", head="Largest flow", unit="% of frames", form="trimmed"),
+            Column("queues", "Queues", form="whole"),
+            Column("flows", "Flows", form="whole"),
+            Column("largest_flow_percent", "Largest flow", unit="% of frames", form="trimmed"),
             _INDEX,
-            Column(value="index_by_chance", head="Index by chance", form="text"),
-            Column(value="most_to_mean", head="Most loaded by mean"),
-            Column(value="most_by_chance", head="Most by chance", form="text"),
-            Column(value="probability", head="Probability"),
-            Column(value="against_chance", head="Against chance", form="text"),
-            Column(value="against_table", head="Against its table", form="text", is_optional=True),
+            Column("index_by_chance", "Index by chance", form="text"),
+            Column("most_to_mean", "Most loaded by mean"),
+            Column("most_by_chance", "Most by chance", form="text"),
+            Column("probability", "Probability"),
+            Column("against_chance", "Against chance", form="text"),
+            Column("against_table", "Against its table", form="text", is_optional=True),
         ),
         sentences=(
             (
@@ -373,10 +371,10 @@ def _queue_table() -> ResultTable:
         caption="What each queue got, and what the adapter's own hash sends there, where that can be computed.",
         columns=(
             *(FRAME, PORT, _QUEUE),
-            Column(value="frames", head="Frames", form="whole"),
+            Column("frames", "Frames", form="whole"),
             _SHARE,
-            Column(value="to_mean", head="By mean"),
-            Column(value="expected_frames", head="By key and table", form="whole", is_optional=True),
+            Column("to_mean", "By mean"),
+            Column("expected_frames", "By key and table", form="whole", is_optional=True),
         ),
         notes=(("source", "Counted by"),),
         bars=Bars(x=_QUEUE, y=_SHARE, lines=(PORT, FRAME), caption="The share of each receive queue."),
@@ -394,10 +392,10 @@ def _core_table() -> ResultTable:
             "never come to the stack."
         ),
         columns=(
-            *(FRAME, Column(value="cpu", head="CPU", form="text")),
-            Column(value="frames", head="Frames", form="whole"),
+            *(FRAME, Column("cpu", "CPU", form="text")),
+            Column("frames", "Frames", form="whole"),
             _SHARE,
-            Column(value="softirqs", head="Softirqs", form="whole"),
+            Column("softirqs", "Softirqs", form="whole"),
         ),
         has_basis=False,
     )
@@ -412,14 +410,14 @@ def _stream_table() -> ResultTable:
             "flows beside it that lost frames are those on its queue, where the queue is the limit."
         ),
         columns=(
-            *(FRAME, PORT, Column(value="stream", head="Stream", form="text")),
-            Column(value="flows", head="Flows", form="whole"),
-            Column(value="share_percent", head="Share of the load", unit="%", form="trimmed"),
-            Column(value="sent_frames", head="Sent", form="whole"),
-            Column(value="lost_frames", head="Lost", form="whole"),
-            Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
-            Column(value="flows_with_loss", head="Flows that lost frames", form="whole"),
-            Column(value="most_lost_frames", head="Most lost by a flow", form="whole"),
+            *(FRAME, PORT, Column("stream", "Stream", form="text")),
+            Column("flows", "Flows", form="whole"),
+            Column("share_percent", "Share of the load", unit="%", form="trimmed"),
+            Column("sent_frames", "Sent", form="whole"),
+            Column("lost_frames", "Lost", form="whole"),
+            Column("loss_percent", "Loss", unit="%", form="of_frames"),
+            Column("flows_with_loss", "Flows that lost frames", form="whole"),
+            Column("most_lost_frames", "Most lost by a flow", form="whole"),
         ),
         has_basis=False,
     )

@@ -182,17 +182,15 @@ class Reset(FrameMethod):
             ),
             columns=(
                 FRAME,
-                Column(value="reset", head="Reset", form="text"),
-                Column(value="throughput_frames_per_s", head="Throughput"),
-                Column(
-                    value="reset_time_ms", head="Reset time", unit="ms", form="number", is_main=True, better="lower"
-                ),
-                Column(value="minimum_ms", head="Minimum", unit="ms", form="number"),
-                Column(value="maximum_ms", head="Maximum", unit="ms", form="number"),
-                Column(value="by_loss_ms", head="By loss", unit="ms", form="number"),
-                Column(value="repetitions", head="Resets", form="whole"),
-                Column(value="average_lost_frames", head="Lost, average", unit="frames", form="trimmed"),
-                Column(value="link_went_down", head="Link went down", unit="times", form="whole"),
+                Column("reset", "Reset", form="text"),
+                Column("throughput_frames_per_s", "Throughput"),
+                Column("reset_time_ms", "Reset time", unit="ms", form="number", is_main=True, better="lower"),
+                Column("minimum_ms", "Minimum", unit="ms", form="number"),
+                Column("maximum_ms", "Maximum", unit="ms", form="number"),
+                Column("by_loss_ms", "By loss", unit="ms", form="number"),
+                Column("repetitions", "Resets", form="whole"),
+                Column("average_lost_frames", "Lost, average", unit="frames", form="trimmed"),
+                Column("link_went_down", "Link went down", unit="times", form="whole"),
             ),
             sentences=("forwards again {reset_time_ms} after a {reset} reset",),
             notes=(("command", "Command"), ("limit", "Limit")),
@@ -257,7 +255,7 @@ def _command_ended_s(reading: Reading) -> float:
 
 OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 OVERLOAD_S = 60.0
-_TIME = Column(value="recovery_time_ms", head="Recovery time", unit="ms", is_main=True, better="lower")
+_TIME = Column("recovery_time_ms", "Recovery time", unit="ms", is_main=True, better="lower")
 
 
 class RecoveryTimes(Frozen):
@@ -412,17 +410,17 @@ class SystemRecovery(FrameMethod):
             ),
             columns=(
                 FRAME,
-                Column(value="throughput_frames_per_s", head="Throughput"),
-                Column(value="overload_frames_per_s", head="Overload"),
-                Column(value="recovery_frames_per_s", head="Afterwards"),
+                Column("throughput_frames_per_s", "Throughput"),
+                Column("overload_frames_per_s", "Overload"),
+                Column("recovery_frames_per_s", "Afterwards"),
                 _TIME,
-                Column(value="minimum_ms", head="Minimum", unit="ms", form="number"),
-                Column(value="maximum_ms", head="Maximum", unit="ms", form="number"),
-                Column(value="resolution_ms", head="Resolution", unit="ms", form="number"),
-                Column(value="repetitions", head="Trials", form="whole"),
-                Column(value="overload_lost_frames", head="Lost in the overload, average", unit="frames", form="whole"),
-                Column(value="recovery_lost_frames", head="Lost afterwards, average", unit="frames", form="whole"),
-                Column(value="reordered_frames", head="Reordered afterwards, average", unit="frames", form="whole"),
+                Column("minimum_ms", "Minimum", unit="ms", form="number"),
+                Column("maximum_ms", "Maximum", unit="ms", form="number"),
+                Column("resolution_ms", "Resolution", unit="ms", form="number"),
+                Column("repetitions", "Trials", form="whole"),
+                Column("overload_lost_frames", "Lost in the overload, average", unit="frames", form="whole"),
+                Column("recovery_lost_frames", "Lost afterwards, average", unit="frames", form="whole"),
+                Column("reordered_frames", "Reordered afterwards, average", unit="frames", form="whole"),
             ),
             sentences=(
                 "recovers from an overload of {size} frames in {recovery_time_ms} (average, to within {resolution_ms})",

@@ -179,13 +179,13 @@ def _extreme(pick: Callable[[Sequence[float]], float], values: Sequence[float | 
     return pick(known) if known and len(known) == len(values) else None
 
 
-_TRANSPORT: Final = Column(value="transport", head="Transport", form="text")
-_LOAD: Final = Column(value="load", head="Load", form="text")
-_MESSAGE: Final = Column(value="message", head="Message", form="text")
+_TRANSPORT: Final = Column("transport", "Transport", form="text")
+_LOAD: Final = Column("load", "Load", form="text")
+_MESSAGE: Final = Column("message", "Message", form="text")
 
 
 def _latency(value: str, head: str, *, is_main: bool = False) -> Column:
-    return Column(value=f"latency_{value}_ns", head=head, is_main=is_main, better="lower")
+    return Column(f"latency_{value}_ns", head, is_main=is_main, better="lower")
 
 
 _MEDIAN: Final = _latency("p50", "Latency, median", is_main=True)
@@ -202,8 +202,8 @@ TABLES: Final = (
         columns=(
             *(PORT, _TRANSPORT, _LOAD, _MESSAGE),
             Column(
-                value="transactions_per_s",
-                head="Rate",
+                "transactions_per_s",
+                "Rate",
                 unit="transactions/s",
                 is_main=True,
                 better="higher",
@@ -215,11 +215,11 @@ TABLES: Final = (
             _latency("p90", "p90"),
             *_HIGH,
             _latency("maximum", "greatest"),
-            Column(value="basis", head="Latency of", form="text"),
-            Column(value="requests", head="Requests timed", form="whole"),
-            Column(value="load_bits_per_s", head="Load beside", unit="Mb/s", form="megabits"),
+            Column("basis", "Latency of", form="text"),
+            Column("requests", "Requests timed", form="whole"),
+            Column("load_bits_per_s", "Load beside", unit="Mb/s", form="megabits"),
             SERVER_OWN_CPU,
-            Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+            Column("server_cpu_mean_percent", "Server's CPU, mean", unit="%", form="number"),
         ),
         sentences=(
             "makes {transactions_per_s} of {message} over {transport}, half within {latency_p50_ns} ({basis}; {load})",
@@ -228,7 +228,7 @@ TABLES: Final = (
             Plot(
                 x=_MESSAGE,
                 y=(
-                    Column(value=_MEDIAN.value, head="Latency, median"),
+                    Column(_MEDIAN.value, "Latency, median"),
                     *(column.replace(head=f"Latency, {column.head}") for column in _HIGH[:2]),
                 ),
                 lines=(_TRANSPORT, _LOAD),
@@ -244,14 +244,14 @@ TABLES: Final = (
         caption="How many of all requests took how long. A request that took exactly a bound is in the bin below it.",
         columns=(
             *(PORT, _TRANSPORT, _LOAD, _MESSAGE),
-            Column(value="bin", head="Latency", form="text"),
-            Column(value="requests", head="Requests", form="whole", is_main=True),
-            Column(value="share_percent", head="Share", unit="%", form="of_frames"),
+            Column("bin", "Latency", form="text"),
+            Column("requests", "Requests", form="whole", is_main=True),
+            Column("share_percent", "Share", unit="%", form="of_frames"),
         ),
         grid=Grid(
-            rows=Column(value="bin", head="Latency", form="text"),
+            rows=Column("bin", "Latency", form="text"),
             across=(_TRANSPORT, _LOAD, _MESSAGE),
-            cell=Column(value="requests", head="Requests", form="whole", is_main=True),
+            cell=Column("requests", "Requests", form="whole", is_main=True),
             each=PORT,
         ),
     ),

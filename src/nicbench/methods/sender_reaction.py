@@ -28,11 +28,11 @@ _MOST_STEPS: Final = 30
 _LEAST_S: Final = 2.0
 """A shorter period has too few means of half a second to judge by."""
 _ALONE, _BESIDE = "alone", "beside another"
-_CLIENT = Column(value="client", head="Sender", form="text")
-_PERIOD = Column(value="period", head="Sends", form="text")
-_MARKED = Column(value="marked_percent", head="Marked", unit="%", form="of_frames")
-_TRIP = Column(value="round_trip_median_ns", head="Round trip, median", unit="ms", form="milliseconds")
-_AT = Column(value="at_s", head="Time", unit="s", form="text")
+_CLIENT = Column("client", "Sender", form="text")
+_PERIOD = Column("period", "Sends", form="text")
+_MARKED = Column("marked_percent", "Marked", unit="%", form="of_frames")
+_TRIP = Column("round_trip_median_ns", "Round trip, median", unit="ms", form="milliseconds")
+_AT = Column("at_s", "Time", unit="s", form="text")
 _NOT_SEEN: Final = "its connection was not seen often enough"
 
 
@@ -168,13 +168,13 @@ class SenderReaction(RoundMethod):
                 ),
                 columns=(
                     *(_CLIENT, _PERIOD, rate),
-                    Column(value="settles_after_s", head="Settles after", unit="s", form="number"),
+                    Column("settles_after_s", "Settles after", unit="s", form="number"),
                     _MARKED,
                     _TRIP.replace(is_main=True, better="lower", name="round trip"),
-                    Column(value="round_trip_p95_ns", head="95th percentile", unit="ms", form="milliseconds"),
-                    Column(value="resent_segments", head="Segments sent again", form="whole"),
-                    Column(value="congestion_control", head="Congestion control", form="text"),
-                    Column(value="ecn", head="ECN", form="text"),
+                    Column("round_trip_p95_ns", "95th percentile", unit="ms", form="milliseconds"),
+                    Column("resent_segments", "Segments sent again", form="whole"),
+                    Column("congestion_control", "Congestion control", form="text"),
+                    Column("ecn", "ECN", form="text"),
                 ),
                 sentences=("has a sender, {client} {period}, that {reaction}",),
                 notes=(("reaction", "Sender"),),

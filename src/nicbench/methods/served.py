@@ -35,8 +35,8 @@ class CaptureOptions(Frozen):
 
 def _count(value: str, head: str, *, better: bool = True) -> Column:
     if not better:
-        return Column(value=value, head=head, unit="frames", form="whole")
-    return Column(value=value, head=head, unit="frames", form="whole", is_main=True, better="lower")
+        return Column(value, head, unit="frames", form="whole")
+    return Column(value, head, unit="frames", form="whole", is_main=True, better="lower")
 
 
 class CaptureReplay(FrameMethod):
@@ -144,22 +144,22 @@ class CaptureReplay(FrameMethod):
                 "or are none of the captures at that port."
             ),
             columns=(
-                Column(value="capture", head="Capture", form="whole"),
-                Column(value="file", head="File", form="text"),
-                Column(value="recorded_frames", head="Recorded", form="whole"),
-                Column(value="sent_frames", head="Sent", form="whole"),
-                Column(value="returned_frames", head="As recorded", form="whole"),
+                Column("capture", "Capture", form="whole"),
+                Column("file", "File", form="text"),
+                Column("recorded_frames", "Recorded", form="whole"),
+                Column("sent_frames", "Sent", form="whole"),
+                Column("returned_frames", "As recorded", form="whole"),
                 _count("missing_frames", "Missing"),
                 _count("changed_frames", "Changed"),
                 _count("extra_frames", "Extra"),
                 _count("reordered_frames", "Reordered"),
-                Column(value="late_p50_ns", head="Late, median"),
-                Column(value="late_p99_ns", head="Late, p99"),
-                Column(value="late_maximum_ns", head="Late, most"),
-                Column(value="gap_error_p50_ns", head="Gap error, median"),
-                Column(value="gap_error_p99_ns", head="Gap error, p99"),
-                Column(value="latency_p50_ns", head="Median delay"),
-                Column(value="latency_p99_ns", head="Delay, p99"),
+                Column("late_p50_ns", "Late, median"),
+                Column("late_p99_ns", "Late, p99"),
+                Column("late_maximum_ns", "Late, most"),
+                Column("gap_error_p50_ns", "Gap error, median"),
+                Column("gap_error_p99_ns", "Gap error, p99"),
+                Column("latency_p50_ns", "Median delay"),
+                Column("latency_p99_ns", "Delay, p99"),
             ),
             sentences=(
                 (
@@ -255,20 +255,20 @@ class Transmission(FrameMethod):
                 "nothing is known but what was sent; latency is known of frames with a signature."
             ),
             columns=(
-                Column(value="transmission", head="Transmission", form="whole"),
-                Column(value="flow", head="Flow", form="text"),
-                Column(value="sent_frames", head="Sent", form="whole"),
-                Column(value="received_frames", head="Received", form="whole"),
-                Column(value="lost_frames", head="Lost", form="whole"),
-                Column(value="loss_percent", head="Loss", unit="%", form="of_frames", is_main=True, better="lower"),
-                Column(value="duplicated_frames", head="Duplicated", form="whole"),
-                Column(value="reordered_frames", head="Reordered", form="whole"),
-                Column(value="corrupted_frames", head="Corrupted", form="whole"),
-                Column(value="sent_frames_per_s", head="Rate sent"),
-                Column(value="latency_minimum_ns", head="Minimum", group="Latency"),
-                Column(value="latency_mean_ns", head="Mean", group="Latency"),
-                Column(value="latency_p99_ns", head="99 %", group="Latency"),
-                Column(value="latency_maximum_ns", head="Maximum", group="Latency"),
+                Column("transmission", "Transmission", form="whole"),
+                Column("flow", "Flow", form="text"),
+                Column("sent_frames", "Sent", form="whole"),
+                Column("received_frames", "Received", form="whole"),
+                Column("lost_frames", "Lost", form="whole"),
+                Column("loss_percent", "Loss", unit="%", form="of_frames", is_main=True, better="lower"),
+                Column("duplicated_frames", "Duplicated", form="whole"),
+                Column("reordered_frames", "Reordered", form="whole"),
+                Column("corrupted_frames", "Corrupted", form="whole"),
+                Column("sent_frames_per_s", "Rate sent"),
+                Column("latency_minimum_ns", "Minimum", group="Latency"),
+                Column("latency_mean_ns", "Mean", group="Latency"),
+                Column("latency_p99_ns", "99 %", group="Latency"),
+                Column("latency_maximum_ns", "Maximum", group="Latency"),
             ),
             row_name="transmission {transmission}",
         )

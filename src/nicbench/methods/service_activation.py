@@ -54,16 +54,16 @@ _LOST_BY_TESTER: Final = (Reason.RECEIVE_OVERRUN, Reason.TRANSMIT_REFUSED)
 # Loads that differ by less, relatively, are the same load: only rounding lies between them.
 _CLOSE: Final = 1e-6
 
-_SERVICE = Column(value="service", head="Service", form="text")
-_STEP = Column(value="step", head="Load", form="text")
-_WAY = Column(value="way", head="Way", form="text", is_optional=True)
-_RATE = Column(value="information_rate_bits_per_s", head="Information rate", is_main=True)
-_LOSS = Column(value="loss_percent", head="Loss", unit="%", form="of_frames")
+_SERVICE = Column("service", "Service", form="text")
+_STEP = Column("step", "Load", form="text")
+_WAY = Column("way", "Way", form="text", is_optional=True)
+_RATE = Column("information_rate_bits_per_s", "Information rate", is_main=True)
+_LOSS = Column("loss_percent", "Loss", unit="%", form="of_frames")
 _DELAYS = (
-    Column(value="delay_mean_ns", head="Mean delay"),
-    Column(value="delay_variation_ns", head="Delay variation"),
+    Column("delay_mean_ns", "Mean delay"),
+    Column("delay_variation_ns", "Delay variation"),
 )
-_OUTCOME = Column(value="outcome", head="Outcome", form="text", is_main=True)
+_OUTCOME = Column("outcome", "Outcome", form="text", is_main=True)
 
 
 class ActivationTimes(Frozen):
@@ -343,11 +343,11 @@ class ServiceActivation(FrameMethod):
                 "policer lets through in the long run, between what came less the burst and all that came."
             ),
             columns=(
-                *(_SERVICE, _STEP, _WAY, Column(value="offered_bits_per_s", head="Offered"), _RATE),
-                Column(value="least_bits_per_s", head="At least"),
-                Column(value="most_bits_per_s", head="At most", is_optional=True),
+                *(_SERVICE, _STEP, _WAY, Column("offered_bits_per_s", "Offered"), _RATE),
+                Column("least_bits_per_s", "At least"),
+                Column("most_bits_per_s", "At most", is_optional=True),
                 *(_LOSS, *_DELAYS),
-                Column(value="policed_rate_bits_per_s", head="Policed rate", aspect="span", is_optional=True),
+                Column("policed_rate_bits_per_s", "Policed rate", aspect="span", is_optional=True),
                 _OUTCOME,
             ),
             **common,
@@ -361,8 +361,8 @@ class ServiceActivation(FrameMethod):
                 "the counts of a long test do not tell whether that was so."
             ),
             columns=(
-                *(_SERVICE, _WAY, Column(value="offered_bits_per_s", head="Offered"), _RATE, _LOSS, *_DELAYS),
-                Column(value="available_percent", head="Available", unit="%", form="trimmed"),
+                *(_SERVICE, _WAY, Column("offered_bits_per_s", "Offered"), _RATE, _LOSS, *_DELAYS),
+                Column("available_percent", "Available", unit="%", form="trimmed"),
                 _OUTCOME,
             ),
             **common,

@@ -42,8 +42,8 @@ _ROUNDING: Final = 1.001
 
 
 _RATE: Final = Column(
-    value="frame_rate_frames_per_s",
-    head="Frame rate",
+    "frame_rate_frames_per_s",
+    "Frame rate",
     unit="Mpps",
     form="mpps",
     is_main=True,
@@ -111,14 +111,14 @@ class SingleCore(FrameMethod):
             columns=(
                 FRAME,
                 _RATE,
-                Column(value="line_rate_frames_per_s", head="Line rate"),
-                Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
-                Column(value="throughput_l2_bits_per_s", head="Throughput"),
-                Column(value="limited_by", head="Limited by", form="text"),
-                Column(value="ceiling_frames_per_s", head="Tester's ceiling"),
-                Column(value="core_clock_hz", head="DUT's core"),
-                Column(value="tsc_cycles_per_packet", head="TSC cycles per packet", is_main=True, better="lower"),
-                Column(value="core_cycles_per_packet", head="Core cycles per packet"),
+                Column("line_rate_frames_per_s", "Line rate"),
+                Column("percent_of_line_rate", "% of line rate", form="percent"),
+                Column("throughput_l2_bits_per_s", "Throughput"),
+                Column("limited_by", "Limited by", form="text"),
+                Column("ceiling_frames_per_s", "Tester's ceiling"),
+                Column("core_clock_hz", "DUT's core"),
+                Column("tsc_cycles_per_packet", "TSC cycles per packet", is_main=True, better="lower"),
+                Column("core_cycles_per_packet", "Core cycles per packet"),
             ),
             sentences=(
                 f"{_FORWARDS}, in {{tsc_cycles_per_packet}} cycles of the time-stamp counter each",
@@ -132,18 +132,16 @@ class SingleCore(FrameMethod):
     def imports(cls) -> ImportTable:
         """Returns the columns of the published table; cycles must name their clock, as counter and core differ."""
         rate, share, throughput = (
-            ImportColumn(value="frame_rate_frames_per_s", name="frame rate", quantity="frame_rate", also=("rate",)),
-            ImportColumn(value="percent_of_line_rate", name="% of line rate", quantity="percent"),
-            ImportColumn(value="throughput_l2_bits_per_s", name="throughput", quantity="bit_rate"),
+            ImportColumn("frame_rate_frames_per_s", "frame rate", "frame_rate", also=("rate",)),
+            ImportColumn("percent_of_line_rate", "% of line rate", "percent"),
+            ImportColumn("throughput_l2_bits_per_s", "throughput", "bit_rate"),
         )
         return ImportTable(
             columns=(
                 *(SIZE, *interval_columns(rate), LINE_RATE, share, throughput, LOSS),
-                ImportColumn(
-                    value="core_clock_hz", name="core clock", quantity="clock", also=("CPU frequency", "DUT's core")
-                ),
-                ImportColumn(value="tsc_cycles_per_packet", name="TSC cycles per packet", quantity="number"),
-                ImportColumn(value="core_cycles_per_packet", name="core cycles per packet", quantity="number"),
+                ImportColumn("core_clock_hz", "core clock", "clock", also=("CPU frequency", "DUT's core")),
+                ImportColumn("tsc_cycles_per_packet", "TSC cycles per packet", "number"),
+                ImportColumn("core_cycles_per_packet", "core cycles per packet", "number"),
             ),
             any_of=(rate.value, share.value),
             line_rate=LINE_RATE.value,

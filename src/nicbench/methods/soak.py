@@ -185,31 +185,31 @@ def estimates_table() -> ResultTable:
         ),
         columns=(
             FRAME,
-            Column(value="after", head="After trial", form="text"),
-            Column(value="seconds", head="Time", unit="s", form="number"),
-            Column(value="load_frames_per_s", head="Load of the trial"),
-            Column(value="loss_percent", head="Its loss", unit="%", form="of_frames"),
+            Column("after", "After trial", form="text"),
+            Column("seconds", "Time", unit="s", form="number"),
+            Column("load_frames_per_s", "Load of the trial"),
+            Column("loss_percent", "Its loss", unit="%", form="of_frames"),
             Column(
-                value="critical_load_frames_per_s",
-                head="Critical load",
+                "critical_load_frames_per_s",
+                "Critical load",
                 unit="Mpps",
                 form="mpps",
                 is_main=True,
                 better="higher",
             ),
-            Column(value="critical_load_lower_frames_per_s", head="from"),
-            Column(value="critical_load_upper_frames_per_s", head="to"),
-            Column(value="stretch_average_frames_per_s", head="stretch: average"),
-            Column(value="stretch_deviation_frames_per_s", head="deviation", unit="frames/s", form="number"),
-            Column(value="erf_average_frames_per_s", head="erf: average"),
-            Column(value="erf_deviation_frames_per_s", head="deviation", unit="frames/s", form="number"),
-            Column(value="limited_by", head="Limited by", form="text"),
+            Column("critical_load_lower_frames_per_s", "from"),
+            Column("critical_load_upper_frames_per_s", "to"),
+            Column("stretch_average_frames_per_s", "stretch: average"),
+            Column("stretch_deviation_frames_per_s", "deviation", unit="frames/s", form="number"),
+            Column("erf_average_frames_per_s", "erf: average"),
+            Column("erf_deviation_frames_per_s", "deviation", unit="frames/s", form="number"),
+            Column("limited_by", "Limited by", form="text"),
         ),
         sentences=("loses the target share of {size} frames at {critical_load_frames_per_s}",),
         notes=(("limit", "The estimate"),),
         narrowing=Narrowing(
-            x=Column(value="seconds", head="time of all trials", unit="s"),
-            y=Column(value="critical_load_frames_per_s", head="critical load"),
+            x=Column("seconds", "time of all trials", unit="s"),
+            y=Column("critical_load_frames_per_s", "critical load"),
             lower="critical_load_lower_frames_per_s",
             upper="critical_load_upper_frames_per_s",
             lines=FRAME,
@@ -281,12 +281,12 @@ def _percent(rate: float | None, line_rate: float) -> float | None:
 LENGTH_S = 12 * 3600.0
 INTERVAL_S = 60.0
 WHOLE = "all"
-_INTERVAL = Column(value="interval", head="Interval", form="text")
-_LOSS = Column(value="loss_percent", head="Loss", unit="%", form="of_frames", is_main=True, better="lower")
+_INTERVAL = Column("interval", "Interval", form="text")
+_LOSS = Column("loss_percent", "Loss", unit="%", form="of_frames", is_main=True, better="lower")
 _LATENCIES = (
-    Column(value="latency_mean_us", head="Latency, mean", unit="µs", form="number"),
-    Column(value="latency_p99_9_us", head="Latency, p99.9", unit="µs", form="number"),
-    Column(value="latency_maximum_us", head="Latency, maximum", unit="µs", form="number"),
+    Column("latency_mean_us", "Latency, mean", unit="µs", form="number"),
+    Column("latency_p99_9_us", "Latency, p99.9", unit="µs", form="number"),
+    Column("latency_maximum_us", "Latency, maximum", unit="µs", form="number"),
 )
 
 
@@ -512,11 +512,11 @@ class Soak(FrameMethod):
             columns=(
                 FRAME,
                 _INTERVAL,
-                Column(value="load_frames_per_s", head="Load"),
-                Column(value="offered_frames", head="Offered frames", form="whole"),
-                Column(value="lost_frames", head="Lost or altered", form="whole"),
+                Column("load_frames_per_s", "Load"),
+                Column("offered_frames", "Offered frames", form="whole"),
+                Column("lost_frames", "Lost or altered", form="whole"),
                 _LOSS,
-                Column(value="intervals_with_loss", head="Intervals with loss", form="whole"),
+                Column("intervals_with_loss", "Intervals with loss", form="whole"),
                 *_LATENCIES,
             ),
             sentences=("loses {loss_percent} of {size} frames at {load_frames_per_s}, over all intervals of the soak",),

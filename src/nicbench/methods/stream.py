@@ -42,20 +42,20 @@ from nicbench.stats.frames import fairness
 from nicbench.stats.rounds import bits_per_s, rate_together
 
 _WORDS = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}
-_MODE = Column(value="mode", head="Streams", form="text")
-_AT_ONCE = Column(value="at_once", head="At once", form="text")
-_FAIRNESS = Column(value="jain_index", head="Jain's index of the ports", is_optional=True)
-_BESIDE = Column(value="beside", head="At once", form="text")
-_CLIENT = Column(value="client", head="Client", form="text")
+_MODE = Column("mode", "Streams", form="text")
+_AT_ONCE = Column("at_once", "At once", form="text")
+_FAIRNESS = Column("jain_index", "Jain's index of the ports", is_optional=True)
+_BESIDE = Column("beside", "At once", form="text")
+_CLIENT = Column("client", "Client", form="text")
 _CPU = (
     SERVER_OWN_CPU,
-    Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
-    Column(value="server_cpu_minimum_percent", head="least", unit="%", form="number"),
-    Column(value="server_cpu_maximum_percent", head="most", unit="%", form="number"),
-    Column(value="server_monitor_percent", head="of it the monitor", unit="%", form="number"),
+    Column("server_cpu_mean_percent", "Server's CPU, mean", unit="%", form="number"),
+    Column("server_cpu_minimum_percent", "least", unit="%", form="number"),
+    Column("server_cpu_maximum_percent", "most", unit="%", form="number"),
+    Column("server_monitor_percent", "of it the monitor", unit="%", form="number"),
 )
 _NOTES = (("limit", "Limit"), ("bond", "Bond"), ("failure", "Link failure"))
-_RETRANSMISSIONS = Column(value="retransmissions", head="Retransmissions", form="trimmed")
+_RETRANSMISSIONS = Column("retransmissions", "Retransmissions", form="trimmed")
 
 
 class Stream(RoundMethod):
@@ -265,7 +265,7 @@ class Stream(RoundMethod):
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
-        limit = Column(value="limited_by", head="Limit", form="text")
+        limit = Column("limited_by", "Limit", form="text")
         return (
             ResultTable(
                 part="combined",
@@ -311,8 +311,8 @@ class Stream(RoundMethod):
                     each=_BESIDE,
                     compares_rows=True,  # modes of the links, as published
                     cell=Column(
-                        value="throughput_and_own_cpu",
-                        head="Throughput / CPU",
+                        "throughput_and_own_cpu",
+                        "Throughput / CPU",
                         unit="Mb/s / %",
                         form="text",
                         is_main=True,
@@ -325,14 +325,14 @@ class Stream(RoundMethod):
                 caption="Payload of each client; the details have the busy share of all CPUs of its machine.",
                 columns=(
                     *(_MODE, _AT_ONCE, PORT, _CLIENT, PAYLOAD_RATE),
-                    Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
+                    Column("bond_port", "Port of the bond", form="text", is_optional=True),
                     _failures.SILENT,
                     CLIENT_OWN_CPU,
-                    Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
-                    Column(value="client_cpu_minimum_percent", head="least", unit="%", form="number"),
-                    Column(value="client_cpu_maximum_percent", head="most", unit="%", form="number"),
+                    Column("client_cpu_mean_percent", "Client's CPU, mean", unit="%", form="number"),
+                    Column("client_cpu_minimum_percent", "least", unit="%", form="number"),
+                    Column("client_cpu_maximum_percent", "most", unit="%", form="number"),
                     _RETRANSMISSIONS,
-                    Column(value="lost_datagrams_percent", head="Datagrams lost", unit="%", form="number"),
+                    Column("lost_datagrams_percent", "Datagrams lost", unit="%", form="number"),
                 ),
                 bars=Bars(
                     x=_CLIENT,

@@ -51,9 +51,9 @@ from nicbench.stats.limits import describe_share
 
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
-LINE_RATE_COLUMN = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
-KNOWN_RATE = Column(value="known_rate_frames_per_s", head="Known rate", is_optional=True)
-CEILING = Column(value="ceiling_frames_per_s", head="Tester's ceiling", is_minor=True, is_optional=True)
+LINE_RATE_COLUMN = Column("line_rate_frames_per_s", "Line rate", is_minor=True)
+KNOWN_RATE = Column("known_rate_frames_per_s", "Known rate", is_optional=True)
+CEILING = Column("ceiling_frames_per_s", "Tester's ceiling", is_minor=True, is_optional=True)
 
 
 def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
@@ -103,8 +103,8 @@ def _name_of(key: str) -> str:
 @lru_cache(maxsize=64)
 def _columns_of(goal: Goal) -> tuple[Column, ...]:
     rate = Column(
-        value=goal.value,
-        head="Frame rate",
+        goal.value,
+        "Frame rate",
         name=goal.name,
         group=goal.name,
         aspect="rate",
@@ -114,25 +114,25 @@ def _columns_of(goal: Goal) -> tuple[Column, ...]:
     )
     return (
         rate,
-        Column(value=goal.value, head="Interval", group=goal.name, aspect="interval", is_minor=True),
-        Column(value=goal.value, head="Limited by", group=goal.name, aspect="limit"),
-        Column(value=goal.share, head="% of line rate", group=goal.name, form="percent", is_optional=True),
+        Column(goal.value, "Interval", group=goal.name, aspect="interval", is_minor=True),
+        Column(goal.value, "Limited by", group=goal.name, aspect="limit"),
+        Column(goal.share, "% of line rate", group=goal.name, form="percent", is_optional=True),
     )
 
 
 @lru_cache(maxsize=64)
 def _overview_of(goal: Goal) -> tuple[Column, ...]:
     return (
-        Column(value=goal.value, head=goal.name, aspect="span", is_main=True),
-        Column(value=goal.share, head="% of line rate", form="percent", is_optional=True),
-        Column(value=goal.value, head="limited by", aspect="limit"),
+        Column(goal.value, goal.name, aspect="span", is_main=True),
+        Column(goal.share, "% of line rate", form="percent", is_optional=True),
+        Column(goal.value, "limited by", aspect="limit"),
     )
 
 
 @lru_cache(maxsize=64)
 def _in_bits(goals: tuple[Goal, ...]) -> FurtherTable:
     layers = [
-        Column(value=goal.value.replace(RATE, f"_{layer}_bits_per_s"), head=layer.upper(), group=goal.name)
+        Column(goal.value.replace(RATE, f"_{layer}_bits_per_s"), layer.upper(), group=goal.name)
         for goal in goals
         for layer in ("l2", "l1")
     ]
@@ -145,10 +145,10 @@ def _in_bits(goals: tuple[Goal, ...]) -> FurtherTable:
 
 @lru_cache(maxsize=64)
 def _zero_loss(goal: Goal) -> FurtherTable:
-    size = Column(value="size", head="Frame size", unit="bytes", form="text")
-    rate = Column(value=goal.value, head="Frame rate", aspect="exact", is_main=True)
-    line_rate = Column(value=LINE_RATE_COLUMN.value, head="Line rate")
-    share = Column(value=goal.share, head="% of line rate", form="trimmed")
+    size = Column("size", "Frame size", unit="bytes", form="text")
+    rate = Column(goal.value, "Frame rate", aspect="exact", is_main=True)
+    line_rate = Column(LINE_RATE_COLUMN.value, "Line rate")
+    share = Column(goal.share, "% of line rate", form="trimmed")
     return FurtherTable(
         title="Zero packet loss",
         caption="The highest frame rate at which every frame came back.",
@@ -358,19 +358,19 @@ def say_notes(outcome: Outcome, limits: Limits) -> tuple[str, ...]:
 
 
 _NDR = ImportColumn(
-    value="ndr_frames_per_s",
-    name="frame rate",
-    quantity="frame_rate",
+    "ndr_frames_per_s",
+    "frame rate",
+    "frame_rate",
     also=("NDR", "throughput", "zero loss rate", "rate"),
 )
-_PDR = ImportColumn(value="pdr_frames_per_s", name="PDR", quantity="frame_rate")
+_PDR = ImportColumn("pdr_frames_per_s", "PDR", "frame_rate")
 _NDR_SHARE = ImportColumn(
-    value="ndr_percent_of_line_rate",
-    name="% of line rate",
-    quantity="percent",
+    "ndr_percent_of_line_rate",
+    "% of line rate",
+    "percent",
     also=("NDR % of line rate", "line rate %", "line rate percent"),
 )
-_PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
+_PDR_SHARE = ImportColumn("pdr_percent_of_line_rate", "PDR % of line rate", "percent")
 
 
 _STEPS = """

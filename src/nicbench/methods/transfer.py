@@ -109,12 +109,12 @@ def example_of(medium: str | dict[str, str]) -> str | None:
     return None if medium == MEMORY else "/folder/file"
 
 
-_TRANSFER: Final = Column(value="transfer", head="Transfer", form="text")
-_WRITE: Final = Column(value="write_bytes", head="Write", unit="bytes", form="text")
-_PLACE: Final = Column(value="place", head="Port", form="text")
+_TRANSFER: Final = Column("transfer", "Transfer", form="text")
+_WRITE: Final = Column("write_bytes", "Write", unit="bytes", form="text")
+_PLACE: Final = Column("place", "Port", form="text")
 _RATE: Final = Column(
-    value="throughput_bits_per_s",
-    head="Throughput, mean",
+    "throughput_bits_per_s",
+    "Throughput, mean",
     unit="Mb/s",
     form="megabits",
     is_main=True,
@@ -130,18 +130,18 @@ TABLE: Final = ResultTable(
     ),
     columns=(
         *(_PLACE, _TRANSFER, _WRITE, _RATE),
-        Column(value="throughput_deviation_bits_per_s", head="Std. deviation", unit="Mb/s", form="megabits"),
-        Column(value="throughput_minimum_bits_per_s", head="least", unit="Mb/s", form="megabits"),
-        Column(value="throughput_maximum_bits_per_s", head="most", unit="Mb/s", form="megabits"),
-        Column(value="repetitions", head="Repetitions", form="whole"),
-        Column(value="source", head="Source", form="text"),
-        Column(value="sink", head="Sink", form="text"),
+        Column("throughput_deviation_bits_per_s", "Std. deviation", unit="Mb/s", form="megabits"),
+        Column("throughput_minimum_bits_per_s", "least", unit="Mb/s", form="megabits"),
+        Column("throughput_maximum_bits_per_s", "most", unit="Mb/s", form="megabits"),
+        Column("repetitions", "Repetitions", form="whole"),
+        Column("source", "Source", form="text"),
+        Column("sink", "Sink", form="text"),
         SERVER_OWN_CPU,
-        Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+        Column("server_cpu_mean_percent", "Server's CPU, mean", unit="%", form="number"),
         CLIENT_OWN_CPU,
-        Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
-        Column(value="retransmissions", head="Retransmissions", form="trimmed"),
-        Column(value="limited_by", head="Limit", form="text"),
+        Column("client_cpu_mean_percent", "Client's CPU, mean", unit="%", form="number"),
+        Column("retransmissions", "Retransmissions", form="trimmed"),
+        Column("limited_by", "Limit", form="text"),
     ),
     sentences=("moves {throughput_bits_per_s} in transfers of {transfer} by {write_bytes} writes ({place})",),
     notes=(("limit", "Limit"), ("token_bucket", "Token bucket")),
@@ -150,25 +150,23 @@ TABLE: Final = ResultTable(
 
 IMPORTS: Final = ImportTable(
     columns=(
+        ImportColumn("throughput_bits_per_s", "throughput", "payload_rate", also=("mean", "mean throughput")),
         ImportColumn(
-            value="throughput_bits_per_s", name="throughput", quantity="payload_rate", also=("mean", "mean throughput")
-        ),
-        ImportColumn(
-            value="throughput_deviation_bits_per_s",
-            name="standard deviation",
-            quantity="payload_rate",
+            "throughput_deviation_bits_per_s",
+            "standard deviation",
+            "payload_rate",
             also=("std deviation", "deviation"),
         ),
-        ImportColumn(value="server_cpu_mean_percent", name="cpu", quantity="percent", also=("server cpu",)),
-        ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
-        ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
-        ImportColumn(value="client", name="client", quantity="text", tells_apart=True, may_be_empty=True),
-        ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
-        ImportColumn(value="transfer_bytes", name="transfer size", quantity="count", also=("size",), tells_apart=True),
-        ImportColumn(value="write_bytes", name="write size", quantity="count", also=("write",), tells_apart=True),
-        ImportColumn(value="source", name="source", quantity="text", tells_apart=True, may_be_empty=True),
-        ImportColumn(value="sink", name="sink", quantity="text", tells_apart=True, may_be_empty=True),
-        ImportColumn(value="repetitions", name="repetitions", quantity="count"),
+        ImportColumn("server_cpu_mean_percent", "cpu", "percent", also=("server cpu",)),
+        ImportColumn("workload", "tool", "text", also=("workload",), tells_apart=True),
+        ImportColumn("port", "port", "text", tells_apart=True),
+        ImportColumn("client", "client", "text", tells_apart=True, may_be_empty=True),
+        ImportColumn("duplex", "duplex", "text", tells_apart=True),
+        ImportColumn("transfer_bytes", "transfer size", "count", also=("size",), tells_apart=True),
+        ImportColumn("write_bytes", "write size", "count", also=("write",), tells_apart=True),
+        ImportColumn("source", "source", "text", tells_apart=True, may_be_empty=True),
+        ImportColumn("sink", "sink", "text", tells_apart=True, may_be_empty=True),
+        ImportColumn("repetitions", "repetitions", "count"),
     ),
     any_of=("throughput_bits_per_s",),
     caption="Throughput of payload in transfers of a fixed number of bytes.",

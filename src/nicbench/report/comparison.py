@@ -192,12 +192,12 @@ def _latencies(results: Iterable[Result]) -> list[float]:
 
 
 GROWTH_COLUMNS: Final = (
-    Column(value="place", head="Result", form="text"),
-    Column(value="name", head="Value", form="text"),
-    Column(value="n", head="n"),
-    Column(value="mean", head="Mean"),
-    Column(value="width", head="Width of the interval", unit="% of the mean", is_main=True),
-    Column(value="reached", head="As asked", form="text"),
+    Column("place", "Result", form="text"),
+    Column("name", "Value", form="text"),
+    Column("n", "n"),
+    Column("mean", "Mean"),
+    Column("width", "Width of the interval", unit="% of the mean", is_main=True),
+    Column("reached", "As asked", form="text"),
 )
 
 

@@ -85,12 +85,12 @@ def _columns(method: str, results: Sequence[Result]) -> list[Column]:
     part = results[0].parameters.get("part")
     table = next((one for one in (tables_of(kind) if kind else ()) if one.part == part), None)
     if kind is None or table is None:
-        return [Column(value=name, head=name) for name in dict.fromkeys(_main_names(results))]
+        return [Column(name, name) for name in dict.fromkeys(_main_names(results))]
     fitted = kind.table_for(table, results, {})
     known = {column.value: column for column in reversed(fitted.columns)}
     stated = [fitted.statement.also] if fitted.statement else []
     wanted = dict.fromkeys((*_main_names(results), *stated))
-    columns = [known.get(name) or Column(value=name, head=name) for name in wanted]
+    columns = [known.get(name) or Column(name, name) for name in wanted]
     suited = scale_units(fitted.replace(columns=tuple(columns), further=()), results)
     return [column.replace(head=column.name or column.head) for column in suited.columns]
 

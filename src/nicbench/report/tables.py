@@ -382,7 +382,7 @@ def side_by_side(
 
 CONFIGURATION: Final = "configuration"
 """The name of the column and parameter that results get where configurations stand side by side."""
-_CONFIGURATION: Final = Column(value=CONFIGURATION, head="Configuration", form="text")
+_CONFIGURATION: Final = Column(CONFIGURATION, "Configuration", form="text")
 
 
 def _with_configuration(result: Result) -> Result:

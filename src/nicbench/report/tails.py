@@ -60,8 +60,8 @@ def _pattern(plan: Plan | None) -> str | None:
 _BOUND = re.compile(r"(bin_to|bin_over|outside)_(\d+)_ns_(per_100_million|frames|messages)")
 _SCALED, _FRAMES, _MESSAGES = "per_100_million", "frames", "messages"
 _SCALED_TO = 1e8
-_SIZE = Column(value="frame_bytes", head="Frame", unit="bytes", form="text")
-_MIX = Column(value="mix", head="Frame", form="text")
+_SIZE = Column("frame_bytes", "Frame", unit="bytes", form="text")
+_MIX = Column("mix", "Frame", form="text")
 
 
 class TailRow(NamedTuple):
@@ -117,7 +117,7 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
     shares = [
         tuple(_share(number_in(result, name), of) for name in beyond) for result, of in zip(results, whole, strict=True)
     ]
-    frames = texts(Column(value=timed, head="", form="whole"), results)
+    frames = texts(Column(timed, "", form="whole"), results)
     several = len({result.configuration for result in results}) > 1
     return TailTable(
         test=test,
@@ -146,7 +146,7 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
 
 def _columns(results: Sequence[Result], names: Sequence[str]) -> list[tuple[str, ...]]:
     """Returns the cells of each result."""
-    columns = [texts(Column(value=name, head="", form="whole"), results) for name in names]
+    columns = [texts(Column(name, "", form="whole"), results) for name in names]
     return list(zip(*columns, strict=True))
 
 

@@ -155,7 +155,7 @@ def _speak_values(section: Section, rows: Sequence[Row], name: str) -> list[str]
         number = number_of(row.result.values.get(name))
         if number is not None:
             form = suitable_form(next((c.form for c in section.table.columns if c.value == name), "number"), number)
-            column = Column(value=name, head="", form="microseconds" if form not in SCALES else form)
+            column = Column(name, "", form="microseconds" if form not in SCALES else form)
             found.append(f"{writer(column, [number])(number)}{GAP}{column.unit}")
     return found
 
@@ -189,7 +189,7 @@ def _as_rate(value: Value) -> Bounded:
 def _column_of(rates: Sequence[tuple[Goal, Bounded]]) -> Column:
     """Returns the column whose unit suits the rates of a row in a sentence."""
     greatest = max((rate.value or rate.upper or 0.0 for _, rate in rates), default=0.0)
-    return Column(value=rates[0][0].value, head="", form=suitable_form("mpps", greatest), aspect="rate")
+    return Column(rates[0][0].value, "", form=suitable_form("mpps", greatest), aspect="rate")
 
 
 def _rates_sentence(subject: str, section: Section) -> str:
@@ -240,7 +240,7 @@ def largest_sentence(section: Section) -> str | None:
     least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else ""
     passes = f"{least}{number_cell(rate, write)}{GAP}{unit} {goal.clause}"
     l2 = number_of(row.result.values.get(goal.value.replace("_frames_per_s", "_l2_bits_per_s")))
-    bits = Column(value="l2_bits_per_s", head="", form=suitable_form("gigabits", l2 or 0.0))
+    bits = Column("l2_bits_per_s", "", form=suitable_form("gigabits", l2 or 0.0))
     on_layer_2 = "" if l2 is None or rate.is_zone else f", {writer(bits, [l2])(l2)}{GAP}{bits.unit} on layer 2"
     return f"With {size_name(row)} frames it passes {passes}{on_layer_2}.{_caveat(row)}"
 
@@ -260,7 +260,7 @@ def brief_rate(section: Section) -> str | None:
             return f"no {goal.name} was found{at}"
         value = row.result.values.get(goal.value)
         greatest = value.magnitude if isinstance(value, Spread) else rate.value or rate.upper or 0.0
-        column = Column(value=goal.value, head="", form=suitable_form("mpps", greatest), aspect="rate")
+        column = Column(goal.value, "", form=suitable_form("mpps", greatest), aspect="rate")
         text = texts(column, [row.result], with_range=False)[0]
         of_runs = ""
         if isinstance(value, Spread):

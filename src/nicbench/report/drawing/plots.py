@@ -287,7 +287,7 @@ def _line(column: Column, plot: Plot, size: str, several_sizes: bool) -> str:
     telling = column.head.partition(", ")[2] or column.head
     if not several_sizes:
         return telling
-    of_size = with_unit(Column(value="size", head="Frame", unit="bytes", form="text"), size)
+    of_size = with_unit(Column("size", "Frame", unit="bytes", form="text"), size)
     return of_size if len(plot.y) == 1 else f"{telling}, {of_size}"
 
 

@@ -65,8 +65,8 @@ MOST_COLUMNS: Final = 26
 _PRINTED_INSTANCES = 100
 _BROAD = 14
 """A table with more columns than this has smaller type."""
-_SUM: Final = Column(value=SUM, head="Sum", unit="fps")
-_RATE: Final = Column(value=RATE, head="Rate", unit="fps")
+_SUM: Final = Column(SUM, "Sum", unit="fps")
+_RATE: Final = Column(RATE, "Rate", unit="fps")
 
 
 def studies(report: Report, figures: Figures) -> Iterator[Block]:
