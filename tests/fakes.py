@@ -33,7 +33,7 @@ from nicbench.core.round import (
 from nicbench.hosts.base import Completed, Host, Process
 from nicbench.measure.rounds import Player
 from nicbench.monitor.base import Monitors
-from nicbench.tuning.changes import Changes
+from nicbench.tuning.changes import Changes, by_others
 from nicbench.tuning.undo.base import Undo
 from nicbench.workloads.base import Watch
 
@@ -183,7 +183,7 @@ class NotedChanges(Changes):
     def __init__(self) -> None:
         self.undos: list[Undo] = []
 
-    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]]) -> None:
+    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]] = by_others) -> None:
         self.undos.append(undo)
         await apply()
 

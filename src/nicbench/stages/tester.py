@@ -250,11 +250,7 @@ async def expect_promiscuity(changes: Changes, host: Host, device: str) -> None:
     shown = await host.run(("ip", "-j", "link", "show", "dev", device), check=False)
     links = json.loads(shown.stdout or "[]") if shown.status == 0 else []
     if shown.status == 0 and not (links and "PROMISC" in links[0].get("flags", ())):
-        await changes.make(host, EndPromiscuity(device=device), _by_the_engine)
-
-
-async def _by_the_engine() -> None:
-    """What follows is done by another process."""
+        await changes.make(host, EndPromiscuity(device=device))
 
 
 def make_tester(
@@ -309,7 +305,7 @@ async def start_tester(
         await changes.make(machine, RemovePath(path=folder), lambda: _run(machine, command))
     undo = await tester.prepare()
     if undo is not None and os.geteuid() == 0:  # records are root's, and what is changed elsewhere needs no root
-        await changes.make(LocalHost(), undo, _by_the_engine)
+        await changes.make(LocalHost(), undo)
     facts = await tester.start()
     _check_frame_sizes(bench, facts)
     # Of an interface of the kernel the speed is known already, and that of a veth pair is no wire's.

@@ -301,7 +301,7 @@ class Servers:
             await place.host.run(command)
 
         if server.undo is not None:
-            await self._changes.make(self._host, server.undo, _nothing)
+            await self._changes.make(self._host, server.undo)
         await self._changes.make(place.host, EndServer(known_by=pid_file), apply)
 
     async def _wait(self, servers: Sequence[Server]) -> None:
@@ -340,7 +340,3 @@ class Servers:
 
 def _socket(server: Server) -> Listening:
     return Listening("tcp", server.tcp_port, server.address)
-
-
-async def _nothing() -> None:
-    """Does nothing: the server itself makes the change."""

@@ -9,6 +9,10 @@ from nicbench.hosts.base import Host
 from nicbench.tuning.undo.base import Undo
 
 
+async def by_others() -> None:
+    """The change is made by another process."""
+
+
 class Changes(ABC):
     """Collects undos in order.
 
@@ -18,7 +22,7 @@ class Changes(ABC):
     run_id: str
 
     @abstractmethod
-    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]]) -> None:
+    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]] = by_others) -> None:
         """Writes ``undo`` down, flushed, and then applies the change."""
 
     @abstractmethod

@@ -14,7 +14,7 @@ from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import this_process
-from nicbench.tuning.changes import Changes
+from nicbench.tuning.changes import Changes, by_others
 from nicbench.tuning.guards import Guards, forget, stand_down
 from nicbench.tuning.record import (
     PUBLIC_FILE,
@@ -61,7 +61,7 @@ class UndoStack(Changes):
         """Every change so far, for tuning.json and the report."""
         return self._record.entries
 
-    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]]) -> None:
+    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]] = by_others) -> None:
         spec = host.spec()
         self._hosts[_key(spec)] = host
         if not self._record.entries:

@@ -165,11 +165,7 @@ async def prepare(changes: Changes, host: Host, options: DpdkOptions, testbed: T
 
 async def remove_runtime_files(changes: Changes, host: Host, prefix: str) -> None:
     """Has the undo remove the folder that the EAL always makes by its file prefix, and that a killed process leaves."""
-    await changes.make(host, RemovePath(path=f"{_RUNTIME_FOLDER}/{prefix}"), _leave_to_eal)
-
-
-async def _leave_to_eal() -> None:
-    """Does nothing: the EAL makes the folder when the DUT starts."""
+    await changes.make(host, RemovePath(path=f"{_RUNTIME_FOLDER}/{prefix}"))
 
 
 _ANSWER_S = 5.0

@@ -216,10 +216,6 @@ class PassageDut(FrameDut):
             after = await self._read_passed()
             check_passage(self._before, after, self.layer, f"dut of kind {self.kind}", self.when_silent)
 
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own: those of the kernel are read on every host (``nicbench.measure.ledger``)."""
-        return {}
-
 
 # What DUTs share that forward by the kernel's route table (`kernel-forward`, `xdp-forward`): addresses, static
 # neighbours, routes and settings of their ports, and the ways of frames through them.

@@ -57,7 +57,7 @@ class DutProcess:
         ticks = start_ticks_of_stat(stat) if stat else None
         if pid is not None and ticks is not None:
             # The undo comes after the start, when the pid is known; until here the process dies with the controller.
-            await changes.make(host, KillProcess(pid=pid, start_ticks=ticks), _nothing)
+            await changes.make(host, KillProcess(pid=pid, start_ticks=ticks))
         return started
 
     @property
@@ -172,11 +172,13 @@ def parse_waiting_ns(schedstat: str) -> int | None:
     return sum(waits) if waits else None
 
 
+async def require_programs(host: Host, programs: Mapping[str, str]) -> None:
+    """NotReadyError, with the command that installs it, for the first program that the host lacks."""
+    for program, next_step in programs.items():
+        await require_program(host, program, next_step)
+
+
 async def require_program(host: Host, program: str, next_step: str) -> None:
     """NotReadyError where the host has no such program."""
     if (await host.run(("sh", "-c", 'command -v "$1"', "sh", program), check=False)).status != 0:
         raise NotReadyError(f"there is no program {program}", place=host.name, next_step=next_step)
-
-
-async def _nothing() -> None:
-    """Does nothing: starting the process was the change."""

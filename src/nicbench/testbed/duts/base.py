@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -41,6 +41,7 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.reading import ChangeKind
 from nicbench.core.round import Mount
 from nicbench.core.traffic import Name
+from nicbench.testbed.duts._process import DutProcess
 from nicbench.testbed.labs.base import EndpointTestbed, Queues, Testbed
 from nicbench.tuning.changes import Changes
 
@@ -141,6 +142,14 @@ class DutLook:
 class FrameDut(Dut):
     """A DUT that is measured by the frames it forwards."""
 
+    _process: DutProcess | None = None
+    """The process of ours that it is, once it is started."""
+
+    @property
+    def processes(self) -> Sequence[DutProcess]:
+        """The processes of ours that it consists of."""
+        return () if self._process is None else (self._process,)
+
     def known_rate_frames_per_s(self, trial_s: float) -> float | None:
         """The highest load of each way that passes without loss in a trial of so long; None where it is to be found."""
         return None
@@ -183,12 +192,12 @@ class FrameDut(Dut):
         """
         return () if testbed.cores.shared else testbed.cores.dut
 
-    @abstractmethod
     async def drops(self) -> dict[str, int]:
         """The DUT's own cumulative counters of lost frames, by name, for the loss ledger.
 
         Counters of its host's kernel are read by ``nicbench.measure.ledger`` and must not be among them.
         """
+        return {}
 
     async def left_to_kernel(self) -> dict[str, int]:
         """Its cumulative counters of frames that it left to its host's kernel, by name.
@@ -222,7 +231,8 @@ class FrameDut(Dut):
 
     async def waiting_ns(self) -> int | None:
         """Cumulative time that its threads waited for a CPU; None where it is not a process of ours."""
-        return None
+        waits = [wait for process in self.processes if (wait := await process.waiting_ns()) is not None]
+        return sum(waits) if waits else None
 
     async def look(self, *, with_work: bool) -> DutLook:
         """Asks for all that may rise, one question after the other: it may be a process that answers in turn."""
@@ -238,6 +248,9 @@ class FrameDut(Dut):
 
     async def failure(self) -> str | None:
         """How a DUT that is a process of ours ended, with its last output; None while it runs."""
+        for process in self.processes:
+            if failed := await process.failure():
+                return failed
         return None
 
     async def work(self) -> DutWork | None:

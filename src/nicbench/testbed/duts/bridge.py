@@ -259,10 +259,6 @@ class Bridge(FrameDut):
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)
 
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own: those of the kernel are read on every host (``nicbench.measure.ledger``)."""
-        return {}
-
     def disclosure(self) -> dict[str, Any]:
         return {
             "kind": self.kind,

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from nicbench.core.base import Frozen
@@ -14,7 +14,7 @@ from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
 from nicbench.testbed.duts._kernel import ForwardingDut, PassageDut, Passed, link_packets, require_host, set_up_table
-from nicbench.testbed.duts._process import DutProcess, require_program
+from nicbench.testbed.duts._process import DutProcess, require_programs
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.files import RemovePath
@@ -361,13 +361,16 @@ class Wireguard(TandemDut):
         self._processes: list[DutProcess] = []
         self._versions: dict[str, str] = {}
 
+    @property
+    def processes(self) -> Sequence[DutProcess]:
+        return self._processes
+
     def programs(self) -> Mapping[str, str]:
         own = {} if self.options.implementation == "kernel" else {_PROGRAM: f"apt-get install {_PROGRAM}"}
         return {"wg": "apt-get install wireguard-tools", **own}
 
     async def _make_ends(self, testbed: Testbed, host: Host, far: NetnsHost, changes: Changes) -> None:
-        for program, step in self.programs().items():
-            await require_program(host, program, step)
+        await require_programs(host, self.programs())
         self._versions["wg"] = (await host.run(("wg", "--version"))).stdout.split(" - ")[0].strip()
         if self.options.implementation == "kernel":
             self._versions["kernel"] = (await host.run(("uname", "-r"))).stdout.strip()
@@ -383,7 +386,7 @@ class Wireguard(TandemDut):
 
     async def _start(self, side: Host, changes: Changes, device: str, cpus: str) -> None:
         """Starts one end in user space, and waits until it can be set up."""
-        await changes.make(side, RemovePath(path=f"{_SOCKETS}/{device}.sock"), _nothing)
+        await changes.make(side, RemovePath(path=f"{_SOCKETS}/{device}.sock"))
         command = ("taskset", "-c", cpus, _PROGRAM, "-f", device)
         started = await DutProcess.start(side, changes, command, _PROGRAM, {"LOG_LEVEL": "error"})
         self._processes.append(started)
@@ -429,16 +432,6 @@ class Wireguard(TandemDut):
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # its threads, of the kernel or of the program, would count as other programs
 
-    async def waiting_ns(self) -> int | None:
-        waits = [wait for process in self._processes if (wait := await process.waiting_ns()) is not None]
-        return sum(waits) if waits else None
-
-    async def failure(self) -> str | None:
-        for process in self._processes:
-            if failed := await process.failure():
-                return failed
-        return None
-
     def _disclose_layer(self) -> dict[str, Any]:
         return {
             "implementation": self.options.implementation,
@@ -447,7 +440,3 @@ class Wireguard(TandemDut):
             "offload": "none: no card has it",
             "threads": _THREADS[self.options.implementation],
         }
-
-
-async def _nothing() -> None:
-    """Does nothing: the program makes the file, and its undo must stand before."""

@@ -171,9 +171,5 @@ class External(FrameDut):
         own = given.ipv4 if check_version(ip) == 4 else given.ipv6
         return own or swept_address(ip, port, ports)
 
-    async def drops(self) -> dict[str, int]:
-        """No counters: nothing can be read from the DUT."""
-        return {}
-
     def disclosure(self) -> dict[str, Any]:
         return {"kind": self.kind, "changed": "nothing", **self.options.model_dump(mode="json")}

@@ -98,10 +98,6 @@ class KernelForward(ForwardingDut):
         for device in devices.names:
             self._rps[device] = await host.read_file(f"/sys/class/net/{device}/queues/rx-0/rps_cpus")
 
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own: those of the kernel are read on every host (``nicbench.measure.ledger``)."""
-        return {}
-
     def disclosure(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -287,10 +283,6 @@ class Nat(ForwardingDut):
             place=f"dut, empty_table, on {host.name}",
             next_step="something else tracks connections there: leave `empty_table` out, and let them time out",
         )
-
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own: those of connection tracking are read on every host (``nicbench.measure.ledger``)."""
-        return {}
 
     def disclosure(self) -> dict[str, Any]:
         return {

@@ -293,7 +293,6 @@ class L3fwd(FrameDut):
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
-        self._process: DutProcess | None = None
         self._is_forwarding = False
         self._ports = 0
         self._telemetry = ""
@@ -350,12 +349,9 @@ class L3fwd(FrameDut):
             self._is_forwarding = True
 
     async def waiting_ns(self) -> int | None:
-        if self._process is None or self._cores is None or self._cores.take_turns:
+        if self._cores is None or self._cores.take_turns:
             return None  # cores that take turns wait for one another
-        return await self._process.waiting_ns()
-
-    async def failure(self) -> str | None:
-        return None if self._process is None else await self._process.failure()
+        return await super().waiting_ns()
 
     async def drops(self) -> dict[str, int]:
         """Frames received and not sent, which it dropped for want of a route or of room in a ring, and missed ones."""

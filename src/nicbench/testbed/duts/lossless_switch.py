@@ -20,7 +20,7 @@ from nicbench.core.headers import MOST_QUANTA, pause_seconds
 from nicbench.core.quantity import BitsPerSecond, Bytes, Seconds
 from nicbench.testbed.addressing import transparent_addressing
 from nicbench.testbed.duts._kernel import dut_devices, require_host
-from nicbench.testbed.duts._process import DutProcess, require_program
+from nicbench.testbed.duts._process import DutProcess, require_programs
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
@@ -99,18 +99,13 @@ class LosslessSwitch(FrameDut):
     fewest_ports = 2
     options: LosslessSwitchOptions
 
-    def __init__(self, options: Frozen) -> None:
-        super().__init__(options)
-        self._process: DutProcess | None = None
-
     def programs(self) -> Mapping[str, str]:
         return {"python3": "apt-get install python3 on the DUT's host"}
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind)
-        for program, step in self.programs().items():
-            await require_program(host, program, step)
+        await require_programs(host, self.programs())
         command = ("python3", "-c", _PROGRAM.read_text())
         self._process = await DutProcess.start(host, changes, command, self.kind)
         ports = tuple(zip(devices.names, devices.macs, strict=True))
@@ -143,12 +138,6 @@ class LosslessSwitch(FrameDut):
             for device, counts in (await self.statistics()).items()
             for name, words in _REASONS.items()
         }
-
-    async def waiting_ns(self) -> int | None:
-        return None if self._process is None else await self._process.waiting_ns()
-
-    async def failure(self) -> str | None:
-        return None if self._process is None else await self._process.failure()
 
     def disclosure(self) -> dict[str, Any]:
         return {

@@ -298,10 +298,6 @@ class Netem(FrameDut):
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)
 
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own: the kernel counts netem's drops at the qdisc (``nicbench.measure.ledger``)."""
-        return {}
-
     def disclosure(self) -> dict[str, Any]:
         holds = holds_frames_per_s(self.options, self._limit) if self._limit else None
         return {

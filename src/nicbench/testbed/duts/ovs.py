@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -22,7 +22,7 @@ from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import transparent_addressing
 from nicbench.testbed.duts._dpdk import DpdkOptions, DutCores, dut_cores, file_prefix, remove_runtime_files
 from nicbench.testbed.duts._kernel import PassageDut, Passed, dut_devices, link_packets, require_host
-from nicbench.testbed.duts._process import DutProcess, require_program
+from nicbench.testbed.duts._process import DutProcess, require_programs
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
@@ -158,14 +158,17 @@ class Ovs(PassageDut):
         self._program = "ovs-vswitchd"
         self._cores: DutCores | None = None
 
+    @property
+    def processes(self) -> Sequence[DutProcess]:
+        return self._processes
+
     def programs(self) -> Mapping[str, str]:
         return dict.fromkeys(("ovs-vswitchd", "ovsdb-server", "ovs-vsctl"), _INSTALL)
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
         self._devices = (await dut_devices(testbed, self.kind)).names
-        for program, step in self.programs().items():
-            await require_program(host, program, step)
+        await require_programs(host, self.programs())
         self._host = host
         if self.options.datapath == "dpdk":
             self._program, self._version = await find_program(host)
@@ -173,16 +176,16 @@ class Ovs(PassageDut):
         else:
             self._version = (await host.run(("ovs-vswitchd", "--version"))).stdout.splitlines()[0]
         self._folder = (await host.run(("mktemp", "-d", "--tmpdir", "nicbench-ovs.XXXXXX"))).stdout.strip()
-        await changes.make(host, RemovePath(path=self._folder), _nothing)
+        await changes.make(host, RemovePath(path=self._folder))
         if self.options.datapath == "kernel":
             uptime_s = float((await host.read_file("/proc/uptime") or "inf").split()[0])
             await asyncio.sleep(max(0.0, _UNTIL_CPUS_ARE_COUNTED_S - uptime_s))
             await changes.make(host, DeleteDatapath(datapath="ovs-system"), self._require_no_datapath)
         else:
             for device in ("ovs-netdev", BRIDGE):
-                await changes.make(host, DeleteLink(device=device), _nothing)
+                await changes.make(host, DeleteLink(device=device))
         for device in self._devices:
-            await changes.make(host, EndPromiscuity(device=device), _nothing)
+            await changes.make(host, EndPromiscuity(device=device))
         if self.options.datapath == "dpdk" and self.options.dpdk.huge_pages:
             await raise_huge_pages(
                 changes, host, self.options.dpdk.memory + testbed.promised_bytes, "dut.dpdk.huge_pages"
@@ -302,16 +305,6 @@ class Ovs(PassageDut):
     async def work(self) -> DutWork | None:
         return work_of(await self._statistics())
 
-    async def waiting_ns(self) -> int | None:
-        waits = [wait for process in self._processes if (wait := await process.waiting_ns()) is not None]
-        return sum(waits) if waits else None
-
-    async def failure(self) -> str | None:
-        for process in self._processes:
-            if failed := await process.failure():
-                return failed
-        return None
-
     def disclosure(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -334,7 +327,3 @@ def _disclose_dpdk(options: OvsDpdk, cores: DutCores) -> dict[str, Any]:
         "environment": dict(options.environment),
         "scheduling": " ".join(options.scheduling.prefix()) or "the system's",
     }
-
-
-async def _nothing() -> None:
-    """Does nothing: the switch makes it, and its undo must stand before."""

@@ -203,7 +203,6 @@ class Reflector(FrameDut):
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
-        self._process: DutProcess | None = None
         self._command: tuple[str, ...] = ()
         self._configuration: dict[str, Any] = {}
         self._started: dict[str, Any] = {}
@@ -240,12 +239,6 @@ class Reflector(FrameDut):
         """Restarts the random sequences, so that a repeated or resumed trial has the same faults."""
         if self._process is not None:
             await self._ask(command="trial", trial=number)
-
-    async def waiting_ns(self) -> int | None:
-        return None if self._process is None else await self._process.waiting_ns()
-
-    async def failure(self) -> str | None:
-        return None if self._process is None else await self._process.failure()
 
     async def statistics(self) -> dict[str, Any]:
         """What it has done to frames since it was started (protocol/reflect.md, `stats`)."""

@@ -38,10 +38,6 @@ class Simulated(FrameDut):
     def returning(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return tuple(_address_way(testbed, ip, way) for way in ways_back(len(testbed.tester_ports)))
 
-    async def drops(self) -> dict[str, int]:
-        """No counters: the simulation counts only what the tester sees."""
-        return {}
-
     def disclosure(self) -> dict[str, Any]:
         return {"kind": self.kind, "statement": "simulated: no frame left the engine"}
 

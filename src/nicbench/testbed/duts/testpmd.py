@@ -40,7 +40,7 @@ from nicbench.testbed.duts._dpdk import (
     require_user_space,
     returns_frames,
 )
-from nicbench.testbed.duts._process import DutProcess, require_program
+from nicbench.testbed.duts._process import DutProcess, require_programs
 from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.labs.base import Queues, Testbed
 from nicbench.tuning.changes import Changes
@@ -122,7 +122,6 @@ class Testpmd(FrameDut):
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
-        self._process: DutProcess | None = None
         self._cores: DutCores | None = None
         self._command: tuple[str, ...] = ()
         self._streams: tuple[str, ...] = ()
@@ -144,8 +143,7 @@ class Testpmd(FrameDut):
         host, own = require_user_space(testbed, self.kind), self.options
         self._cores = dut_cores(testbed, own.cores, self.kind, share_cpus=own.share_cpus)
         self._testbed = testbed
-        for program, step in self.programs().items():
-            await require_program(host, program, step)
+        await require_programs(host, self.programs())
         prefix = file_prefix(changes.run_id)
         self._command = command_line(self.options, testbed, self._cores, prefix)
         await prepare(changes, host, self.options, testbed, prefix)
@@ -163,12 +161,9 @@ class Testpmd(FrameDut):
         return ()  # it polls all the time, and its own time would count as another program's
 
     async def waiting_ns(self) -> int | None:
-        if self._process is None or self._cores is None or self._cores.take_turns:
+        if self._cores is None or self._cores.take_turns:
             return None  # cores that take turns wait for one another
-        return await self._process.waiting_ns()
-
-    async def failure(self) -> str | None:
-        return None if self._process is None else await self._process.failure()
+        return await super().waiting_ns()
 
     async def drops(self) -> dict[str, int]:
         return {} if self._process is None else output.count_drops(await self._statistics())

@@ -308,10 +308,6 @@ class TunnelEnd(ForwardingDut):
         await host.run(command)
         self._made.append(command)
 
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own: those of the kernel are read on every host (``nicbench.measure.ledger``)."""
-        return {}
-
     def disclosure(self) -> dict[str, Any]:
         routes = self._disclose_routes()
         return {

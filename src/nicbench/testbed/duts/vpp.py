@@ -35,7 +35,7 @@ from nicbench.testbed.duts._kernel import (
     neighbour_of,
     require_host,
 )
-from nicbench.testbed.duts._process import DutProcess, require_program
+from nicbench.testbed.duts._process import DutProcess, require_programs
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.files import RemovePath
@@ -90,7 +90,6 @@ class Vpp(PassageDut, ForwardingDut):
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
         self._folder = ""
-        self._process: DutProcess | None = None
         self._cores: DutCores | None = None
         self._startup = ""
         self._version = ""
@@ -104,16 +103,15 @@ class Vpp(PassageDut, ForwardingDut):
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host, own = require_host(testbed, self.kind), self.options
         devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
-        for program, step in self.programs().items():
-            await require_program(host, program, step)
+        await require_programs(host, self.programs())
         self._host, self._has_ipv6 = host, True
         self._cores = dut_cores(testbed, max(1, own.workers), self.kind)
         ports = forwarding_ports(testbed, devices, tester_macs(testbed))
         self._ports = tuple(replace(port, mac=own_mac(port.mac)) for port in ports)
         self._folder = (await host.run(("mktemp", "-d", "--tmpdir", "nicbench-vpp.XXXXXX"))).stdout.strip()
-        await changes.make(host, RemovePath(path=self._folder), _nothing)
+        await changes.make(host, RemovePath(path=self._folder))
         for segment in _SEGMENTS:  # which VPP leaves in memory however it ends
-            await changes.make(host, RemovePath(path=f"{_SHARED_MEMORY}/{_prefix(self._folder)}-{segment}"), _nothing)
+            await changes.make(host, RemovePath(path=f"{_SHARED_MEMORY}/{_prefix(self._folder)}-{segment}"))
         for device in devices.names:
             # Without it a card would take no frames to VPP's addresses.
             hear_all = partial(_run, host, ("ip", "link", "set", "dev", device, "promisc", "on"))
@@ -175,12 +173,6 @@ class Vpp(PassageDut, ForwardingDut):
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # it polls, and its own time would count as another program's
-
-    async def waiting_ns(self) -> int | None:
-        return None if self._process is None else await self._process.waiting_ns()
-
-    async def failure(self) -> str | None:
-        return None if self._process is None else await self._process.failure()
 
     async def drops(self) -> dict[str, int]:
         return {} if self._process is None or await self.failure() else parse_errors(await self._ask("show errors"))
@@ -326,7 +318,3 @@ def parse_runtime(shown: str) -> tuple[Node, ...]:
 
 async def _run(host: Host, command: tuple[str, ...]) -> None:
     await host.run(command)
-
-
-async def _nothing() -> None:
-    """Does nothing: the path is there already, or VPP makes it."""

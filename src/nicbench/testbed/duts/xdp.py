@@ -109,10 +109,6 @@ class XdpDut(FrameDut):
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return () if self._runs_on_senders_cpu else super().cpus(testbed)
 
-    async def drops(self) -> dict[str, int]:
-        """None of its own: full queues are counted by the devices, what the kernel drops by the kernel."""
-        return {}
-
     async def left_to_kernel(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for port in self._attached:
