@@ -16,6 +16,7 @@ from nicbench.core.errors import BenchFileError, Position, Problem, nearest_name
 from nicbench.core.frame_size import CAPTURE, IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep, WeightedSize
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import Tunnel, inner_version, tunnel_bytes, tunnel_words
+from nicbench.core.missing import without_none
 from nicbench.core.traffic import (
     ETHERNET_HEADER_BYTES,
     CaptureSizes,
@@ -72,7 +73,7 @@ def list_frame_sizes(bench: BenchFile, *, of: Callable[[Any], bool] = lambda _: 
     methods = [method for test in bench.tests if of(method := test.build())]
     written = dict.fromkeys(size for method in methods for size in method.frame_sizes())
     sizes = (size if isinstance(size, int) else bench.traffic.mix(size) for size in written)
-    return tuple(size for size in sizes if size is not None)
+    return tuple(without_none(sizes))
 
 
 def smallest_frame_bytes(traffic: Traffic, streams: tuple[StreamSpec, ...] = ()) -> int:

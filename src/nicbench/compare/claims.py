@@ -14,6 +14,7 @@ from typing import Final
 
 from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.result import Bounded, Value
 from nicbench.core.units import decimals_above_one, figures, probability
 from nicbench.stats.bootstrap import IntervalSpec
@@ -269,7 +270,7 @@ def compare_sides(
     names = [side.name for side in sides]
     found = [one for point in points for one in _compare_point(point, names, asked, in_rounds=in_rounds)]
     p_values = [_p_value(one) for one in found]
-    corrected = iter(correct_by_holm([p for p in p_values if p is not None]))
+    corrected = iter(correct_by_holm(without_none(p_values)))
     tests_made = sum(p is not None for p in p_values)
     made = tuple(
         replace(one, p_corrected=None if p is None else next(corrected), made_together=tests_made)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from nicbench.core.base import Frozen, optional
+from nicbench.core.missing import without_none
 from nicbench.core.quantity import FramesPerSecond
 
 # Fields of headers in a bench file: a fixed value, or a different one in each flow.
@@ -141,7 +142,7 @@ class FlowRule(Frozen):
 
     @model_validator(mode="after")
     def _chooses(self) -> FlowRule:
-        addresses = [each for each in (self.source_address, self.destination_address) if each is not None]
+        addresses = without_none((self.source_address, self.destination_address))
         version = int(self.flow[-1])
         if any(ipaddress.ip_address(address).version != version for address in addresses):
             raise ValueError(f"an address of a rule for {self.flow} is none of IPv{version}")
@@ -492,7 +493,7 @@ RECORDS_OF_A_REPORT: Final = {4: 180, 6: 70}
 """The number of groups that one report joins, so that it fits any frame that a port takes (RFC 3376 section 4.2.16)."""
 
 # RFC 2365 section 6.2: the IPv4 organisation's local scope; RFC 4291 section 2.7: transient, of the organisation.
-_FIRST: Final = {4: IPv4Address("239.192.0.1"), 6: IPv6Address("ff18::1:1")}
+_FIRST: Final[dict[int, IPv4Address | IPv6Address]] = {4: IPv4Address("239.192.0.1"), 6: IPv6Address("ff18::1:1")}
 
 
 class Burden(Frozen):

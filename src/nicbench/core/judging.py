@@ -6,6 +6,7 @@ A verdict never considers ``lost``: it must not depend on what the DUT did to th
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
@@ -282,7 +283,7 @@ class Verdict(Frozen):
 
 
 SampleKind = Literal["trial", "round"]
-_LETTERS: Final = MappingProxyType({"trial": "t", "round": "r"})
+_LETTERS: Final[Mapping[SampleKind, str]] = MappingProxyType({"trial": "t", "round": "r"})
 """The letters of the kinds of samples; an id is the letter and the sample's number in the run: t0001, r0001."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.units import Form, contradiction, default_form, default_unit, format_digits
@@ -48,7 +48,7 @@ class Column(Frozen):
     """What a better value is more of, where there is a word for it: "fast" (as in "1.24 times as fast")."""
 
     def __init__(self, value: str, head: str, **more: Any) -> None:
-        super().__init__(value=value, head=head, **more)
+        BaseModel.__init__(self, value=value, head=head, **more)
 
     @model_validator(mode="before")
     @classmethod
@@ -314,7 +314,7 @@ class ImportColumn(Frozen):
     """The allowed words of a ``text``; empty where any text is allowed."""
 
     def __init__(self, value: str, name: str, quantity: Quantity, **more: Any) -> None:
-        super().__init__(value=value, name=name, quantity=quantity, **more)
+        BaseModel.__init__(self, value=value, name=name, quantity=quantity, **more)
 
     @property
     def is_filled(self) -> bool:

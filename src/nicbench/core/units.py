@@ -327,7 +327,7 @@ class Scale:
     base_unit: str
 
 
-SCALES: Final = MappingProxyType(
+SCALES: Final[Mapping[Form, Scale]] = MappingProxyType(
     {
         "pps": Scale("_frames_per_s", "pps", 1.0, "frames/s"),
         "kpps": Scale("_frames_per_s", "kpps", 1e-3, "frames/s"),
@@ -357,14 +357,14 @@ _UNITS: Final = MappingProxyType(
     }
 )
 """The allowed units of values that are written unscaled, by the suffix of their name."""
-_DEFAULTS: Final = (
+_DEFAULTS: Final[tuple[tuple[str, Form], ...]] = (
     ("_frames_per_s", "mpps"),
     ("_bits_per_s", "gigabits"),
     ("bytes_per_s", "megabytes"),
     ("_hz", "gigahertz"),
     ("_ns", "microseconds"),
 )
-_LADDERS: Final = MappingProxyType(
+_LADDERS: Final[Mapping[Form, tuple[tuple[Form, float], ...]]] = MappingProxyType(
     {
         "mpps": (("pps", 0.0), ("kpps", 1e3), ("mpps", 1e6)),
         "gigabits": (("megabits", 0.0), ("gigabits", 1e8)),

@@ -19,6 +19,7 @@ from typing import Any, Final
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.errors import EngineError
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.engine.client import REPLY_TIMEOUT_S, EngineClient
 from nicbench.hosts.base import Process
 from nicbench.stats.peer_clock import (
@@ -143,7 +144,7 @@ def _sent_by(reading: Raw) -> int:
 
 
 def _sum_known(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
+    known = without_none(values)
     return sum(known) if len(known) == len(values) else None
 
 

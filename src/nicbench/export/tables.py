@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.result import Erratum
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
 from nicbench.store.files import json_text
@@ -215,7 +216,7 @@ def plain(value: Any) -> Cell:
 
 def kind_of(cells: Iterable[Cell]) -> Kind:
     """What a column of these cells is."""
-    known = [cell for cell in cells if cell is not None]
+    known = without_none(cells)
     if not known or any(isinstance(cell, str) for cell in known):
         return "text"
     if all(isinstance(cell, bool) for cell in known):

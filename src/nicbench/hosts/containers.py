@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.owner import MARK as OWNER_MARK
@@ -137,7 +138,7 @@ def _ulimits(limits: str, most_processes: str) -> tuple[str, ...]:
     files = _hard_limit(limits, "Max open files")
     processes = _hard_limit(limits, "Max processes")
     highest = int(most_processes) if most_processes.strip().isdigit() else None
-    known = [number for number in (processes, highest) if number is not None]
+    known = without_none((processes, highest))
     nproc = (f"--ulimit=nproc={min(known)}:{min(known)}",) if known else ()
     return (*((f"--ulimit=nofile={files}:{files}",) if files is not None else ()), *nproc)
 

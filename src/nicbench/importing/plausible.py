@@ -8,6 +8,7 @@ from typing import Final
 
 from nicbench.core.errors import Problem
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.table import ImportShare, ImportTable
 from nicbench.core.units import l2_bits_per_s
 from nicbench.importing.rows import Figure, ReadRow
@@ -266,7 +267,7 @@ def plausible_rows(rows: Sequence[ReadRow], findings: Sequence[Sequence[Finding]
 def find_contradicting_shares(rows: Sequence[PlausibleRow], table: ImportTable) -> tuple[list[Problem], int]:
     """Returns a problem for each row whose share contradicts that of the rows before it, and how many were compared."""
     compared = [found for rule in table.same_shares for found in _compare_shares(rows, rule)]
-    return [problem for problem in compared if problem is not None], len(compared)
+    return without_none(compared), len(compared)
 
 
 def _compare_shares(rows: Sequence[PlausibleRow], rule: ImportShare) -> Iterator[Problem | None]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import FlowSilence, LinkFailure
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
 from nicbench.core.table import Column
@@ -176,7 +177,7 @@ def add_up(context: RoundContext, played: PlayedRounds, names: Collection[str] |
 
 def spread_of(rates: Sequence[float | None]) -> Values:
     """Returns the mean of the repetitions, and the smallest and the largest where there are several."""
-    known = [rate for rate in rates if rate is not None]
+    known = without_none(rates)
     values: Values = {"throughput_bits_per_s": mean(rates)}
     if len(rates) > 1:
         values |= {
@@ -358,7 +359,7 @@ def _data_forwarded(
 
 
 def _slowest(speeds: Iterable[float | None]) -> float | None:
-    return min((speed for speed in speeds if speed is not None), default=None)
+    return min(without_none(speeds), default=None)
 
 
 def _one_way_bits_per_s(figures: Figures | None) -> float | None:
@@ -381,7 +382,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def _extreme(pick: object, values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+    known = without_none(values)
     return pick(known) if known and callable(pick) else None
 
 

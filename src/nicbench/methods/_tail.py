@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from nicbench.core.missing import without_none
 from nicbench.core.quantity import Seconds
 from nicbench.core.round import RequestLatency
 from nicbench.core.table import Column, FurtherTable, ImportColumn
@@ -89,7 +90,7 @@ PERCENTILES: Final = ("50", "99", "99.9")
 
 def merge_probes(parts: Sequence[RequestLatency | None]) -> RequestLatency | None:
     """Merges several probes; None where one is missing, or they time different things (one way, half, whole)."""
-    known = [part for part in parts if part is not None]
+    known = without_none(parts)
     if not known or len(known) != len(parts) or len({part.basis for part in known}) > 1:
         return None
     if len(known) == 1:

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen, WorkloadChoice
+from nicbench.core.missing import without_none
 from nicbench.core.quantity import Confidence, Ratio, RoundSeconds, SomeBytes
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import JobSpec, RoundRequest
@@ -192,7 +193,7 @@ class Agreement(RoundMethod):
         for tool, repeated in played.items():
             together = add_up(context, repeated)
             rates = together.bits_per_s
-            known = [rate for rate in rates if rate is not None]
+            known = without_none(rates)
             values: Values = {
                 "throughput_bits_per_s": mean(rates),
                 "throughput_deviation_bits_per_s": statistics.stdev(known) if len(known) > 1 else None,

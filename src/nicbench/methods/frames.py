@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from nicbench.core.base import WorkloadChoice
+from nicbench.core.missing import without_none
 from nicbench.core.result import Result
 from nicbench.core.result import ResultVerdict as Verdict
 from nicbench.core.round import FrameFigures, FrameTimes, JobSpec, MachineCpu, Round
@@ -147,7 +148,7 @@ def run_values(
         for each in figures
     ]
     run = figures_of_run(editors, target or Target())
-    known = [each for each in figures if each is not None]
+    known = without_none(figures)
     values: Values = {
         "sum_frames_per_s": run.sum_frames_per_s,
         "average_frames_per_s": run.average_frames_per_s,
@@ -185,7 +186,7 @@ def _target_values(target: Target | None, instances: int, *, met: bool, known: b
 
 def _time_values(name: str, parts: Sequence[FrameTimes | None]) -> Values:
     """Returns percentiles over every frame of the instances; empty where one of them has no times."""
-    known = [part for part in parts if part is not None]
+    known = without_none(parts)
     if not known or len(known) < len(parts):
         return {}
     maximum_ns = max(part.maximum_ns for part in known)

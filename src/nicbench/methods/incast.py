@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.missing import without_none
 from nicbench.core.quantity import Repetitions, RoundSeconds, SomeBytes
 from nicbench.core.result import Result, number_of
 from nicbench.core.round import EndpointFacts, Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest, Transport
@@ -362,7 +363,7 @@ def _latency(one: Round) -> RequestLatency | None:
 def _throughputs(rounds: Sequence[Round], together: Sequence[float | None]) -> Values:
     """Returns the senders together, and the slowest and the fastest of them, each as the mean of the repetitions."""
     each = [[bits_per_s(outcome.figures) for _, outcome in loads_of(one)] for one in rounds]
-    known = [[rate for rate in rates if rate is not None] for rates in each]
+    known = [without_none(rates) for rates in each]
     return {
         "throughput_bits_per_s": mean(together),
         "sender_minimum_bits_per_s": mean(min(rates, default=None) for rates in known),

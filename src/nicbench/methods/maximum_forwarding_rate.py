@@ -83,7 +83,8 @@ class MaximumForwardingRate(FrameMethod):
         ceiling = await context.ceiling_frames_per_s(size)
         most = min(line_rate, ceiling if ceiling is not None else line_rate)
         rates: list[tuple[float, float]] = []
-        trials, disturbances = [], []
+        trials = []
+        disturbances: list[str] = []
         lowered: dict[str, float | str] = {}
         for load in rising(throughput.value, most, line_rate * self.options.load_step / 100.0):
             request = self.options.trial.request(size, load, Purpose.LOSS)
@@ -92,7 +93,7 @@ class MaximumForwardingRate(FrameMethod):
             sent = trial.request.sent_frames_per_s or load
             rates.append((trial.reading.counts.received * 1e9 / trial.reading.offering_ns, sent * ports))
             trials.append(trial.id)
-            disturbances += trial.verdict.texts if disturbed else ()
+            disturbances.extend(trial.verdict.texts if disturbed else ())
             if sent < load * (1.0 - _CLOSE):
                 break  # higher loads cannot be sent either
         highest, load = max(rates, key=lambda found: (found[0], -found[1]))

@@ -13,6 +13,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSizes, Size, mean_bytes
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import MOST_QUANTA, PRIORITIES, PauseTrain, Pausing, pause_seconds
+from nicbench.core.missing import without_none
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Repetitions
 from nicbench.core.result import Bounded, Result, ResultVerdict
@@ -258,7 +259,7 @@ class PauseReaction(FrameMethod):
     def _values(self, made: RepeatedTrials, lasting_s: float) -> Values:
         seen = [observe(trial, self.options.stream) for trial in made.trials]
         silences = [one.silence_ns for one in seen]
-        known = [silence for silence in silences if silence is not None]
+        known = without_none(silences)
         if len(known) < len(silences) or not known:
             paused = Bounded(value=None, n=len(seen), reason_null="fewer than two frames of the paused priority came")
             return {_PAUSED.value: paused, "handling": "not known", "why": paused.reason_null}
@@ -499,7 +500,7 @@ class PauseStorm(FrameMethod):
 
 def _mean(times: Sequence[tuple[float, float] | None], why_not: str) -> Bounded:
     """Returns the mean of what is known by its upper bounds; a reason where it is not known of every trial."""
-    known = [time for time in times if time is not None]
+    known = without_none(times)
     if len(known) < len(times) or not known:
         where = f", in {len(times) - len(known)} of {len(times)} trials" if known else ""
         return Bounded(value=None, n=len(times), reason_null=f"{why_not}{where}")

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.missing import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, RoundSeconds, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, RequestLatency, Round, RoundRequest
@@ -111,7 +112,7 @@ def latency_values(figures: Sequence[Figures | None]) -> Values:
     latency.
     """
     parts = [one.latency if one else None for one in figures]
-    known = [part for part in parts if part is not None]
+    known = without_none(parts)
     complete = bool(known) and len(known) == len(parts)
     used = known if complete else []
     percentiles = _percentiles(used)
@@ -175,7 +176,7 @@ def _weighted_mean(parts: Sequence[RequestLatency]) -> float | None:
 
 def _extreme(pick: Callable[[Sequence[float]], float], values: Sequence[float | None]) -> float | None:
     """Returns the extreme of the values; None without values, or where one is missing."""
-    known = [value for value in values if value is not None]
+    known = without_none(values)
     return pick(known) if known and len(known) == len(values) else None
 
 

@@ -47,7 +47,7 @@ from nicbench.stats.sample import Series
 
 PART = "critical-load"
 LAST = "estimate"
-_OPEN_ABOVE: Final = {
+_OPEN_ABOVE: Final[dict[LimitedBy | None, str]] = {
     LimitedBy.LINE_RATE: "more than the line rate cannot be offered",
     LimitedBy.TESTER: "more than what the tester sends cannot be offered",
     LimitedBy.MAXIMUM_LOAD: "more than the highest load that was asked for was not tried",

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nicbench.core.base import WorkloadChoice
+from nicbench.core.missing import without_none
 from nicbench.core.result import Result
 from nicbench.core.round import EndpointFacts, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.table import Bars, Column, Grid, ImportTable, ResultTable
@@ -378,7 +379,7 @@ def _fairness_of(context: RoundContext, played: PlayedRounds) -> Values:
         for job, outcome in loads_of(one):
             by_port.setdefault(port_of.get(job.client), []).append(outcome)
         sums = [rate_together(outcomes) for outcomes in by_port.values()]
-        known = [rate for rate in sums if rate is not None]
+        known = without_none(sums)
         indexes.append(fairness(known) if len(known) == len(sums) else None)
     return {"jain_index": mean(indexes)}
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen, WorkloadChoice
+from nicbench.core.missing import without_none
 from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
 from nicbench.core.reading import sum_of_known
 from nicbench.core.result import Bounded, Result
@@ -181,7 +182,7 @@ class TcpThroughput(RoundMethod):
 def round_trip(figures: Figures | None) -> RoundTrip | None:
     """Returns the round-trip times of all connections together; None where one has none."""
     streams = [stream.round_trip for flow in (figures.flows if figures else ()) for stream in flow.streams]
-    known = [one for one in streams if one is not None]
+    known = without_none(streams)
     if not known or len(known) < len(streams):
         return None
     return RoundTrip(

@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.bond import LinkFailure
+from nicbench.core.missing import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, JobOutcome, JobSpec, RoundRequest
@@ -445,7 +446,7 @@ def _place(context: RoundContext, ask: JobSpec, client: EndpointFacts) -> str:
 def _statistics(outcomes: Sequence[JobOutcome]) -> Values:
     """Returns the arithmetic mean, as published, and the spread of the repetitions (s with n - 1 in the divisor)."""
     rates = [bits_per_s(outcome.figures) for outcome in outcomes]
-    known = [rate for rate in rates if rate is not None]
+    known = without_none(rates)
     return {
         "throughput_bits_per_s": mean(rates),
         "throughput_deviation_bits_per_s": statistics.stdev(known) if len(known) > 1 else None,

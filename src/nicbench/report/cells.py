@@ -199,7 +199,7 @@ def _ratio(floor: LossFloor, ratio: float) -> str:
     return f"{format_fixed(100.0 * ratio, max(0, decimals))}{THIN_SPACE}%"
 
 
-_POWERS: Final = (
+_POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
     MappingProxyType({"b/s": 0, "kb/s": 3, "Mb/s": 6, "Gb/s": 9}),
     MappingProxyType({"B/s": 0, "kB/s": 3, "MB/s": 6, "GB/s": 9}),
     MappingProxyType({"fps": 0, "pps": 0, "kfps": 3, "kpps": 3, "Mpps": 6, "Gpps": 9}),

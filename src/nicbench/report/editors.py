@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from nicbench.compare.claims import PointComparison
+from nicbench.core.missing import without_none
 from nicbench.core.registry import find
 from nicbench.core.result import Result, name_of_test
 from nicbench.core.turn import DEFAULT
@@ -98,7 +99,7 @@ class OneWay(NamedTuple):
     def targets(self) -> tuple[Target, ...]:
         """The targets of all configurations, each once."""
         known = (found.target for found in self.at.values())
-        return tuple(dict.fromkeys(target for target in known if target is not None))
+        return tuple(dict.fromkeys(without_none(known)))
 
     @property
     def has_instances(self) -> bool:

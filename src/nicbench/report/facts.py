@@ -503,7 +503,7 @@ def _hertz(value: float) -> str:
     return f"{value / 1e9:.3f} GHz" if value >= 1e9 else f"{format_digits(value / 1e6, 4)} MHz"
 
 
-_TEXTS: Final = MappingProxyType(
+_TEXTS: Final[Mapping[Unit, Callable[[float], str]]] = MappingProxyType(
     {
         Unit.FRAMES_PER_S: format_rate,
         Unit.BITS_PER_S: format_bits_per_s,

@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from nicbench.core.frame_size import label_of
+from nicbench.core.missing import without_none
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Result
@@ -143,7 +144,7 @@ def _is_injected(faults: Mapping[str, Any]) -> list[Any]:
 
 def _rows(one: _MeasuredFault, clean: _MeasuredFault | None) -> list[InjectedRow]:
     made = [_delay(one, clean), _jitter(one, clean), *(_share(one, name) for name in _SHARES), _reorder(one)]
-    return [*(row for row in made if row is not None), _rest(one)]
+    return [*without_none(made), _rest(one)]
 
 
 def _row(

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nicbench.core import units as numerals
+from nicbench.core.missing import without_none
 from nicbench.core.result import Bounded
 from nicbench.core.units import SCALES, Form, format_digits, format_fixed, format_ratio
 
@@ -145,7 +146,7 @@ def decimals_of(values: Iterable[float | None], most: int = 3) -> int:
 
 def decimals_of_frames(values: Iterable[float | None], most: int = 3) -> int:
     """Returns the decimals for a column of ``of_frames``: all of them where a value is only nearly 0 or 100."""
-    known = [value for value in values if value is not None]
+    known = without_none(values)
     step = 10.0**-most
     if any(0.0 < value < step / 2 or 100.0 - step / 2 < value < 100.0 for value in known):
         return most
@@ -191,7 +192,7 @@ def whole(count: float | None) -> str:
 
 def heat_of(number: float | None, among: Iterable[float | None]) -> int | None:
     """Returns where a number lies between the lowest (0) and the highest (100) of those that are known."""
-    known = [each for each in among if each is not None]
+    known = without_none(among)
     if number is None or min(known) == max(known):
         return None
     return round(100.0 * (number - min(known)) / (max(known) - min(known)))

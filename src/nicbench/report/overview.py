@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from nicbench.core.missing import without_none
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.core.units import uncapitalise
@@ -48,7 +49,7 @@ class SizeColumn(NamedTuple):
     @property
     def known(self) -> list[Result]:
         """The results that there are, in the order of the rows."""
-        return [result for result in self.results if result is not None]
+        return without_none(self.results)
 
 
 class BySize(NamedTuple):

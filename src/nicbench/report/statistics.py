@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from nicbench.compare.claims import Basis, Comparisons, PointComparison, compare_sides
 from nicbench.compare.points import Point, PointValues, Side, match_sides, scale_units, seed_of
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Result, RunStatistics, Summary
@@ -185,7 +186,7 @@ def _thin_out(series: Series) -> Series:
 
     medians = []
     for begin in range(0, len(series.values), step):
-        known = [value for value in series.values[begin : begin + step] if value is not None]
+        known = without_none(series.values[begin : begin + step])
         medians.append(statistics.median(known) if known else None)
     return Series(f"{series.name} (medians of {step} intervals each)", medians)
 

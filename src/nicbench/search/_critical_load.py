@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.missing import without_none
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.core.units import format_digits
 from nicbench.search._zones import brings_nothing_back, reachable_frames_per_s
@@ -171,7 +172,7 @@ def find_notes(samples: Sequence[Sample], goal: Goal) -> tuple[str, ...]:
     disturbed = sum(not sample.is_valid for sample in samples)
     return (
         *((f"{disturbed} of {len(samples)} trials were disturbed and count half",) if disturbed else ()),
-        *(note for note in (find_inconsistent_loss(samples), _few_frames(samples, goal)) if note is not None),
+        *without_none((find_inconsistent_loss(samples), _few_frames(samples, goal))),
     )
 
 

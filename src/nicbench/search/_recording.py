@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nicbench.core.missing import without_none
 from nicbench.core.result import LossFloor
 from nicbench.search._knee import guess_knee, of_the_dut
 from nicbench.search._zones import (
@@ -107,7 +108,7 @@ def share_sent(samples: Sequence[Sample]) -> float:
     """Returns the share that the tester sends of any load."""
     offers = [Offer(one.load_frames_per_s, one.sent_frames_per_s, one.counts.intended) for one in samples]
     known = (find_constant_share(offers[:count]) for count in range(len(offers), 0, -1))
-    return next((share for share in known if share is not None), 1.0)
+    return next((one for one in known if one is not None), 1.0)
 
 
 class DrivenSearch(Search):
@@ -167,7 +168,7 @@ class DrivenSearch(Search):
             if telling is not None:
                 return TrialRequest(telling, duration_at(telling, limits))
         wanted = [find_unconfirmed(zones, self.options.trials_per_bound, limits) for zones in unsettled]
-        unsure = [load for load in wanted if load is not None]
+        unsure = without_none(wanted)
         if unsure:  # a trial above the ends of several goals tells of each
             load = max(one for one in unsure if one <= unsure[0] * (1.0 + 2.0 * limits.precision))
             duration_s = duration_at(load, limits)
@@ -286,7 +287,7 @@ def _agree(zones: Zones, limits: Limits) -> bool:
     low, high = zones.every.load_frames_per_s, zones.none.load_frames_per_s
     room = max(0.5 * limits.precision * high, 1.5 / zones.none.sample.duration_s)
     rates = [forwarded_rate(vote.sample, zones.goal, limits) for vote in zones.votes if vote.decision is Decision.FAIL]
-    known = [rate for rate in rates if rate is not None]
+    known = without_none(rates)
     agreeing = [rate for rate in known if low - room <= rate <= high + room]
     return len(agreeing) >= max(AGREEING, len(known) - 1) and max(agreeing) - min(agreeing) <= room
 

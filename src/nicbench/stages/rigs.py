@@ -7,7 +7,7 @@ hosts; all that differs is here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from types import MappingProxyType, TracebackType
@@ -361,7 +361,7 @@ class RoundRig(Rig[LiveRoundContext]):
         return LiveRoundContext(test, self._maker, self._testbed, self._nodes, self.dut.mounts())
 
 
-_RIGS: Final = MappingProxyType({"frames": FrameRig, "rounds": RoundRig})
+_RIGS: Final[Mapping[str, type[Rig[Any]]]] = MappingProxyType({"frames": FrameRig, "rounds": RoundRig})
 
 
 def rig_of(setting: TurnSetting) -> Rig[Any]:
@@ -424,7 +424,7 @@ def _meter_of(bench: BenchFile, testbed: Testbed, methods: frozenset[str], avera
 
 def _controller(bench: BenchFile, of_machine: Sequence[TestHost]) -> Controller | None:
     found = (bench.controller_of(each.role, each.name) for each in of_machine)
-    return next((controller for controller in found if controller is not None), None)
+    return next((one for one in found if one is not None), None)
 
 
 def _refuse_nothing(facts: PowerFacts, place: str) -> None:

@@ -11,8 +11,9 @@ from typing import Final, Literal
 
 from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondObservation, Connection, PortBytes
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.round import Round
-from nicbench.core.units import format_bits_per_s
+from nicbench.core.units import and_list, format_bits_per_s
 
 # Predicts the port of a bond by which a connection leaves, and checks it against the port counters.
 
@@ -296,7 +297,7 @@ def bond_port(rounds: Sequence[Round], job: int) -> str | None:
     If several rounds differ, each port is listed with the number of rounds that used it.
     """
     words = [_port_words(one, job) for one in rounds]
-    counted = Counter(word for word in words if word is not None)
+    counted = Counter(without_none(words))
     if len(counted) == 1 and None not in words:
         return next(iter(counted))
     return ", ".join(f"{word} in {count} of {len(words)} rounds" for word, count in sorted(counted.items())) or None
@@ -356,7 +357,7 @@ def _port_words(one: Round, job: int) -> str | None:
     for seen in one.bonds:
         ports = _ports_taken(sent_flows(seen, job))
         if ports:
-            return _list_words(ports) if seen.confirmed else f"{_list_words(ports)} (predicted)"
+            return and_list(ports) if seen.confirmed else f"{and_list(ports)} (predicted)"
     if not _is_of(one, job):
         return None
     for seen in one.bonds:
@@ -421,9 +422,9 @@ def _describe_sharing(
     remark = " to itself" if len(jobs) == 1 and not others else ""
     if len(ports) > 1 and any(set(flow.jobs) > {job} for job in jobs for flow in sent_flows(seen, job)):
         remark = ", by mounts that cannot be told apart"
-    where = _list_words([f"{port}{_speed(seen, port)}" for port in ports])
+    where = and_list([f"{port}{_speed(seen, port)}" for port in ports])
     figures = [rates[job] for job in jobs if job in rates]
-    return f"{who} {verb} {where}{remark}" + (f": {_list_words(figures)} {unit}".rstrip() if figures else "")
+    return f"{who} {verb} {where}{remark}" + (f": {and_list(figures)} {unit}".rstrip() if figures else "")
 
 
 def _chance(seen: BondObservation, jobs: Sequence[int]) -> str | None:
@@ -455,9 +456,5 @@ def _join_names(names: Sequence[str]) -> str:
     pairs = [name.rpartition(" ") for name in names]
     firsts = {first for first, _, _ in pairs}
     if len(names) > 1 and len(firsts) == 1 and "" not in firsts:
-        return f"{firsts.pop()}s {_list_words([last for _, _, last in pairs])}"
-    return _list_words(names)
-
-
-def _list_words(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+        return f"{firsts.pop()}s {and_list([last for _, _, last in pairs])}"
+    return and_list(names)

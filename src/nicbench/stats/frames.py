@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.result import Result
 
 TARGET_FRAMES_PER_S: Final = 24.0
@@ -336,7 +337,7 @@ class FilmRun:
         if self.whole is not None and (known := trusted_number(self.whole, BYTES)) is not None:
             return known
         each = [None if one is None else trusted_number(one, BYTES) for one in self.instances]
-        known_of_each = [value for value in each if value is not None]
+        known_of_each = without_none(each)
         return math.fsum(known_of_each) if each and len(known_of_each) == len(each) else None
 
 

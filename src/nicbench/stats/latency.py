@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.base import Frozen
+from nicbench.core.missing import without_none
 from nicbench.core.trial import Latency, SharedCore
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def _merge_histograms(histograms: Sequence[str | None]) -> str | None:
 
 def _merge_shared(parts: Sequence[SharedCore | None]) -> SharedCore | None:
     """Adds up the frames that a neighbour may have delayed; None where nobody looked in one of the parts."""
-    known = [part for part in parts if part is not None]
+    known = without_none(parts)
     histogram = _merge_histograms([part.histogram for part in known])
     if len(known) < len(parts) or histogram is None:
         return None
@@ -223,7 +224,7 @@ def _sample_of(parts: Sequence[Latency]) -> int | None:
 
 def _greatest(values: Sequence[float | None]) -> float | None:
     """Returns the greatest value; None where one of them is unknown."""
-    known = [value for value in values if value is not None]
+    known = without_none(values)
     return max(known) if known and len(known) == len(values) else None
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from nicbench.core.frozen import frozen
 from nicbench.core.machine import PowerOver, PowerPart, PowerSource
+from nicbench.core.missing import without_none
 from nicbench.stats.intervals import mean_interval
 
 _BOTH: Final = (PowerPart.PACKAGES, PowerPart.MEMORY)
@@ -161,24 +162,24 @@ def load_power(passes: Sequence[Pass], confidence: float, resolution_watts: floa
     total = [each.load.watts for each in passes]
     idle = [each.idle_watts for each in passes]
     drift = [each.drift_watts for each in passes]
-    known = [value for value in (*above, *total, *idle, *drift) if value is not None]
+    known = without_none((*above, *total, *idle, *drift))
     if not passes or len(known) < 4 * len(passes):
         return None
     return LoadPower(
         total=_estimate(total, confidence, resolution_watts / 2.0),
         idle_watts=_mean(idle),
         above=_estimate(above, confidence, resolution_watts),
-        drift_watts=max((value for value in drift if value is not None), key=abs),
+        drift_watts=max(without_none(drift), key=abs),
     )
 
 
 def _mean(values: Sequence[float | None]) -> float:
-    known = [value for value in values if value is not None]
+    known = without_none(values)
     return math.fsum(known) / len(known)
 
 
 def _estimate(values: Sequence[float | None], confidence: float, either_side: float) -> Estimate:
-    found = mean_interval([value for value in values if value is not None], confidence, 0.0)
+    found = mean_interval(without_none(values), confidence, 0.0)
     lower = None if found.lower is None else found.lower - either_side
     return Estimate(found.mean, lower, None if found.upper is None else found.upper + either_side)
 

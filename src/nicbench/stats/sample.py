@@ -10,6 +10,7 @@ from statistics import median
 from typing import Final
 
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.result import Bounded
 
 Values = Sequence[float | None]
@@ -187,7 +188,7 @@ class Span:
 def span_of(rates: Iterable[Bounded]) -> Span | None:
     """Returns the span over all runs; None where the rate of a run is entirely unknown."""
     bounds = [bounds_of(rate) for rate in rates]
-    known = [bound for bound in bounds if bound is not None]
+    known = without_none(bounds)
     if not known or len(known) < len(bounds):
         return None
     return Span(min(lower for lower, _ in known), max(upper for _, upper in known))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from nicbench.core.errors import UsageError
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.store import files
 from nicbench.store.files import JOURNAL, SUMMARY, TAGS
 from nicbench.store.listing import RunHeadline, line_of, of_line
@@ -312,7 +313,7 @@ def newest_known(parent: Path, most: int) -> tuple[tuple[RunHeadline, ...], int]
     found = (
         of_line(name, place + name, line) for name, line in rows if isinstance(name, str) and isinstance(line, str)
     )
-    return tuple(run for run in found if run is not None), int(count)
+    return tuple(without_none(found)), int(count)
 
 
 def _read(path: Path, tell: Tell) -> RunHeadline | None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.round import EndpointFacts, Vlan
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
@@ -148,7 +149,7 @@ def _address(link: Mapping[str, Any], wanted: IPv4Address | IPv6Address | None, 
 async def _bits_per_s_of(host: Host, devices: Sequence[str]) -> float | None:
     """The speed of an interface, or the sum over all ports of a bond; None where one is unknown."""
     speeds = [await _bits_per_s(host, device) for device in devices]
-    known = [speed for speed in speeds if speed is not None]
+    known = without_none(speeds)
     return sum(known) if len(known) == len(speeds) else None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.missing import without_none
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import boot_id
@@ -72,7 +73,7 @@ def find_unrestored_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
 def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
     """Every record of changes on this machine, by name."""
     loaded = (_load(runtime, name) for name in _names(runtime))
-    return [record for record in loaded if record is not None]
+    return without_none(loaded)
 
 
 def _is_to_stay(record: Record) -> bool:

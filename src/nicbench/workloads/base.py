@@ -116,7 +116,7 @@ class Workload(DescribedPlugin, ABC):
 
     kind: ClassVar[str]
     """Its name in the bench file, and that of the program."""
-    Options = NoOptions
+    Options: ClassVar[type[Frozen]] = NoOptions
     package: ClassVar[str]
     """The Debian package that has it, or its own name where none does."""
     version_pattern: ClassVar[re.Pattern[str]]

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
 from nicbench.core.machine import RanOn
+from nicbench.core.missing import without_none
 from nicbench.core.registry import Kinds, find
 from nicbench.core.round import Figures, Job, JobOutcome, Placement, RoundRequest
 from nicbench.hosts.asking import describe_path, read_placement
@@ -342,7 +343,7 @@ class RunningJob:
 
     def _link_bits_per_s(self) -> float | None:
         rates = [end.link_bits_per_s for end in (self.client, self.server) if end is not None]
-        return min((rate for rate in rates if rate is not None), default=None)
+        return min(without_none(rates), default=None)
 
     def _store_output(self) -> tuple[str, ...]:
         files: tuple[str, ...] = ()

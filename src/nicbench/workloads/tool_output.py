@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Any, Final, NoReturn
 
+from nicbench.core.missing import without_none
 from nicbench.core.number_reader import plain_number
 from nicbench.core.round import Basis, Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.stats.latency import histogram_of, percentiles_ns
@@ -373,7 +374,7 @@ def _check_latency(latency: RequestLatency) -> Iterator[str]:
         latency.percentiles_ns
     ):
         yield "no latency is said"
-    known = [one for one in (latency.minimum_ns, latency.mean_ns, latency.maximum_ns) if one is not None]
+    known = without_none((latency.minimum_ns, latency.mean_ns, latency.maximum_ns))
     # Tools print two or three decimals of a microsecond.
     if any(later < earlier - 10 for earlier, later in pairwise(known)):
         yield f"least, mean and greatest latency do not rise: {', '.join(f'{one:g}' for one in known)} ns"

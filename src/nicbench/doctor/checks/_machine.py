@@ -8,6 +8,7 @@ from typing import Any
 
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.pci import PATTERNS, parse_pci
@@ -27,7 +28,7 @@ async def values(host: Host, *patterns: str) -> dict[str, str]:
 async def measuring_cpus(host: Host) -> tuple[int, ...]:
     """Those of tester and DUT in a lab that nicbench would make in this process."""
     cores = await make_core_map(host)
-    return tuple(dict.fromkeys(cpu for cpu in (cores.worker, *cores.dut) if cpu is not None))
+    return tuple(dict.fromkeys(without_none((cores.worker, *cores.dut))))
 
 
 # The network interfaces and adapters of a machine that stand for a device.  Interfaces with their drivers, and which

@@ -44,7 +44,7 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")
 _UNTIDY = re.compile(r"[\t\n\r\f]|  |^ | $")
 _AFTER = re.compile(r"(?<=[/._])(?=\w)")
 _SEVERAL_RUNS = re.compile(r"(?P<median>.*\S) \((?P<runs>[^()]* to [^()]*|\d+ of \d+ runs)\)")
-_TONES: Final = {
+_TONES: Final[dict[str, Tone]] = {
     "valid": "good",
     "disturbed": "warn",
     "incomplete": "bad",

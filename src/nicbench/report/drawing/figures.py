@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import escape
 
 from nicbench.core.frame_size import size_words
+from nicbench.core.missing import without_none
 from nicbench.core.table import Goal
 from nicbench.core.trial import Purpose
 from nicbench.report.comparison import HeatMap
@@ -116,7 +117,7 @@ class Figures:
             search = self._of_search(section) if len(section.rows) == 1 else None
             asked = self._asked_of(section, has_search=search is not None)
             drawn = (search, *(self.figure(*each) for each in asked))
-            self._of_sections[id(section)] = tuple(figure for figure in drawn if figure is not None)
+            self._of_sections[id(section)] = tuple(without_none(drawn))
         return self._of_sections[id(section)]
 
     def _asked_of(self, section: Section, *, has_search: bool) -> Iterator[tuple[Draw, Any, str, str]]:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import vl_convert
 from markupsafe import escape
 
+from nicbench.core.missing import without_none
 from nicbench.report.numbers import THIN_SPACE
 from nicbench.report.wording import grouped
 
@@ -297,7 +298,7 @@ def read(specification: Mapping[str, Any]) -> tuple[DataSet, ...]:
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = specification.get("datasets", {})
     shown = grouped((name, unit) for name, unit in units_of(specification) if says(unit))
     found = (_read(name, units, tables.get(name, ())) for name, units in shown.items())
-    return tuple(one for one in found if one is not None)
+    return tuple(without_none(found))
 
 
 def units_of(chart: Mapping[str, Any], inherited: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

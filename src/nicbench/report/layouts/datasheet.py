@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from nicbench.core.described import Facts
+from nicbench.core.missing import without_none
 from nicbench.core.plan import Plan
 from nicbench.core.table import Column
 from nicbench.report import facts
@@ -93,7 +94,7 @@ def _lead_charts(report: Report, sections: Sequence[Section], figures: Figures) 
         none = StatisticsView(0, 0, (), None, None, None)
         tables = rates_tables(sections, names, report.statistics or none)
         drawn = (figures.of_rates(each, each.goals[0]) for each in tables[:1])
-        return [figure for figure in drawn if figure is not None]
+        return without_none(drawn)
     return [figures.lead] if figures.lead else []
 
 
@@ -277,7 +278,7 @@ def _compiler(facts: Facts) -> str | None:
     return ", ".join(f"{name} {known[name]}" for name in _COMPILERS if known.get(name)) or None
 
 
-_SETUP: Final = {
+_SETUP: Final[Mapping[str, Tell]] = {
     "Server": partial(tell, "Machine"),
     "CPU": partial(tell, "Processors"),
     "RAM": partial(tell, "Memory"),
@@ -291,7 +292,7 @@ _SETUP: Final = {
     "Hypervisor": partial(tell, "Hypervisor"),
     "Compiler": _compiler,
 }
-_SETTINGS: Final = {
+_SETTINGS: Final[Mapping[str, Tell]] = {
     "BIOS settings": partial(tell, "BIOS settings"),
     "Boot parameters": partial(tell, "Kernel command line"),
     "Power policy": partial(tell, "Power policy"),

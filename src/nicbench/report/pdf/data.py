@@ -276,7 +276,7 @@ _FACES = ("Regular", "Semibold", "Bold", "It")
 _OF_STANDARD = "PDF/UA"
 """The beginning of typst's error messages where a document could be written, but would violate the standard."""
 _Standard = Literal["ua-1"]
-ACCESSIBLE: Final = "ua-1"
+ACCESSIBLE: Final[_Standard] = "ua-1"
 """The standard PDF/UA-1 (ISO 14289-1): typst refuses to write a file that violates it."""
 
 

@@ -11,6 +11,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
+from nicbench.core.missing import without_none
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.report.cells import fill_digits, printed_digits
@@ -283,7 +284,7 @@ def _printed_by_id(results: Iterable[Result | None], column: Column) -> Mapping[
     """Returns the digits of imported figures by the ids of their results, with the zeros that a spreadsheet left
     out.
     """
-    known = [result for result in results if result is not None]
+    known = without_none(results)
     filled = fill_digits([printed_digits(result, column) for result in known])
     return {result.id: text for result, text in zip(known, filled, strict=True)}
 
@@ -354,7 +355,7 @@ def fairness_text(fairness: float | None) -> str:
 def _mean(values: Iterable[float | None]) -> float | None:
     """Returns the mean of the values; None where any of them is unknown."""
     every = list(values)
-    known = [value for value in every if value is not None]
+    known = without_none(every)
     return statistics.fmean(known) if known and len(known) == len(every) else None
 
 
@@ -495,7 +496,7 @@ def _count_shared(tried: TriedPoint) -> Iterator[tuple[int, float, bool | None]]
     counts where no port is only predicted, and no instance has several.
     """
     for ran in tried.runs:
-        known = [one for one in ran.instances if one is not None]
+        known = without_none(ran.instances)
         ports = [(str(one.values.get("bond_end")), str(one.values.get("bond_port") or "")) for one in known]
         if len(known) < len(ran.instances) or any(len(port.split()) != 1 for _, port in ports):
             continue

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nicbench.compare.claims import Basis, PointComparison
+from nicbench.core.missing import without_none
 from nicbench.core.units import figures, format_alike, format_digits, format_fixed
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks
 from nicbench.report.document.making import (
@@ -218,7 +219,7 @@ def _comparisons(all_of_them: Sequence[PointComparison], *, has_values: bool) ->
     def of_one(one: PointComparison) -> Iterator[Cell]:
         found, effect, quantity = one.comparison, one.comparison.effect, one.value.quantity
         unit = "" if found.kind.is_ratio else f" {quantity.unit}".rstrip()
-        known = [end for end in (effect.estimate, effect.lower, effect.upper) if end is not None]
+        known = without_none((effect.estimate, effect.lower, effect.upper))
         told = format_alike(known, found.kind.of_no_difference) if known else ()
         yield name(capitalise(one.point.circumstances or one.point.test))
         yield words(f"{found.first.name} {'/' if found.kind.is_ratio else '−'} {found.second.name}")

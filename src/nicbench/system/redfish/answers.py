@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nicbench.core.errors import HostError
+from nicbench.core.missing import without_none
 
 GROUPS: Final = {
     "workload profile": r"workload_?(profile|config|opt)|^sysprofile$|system_?profile|operating_?mode",
@@ -83,7 +84,7 @@ def parse_members(text: str) -> list[str]:
     """Paths of a collection's members."""
     members = json_object(text).get("Members")
     links = [link_of(member) for member in members[:_MOST_MEMBERS]] if isinstance(members, list) else []
-    return [link for link in links if link is not None]
+    return without_none(links)
 
 
 def parse_system(text: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nicbench.core.frozen import frozen
 from nicbench.core.machine import Controller
+from nicbench.core.missing import without_none
 from nicbench.system.redfish.answers import (
     RedfishError,
     json_object,
@@ -123,7 +124,7 @@ def parse_chassis_of_system(text: str) -> tuple[str, ...]:
     """The chassis that hold a system."""
     listed = part_of(json_object(text), "Links").get("Chassis")
     links = [link_of(each) for each in listed[:_MOST_CHASSIS]] if isinstance(listed, list) else []
-    return tuple(link for link in links if link is not None)
+    return tuple(without_none(links))
 
 
 def parse_chassis(text: str) -> ChassisLinks:
@@ -132,7 +133,7 @@ def parse_chassis(text: str) -> ChassisLinks:
     systems = part_of(found, "Links").get("ComputerSystems")
     links = (link_of(found.get(name)) for name in ("EnvironmentMetrics", "Power"))
     return ChassisLinks(
-        paths=tuple(link for link in links if link is not None),
+        paths=tuple(without_none(links)),
         systems=len(systems) if isinstance(systems, list) else 0,
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.units import and_list
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.links import parse_links
 from nicbench.testbed.interfaces.base import (
@@ -56,7 +57,7 @@ def explain_waiting(links: Sequence[Mapping[str, Any]], name: str, settings: Bon
         return f"{name} has no carrier: {_describe_ports(links, ports)}"
     down = [port for port in ports if _member_data(links, port, name).get("mii_status") != "UP"]
     if down:
-        return f"{_names(down)} {'is' if len(down) == 1 else 'are'} down: {_describe_ports(links, ports)}"
+        return f"{and_list(down)} {'is' if len(down) == 1 else 'are'} down: {_describe_ports(links, ports)}"
     if settings.mode != LACP:
         return ""
     info = bond.get("linkinfo", {}).get("info_data", {}).get("ad_info") or {}
@@ -73,7 +74,7 @@ def explain_waiting(links: Sequence[Mapping[str, Any]], name: str, settings: Bon
     idle = [port for port in ports if not _distributes(_member_data(links, port, name))]
     if idle:
         return (
-            f"{_names(idle)} {'does' if len(idle) == 1 else 'do'} not distribute yet: {_describe_ports(links, ports)}"
+            f"{and_list(idle)} {'does' if len(idle) == 1 else 'do'} not distribute yet: {_describe_ports(links, ports)}"
         )
     return ""
 
@@ -108,10 +109,6 @@ def _member_data(links: Sequence[Mapping[str, Any]], port: str, bond: str) -> Ma
 
 def _link(links: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
     return next((link for link in links if link.get("ifname") == name), {})
-
-
-def _names(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 _TRIES: Final = 240

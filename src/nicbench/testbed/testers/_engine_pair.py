@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from nicbench.core.clocks import ClockMapping, PtpState
 from nicbench.core.errors import HostError
+from nicbench.core.missing import without_none
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest
@@ -74,7 +75,7 @@ class PtpWatch:
     def bound_ns(self) -> float | None:
         """By how much the times of both machines differ at most, of all looks; None where one found no synchrony."""
         bounds = [bound_between(states) for states in self._seen]
-        known = [bound for bound in bounds if bound is not None]
+        known = without_none(bounds)
         return max(known) + READING_NS if known and len(known) == len(bounds) else None
 
     @property
@@ -82,7 +83,7 @@ class PtpWatch:
         """Of each machine the state with the largest bound of all looks."""
         found = []
         for states in zip(*self._seen, strict=True):
-            known = [state for state in states if state is not None]
+            known = without_none(states)
             found += [max(known, key=lambda state: state.bound_ns)] if known else []
         return tuple(found)
 

@@ -32,6 +32,7 @@ from nicbench.core.headers import (
     VxlanTunnel,
     pause_frame,
 )
+from nicbench.core.missing import without_none
 from nicbench.core.traffic import Frames, MacTable, Replay, StreamLoad, StreamSpec, Traffic
 from nicbench.core.trial import Phase, Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
@@ -307,7 +308,7 @@ def _bounds(stream: StreamSpec, rate_frames_per_s: float, duration_s: float, par
     """The fields for bursts and the number of frames; without a rate a stream has neither, and ends with the time."""
     if not rate_frames_per_s:
         return {}
-    most = min((frames for frames in (stream.frames, part) if frames is not None), default=None)
+    most = min(without_none((stream.frames, part)), default=None)
     ends_early = most is not None and most < rate_frames_per_s * duration_s
     return {
         **({"burst_frames": stream.burst_frames} if stream.burst_frames else {}),

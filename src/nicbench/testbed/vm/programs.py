@@ -290,7 +290,7 @@ def find_emulator(folder: Path | None = None) -> Emulator:
         return machines
     unpacked = sorted(searched.glob(f"qemu-*/usr/bin/{PROGRAM}"), key=_emulator_version, reverse=True)
     fetched = (_ask(path, _environment(path.parents[2]), _firmware(path.parents[2])) for path in unpacked)
-    found = next((emulator for emulator in fetched if emulator is not None), machines)
+    found = next((one for one in fetched if one is not None), machines)
     if found is None:
         raise NotReadyError(
             f"there is no QEMU that can be started: neither {PROGRAM} in PATH nor one in {searched}",

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.core.round import Figures, Flow, Job, JobSpec, StreamFigures
 from nicbench.workloads.base import Command, End, Listening, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import count_of, number_of
@@ -225,7 +226,7 @@ def _duration_s(reports: tuple[_Report, ...]) -> float:
 def _rate_of(reports: tuple[_Report, ...]) -> float | None:
     """Returns iperf's own rate of one stream; of several their bytes in the time from the first to the last."""
     rates = [_rate_among(each, reports) for each in reports]
-    return sum(rate for rate in rates if rate is not None) if any(rate is not None for rate in rates) else None
+    return sum(without_none(rates)) if any(rate is not None for rate in rates) else None
 
 
 def _rate_among(report: _Report | None, reports: tuple[_Report, ...]) -> float | None:

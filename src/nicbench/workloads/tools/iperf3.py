@@ -163,7 +163,7 @@ class Iperf3(Workload):
             raise WorkloadError(f"iperf3: {said}")
         whole = Reading(json_object(client.stdout, "iperf3"), "iperf3")
         end = whole.part("end")
-        directions = ("forward", "reverse") if job.ask.direction == "both" else (job.ask.direction,)
+        directions = _directions(job.ask.direction)
         notes: list[str] = []
         streams = _streams(end, job.ask.direction)
         start = whole.maybe("start")
@@ -188,6 +188,10 @@ class Iperf3(Workload):
             path_mtu_bytes=_path_mtu_bytes(whole),
             notes=tuple(notes),
         )
+
+
+def _directions(asked: Direction) -> tuple[Literal["forward", "reverse"], ...]:
+    return ("forward", "reverse") if asked == "both" else (asked,)
 
 
 _SECOND: Final = "_bidir_reverse"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, TypedDict
 from nicbench.core.described import Facts, NotEverywhere, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.frozen import frozen
+from nicbench.core.missing import without_none
 from nicbench.hosts.asking import output_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.container import ContainerHost
@@ -399,7 +400,7 @@ class _Fans(TypedDict):
 
 def _tell_fans(facts: Facts, write: Write) -> str | None:
     found = part_of(facts, "fans")
-    speeds = [speed for speed in part_of(found, "speed_per_minute").values() if speed is not None]
+    speeds = without_none(part_of(found, "speed_per_minute").values())
     turning = f"{min(speeds)} to {max(speeds)} per minute" if speeds else None
     return join_texts(str(found["count"]), turning) if found.get("count") else None
 
