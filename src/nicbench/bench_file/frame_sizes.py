@@ -16,7 +16,7 @@ from nicbench.core.errors import BenchFileError, Position, Problem, nearest_name
 from nicbench.core.frame_size import CAPTURE, IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep, WeightedSize
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import Tunnel, inner_version, tunnel_bytes, tunnel_words
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.traffic import (
     ETHERNET_HEADER_BYTES,
     CaptureSizes,

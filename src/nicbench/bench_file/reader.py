@@ -23,6 +23,7 @@ from ruamel.yaml.events import (
 )
 
 from nicbench.core.errors import BenchFileError, Position, Problem, WrongFileError, quote, suggest
+from nicbench.core.lists import grouped
 
 __all__ = ["Position", "Problem", "WrongBenchFileError", "merge_problems", "quote", "suggest"]
 
@@ -35,10 +36,9 @@ class WrongBenchFileError(WrongFileError, BenchFileError):
 
 def merge_problems(by_configuration: Mapping[str, Sequence[Problem]], of: int) -> list[Problem]:
     """The problems of all configurations, each once; one that not all ``of`` them have names those that do."""
-    names_of: dict[Problem, list[str]] = {}
-    for name, problems in by_configuration.items():
-        for problem in dict.fromkeys(problems):
-            names_of.setdefault(problem, []).append(name)
+    names_of = grouped(
+        (problem, name) for name, problems in by_configuration.items() for problem in dict.fromkeys(problems)
+    )
     return [
         problem
         if len(names) == of

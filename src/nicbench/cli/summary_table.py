@@ -17,6 +17,7 @@ from rich.table import Table
 
 from nicbench.cli.output import print_line
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.reading import PortFigures
 from nicbench.core.result import NOT_MEASURED, Result, ResultVerdict, Summary
 from nicbench.core.table import Column
@@ -314,9 +315,7 @@ def _group_goals(result: Result) -> list[str]:
 
 def _join_alike(lines: Sequence[str], of_goals: Collection[str]) -> list[str]:
     """The lines; of the notes of goals that differ in their numbers only, as of other frame sizes, one."""
-    alike: dict[str, list[str]] = {}
-    for line in lines:
-        alike.setdefault(_NUMBER.sub("0", line) if line in of_goals else line, []).append(line)
+    alike = grouped((_NUMBER.sub("0", line) if line in of_goals else line, line) for line in lines)
     return [
         first if not others else f"{first} (and {len(others)} more that differ in their numbers only)"
         for first, *others in alike.values()

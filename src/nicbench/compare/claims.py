@@ -14,7 +14,7 @@ from typing import Final
 
 from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.result import Bounded, Value
 from nicbench.core.units import decimals_above_one, figures, probability
 from nicbench.stats.bootstrap import IntervalSpec

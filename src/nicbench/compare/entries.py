@@ -23,6 +23,7 @@ from nicbench.compare.run_differences import (
 )
 from nicbench.core.errors import UsageError, suggest
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.plan import Plan
 from nicbench.core.result import ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
@@ -229,10 +230,7 @@ def _settings_apart(entries: Sequence[Entry]) -> dict[int, str]:
 
     Paths with the same last name and the same values are one setting: a driver repeats what it was given.
     """
-    of_title: dict[str, list[int]] = {}
-    for place, entry in enumerate(entries):
-        if entry.configuration == DEFAULT:
-            of_title.setdefault(entry.title, []).append(place)
+    of_title = grouped((entry.title, place) for place, entry in enumerate(entries) if entry.configuration == DEFAULT)
     found: dict[int, str] = {}
     for places in of_title.values():
         alike = [entries[place] for place in places]

@@ -18,6 +18,7 @@ from nicbench.compare.objections import divide_scope, list_names, ports_at_once,
 from nicbench.compare.points import seed_of, words_of
 from nicbench.core.frame_size import label_of
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.pattern import per_port_of
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find
@@ -179,9 +180,7 @@ def _kind_of(result: Result) -> Kind:
 
 
 def _group_by_kind(results: Iterable[Result]) -> dict[Kind, list[Result]]:
-    found: dict[Kind, list[Result]] = {}
-    for result in results:
-        found.setdefault(_kind_of(result), []).append(result)
+    found = grouped((_kind_of(result), result) for result in results)
     return found
 
 

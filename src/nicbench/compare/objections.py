@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from nicbench.compare.entries import Entry, Origin
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.pattern import per_port_of
 from nicbench.core.registry import find
 from nicbench.core.result import Result, ResultVerdict, name_of_test
@@ -136,11 +137,9 @@ def conditions_of(entry: Entry) -> Conditions:
 
 
 def _list_tests(entry: Entry) -> Iterator[TestConditions]:
-    grouped: dict[tuple[str, str], list[Result]] = {}
-    for result in entry.results:
-        grouped.setdefault((name_of_test(result, {}), result.method), []).append(result)
+    by_test = grouped(((name_of_test(result, {}), result.method), result) for result in entry.results)
     planned = {test.name: test.options for test in (entry.plan.tests if entry.plan else ())}
-    for (test, method), results in grouped.items():
+    for (test, method), results in by_test.items():
         options = planned.get(test, {})
         imported = entry.origin is Origin.IMPORTED
         yield TestConditions(

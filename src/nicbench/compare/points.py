@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.registry import find
 from nicbench.core.result import Result, ResultVerdict, Value, counted_number, name_of_test
 from nicbench.core.table import Column
@@ -75,9 +76,7 @@ def hide_common_parameters(points: Iterable[Point]) -> dict[Point, Point]:
 
     Frame sizes, loads, directions and instances are always printed.
     """
-    by_test: dict[tuple[str, str], list[Point]] = {}
-    for point in dict.fromkeys(points):
-        by_test.setdefault((point.test, point.method), []).append(point)
+    by_test = grouped(((point.test, point.method), point) for point in dict.fromkeys(points))
     found: dict[Point, Point] = {}
     for members in by_test.values():
         given = [member.parameters for member in members]
@@ -271,10 +270,7 @@ def _order_of(ran: RunResult) -> tuple[int, int]:
 def _counted_results(results: Iterable[Result]) -> list[Result]:
     """Returns the results that count (no warm-up), with those that their methods derive from them."""
     methods = find("nicbench.methods", Method)
-    by_method: dict[str, list[Result]] = {}
-    for result in results:
-        if not result.warm_up:
-            by_method.setdefault(result.method, []).append(result)
+    by_method = grouped((result.method, result) for result in results if not result.warm_up)
     return [
         result
         for method, members in by_method.items()

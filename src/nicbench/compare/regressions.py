@@ -20,6 +20,7 @@ from nicbench.compare.points import (
     quantity_of,
 )
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary, Value
 from nicbench.core.turn import DEFAULT
@@ -68,10 +69,11 @@ def require_finished(folder: RunFolder) -> FinishedRun | str:
 
 def group_by_point(runs: Sequence[FinishedRun]) -> dict[ConfiguredPoint, list[Result]]:
     """Groups the results of all these runs that count (no warm-up) by configuration and point, in order."""
-    found: dict[ConfiguredPoint, list[Result]] = {}
-    for run in runs:
-        for result in run.summary.counted:
-            found.setdefault(ConfiguredPoint(result.configuration, point_of(result)), []).append(result)
+    found = grouped(
+        (ConfiguredPoint(result.configuration, point_of(result)), result)
+        for run in runs
+        for result in run.summary.counted
+    )
     return found
 
 

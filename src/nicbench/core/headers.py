@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from nicbench.core.base import Frozen, optional
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import FramesPerSecond
 
 # Fields of headers in a bench file: a fixed value, or a different one in each flow.

@@ -19,7 +19,7 @@ from typing import Any, Final
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.errors import EngineError
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.engine.client import REPLY_TIMEOUT_S, EngineClient
 from nicbench.hosts.base import Process
 from nicbench.stats.peer_clock import (

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.result import Erratum
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
 from nicbench.store.files import json_text

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.owner import MARK as OWNER_MARK

@@ -8,7 +8,7 @@ from typing import Final
 
 from nicbench.core.errors import Problem
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.table import ImportShare, ImportTable
 from nicbench.core.units import l2_bits_per_s
 from nicbench.importing.rows import Figure, ReadRow

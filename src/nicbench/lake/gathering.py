@@ -17,6 +17,7 @@ from nicbench.compare.history.figures import FigureReader, settings_of
 from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.core.events import MachinesUsed
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, TABLES, TRIALS, Lake, Month
 from nicbench.lake.tables import SCHEMAS, fit, merge
 from nicbench.store import files, manifest, tables
@@ -233,9 +234,7 @@ def _is_copy(there: Path, stamp: Stamp) -> bool:
 
 
 def _write(lake: Lake, fresh: Iterable[RunRows]) -> None:
-    months: dict[Month, list[RunRows]] = {}
-    for run in fresh:
-        months.setdefault(run.month, []).append(run)
+    months = grouped((run.month, run) for run in fresh)
     for month, runs in sorted(months.items()):
         replaced = [run.run_id for run in runs]
         for table in TABLES:

@@ -18,6 +18,7 @@ from typing import Final
 from nicbench.core.bond import Bond, BondObservation, Connection, PortBytes
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.round import Job, RoundRequest
 from nicbench.hosts.base import Host
 from nicbench.measure.host_readings import (
@@ -152,10 +153,7 @@ class Bonds:
             found = parse_bonds(done.stdout, {str(end.facts.device) for end in ends})
         except _UNREADABLE:
             return []
-        by_bond: dict[str, list[Endpoint]] = {}
-        for end in ends:
-            if str(end.facts.device) in found:
-                by_bond.setdefault(found[str(end.facts.device)].name, []).append(end)
+        by_bond = grouped((found[str(end.facts.device)].name, end) for end in ends if str(end.facts.device) in found)
         bonded = []
         for over in by_bond.values():
             device = str(over[0].facts.device)

@@ -10,6 +10,7 @@ from typing import Final
 
 from nicbench.core.bond import Bond, BondObservation, Connection, FlowSilence, LinkFailure, LinkFailureOutcome
 from nicbench.core.errors import NicbenchError
+from nicbench.core.lists import grouped
 from nicbench.core.round import Job, RoundRequest, SenderLook, SenderTrace
 from nicbench.hosts.base import Host
 from nicbench.measure.host_readings import Socket, parse_sockets
@@ -113,11 +114,12 @@ def trace_of(number: int, job: Job, looks: Iterable[tuple[float, list[Socket]]],
 
     ``zero_s`` is the time of the looks' clock at which clients began. None where no connection was seen.
     """
-    seen: dict[tuple[str, int, str, int], list[tuple[float, Socket]]] = {}
-    for at_s, sockets in looks:
-        for one in sockets:
-            if one.peer_port == job.port and one.sender is not None:
-                seen.setdefault(one.key, []).append((at_s - zero_s, one))
+    seen = grouped(
+        (one.key, (at_s - zero_s, one))
+        for at_s, sockets in looks
+        for one in sockets
+        if one.peer_port == job.port and one.sender is not None
+    )
     if not seen:
         return None
     rows = max(seen.values(), key=lambda rows: max(one.sender.acked_bytes for _, one in rows if one.sender))

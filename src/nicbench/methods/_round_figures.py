@@ -10,7 +10,7 @@ from typing import Any, Final
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import FlowSilence, LinkFailure
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import grouped, without_none
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import EndpointFacts, Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
 from nicbench.core.table import Column
@@ -287,11 +287,9 @@ def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds])
 
 def monitored_cpu(rounds: Iterable[Round]) -> dict[str, CpuLoad]:
     """Returns the mean CPU load of each machine over rounds, as the monitor saw it."""
-    shares: dict[str, list[MachineCpu]] = {}
-    for one in rounds:
-        for cpu in one.cpu:
-            if cpu.mean is not None or cpu.busiest_core is not None:
-                shares.setdefault(cpu.machine, []).append(cpu)
+    shares = grouped(
+        (cpu.machine, cpu) for one in rounds for cpu in one.cpu if cpu.mean is not None or cpu.busiest_core is not None
+    )
     return {
         machine: CpuLoad(
             mean(cpu.mean for cpu in known),

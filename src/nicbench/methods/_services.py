@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import MAXIMUM, MINIMUM, STREAMS, FrameSize, Size, mean_bytes
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.pattern import way_of_stream
 from nicbench.core.quantity import BitsPerSecond, Bytes, Ratio, Seconds
 from nicbench.core.reading import Intervals
@@ -197,9 +198,7 @@ class Seen:
 
 def ways_of_trial(trial: Trial) -> list[tuple[dict[str, str], list[StreamReading]]]:
     """Returns the streams of each way, with its name where there are several."""
-    ways: dict[str, list[StreamReading]] = {}
-    for stream in trial.reading.streams:
-        ways.setdefault(stream.name.partition(" ")[0], []).append(stream)
+    ways = grouped((stream.name.partition(" ")[0], stream) for stream in trial.reading.streams)
     named = []
     for name, streams in ways.items():
         way, ports = way_of_stream(name), trial.reading.ports

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import Seconds
 from nicbench.core.round import RequestLatency
 from nicbench.core.table import Column, FurtherTable, ImportColumn

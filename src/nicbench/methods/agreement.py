@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen, WorkloadChoice
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import Confidence, Ratio, RoundSeconds, SomeBytes
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import JobSpec, RoundRequest

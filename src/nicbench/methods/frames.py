@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from nicbench.core.base import WorkloadChoice
-from nicbench.core.missing import without_none
+from nicbench.core.lists import grouped, without_none
 from nicbench.core.result import Result
 from nicbench.core.result import ResultVerdict as Verdict
 from nicbench.core.round import FrameFigures, FrameTimes, JobSpec, MachineCpu, Round
@@ -276,10 +276,7 @@ SCOPE: Final = "sum of the instances"
 
 def sums_of_runs(results: Iterable[Result]) -> tuple[Result, ...]:
     """Returns a result for each run of each number of instances; its sum is unknown where an instance's rate is."""
-    by_test: dict[str | None, list[Result]] = {}
-    for result in results:
-        if result.parameters.get("part") in (RUNS, INSTANCES):
-            by_test.setdefault(result.test, []).append(result)
+    by_test = grouped((result.test, result) for result in results if result.parameters.get("part") in (RUNS, INSTANCES))
     return tuple(
         _result(test, point, ran)
         for test, members in by_test.items()

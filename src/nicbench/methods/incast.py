@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import Repetitions, RoundSeconds, SomeBytes
 from nicbench.core.result import Result, number_of
 from nicbench.core.round import EndpointFacts, Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest, Transport

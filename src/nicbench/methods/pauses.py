@@ -13,7 +13,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSizes, Size, mean_bytes
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import MOST_QUANTA, PRIORITIES, PauseTrain, Pausing, pause_seconds
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Repetitions
 from nicbench.core.result import Bounded, Result, ResultVerdict

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen
 from nicbench.core.frame_size import FrameSizes, Size, mean_bytes, size_parameters
+from nicbench.core.lists import grouped
 from nicbench.core.pattern import Way, WayLoad, way_of_stream, ways_of
 from nicbench.core.quantity import Repetitions
 from nicbench.core.reading import Counts
@@ -238,9 +239,7 @@ class _Group:
 def _senders(context: Any) -> dict[int, list[Way]]:
     """Returns the ways of each port that sends; the first half alone of ports that send both ways."""
     ways = ways_of(context.pattern, context.ports).forward
-    found: dict[int, list[Way]] = {}
-    for way in ways:
-        found.setdefault(way[0], []).append(way)
+    found = grouped((way[0], way) for way in ways)
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, RoundSeconds, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, RequestLatency, Round, RoundRequest

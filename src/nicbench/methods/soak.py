@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSizes, Size, label_of, size_label, size_parameters
+from nicbench.core.lists import grouped
 from nicbench.core.quantity import FramesPerSecond, Percent, Ratio
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
@@ -490,9 +491,9 @@ class Soak(FrameMethod):
         """Returns, for each frame size, the worst interval, the last one and the whole; and the final critical load."""
         if any(result.parameters.get("part") == PART for result in results):
             return final_estimates(results)
-        groups: dict[tuple[str | None, Any], list[Result]] = {}
-        for result in results:
-            groups.setdefault((label_of(result.parameters), result.parameters.get("configuration")), []).append(result)
+        groups = grouped(
+            ((label_of(result.parameters), result.parameters.get("configuration")), result) for result in results
+        )
         shown = []
         for members in groups.values():
             intervals = [result for result in members if _interval(result) != WHOLE]

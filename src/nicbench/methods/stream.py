@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nicbench.core.base import WorkloadChoice
-from nicbench.core.missing import without_none
+from nicbench.core.lists import grouped, without_none
 from nicbench.core.result import Result
 from nicbench.core.round import EndpointFacts, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.table import Bars, Column, Grid, ImportTable, ResultTable
@@ -360,9 +360,7 @@ def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[
         return [("all ports", names)] if len(names) > 1 else []
     if together == "growing":
         return [(f"{number} ports", names[:number]) for number in range(2, len(names))]
-    cards: dict[str, list[str]] = {}
-    for server in context.servers:
-        cards.setdefault(server.card or "no card", []).append(server.name)
+    cards = grouped((server.card or "no card", server.name) for server in context.servers)
     return [(f"card {card}", tuple(ports)) for card, ports in cards.items()]
 
 
@@ -375,9 +373,7 @@ def _fairness_of(context: RoundContext, played: PlayedRounds) -> Values:
     port_of = {client.name: client.port for client in context.clients}
     indexes = []
     for one in played.rounds:
-        by_port: dict[str | None, list[JobOutcome]] = {}
-        for job, outcome in loads_of(one):
-            by_port.setdefault(port_of.get(job.client), []).append(outcome)
+        by_port = grouped((port_of.get(job.client), outcome) for job, outcome in loads_of(one))
         sums = [rate_together(outcomes) for outcomes in by_port.values()]
         known = without_none(sums)
         indexes.append(fairness(known) if len(known) == len(sums) else None)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen, WorkloadChoice
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
 from nicbench.core.reading import sum_of_known
 from nicbench.core.result import Bounded, Result

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.bond import LinkFailure
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, JobOutcome, JobSpec, RoundRequest

@@ -13,6 +13,7 @@ from nicbench.compare.entries import Entry, compare_settings, entries_of, name_e
 from nicbench.compare.matching import MatchedEntries, divide_by_ports, match_points
 from nicbench.compare.objections import Objection, conditions_of, find_objections
 from nicbench.core.errors import UsageError
+from nicbench.core.lists import grouped
 from nicbench.core.result import Result
 from nicbench.core.turn import DEFAULT
 from nicbench.report.answer.of_comparison import title_of
@@ -58,7 +59,7 @@ from nicbench.report.sections.closing import errata_table
 from nicbench.report.sections.comparing import rates_by_configuration
 from nicbench.report.sections.editors import studies
 from nicbench.report.sections.statistics import statistics
-from nicbench.report.wording import capitalise, first_few, grouped
+from nicbench.report.wording import capitalise, first_few
 
 _MOST_ENTRIES = 12
 _MOST_COLUMNS = 4

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from nicbench.compare.claims import PointComparison
-from nicbench.core.missing import without_none
+from nicbench.core.lists import grouped, without_none
 from nicbench.core.registry import find
 from nicbench.core.result import Result, name_of_test
 from nicbench.core.turn import DEFAULT
@@ -20,7 +20,7 @@ from nicbench.core.units import and_list, format_fixed
 from nicbench.methods.base import Method, tables_of
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics import StatisticsView
-from nicbench.report.wording import capitalise, grouped
+from nicbench.report.wording import capitalise
 from nicbench.stats.frames import (
     INSTANCES,
     RATE,

@@ -12,6 +12,7 @@ from nicbench.compare.matching import MatchedEntries, Point, merge_summaries, pl
 from nicbench.compare.objections import Objection
 from nicbench.compare.run_differences import shorten_apart
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.answer.of_comparison import FEW, sentences
@@ -22,7 +23,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.section import Section
 from nicbench.report.statistics import statistics_view
-from nicbench.report.wording import first_few, grouped
+from nicbench.report.wording import first_few
 
 _LONGEST = 90
 

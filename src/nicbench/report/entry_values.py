@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from nicbench.compare.claims import PointComparison
 from nicbench.compare.points import point_of
 from nicbench.core.frame_size import label_of
+from nicbench.core.lists import grouped
 from nicbench.core.registry import find
 from nicbench.core.result import PASSES_NOTHING, Bounded, Result, Summary, Value, name_of_test
 from nicbench.core.table import Column
@@ -21,7 +22,6 @@ from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import change_of, pair_of
 from nicbench.report.statistics import StatisticsView
 from nicbench.report.tables import scale_units
-from nicbench.report.wording import grouped
 
 _VIEWS: Final = frozenset({"size", "run", "part"})
 """Parameters that do not distinguish the points of one table."""

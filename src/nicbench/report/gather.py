@@ -22,6 +22,7 @@ from nicbench.core.events import (
     TrialFinished,
     Waiting,
 )
+from nicbench.core.lists import grouped
 from nicbench.core.plan import DEFAULT_WISHES, Plan
 from nicbench.core.result import Result, Summary
 from nicbench.core.round import Round
@@ -48,7 +49,6 @@ from nicbench.report.tables import has_tables, sections
 from nicbench.report.tails import ports_tables, tail_tables
 from nicbench.report.watched import list_cpu_users, watched_machines
 from nicbench.report.wiring import endpoints_of
-from nicbench.report.wording import grouped
 from nicbench.store import RunFolder
 
 _MOST_PULLED = 4

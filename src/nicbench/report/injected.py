@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from nicbench.core.frame_size import label_of
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Result

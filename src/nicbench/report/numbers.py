@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nicbench.core import units as numerals
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.result import Bounded
 from nicbench.core.units import SCALES, Form, format_digits, format_fixed, format_ratio
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from nicbench.core.missing import without_none
+from nicbench.core.lists import grouped, without_none
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.core.units import uncapitalise
@@ -17,7 +17,6 @@ from nicbench.report.cells import number_in, text_of, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.section import Row, Section, name_of_row, place_columns
 from nicbench.report.tables import configuration_of, side_by_side
-from nicbench.report.wording import grouped
 
 _MOST_ROWS_OF_TEST: Final = 6
 """The most rows of a test that are listed each; of more, the table has the least and the greatest value."""

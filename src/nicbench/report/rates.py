@@ -10,6 +10,7 @@ from typing import NamedTuple
 from nicbench.compare.claims import Basis, PointComparison
 from nicbench.compare.points import point_of
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.result import Bounded, Result, Spread, counted_number, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.core.units import format_digits
@@ -18,7 +19,6 @@ from nicbench.report.numbers import THIN_SPACE, UNKNOWN, heat_of, percent, round
 from nicbench.report.section import Section
 from nicbench.report.statistics import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
-from nicbench.report.wording import grouped
 from nicbench.stats.sample import Span, span_of
 
 MOST_COLUMNS = 4

@@ -11,6 +11,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from nicbench.core.lists import grouped
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
@@ -19,7 +20,7 @@ from nicbench.core.units import Form, format_digits
 from nicbench.report.cells import factor_of, known_within, number_in, text_of, texts, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.timing import Timing
-from nicbench.report.wording import count_of, grouped
+from nicbench.report.wording import count_of
 
 Among = Callable[[Column], Sequence[Result]]
 """The results whose values decide how many decimals a column has."""

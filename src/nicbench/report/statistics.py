@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 from nicbench.compare.claims import Basis, Comparisons, PointComparison, compare_sides
 from nicbench.compare.points import Point, PointValues, Side, match_sides, scale_units, seed_of
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import grouped, without_none
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Result, RunStatistics, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.wording import capitalise, grouped
+from nicbench.report.wording import capitalise
 from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.drift import Drift, Drifts, find_drifts
 from nicbench.stats.runs import describe_runs

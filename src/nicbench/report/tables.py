@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from nicbench.core.base import Frozen, change_parts
 from nicbench.core.frame_size import label_of
 from nicbench.core.judging import Reason
+from nicbench.core.lists import grouped
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Value, name_of_test
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
@@ -36,7 +37,6 @@ from nicbench.report.section import (
     place_columns,
 )
 from nicbench.report.timing import Timing
-from nicbench.report.wording import grouped
 
 
 def fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:

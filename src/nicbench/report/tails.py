@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from nicbench.core.frame_size import label_of, size_words
+from nicbench.core.lists import grouped
 from nicbench.core.pattern import Pattern
 from nicbench.core.plan import Plan
 from nicbench.core.reading import PortFigures
@@ -16,7 +17,7 @@ from nicbench.core.table import Column
 from nicbench.report.cells import number_in, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, percent, trim
 from nicbench.report.section import load_words
-from nicbench.report.wording import count_of, grouped
+from nicbench.report.wording import count_of
 
 
 class PortsTable(NamedTuple):

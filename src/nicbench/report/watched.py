@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from nicbench.core.lists import grouped
 from nicbench.core.machine import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.core.round import CpuUser, MachineCpu, Round
-from nicbench.report.wording import grouped
 from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, greatest, utilisation
 from nicbench.store import monitor_samples
 

@@ -1,12 +1,8 @@
-"""Small words of sentences and lists: capital letters, plurals, the first few of many, and what belongs together."""
+"""Small words of sentences and lists: capital letters, plurals and the first few of many."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
+from collections.abc import Sequence
 
 
 def capitalise(text: str) -> str:
@@ -28,11 +24,3 @@ def first_few(items: Sequence[str], most: int, separator: str = ", ", more: str 
     """Returns the first items, and how many more there are."""
     rest = len(items) - most
     return f"{separator.join(items[:most])}{more.format(rest) if rest > 0 else ''}"
-
-
-def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Returns the values of each key, in their order."""
-    found: dict[Key, list[Value]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.core.units import format_digits
 from nicbench.search._zones import brings_nothing_back, reachable_frames_per_s

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.result import LossFloor
 from nicbench.search._knee import guess_knee, of_the_dut
 from nicbench.search._zones import (

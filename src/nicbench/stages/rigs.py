@@ -20,6 +20,7 @@ from nicbench.core.errors import NotReadyError
 from nicbench.core.events import Bus, Note, StageStarted, TestStarted
 from nicbench.core.frozen import frozen
 from nicbench.core.judging import Thresholds
+from nicbench.core.lists import grouped
 from nicbench.core.machine import Controller, NumaNode, PowerFacts
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Result
@@ -402,9 +403,7 @@ async def find_meter(bench: BenchFile, testbed: Testbed, journaled: Iterable[Tri
 
 def _meter_of(bench: BenchFile, testbed: Testbed, methods: frozenset[str], averaging_s: float) -> LiveMeter:
     """One machine once: where tester and DUT share it, every figure is what both draw."""
-    shared: dict[str, list[TestHost]] = {}
-    for each in testbed.test_hosts:
-        shared.setdefault(str(each.host.machine.spec()), []).append(each)
+    shared = grouped((str(each.host.machine.spec()), each) for each in testbed.test_hosts)
     machines = tuple(
         MeteredMachine(
             name=" and ".join(_NAMES[each.role] for each in of_machine),

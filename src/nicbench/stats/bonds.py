@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondObservation, Connection, PortBytes
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.round import Round
 from nicbench.core.units import and_list, format_bits_per_s
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.base import Frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.trial import Latency, SharedCore
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped, without_none
 from nicbench.core.machine import PowerOver, PowerPart, PowerSource
-from nicbench.core.missing import without_none
 from nicbench.stats.intervals import mean_interval
 
 _BOTH: Final = (PowerPart.PACKAGES, PowerPart.MEMORY)
@@ -65,12 +65,10 @@ class Drawn:
 
 def rows_of(sources: Iterable[PowerSource]) -> tuple[Meters, ...]:
     """The rows of all machines, the widest first. Nothing is added up that contains the other."""
-    grouped: dict[tuple[str, str], list[PowerSource]] = {}
-    for source in sources:
-        grouped.setdefault((source.machine, source.row), []).append(source)
+    members_of = grouped(((source.machine, source.row), source) for source in sources)
     rows = [
         Meters(machine, row, members[0].method, members[0].part, tuple(members))
-        for (machine, row), members in grouped.items()
+        for (machine, row), members in members_of.items()
     ]
     for packages in [row for row in rows if row.part is PowerPart.PACKAGES]:
         memory = [row for row in rows if row.part is PowerPart.MEMORY and _are_alike(row, packages)]

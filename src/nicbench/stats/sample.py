@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.result import Bounded
 
 Values = Sequence[float | None]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from nicbench.core.errors import UsageError
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.store import files
 from nicbench.store.files import JOURNAL, SUMMARY, TAGS
 from nicbench.store.listing import RunHeadline, line_of, of_line

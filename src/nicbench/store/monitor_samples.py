@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 from pydantic_core import from_json
 
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.machine import MonitorCost
 from nicbench.store import files
 from nicbench.store.files import damaged_error, storage_error, sync_folder, writing_atomically
@@ -297,10 +298,7 @@ def _made_again(earlier: Iterable[pa.RecordBatch], about: _About, log: Path | No
     last: dict[str, int] = {}
     for session, trial in known:
         last[trial] = max(session, last.get(trial, 0))
-    found: dict[int, list[str]] = {}
-    for session, trial in known:
-        if session < last[trial]:
-            found.setdefault(session, []).append(trial)
+    found = grouped((session, trial) for session, trial in known if session < last[trial])
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.round import EndpointFacts, Vlan
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nicbench.core.errors import NotReadyError, UsageError
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import boot_id

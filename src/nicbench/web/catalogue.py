@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.lake.place import HEADLINE, Lake
 from nicbench.lake.searching import Found, find_together
 from nicbench.store.index import IndexedRuns, Search, find_runs, moment, searched_text
@@ -70,10 +71,7 @@ class Wish:
 
 def wish_of(query: Sequence[tuple[str, str]]) -> Wish:
     """Reads the query of an address; names that are not known are left alone. UsageError for a wrong date or order."""
-    values: dict[str, list[str]] = {}
-    for name, value in query:
-        if value.strip():
-            values.setdefault(name, []).append(value.strip()[:_LONGEST_QUERY])
+    values = grouped((name, value.strip()[:_LONGEST_QUERY]) for name, value in query if value.strip())
 
     def each(name: str) -> tuple[str, ...]:
         return tuple(values.get(name, ()))

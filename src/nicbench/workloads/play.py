@@ -14,8 +14,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.lists import without_none
 from nicbench.core.machine import RanOn
-from nicbench.core.missing import without_none
 from nicbench.core.registry import Kinds, find
 from nicbench.core.round import Figures, Job, JobOutcome, Placement, RoundRequest
 from nicbench.hosts.asking import describe_path, read_placement

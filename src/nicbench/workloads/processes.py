@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.lists import grouped
 from nicbench.core.redaction import hide_secrets
 from nicbench.core.round import JobSpec, Placement, ToolEnvironment
 from nicbench.hosts.base import Host, Process
@@ -349,10 +350,11 @@ class Programs:
 
     def environments(self, workloads: Collection[str]) -> tuple[ToolEnvironment, ...]:
         """Returns what is known of these tools, those hosts together that have the same."""
-        found: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
-        for (_, host, workload), variables in self._environments.items():
-            if workload in workloads and variables:
-                found.setdefault((workload, tuple(variables.items())), []).append(host)
+        found = grouped(
+            ((workload, tuple(variables.items())), host)
+            for (_, host, workload), variables in self._environments.items()
+            if workload in workloads and variables
+        )
         return tuple(
             ToolEnvironment(workload=workload, hosts=tuple(sorted(hosts)), variables=dict(variables))
             for (workload, variables), hosts in found.items()

@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Any, Final, NoReturn
 
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.number_reader import plain_number
 from nicbench.core.round import Basis, Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.stats.latency import histogram_of, percentiles_ns

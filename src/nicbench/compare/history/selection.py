@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure, Told
 from nicbench.core.errors import UsageError
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import grouped
 from nicbench.core.result import LimitedBy
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import SCALES, default_form, figures, round_up, suitable_form
@@ -219,9 +220,7 @@ def divide(entries: Iterable[Entry], keys: Sequence[str], setting_of: SettingOf)
     The name of a series has only what differs between them.
     """
     readers = [reader_of(key, setting_of) for key in keys]
-    groups: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault(tuple([read(entry) for read in readers]), []).append(entry)
+    groups = grouped((tuple([read(entry) for read in readers]), entry) for entry in entries)
     differ = [len({group[number] for group in groups}) > 1 for number in range(len(keys))]
     made = []
     for group, members in groups.items():

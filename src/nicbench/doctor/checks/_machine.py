@@ -8,7 +8,7 @@ from typing import Any
 
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.pci import PATTERNS, parse_pci

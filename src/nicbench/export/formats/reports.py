@@ -16,6 +16,7 @@ from nicbench.compare.history.selection import figure_in_words, measure_in_words
 from nicbench.core.errors import UsageError
 from nicbench.core.frozen import frozen
 from nicbench.core.judging import Finding
+from nicbench.core.lists import grouped
 from nicbench.core.plan import ThresholdRow
 from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Round
@@ -50,10 +51,9 @@ class BadgeFormat(ExportFormat):
     suffix = ".svg"
 
     def write(self, source: ExportSource, table: str, stream: BinaryIO) -> None:
-        found: dict[Measure, list[Figure]] = {}
-        for _, measure, figure in FigureReader().figures_of(source.folder):
-            if measure.told.is_main:
-                found.setdefault(measure, []).append(figure)
+        found = grouped(
+            (measure, figure) for _, measure, figure in FigureReader().figures_of(source.folder) if measure.told.is_main
+        )
         plan = source.folder.plan()
         compared = plan.compared if plan is not None else ()
         of_first = (measure for measure in found if measure.configuration in compared[:1])
@@ -207,10 +207,11 @@ def _thresholds(source: ExportSource, samples: Mapping[str, Trial | Round]) -> I
 def _group_findings(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Mapping[str, list[Finding]]:
     """By threshold, the findings of samples that results rest on."""
     used = dict.fromkeys(name for result in document.results if not result.warm_up for name in result.samples)
-    found: dict[str, list[Finding]] = {}
-    for name in used:
-        for finding in samples[name].verdict.findings if name in samples else ():
-            found.setdefault(finding.threshold, []).append(finding)
+    found = grouped(
+        (finding.threshold, finding)
+        for name in used
+        for finding in (samples[name].verdict.findings if name in samples else ())
+    )
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from nicbench.core.lists import grouped
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Summary
@@ -26,7 +27,7 @@ from nicbench.report.editors import (
 )
 from nicbench.report.numbers import megabytes, share
 from nicbench.report.section import Section
-from nicbench.report.wording import capitalise, count_of, grouped
+from nicbench.report.wording import capitalise, count_of
 from nicbench.stats.frames import HeldInstances, SustainedInstances, Target
 from nicbench.stats.intervals import Agreement
 

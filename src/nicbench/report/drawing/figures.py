@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import escape
 
 from nicbench.core.frame_size import size_words
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.table import Goal
 from nicbench.core.trial import Purpose
 from nicbench.report.comparison import HeatMap

@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from nicbench.core.lists import grouped
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Plot
 from nicbench.report.cells import factor_of, number_in, text_of, value_of, with_unit
@@ -38,7 +39,6 @@ from nicbench.report.drawing.svg import INK, SERIES
 from nicbench.report.section import Further, Section
 from nicbench.report.tables import CONFIGURATION
 from nicbench.report.tails import TailTable
-from nicbench.report.wording import grouped
 
 _MOST: Final = MappingProxyType({True: 96, False: 48})
 """The most bars that a reader can distinguish, in a wide chart (True) and in a narrow one (False)."""

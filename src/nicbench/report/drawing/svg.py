@@ -14,9 +14,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 import vl_convert
 from markupsafe import escape
 
-from nicbench.core.missing import without_none
+from nicbench.core.lists import grouped, without_none
 from nicbench.report.numbers import THIN_SPACE
-from nicbench.report.wording import grouped
 
 _POINTS: Final = {True: 240, False: 120}
 """The most points that are laid upon all lines of a chart, wide (True) and narrow (False). More points are thinned out,

@@ -11,7 +11,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
-from nicbench.core.missing import without_none
+from nicbench.core.lists import grouped, without_none
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.report.cells import fill_digits, printed_digits
@@ -58,7 +58,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, mebibytes, megabytes, share, whole
 from nicbench.report.sections.opening import foreign
 from nicbench.report.study import place_of_study
-from nicbench.report.wording import count_of, grouped, lower_first
+from nicbench.report.wording import count_of, lower_first
 from nicbench.stats.frames import RATE, SUM, FilmRun, TriedPoint
 
 MOST_COLUMNS: Final = 26

@@ -8,6 +8,7 @@ from typing import Any
 
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.judging import OF_ROUNDS, REPEATS_OF_ROUNDS, REPEATS_OF_TRIALS
+from nicbench.core.lists import grouped
 from nicbench.core.plan import Plan
 from nicbench.core.round import EndpointFacts
 from nicbench.core.trial import Trial
@@ -40,7 +41,7 @@ from nicbench.report.model import CALIBRATION, Report, place_of
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold, whole
 from nicbench.report.study import procedure_of
 from nicbench.report.wiring import wirings
-from nicbench.report.wording import count_of, grouped
+from nicbench.report.wording import count_of
 
 _BY: Mapping[str, str] = MappingProxyType(
     {

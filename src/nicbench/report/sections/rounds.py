@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from nicbench.core.bond import HASHED_MODES, BondFlow, BondObservation, BondPort
 from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
+from nicbench.core.lists import grouped
 from nicbench.core.round import Figures, Flow, FrameFigures, FramesSpec, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Listing, Row
@@ -36,7 +37,6 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.numbers import UNKNOWN, megabytes, microseconds, milliseconds, significant, whole
-from nicbench.report.wording import grouped
 from nicbench.stats.latency import percentiles_ns
 from nicbench.stats.links import failure_note
 from nicbench.stats.rounds import pairs_of, what_of

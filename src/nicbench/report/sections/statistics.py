@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nicbench.compare.claims import Basis, PointComparison
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.units import figures, format_alike, format_digits, format_fixed
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks
 from nicbench.report.document.making import (

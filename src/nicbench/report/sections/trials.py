@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nicbench.core.frame_size import label_of
 from nicbench.core.judging import ADJUSTED_FOR, Finding, Reason
+from nicbench.core.lists import grouped
 from nicbench.core.reading import (
     Capture,
     HealthEvent,
@@ -48,7 +49,7 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, percent, share, significant, whole
-from nicbench.report.wording import count_of, first_few, grouped
+from nicbench.report.wording import count_of, first_few
 from nicbench.stats.ports import find_telling_trial
 
 _WIDTH, _HEIGHT = 132, 26

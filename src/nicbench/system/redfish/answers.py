@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nicbench.core.errors import HostError
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 
 GROUPS: Final = {
     "workload profile": r"workload_?(profile|config|opt)|^sysprofile$|system_?profile|operating_?mode",

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from nicbench.core.frozen import frozen
+from nicbench.core.lists import without_none
 from nicbench.core.machine import Controller
-from nicbench.core.missing import without_none
 from nicbench.system.redfish.answers import (
     RedfishError,
     json_object,

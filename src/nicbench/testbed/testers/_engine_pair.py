@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from nicbench.core.clocks import ClockMapping, PtpState
 from nicbench.core.errors import HostError
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest

@@ -32,7 +32,7 @@ from nicbench.core.headers import (
     VxlanTunnel,
     pause_frame,
 )
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.traffic import Frames, MacTable, Replay, StreamLoad, StreamSpec, Traffic
 from nicbench.core.trial import Phase, Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.core.round import Figures, Flow, Job, JobSpec, StreamFigures
 from nicbench.workloads.base import Command, End, Listening, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import count_of, number_of

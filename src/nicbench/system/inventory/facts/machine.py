@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypedDict
 from nicbench.core.described import Facts, NotEverywhere, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.frozen import frozen
-from nicbench.core.missing import without_none
+from nicbench.core.lists import without_none
 from nicbench.hosts.asking import output_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.container import ContainerHost
