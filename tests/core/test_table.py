@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -12,7 +11,7 @@ from pydantic import ValidationError
 from nicbench.core.errors import NicbenchError
 from nicbench.core.registry import find
 from nicbench.core.table import Column
-from nicbench.core.units import Form, suitable_form
+from nicbench.core.units import suitable_form
 from nicbench.methods.base import Method
 
 
@@ -28,7 +27,7 @@ from nicbench.methods.base import Method
         ("repetitions", "number", None),
     ],
 )
-def test_form_and_unit_follow_from_the_name(value: str, form: Form, unit: str | None) -> None:
+def test_form_and_unit_follow_from_the_name(value, form, unit):
     column = Column(value, "x")
     assert (column.form, column.unit) == (form, unit)
 
@@ -48,7 +47,7 @@ def test_form_and_unit_follow_from_the_name(value: str, form: Form, unit: str | 
         ("buffer_bytes", "whole", "frames"),
     ],
 )
-def test_a_unit_that_contradicts_the_name_is_refused(value: str, form: Form, unit: str) -> None:
+def test_a_unit_that_contradicts_the_name_is_refused(value, form, unit):
     with pytest.raises(ValidationError, match=f"column '{value}'"):
         Column(value, "x", form=form, unit=unit)
 
@@ -68,7 +67,7 @@ def test_a_unit_that_contradicts_the_name_is_refused(value: str, form: Form, uni
         ("whole", 1e9, "whole"),
     ],
 )
-def test_the_unit_of_a_column_suits_its_greatest_value(form: Form, greatest: float, suits: Form) -> None:
+def test_the_unit_of_a_column_suits_its_greatest_value(form, greatest, suits):
     assert suitable_form(form, greatest) == suits
 
 
@@ -108,9 +107,7 @@ class Wrong(FrameMethod):
 '''
 
 
-def test_a_method_with_a_wrong_unit_is_refused_and_its_file_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_with_a_wrong_unit_is_refused_and_its_file_is_named(tmp_path, monkeypatch):
     package = tmp_path / "wrong_methods"
     package.mkdir()
     (package / "__init__.py").write_text('"""Methods of a test."""\n')

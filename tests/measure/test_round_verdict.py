@@ -31,23 +31,23 @@ def done(began_s: float, bits_per_s: float = 1e6) -> JobOutcome:
 
 
 @pytest.mark.parametrize("bits_per_s", [0.0, 1.0, 1e12])
-def test_how_much_was_moved_is_no_reason(bits_per_s: float) -> None:
+def test_how_much_was_moved_is_no_reason(bits_per_s):
     assert judge_round(REQUEST, (done(0.0, bits_per_s), done(0.5)), (), Thresholds()).valid
 
 
-def test_a_tool_that_failed_is_named_with_its_ends() -> None:
+def test_a_tool_that_failed_is_named_with_its_ends():
     verdict = judge_round(REQUEST, (done(0.0), JobOutcome(failure="no route to host")), (), Thresholds())
     assert verdict.reasons == (Reason.PEER_FAILED,)
     assert verdict.findings[0].text == "iperf3, c1 to s0: no route to host"
 
 
-def test_clients_that_began_apart_are_no_measurement_of_both_together() -> None:
+def test_clients_that_began_apart_are_no_measurement_of_both_together():
     verdict = judge_round(REQUEST, (done(0.0), done(1.5)), (), Thresholds())
     assert verdict.reasons == (Reason.DISTURBED,)
     assert "1.50 s late of 10 s" in verdict.findings[0].text
 
 
-def test_stolen_cpus_disturb() -> None:
+def test_stolen_cpus_disturb():
     cpu = (MachineCpu(machine="server", steal=0.2), MachineCpu(machine="client"))
     (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).findings
     assert "20.0 % of the CPU time of server" in finding.text
@@ -63,14 +63,14 @@ def shared(
     )
 
 
-def test_a_stranger_that_took_half_of_a_small_machine_disturbs_and_is_named() -> None:
+def test_a_stranger_that_took_half_of_a_small_machine_disturbs_and_is_named():
     cpu = (shared(0.48, 0.4, None, ("stress-ng", 0.48)), MachineCpu(machine="client"))
     (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).findings
     assert finding.text == "stress-ng took 48.0 % of the CPU time of local"
     assert finding.reason is Reason.DISTURBED
 
 
-def test_of_several_strangers_the_greatest_are_named_with_what_all_took() -> None:
+def test_of_several_strangers_the_greatest_are_named_with_what_all_took():
     rows = (("cc1", 0.3), ("ld", 0.1), ("make", 0.05), ("sh", 0.01))
     (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), (shared(0.46, 0.1, 0.3, *rows),), Thresholds()).findings
     assert finding.text == (
@@ -90,14 +90,12 @@ def test_of_several_strangers_the_greatest_are_named_with_what_all_took() -> Non
         (0.2, 0.76, 0.001, True),
     ],
 )
-def test_strangers_disturb_where_cpus_were_short(
-    strangers: float, idle: float, pressure: float | None, valid: bool
-) -> None:
+def test_strangers_disturb_where_cpus_were_short(strangers, idle, pressure, valid):
     cpu = (shared(strangers, idle, pressure),)
     assert judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).valid is valid
 
 
-def test_on_two_cpus_there_is_no_room_beside_the_test() -> None:
+def test_on_two_cpus_there_is_no_room_beside_the_test():
     assert not judge_round(REQUEST, (done(0.0), done(0.0)), (shared(0.06, 0.9, 0.0, cpus=2),), Thresholds()).valid
 
 
@@ -119,7 +117,7 @@ ON_ONE_MACHINE = {"c0": "local", "c1": "local", "s0": "local"}
         (5, []),
     ],
 )
-def test_a_stranger_on_a_cpu_to_which_a_side_is_bound_disturbs_a_machine_with_room(cpu: int, said: list[str]) -> None:
+def test_a_stranger_on_a_cpu_to_which_a_side_is_bound_disturbs_a_machine_with_room(cpu, said):
     row = ProcessShare(user="stranger", name="stress-ng", share=0.5 / 64, on_cpus={cpu: 0.5 / 64})
     machine = MachineCpu(machine="local", cpus=64, strangers=0.5 / 64, idle=0.98, processes=(row,))
     outcomes = (done(0.0), done(0.0))
@@ -127,11 +125,11 @@ def test_a_stranger_on_a_cpu_to_which_a_side_is_bound_disturbs_a_machine_with_ro
     assert [finding.text for finding in verdict.findings] == said
 
 
-def test_a_machine_that_nobody_told_apart_is_no_reason() -> None:
+def test_a_machine_that_nobody_told_apart_is_no_reason():
     assert judge_round(REQUEST, (done(0.0), done(0.0)), (MachineCpu(machine="local", mean=1.0),), Thresholds()).valid
 
 
-def test_the_thresholds_that_the_report_prints_are_those_of_the_table() -> None:
+def test_the_thresholds_that_the_report_prints_are_those_of_the_table():
     assert {row.name for row in Thresholds().rows()} >= OF_ROUNDS
 
 
@@ -144,25 +142,25 @@ def links(**changes: int) -> dict[str, dict[str, int]]:
     return {"s0": {f"carrier_changes of {device}": count for device, count in changes.items()}}
 
 
-def test_a_link_that_changes_by_itself_spoils_the_round() -> None:
+def test_a_link_that_changes_by_itself_spoils_the_round():
     verdict = judge_round(REQUEST, (done(0.0), done(0.0)), (), Thresholds(), links(s0p3=1))
     assert verdict.reasons == (Reason.LINK_CHANGED,)
     assert verdict.findings[0].text == "the link of s0p3 (s0) went down or came up by itself, once"
 
 
-def test_a_link_that_was_to_fail_spoils_nothing() -> None:
+def test_a_link_that_was_to_fail_spoils_nothing():
     ends = {**links(s0p2=2), "c0": {"carrier_changes of p-s0p2": 2}}
     assert judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), ends, FAILED).valid
 
 
-def test_beside_one_that_was_to_fail_another_one_still_does() -> None:
+def test_beside_one_that_was_to_fail_another_one_still_does():
     verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), links(s0p2=2, s0p4=2), FAILED)
     assert [finding.text for finding in verdict.findings] == [
         "the link of s0p4 (s0) went down or came up by itself, 2 times"
     ]
 
 
-def test_one_that_was_to_fail_once_and_fell_again_is_told() -> None:
+def test_one_that_was_to_fail_once_and_fell_again_is_told():
     verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), links(s0p2=4), FAILED)
     assert not verdict.valid
 
@@ -175,8 +173,6 @@ def test_one_that_was_to_fail_once_and_fell_again_is_told() -> None:
         (FAILED.replace(down_at_s=None, trouble="RTNETLINK answers"), "RTNETLINK answers"),
     ],
 )
-def test_a_failure_that_did_not_take_place_is_no_measurement_of_one(
-    failed: LinkFailureOutcome | None, why: str
-) -> None:
+def test_a_failure_that_did_not_take_place_is_no_measurement_of_one(failed, why):
     verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), {}, failed)
     assert verdict.findings[0].text == f"link 2 of s0 did not go down and come back as asked: {why}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.commands import run_tried
@@ -20,7 +19,7 @@ REQUESTS = (
 
 
 @pytest.mark.lab
-def test_it_runs_in_an_empty_root(tmp_path: Path) -> None:
+def test_it_runs_in_an_empty_root(tmp_path):
     for folder in ("proc", "sys"):
         (tmp_path / folder).mkdir()
     program = tmp_path / NAME

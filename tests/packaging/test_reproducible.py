@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 
 import pytest
 from tests.commands import run_captured, run_checked, run_tried
@@ -14,7 +13,7 @@ from .roots import ROOT
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(3000)
-def test_two_clones_build_the_same_packages(tmp_path: Path) -> None:
+def test_two_clones_build_the_same_packages(tmp_path):
     sums = []
     # One commit, whatever is committed here while this runs for minutes: its date is in the wheel.
     commit = run_captured(["git", "rev-parse", "HEAD"], cwd=ROOT).stdout

@@ -10,7 +10,6 @@ import struct
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pypdf
 import pytest
@@ -81,7 +80,7 @@ def figure(label: str, caption: str = "") -> Figure:
     return Figure((Panel(drawing(f'<svg aria-label="{label}"></svg>')),), inlines(caption))
 
 
-def test_white_space_is_that_of_a_page() -> None:
+def test_white_space_is_that_of_a_page():
     assert inlines("\n  one ", strong(" two"), "\n three", BREAK, "\n four ") == (
         Text("one "),
         Text("two", strong=True),
@@ -89,25 +88,25 @@ def test_white_space_is_that_of_a_page() -> None:
     )
 
 
-def test_what_steers_is_seen_wherever_it_stands() -> None:
+def test_what_steers_is_seen_wherever_it_stands():
     evil = "a\x1b[31m\u202eb"
 
     for made in (inlines(evil), (strong(evil),), (code(evil),), (breakable(evil),), (link(evil, "#x"),)):
         assert plain(made) == "a\\x1b[31m\\u202eb"
 
 
-def test_a_name_that_leads_out_of_the_folder_is_no_link() -> None:
+def test_a_name_that_leads_out_of_the_folder_is_no_link():
     assert file_link("raw/a b.csv").link == "./raw/a%20b.csv"
     assert [file_link(each).link for each in ("../x", "/etc/passwd", "a\\b", "a//b")] == [None] * 4
 
 
-def test_beneath_a_median_stands_how_far_runs_lie_apart() -> None:
+def test_beneath_a_median_stands_how_far_runs_lie_apart():
     assert plain(median_and_runs("0.5 (0.4 to 0.6)")) == "0.5 0.4 to 0.6"
     assert median_and_runs("plain") == (Text("plain"),)
     assert median_and_runs("5 (2 of 3 runs)", is_main=True)[0] == Text("5", strong=True)
 
 
-def test_rows_fill_the_table_whatever_they_span() -> None:
+def test_rows_fill_the_table_whatever_they_span():
     found = table(
         (heads("a", "b", "c"),),
         (row(Cell(inlines("x"), rows=2, is_head=True), cell("y", columns=13)), (cell("z"),)),
@@ -117,7 +116,7 @@ def test_rows_fill_the_table_whatever_they_span() -> None:
     assert [[each.columns for each in row.cells] for row in found.body] == [[1, 2], [1, 1]]
 
 
-def test_facts_within_facts_are_rows_that_are_indented() -> None:
+def test_facts_within_facts_are_rows_that_are_indented():
     beside = table(((cell(), *heads("eth0")),), ((name("MTU"), cell("9000")),), "facts")
     inner = (Fact(inlines("Speed"), inlines("10 Gb/s")), Fact(inlines("Ports"), beside=beside))
     made = Facts((Fact(inlines("Link"), children=inner),))
@@ -134,7 +133,7 @@ def test_facts_within_facts_are_rows_that_are_indented() -> None:
     assert fragment(made).count("<table") == 3, "a page nests them"
 
 
-def test_a_figure_on_paper_has_the_colours_of_paper() -> None:
+def test_a_figure_on_paper_has_the_colours_of_paper():
     path = '<path stroke="var(--series-1, #abc)" fill="var(--ink)"/>'
     made = drawing(f'<svg role="img" aria-label="Rates &lt;1&gt;" width="9" data-heads="x">{path}</svg>')
     svg = on_paper(made.svg, PALETTE)
@@ -145,7 +144,7 @@ def test_a_figure_on_paper_has_the_colours_of_paper() -> None:
     assert "data-heads" not in svg
 
 
-def test_what_is_for_a_phone_is_on_the_page_alone() -> None:
+def test_what_is_for_a_phone_is_on_the_page_alone():
     panel = Panel(Drawing("<svg><g/></svg>", "wide"), narrow=Drawing("<svg><b/></svg>", "narrow"))
     page = fragment(Figure((panel,)))
 
@@ -155,14 +154,14 @@ def test_what_is_for_a_phone_is_on_the_page_alone() -> None:
     assert found.title == "wide"
 
 
-def test_a_drawing_that_is_described_at_length_is_called_after_its_caption() -> None:
+def test_a_drawing_that_is_described_at_length_is_called_after_its_caption():
     (found,) = blocks(figure("long " * 30, "The testbed. All of it."))
 
     assert isinstance(found, Figure)
     assert found.title == "The testbed"
 
 
-def test_small_drawings_of_one_scale_are_named_after_the_heading() -> None:
+def test_small_drawings_of_one_scale_are_named_after_the_heading():
     panels = tuple(Panel(Drawing(f'<svg aria-label="{n}"></svg>', n), inlines(n)) for n in ("1", "2"))
     (found,) = blocks(Figure(panels, look="multiples"))
 
@@ -175,7 +174,7 @@ def titles(found: Iterable[Block]) -> list[str]:
     return [block.title for block in found if isinstance(block, Table)]
 
 
-def test_tables_of_one_heading_have_titles_of_their_own() -> None:
+def test_tables_of_one_heading_have_titles_of_their_own():
     assert titles(blocks(simple(), simple())) == ["S", "S (2)"]
     again = (heading(2, "T"), simple())
     assert titles(blocks(*again, heading(1, "U"), *again)) == ["T, S", "T, U"]
@@ -186,7 +185,7 @@ def test_tables_of_one_heading_have_titles_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("is_for_screens", [True, False])
-def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens: bool) -> None:
+def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens):
     rows = ((cell("1"),),) * (3 if is_for_screens else 401)
     made = FoldedBlocks(inlines("All"), (table((), rows),), is_for_screens=is_for_screens)
 
@@ -195,21 +194,21 @@ def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens: bool) ->
     assert fragment(made).count("<tr>") == len(rows)
 
 
-def test_what_is_folded_away_is_on_paper() -> None:
+def test_what_is_folded_away_is_on_paper():
     (found,) = blocks(FoldedBlocks(inlines("More"), (Code("a\n  b"),)))
 
     assert isinstance(found, FoldedBlocks)
     assert found.blocks == (Code("a\n  b"),)
 
 
-def test_groups_lie_open_on_paper_and_no_level_of_headings_is_skipped() -> None:
+def test_groups_lie_open_on_paper_and_no_level_of_headings_is_skipped():
     made = document(Group((heading(3, "a"), heading(2, "b")), "trials"))
     levels = [block.level for block in pages(made).blocks if isinstance(block, Heading)]
 
     assert levels == [1, 2]
 
 
-def test_an_opening_stands_before_the_contents() -> None:
+def test_an_opening_stands_before_the_contents():
     made = document(Group((heading(1, "Answer"), paragraph("42")), "opening"), heading(1, "Rest"))
     shown = pages(made)
 
@@ -218,7 +217,7 @@ def test_an_opening_stands_before_the_contents() -> None:
     assert [plain(each.inlines) for each in made.contents] == ["Answer", "Rest"]
 
 
-def test_ids_are_unique_and_the_contents_lead_to_them() -> None:
+def test_ids_are_unique_and_the_contents_lead_to_them():
     page = write_html(
         document(heading(1, "A"), heading(1, "A"), FoldedBlocks((), (), id="a-3"), heading(1, "A", id="a"))
     )
@@ -227,7 +226,7 @@ def test_ids_are_unique_and_the_contents_lead_to_them() -> None:
     assert page.count('<a href="#a') == 3
 
 
-def test_a_page_has_every_kind_of_block() -> None:
+def test_a_page_has_every_kind_of_block():
     page = fragment(
         Note((paragraph("Mind."),), "forced"),
         Listing((inlines("one"),), ordered=True),
@@ -245,7 +244,7 @@ def test_a_page_has_every_kind_of_block() -> None:
     assert "<pre>&lt;x&gt;</pre>" in page
 
 
-def test_every_text_of_a_page_is_escaped() -> None:
+def test_every_text_of_a_page_is_escaped():
     evil = '<img src=x onerror="alert(1)">'
     page = fragment(
         heading(1, evil),
@@ -280,7 +279,7 @@ def run(whole_run: Path, whole_document: Document, tmp_path: Path, monkeypatch: 
     return Path(shutil.copytree(whole_run, tmp_path / whole_run.name))
 
 
-def test_every_format_is_written_and_the_folder_is_as_the_run_left_it(run: Path) -> None:
+def test_every_format_is_written_and_the_folder_is_as_the_run_left_it(run):
     paths = report.build_formats(run, tuple(Format))
 
     assert {kind.value: path.name for kind, path in paths.items()} == {
@@ -293,14 +292,14 @@ def test_every_format_is_written_and_the_folder_is_as_the_run_left_it(run: Path)
     assert RunFolder.open(run).differences() == ()
 
 
-def test_another_layout_stands_beside_it_under_its_own_name(run: Path, tmp_path: Path) -> None:
+def test_another_layout_stands_beside_it_under_its_own_name(run, tmp_path):
     paths = report.build_formats(run, (Format.MARKDOWN,), Layout.DATASHEET, tmp_path / "new" / "folder")
 
     assert paths == {Format.MARKDOWN: tmp_path / "new" / "folder" / "report-datasheet.md"}
     assert "](report-datasheet-figures/figure-01.svg)" in paths[Format.MARKDOWN].read_text(encoding="utf-8")
 
 
-def test_a_logo_stands_above_the_title_of_page_and_sheet(run: Path) -> None:
+def test_a_logo_stands_above_the_title_of_page_and_sheet(run):
     paths = report.build_formats(run, (Format.HTML, Format.PDF), logo=LOGO)
 
     page = paths[Format.HTML].read_text(encoding="utf-8")
@@ -309,7 +308,7 @@ def test_a_logo_stands_above_the_title_of_page_and_sheet(run: Path) -> None:
     assert "/Image" in [one["/Subtype"] for one in objects["/XObject"].values()]
 
 
-def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run: Path, tmp_path: Path) -> None:
+def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run, tmp_path):
     (run / "report-figures").mkdir()
     (run / "report-figures" / "figure-99.svg").write_text("old")
     report.build_formats(run, (Format.MARKDOWN,))
@@ -323,7 +322,7 @@ def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run: Path, t
     assert list((run / "report-figures").glob("figure-*.svg"))
 
 
-def test_a_full_disk_is_said_with_the_way_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_said_with_the_way_out(run, monkeypatch):
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -334,7 +333,7 @@ def test_a_full_disk_is_said_with_the_way_out(run: Path, monkeypatch: pytest.Mon
     assert "--out" in str(refused.value.next_step)
 
 
-def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(run: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(run, tmp_path):
     (tmp_path / "file").write_text("")
 
     with pytest.raises(UsageError, match="is no folder, but a file") as refused:
@@ -342,7 +341,7 @@ def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(run: Path, tmp_pa
     assert "--out" in str(refused.value.next_step)
 
 
-def test_the_inside_of_a_run_folder_is_no_place_for_a_report(run: Path) -> None:
+def test_the_inside_of_a_run_folder_is_no_place_for_a_report(run):
     with pytest.raises(UsageError, match="lies in the folder of a run"):
         report.build_formats(run, (Format.HTML,), out=run / "raw")
 
@@ -356,11 +355,11 @@ def test_the_inside_of_a_run_folder_is_no_place_for_a_report(run: Path) -> None:
         (["html, all"], tuple(Format)),
     ],
 )
-def test_formats_are_named_by_commas_or_again(texts: list[str], kinds: Any) -> None:
+def test_formats_are_named_by_commas_or_again(texts, kinds):
     assert kinds_of(texts) == kinds
 
 
-def test_a_format_that_is_not_known_is_refused_with_those_that_are() -> None:
+def test_a_format_that_is_not_known_is_refused_with_those_that_are():
     with pytest.raises(UsageError, match="odt") as refused:
         kinds_of(["pdf,odt"])
     assert "pdf" in str(refused.value.next_step)
@@ -369,7 +368,7 @@ def test_a_format_that_is_not_known_is_refused_with_those_that_are() -> None:
 WORDS = {"PDR": "of NDR", "NDR": "no", "Holm": "how often", "p99.9": "latency"}
 
 
-def test_words_that_the_report_does_not_use_are_left_out() -> None:
+def test_words_that_the_report_does_not_use_are_left_out():
     glossary = Definitions(tuple((inlines(word), inlines(meaning)) for word, meaning in WORDS.items()))
     made = document(paragraph("The ", strong("PDR"), ", p99.99 and Holmes, Holm"), glossary).blocks[-1]
 
@@ -377,12 +376,12 @@ def test_words_that_the_report_does_not_use_are_left_out() -> None:
     assert [plain(word) for word, _ in made.pairs] == ["PDR", "Holm", "p99.9"]
 
 
-def test_every_layout_has_its_file() -> None:
+def test_every_layout_has_its_file():
     known = {each.name for each in pkgutil.iter_modules(layouts.__path__)}
 
     assert known == {layout.value for layout in Layout}
 
 
-def test_the_layout_of_the_bench_file_is_the_report_and_the_other_stands_beside_it(whole_run: Path) -> None:
+def test_the_layout_of_the_bench_file_is_the_report_and_the_other_stands_beside_it(whole_run):
     assert report.build(whole_run, Layout.STUDY).name == "report.html"
     assert report.build(whole_run, Layout.DATASHEET).name == "report-datasheet.html"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from nicbench.core.result import Result, ResultVerdict
@@ -44,7 +42,7 @@ def number(result: Result, name: str) -> float:
     return float(value)
 
 
-def test_tcp_over_a_queue_that_is_full_that_drops_early_and_that_marks(tmp_path: Path) -> None:
+def test_tcp_over_a_queue_that_is_full_that_drops_early_and_that_marks(tmp_path):
     summary, _ = run_bench(tmp_path, SENDERS)
     found = {}
     for result in summary.results:

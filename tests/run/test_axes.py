@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from pathlib import Path
 
 from nicbench.bench_file import load
 from nicbench.core.events import Bus
@@ -30,7 +29,7 @@ tests:
 """
 
 
-def test_every_combination_is_measured_and_stands_in_its_field(tmp_path: Path) -> None:
+def test_every_combination_is_measured_and_stands_in_its_field(tmp_path):
     folder = RunFolder.create(tmp_path, BENCH, "A study")
     bus = Bus()
     bus.subscribe(folder.journal.append)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.commands import run_captured, run_tried
@@ -53,9 +52,7 @@ def vlans() -> Iterator[None]:
             run_tried(("ip", "netns", "delete", space))
 
 
-def test_connections_of_vlans_are_made_below_them_and_tags_are_stripped_again_afterwards(
-    vlans: None, tmp_path: Path
-) -> None:
+def test_connections_of_vlans_are_made_below_them_and_tags_are_stripped_again_afterwards(vlans, tmp_path):
     summary = run_async(make_folder(tmp_path, BENCH))
     (result,) = summary.results
     assert result.verdict is ResultVerdict.VALID

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.commands import run_checked, run_tried
@@ -38,7 +37,7 @@ def switch() -> Iterator[None]:
 
 
 @pytest.mark.sampled(6, of="labs in turn")
-def test_the_two_ports_are_found_and_the_file_runs(switch: None, tmp_path: Path) -> None:
+def test_the_two_ports_are_found_and_the_file_runs(switch, tmp_path):
     bench = tmp_path / "mine.yaml"
     ended = nicbench("init", "rfc2544", "--probe", "--out", str(bench))
     assert ended.returncode == 0, ended.stderr

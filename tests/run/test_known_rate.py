@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from nicbench.core.result import Bounded, Result
@@ -64,7 +62,7 @@ def value_of(result: Result, name: str) -> Bounded:
 
 
 @pytest.mark.acceptance
-def test_a_known_rate_is_found_within_two_percent_by_every_method_that_sees_it(tmp_path: Path) -> None:
+def test_a_known_rate_is_found_within_two_percent_by_every_method_that_sees_it(tmp_path):
     summary, _ = run_bench(tmp_path, lab("dpdk") + EVERY_METHOD + TOLERANT)
     results = {result.id: result for result in summary.results}
     for kind in ("guided", "mlr", "step-down"):
@@ -118,7 +116,7 @@ tests:
 
 
 @pytest.mark.acceptance
-def test_a_queue_of_known_depth_is_the_corrected_buffer(tmp_path: Path) -> None:
+def test_a_queue_of_known_depth_is_the_corrected_buffer(tmp_path):
     summary, _ = run_bench(tmp_path, lab("dpdk") + QUEUE + TOLERANT)
     result = next(result for result in summary.results if result.method == "back-to-back")
     found = value_of(result, "back_to_back_frames")
@@ -151,7 +149,7 @@ tests:
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("tester", ["dpdk", "xdp"])
-def test_an_outage_of_known_length_after_an_overload_is_the_recovery_time(tester: str, tmp_path: Path) -> None:
+def test_an_outage_of_known_length_after_an_overload_is_the_recovery_time(tester, tmp_path):
     summary, _ = run_bench(tmp_path, lab(tester) + OUTAGE + TOLERANT)
     result = next(result for result in summary.results if result.method == "system-recovery")
     found = value_of(result, "recovery_time_ms")

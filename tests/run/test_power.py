@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-
-import pytest
 
 from nicbench.core.result import Bounded, Result
 from nicbench.stages import plan as plan_stage
@@ -33,9 +30,7 @@ tests:
 """
 
 
-def test_what_a_gigabit_costs_is_found_again_and_a_killed_run_goes_on_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_gigabit_costs_is_found_again_and_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     whole, killed = make_folder(tmp_path / "whole", BENCH), make_folder(tmp_path / "killed", BENCH)
     run_whole(whole)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
@@ -63,13 +62,13 @@ def check_as_agreed(folder: Path, cir: int, eir: int) -> None:
 
 
 @pytest.mark.acceptance  # the pure tests have the same policers
-def test_excess_is_policed_by_its_mark_and_committed_frames_pass(draw: random.Random, tmp_path: Path) -> None:
+def test_excess_is_policed_by_its_mark_and_committed_frames_pass(draw, tmp_path):
     check_as_agreed(tmp_path, draw.randrange(4000, 8000), draw.randrange(2000, 4000))
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_policed_excess_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
+def test_the_policed_excess_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
     check_as_agreed(tmp_path, draw.randrange(4000, 8000), draw.randrange(2000, 4000))
 
 
@@ -82,6 +81,6 @@ def test_the_policed_excess_is_found_in_ten_of_ten_runs(repetition: int, draw: r
     ids=["blind to colours", "too little for what is committed"],
 )
 @pytest.mark.acceptance  # the pure tests have the same policers
-def test_a_policer_that_takes_committed_frames_is_told(police: str, failed: set[str], tmp_path: Path) -> None:
+def test_a_policer_that_takes_committed_frames_is_told(police, failed, tmp_path):
     results = activate(tmp_path, police, 6000, 3000)
     assert {name for name, result in results.items() if result.values.get("accepted") == "no"} == failed

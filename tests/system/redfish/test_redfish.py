@@ -11,7 +11,6 @@ import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -53,9 +52,7 @@ def bmc() -> Iterator[Bmc]:
         ("supermicro", "PowerTechnology#00A1", {"SNC#0105": "Disable"}, {}),
     ],
 )
-async def test_settings_of_each_maker_are_read_those_that_matter_first(
-    maker: str, first: str, some: dict[str, Any], waiting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_settings_of_each_maker_are_read_those_that_matter_first(maker, first, some, waiting, monkeypatch):
     with serving(Bmc(resources(maker))) as served:
         found = await bios_settings(served.controller(monkeypatch))
         assert {method for method, _ in served.seen} == {"GET"}
@@ -69,7 +66,7 @@ async def test_settings_of_each_maker_are_read_those_that_matter_first(
     assert not [name for name in names if "assword" in name or "Admin" in name or "SerialNumber" in name]
 
 
-async def test_tls_is_verified_by_the_file_of_verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tls_is_verified_by_the_file_of_verify(tmp_path, monkeypatch):
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed: no certificate can be made")
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
@@ -85,14 +82,14 @@ async def test_tls_is_verified_by_the_file_of_verify(tmp_path: Path, monkeypatch
             await bios_settings(served.controller(monkeypatch))
 
 
-async def test_a_wrong_password_is_said_and_never_shown(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrong_password_is_said_and_never_shown(bmc, monkeypatch):
     with pytest.raises(RedfishError, match="refuses the user or the password") as caught:
         await bios_settings(bmc.controller(monkeypatch, password="hunter2"))
     assert "hunter2" not in str(caught.value)
     assert len(bmc.seen) == 1, "asked again with a password that was refused: an account may be locked"
 
 
-async def test_a_silent_controller_is_given_up(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_controller_is_given_up(bmc, monkeypatch):
     released = threading.Event()
     bmc.special[BIOS] = lambda _request: released.wait(20) and None
     with pytest.raises(RedfishError, match="does not answer within"):
@@ -100,7 +97,7 @@ async def test_a_silent_controller_is_given_up(bmc: Bmc, monkeypatch: pytest.Mon
     released.set()
 
 
-async def test_an_answer_without_end_is_cut_off(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_without_end_is_cut_off(bmc, monkeypatch):
     def endless(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
         request.end_headers()
@@ -114,15 +111,13 @@ async def test_an_answer_without_end_is_cut_off(bmc: Bmc, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("garbage", ["", "<html>", "[]", "[" * 100_000, '{"Members": 1', "\0" * 100])
 @pytest.mark.parametrize("where", ["/redfish/v1/", SYSTEMS, BIOS])
-async def test_garbage_is_an_error_that_does_not_repeat_it(
-    bmc: Bmc, monkeypatch: pytest.MonkeyPatch, where: str, garbage: str
-) -> None:
+async def test_garbage_is_an_error_that_does_not_repeat_it(bmc, monkeypatch, where, garbage):
     bmc.answers[where] = garbage
     with pytest.raises(RedfishError, match="no JSON of Redfish"):
         await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_a_redirect_is_followed_within_the_host_alone(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_redirect_is_followed_within_the_host_alone(bmc, monkeypatch):
     def to(url: str) -> None:
         def answer(request: BaseHTTPRequestHandler) -> None:
             request.send_response(308)
@@ -143,7 +138,7 @@ async def test_a_redirect_is_followed_within_the_host_alone(bmc: Bmc, monkeypatc
         assert other.seen == []
 
 
-async def test_a_circle_of_redirects_is_left(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_circle_of_redirects_is_left(bmc, monkeypatch):
     def round_again(request: BaseHTTPRequestHandler) -> None:
         request.send_response(302)
         request.send_header("Location", BIOS)
@@ -155,15 +150,13 @@ async def test_a_circle_of_redirects_is_left(bmc: Bmc, monkeypatch: pytest.Monke
         await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_a_proxy_of_the_environment_never_sees_the_password(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_of_the_environment_never_sees_the_password(bmc, monkeypatch):
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
     assert (await bios_settings(bmc.controller(monkeypatch)))["attributes"]
 
 
-async def test_the_password_is_in_no_log(
-    bmc: Bmc, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_password_is_in_no_log(bmc, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     assert (await bios_settings(bmc.controller(monkeypatch)))["attributes"]
     assert PASSWORD not in caplog.text
@@ -187,9 +180,7 @@ _AUTHORIZATION = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         "\u200b".join(PASSWORD),
     ],
 )
-async def test_a_controller_that_sends_the_password_back_gets_it_nowhere(
-    echo: str, bmc: Bmc, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_controller_that_sends_the_password_back_gets_it_nowhere(echo, bmc, monkeypatch):
     content = json.loads(bmc.answers[BIOS])
     content["Attributes"] |= {"SysProfile": echo, echo: "Enabled"}
     bmc.answers[BIOS] = json.dumps(content)
@@ -205,7 +196,7 @@ async def test_a_controller_that_sends_the_password_back_gets_it_nowhere(
 @pytest.mark.parametrize(
     "sent", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", b""]
 )
-async def test_what_is_no_http_is_told(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_no_http_is_told(sent, monkeypatch):
     def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(sent)
         writer.close()
@@ -218,7 +209,7 @@ async def test_what_is_no_http_is_told(sent: bytes, monkeypatch: pytest.MonkeyPa
             await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_nobody_listens_is_told_in_the_systems_words(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_listens_is_told_in_the_systems_words(bmc, monkeypatch):
     bmc.url = "http://127.0.0.1:1"
     with pytest.raises(RedfishError, match="cannot be reached: Connection refused") as caught:
         await bios_settings(bmc.controller(monkeypatch))
@@ -229,7 +220,7 @@ async def test_nobody_listens_is_told_in_the_systems_words(bmc: Bmc, monkeypatch
     assert "no-such-controller" not in str(caught.value)
 
 
-async def test_a_compressed_answer_is_not_unpacked(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_compressed_answer_is_not_unpacked(bmc, monkeypatch):
     """Four kilobytes of it could be four megabytes."""
 
     def bomb(request: BaseHTTPRequestHandler) -> None:
@@ -244,14 +235,14 @@ async def test_a_compressed_answer_is_not_unpacked(bmc: Bmc, monkeypatch: pytest
         await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_a_link_to_elsewhere_is_no_link(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_to_elsewhere_is_no_link(bmc, monkeypatch):
     for link in ("http://example.com/redfish/v1", "//example.com/redfish", "/redfish/../etc", "/redfish/v1/a b"):
         bmc.answers[SYSTEMS] = json.dumps({"Members": [{"@odata.id": link}]})
         with pytest.raises(RedfishError, match="has no system"):
             await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_of_several_systems_one_must_be_named(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_several_systems_one_must_be_named(bmc, monkeypatch):
     names = ("System.Embedded.1", "Blade2", "BQWL81200123")
     bmc.answers[SYSTEMS] = json.dumps({"Members": [{"@odata.id": f"{SYSTEMS}/{name}"} for name in names]})
     listed = r"System.Embedded.1, Blade2, BQ\.\.\.23"
@@ -262,9 +253,7 @@ async def test_of_several_systems_one_must_be_named(bmc: Bmc, monkeypatch: pytes
     assert (await bios_settings(bmc.controller(monkeypatch, system="System.Embedded.1")))["attributes"]
 
 
-async def test_a_password_file_that_others_may_read_is_refused(
-    bmc: Bmc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_password_file_that_others_may_read_is_refused(bmc, monkeypatch, tmp_path):
     file = tmp_path / "password"
     file.write_text(f"{PASSWORD}\n")
     controller = bmc.controller(monkeypatch, password_env=None, password_file=str(file))
@@ -278,7 +267,7 @@ async def test_a_password_file_that_others_may_read_is_refused(
         await bios_settings(controller)
 
 
-async def test_the_inventory_tells_them_or_why_not(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_inventory_tells_them_or_why_not(bmc, monkeypatch):
     facts = await collect_host(FakeHost(), (), controller=bmc.controller(monkeypatch))
     assert facts["bios_settings"]["attributes"]["SysProfile"] == "PerfOptimized"
     wrong = await collect_host(FakeHost(), (), controller=bmc.controller(monkeypatch, password="hunter2"))
@@ -294,7 +283,7 @@ async def test_the_inventory_tells_them_or_why_not(bmc: Bmc, monkeypatch: pytest
         assert "127.0.0.1" not in json.dumps(told)
 
 
-async def test_the_report_shows_those_that_matter(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_report_shows_those_that_matter(bmc, monkeypatch):
     facts = await collect_host(FakeHost(), (), controller=bmc.controller(monkeypatch))
     row = next(row for row in system_table({"tester": facts}).rows if row.label == "BIOS settings")
     assert row.texts[0].startswith("workload profile: SysProfile PerfOptimized; power: ProcPwrPerf MaxPerf")
@@ -303,7 +292,7 @@ async def test_the_report_shows_those_that_matter(bmc: Bmc, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("maker", ["idrac", "ilo", "openbmc", "supermicro"])
-async def test_redaction_takes_what_names_the_machine(maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_redaction_takes_what_names_the_machine(maker, monkeypatch):
     with serving(Bmc(resources(maker))) as served:
         found = await bios_settings(served.controller(monkeypatch))
     named = [value for values in found["identity"].values() for value in values]
@@ -312,7 +301,7 @@ async def test_redaction_takes_what_names_the_machine(maker: str, monkeypatch: p
     assert not [value for value in named if value in redacted]
 
 
-def test_a_bios_setting_stands_near_the_top_of_a_diff() -> None:
+def test_a_bios_setting_stands_near_the_top_of_a_diff():
     assert importance_of("inventory.bios_settings.attributes.SubNumaCluster").why == "a BIOS setting"
     assert (
         importance_of("inventory.bios_settings.attributes.SubNumaCluster").rank
@@ -321,9 +310,7 @@ def test_a_bios_setting_stands_near_the_top_of_a_diff() -> None:
     assert is_identity("inventory.bios_settings.identity.serials")
 
 
-async def test_expected_settings_are_checked_and_pending_ones_are_said(
-    bmc: Bmc, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_expected_settings_are_checked_and_pending_ones_are_said(bmc, monkeypatch):
     async def outcome(controller: Any = None, **expected: Any) -> Any:
         options = BiosSettingsOptions(expected=expected)
         place = Place(FakeHost(), controller=controller)
@@ -360,9 +347,7 @@ def with_power(maker: str) -> dict[str, str]:
     [("idrac", "Power", 286.0), ("openbmc", "EnvironmentMetrics", 341.25)],
     ids=["Power", "EnvironmentMetrics"],
 )
-async def test_power_is_found_once_and_then_read_with_one_request(
-    maker: str, resource: str, watts: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_power_is_found_once_and_then_read_with_one_request(maker, resource, watts, monkeypatch):
     with serving(Bmc(with_power(maker))) as bmc:
         system = PowerOfSystem(bmc.controller(monkeypatch))
         assert (await system.watts(), system.resource) == (watts, resource)
@@ -371,7 +356,7 @@ async def test_power_is_found_once_and_then_read_with_one_request(
         assert [path.rpartition("/")[2] for _, path in bmc.seen] == [resource]
 
 
-async def test_a_chassis_with_several_systems_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_chassis_with_several_systems_is_not_read(monkeypatch):
     answers = with_power("idrac")
     path = "/redfish/v1/Chassis/System.Embedded.1"
     chassis = json.loads(answers[path])
@@ -380,7 +365,7 @@ async def test_a_chassis_with_several_systems_is_not_read(monkeypatch: pytest.Mo
         await PowerOfSystem(bmc.controller(monkeypatch)).watts()
 
 
-async def test_a_controller_without_power_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_controller_without_power_says_so(monkeypatch):
     answers = {**with_power("idrac"), "/redfish/v1/Chassis/System.Embedded.1/Power": '{"PowerControl": []}'}
     with serving(Bmc(answers)) as bmc, pytest.raises(RedfishError, match="no power"):
         await PowerOfSystem(bmc.controller(monkeypatch)).watts()

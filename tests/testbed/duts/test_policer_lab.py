@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import pytest
-from lab import TESTER_MACS, Wires
+from lab import TESTER_MACS
 from wire import Sent, raw_socket, send_paced, udp_frame
 
 from nicbench.core.errors import NotReadyError
 from nicbench.testbed.duts.policer import Bucket, Policer, PolicerOptions, expected_frames
-from nicbench.tuning.stack import UndoStack
 
 pytestmark = pytest.mark.lab
 
@@ -40,9 +38,7 @@ def model(sent: Sent, rate: int, burst: int) -> float:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("size", [64, 1518])
-async def test_what_exceeds_rate_and_burst_is_dropped(
-    size: int, lab: Wires, changes: UndoStack, draw: random.Random
-) -> None:
+async def test_what_exceeds_rate_and_burst_is_dropped(size, lab, changes, draw):
     rate = draw.randint(60_000, 150_000)
     burst = int(rate * BURST_S)
     policer = Policer(PolicerOptions(rate=rate, burst=burst))
@@ -62,7 +58,7 @@ async def test_what_exceeds_rate_and_burst_is_dropped(
 
 
 @pytest.mark.alone
-async def test_the_bucket_is_full_again_after_an_idle_of_burst_by_rate(lab: Wires, changes: UndoStack) -> None:
+async def test_the_bucket_is_full_again_after_an_idle_of_burst_by_rate(lab, changes):
     policer = Policer(PolicerOptions(rate=100_000, burst=20_000))
     await policer.up(lab.testbed, changes)
     with raw_socket(lab.tester, "t0") as raw:
@@ -74,7 +70,7 @@ async def test_the_bucket_is_full_again_after_an_idle_of_burst_by_rate(lab: Wire
 
 
 @pytest.mark.alone
-async def test_below_its_rate_nothing_is_dropped(lab: Wires, changes: UndoStack) -> None:
+async def test_below_its_rate_nothing_is_dropped(lab, changes):
     policer = Policer(PolicerOptions(rate=100_000, burst=20_000))
     await policer.up(lab.testbed, changes)
     with raw_socket(lab.tester, "t0") as raw:
@@ -82,7 +78,7 @@ async def test_below_its_rate_nothing_is_dropped(lab: Wires, changes: UndoStack)
     assert (await policer.buckets())["d0 to d1"] == Bucket(forwarded_frames=45_000, dropped_frames=0)
 
 
-async def test_each_direction_has_a_bucket_of_its_own(lab: Wires, changes: UndoStack) -> None:
+async def test_each_direction_has_a_bucket_of_its_own(lab, changes):
     policer = Policer(PolicerOptions(rate=1000, burst=50))
     await policer.up(lab.testbed, changes)
     for here in (0, 1):
@@ -96,7 +92,7 @@ async def test_each_direction_has_a_bucket_of_its_own(lab: Wires, changes: UndoS
     assert {bucket.forwarded_frames for bucket in (await policer.buckets()).values()} == {50}
 
 
-async def test_a_device_that_already_runs_a_program_is_refused(lab: Wires, changes: UndoStack) -> None:
+async def test_a_device_that_already_runs_a_program_is_refused(lab, changes):
     await Policer(PolicerOptions()).up(lab.testbed, changes)
     with pytest.raises(NotReadyError, match="already has an XDP program"):
         await Policer(PolicerOptions()).up(lab.testbed, changes)

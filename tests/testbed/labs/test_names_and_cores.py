@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipaddress import ip_interface, ip_network
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -19,14 +18,14 @@ from nicbench.tuning.stack import UndoStack
 BENCHMARK_RANGES = (ip_network("198.18.0.0/15"), ip_network("2001:2::/48"))
 
 
-def test_namespaces_of_two_runs_differ_and_are_short_however_long_the_run_is_called() -> None:
+def test_namespaces_of_two_runs_differ_and_are_short_however_long_the_run_is_called():
     names = {namespace_name(run, role) for run in ("2026-01-31T120000Z-" + "x" * 80, "b") for role in ("tester", "dut")}
 
     assert len(names) == 4
     assert all(len(name) <= 16 for name in names)
 
 
-def test_addresses_are_those_that_rfc_2544_and_rfc_5180_set_aside_and_never_shared() -> None:
+def test_addresses_are_those_that_rfc_2544_and_rfc_5180_set_aside_and_never_shared():
     interfaces = [ip_interface(address(pair)) for address in (dut_ipv4, dut_ipv6) for pair in range(8)]
 
     assert all(
@@ -35,14 +34,14 @@ def test_addresses_are_those_that_rfc_2544_and_rfc_5180_set_aside_and_never_shar
     assert len({one.network for one in interfaces}) == len(interfaces)
 
 
-def test_macs_are_locally_administered_unicast_and_differ() -> None:
+def test_macs_are_locally_administered_unicast_and_differ():
     macs = {mac(side, pair) for side in (0, 1) for pair in range(8)}
 
     assert len(macs) == 16
     assert all(int(one[:2], 16) & 0b11 == 0b10 for one in macs)
 
 
-def test_only_cpus_that_this_process_may_use_count() -> None:
+def test_only_cpus_that_this_process_may_use_count():
     assert cpus_of_status("Name:\tx\nCpus_allowed:\tc\nCpus_allowed_list:\t2-3\n") == (2, 3)
 
 
@@ -55,7 +54,7 @@ def test_only_cpus_that_this_process_may_use_count() -> None:
         pytest.param((0, 1), False, CoreMap(0, (0,), (1,), True), id="a DUT without steering runs on the worker's CPU"),
     ],
 )
-def test_roles_are_given_to_cpus(cpus: tuple[int, ...], dut_apart: bool, expected: CoreMap) -> None:
+def test_roles_are_given_to_cpus(cpus, dut_apart, expected):
     assert core_map(cpus, dut_apart=dut_apart) == expected
 
 
@@ -74,15 +73,13 @@ NUMBERED_LAST = ((0, 3), (1, 4), (2, 5))
         ((0, 1), NEXT_TO_EACH_OTHER, (0, 1)),
     ],
 )
-def test_tester_and_dut_get_physical_cores_of_their_own_where_there_are_two(
-    cpus: tuple[int, ...], physical_cores: tuple[tuple[int, ...], ...], order: tuple[int, ...]
-) -> None:
+def test_tester_and_dut_get_physical_cores_of_their_own_where_there_are_two(cpus, physical_cores, order):
     cores = core_map(cpus, physical_cores, dut_apart=True)
     assert (cores.worker, *cores.dut, *cores.housekeeping) == order
     assert order_by_core(cpus, physical_cores) == order
 
 
-def test_hyperthreads_of_one_physical_core_are_told_and_others_are_not() -> None:
+def test_hyperthreads_of_one_physical_core_are_told_and_others_are_not():
     one_core = core_map((0, 3), NUMBERED_LAST, dut_apart=True)
     assert not one_core.shared
     assert one_core.halved_cores([0], one_core.dut) == ((0, 3),)
@@ -93,7 +90,7 @@ def test_hyperthreads_of_one_physical_core_are_told_and_others_are_not() -> None
     assert cores.halved_cores([0], [0]) == ()  # that is one CPU, which `shared` says
 
 
-async def test_hyperthreads_are_read_from_the_machine() -> None:
+async def test_hyperthreads_are_read_from_the_machine():
     host = FakeHost(files={"/proc/self/status": "Cpus_allowed_list:\t0-3\n"})
     topology = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list:{}\n"
     host.answer("sh -c", "".join(topology.format(cpu, cpus) for cpu, cpus in enumerate(("0-1", "0-1", "2-3", "2-3"))))
@@ -107,19 +104,19 @@ async def test_hyperthreads_are_read_from_the_machine() -> None:
 
 
 @pytest.mark.parametrize("said", ["Error: Unknown device type.", "RTNETLINK answers: Operation not supported"])
-def test_a_kernel_without_the_driver_is_told_with_the_step(said: str) -> None:
+def test_a_kernel_without_the_driver_is_told_with_the_step(said):
     error = explain_no_pair(HostError(f"`ip link add` failed with status 2: {said}", place="guest"), FakeHost("guest"))
     assert isinstance(error, NotReadyError)
     assert error.next_step == "the kernel needs the veth driver: modprobe veth"
 
 
-def test_a_host_that_is_silent_keeps_its_own_words() -> None:
+def test_a_host_that_is_silent_keeps_its_own_words():
     silent = HostError("`ip link add` gave no answer within 30 s", place="guest", next_step="is it there?")
     assert explain_no_pair(silent, FakeHost("guest")) is silent
     assert explain_no_entry(silent, FakeHost("guest")) is silent
 
 
-def test_a_chroot_whose_root_is_no_mount_point_is_told_with_the_step() -> None:
+def test_a_chroot_whose_root_is_no_mount_point_is_told_with_the_step():
     said = 'exit status 255: "mount --make-rslave /" failed: Invalid argument'
     error = explain_no_entry(HostError(f"ip netns exec lab true: {said}", place="local"), FakeHost("local"))
     assert isinstance(error, NotReadyError)
@@ -129,7 +126,7 @@ def test_a_chroot_whose_root_is_no_mount_point_is_told_with_the_step() -> None:
 # The simulated lab: two joined ports of the engine, no root, no change.
 
 
-async def test_two_ports_send_to_each_other_through_the_dut(tmp_path: Path) -> None:
+async def test_two_ports_send_to_each_other_through_the_dut(tmp_path):
     lab = SimulatedLab(SimulatedOptions(capacity="500 kpps", delay="10 us", loss="0.1 %", seed=7))
     host = FakeHost()
     stack = UndoStack("run", None, tmp_path)
@@ -143,7 +140,7 @@ async def test_two_ports_send_to_each_other_through_the_dut(tmp_path: Path) -> N
     assert (host.commands, stack.entries) == ([], ())
 
 
-async def test_a_card_s_clock_is_there_where_it_is_asked_for(tmp_path: Path) -> None:
+async def test_a_card_s_clock_is_there_where_it_is_asked_for(tmp_path):
     stack = UndoStack("run", None, tmp_path)
     without = await SimulatedLab(SimulatedOptions()).up(stack, FakeHost())
     assert all("card_clock" not in port.engine for port in without.tester_ports)
@@ -153,7 +150,7 @@ async def test_a_card_s_clock_is_there_where_it_is_asked_for(tmp_path: Path) -> 
     assert clocks[0]["offset"] != clocks[1]["offset"]
 
 
-async def test_it_has_neither_a_sink_nor_a_cable(tmp_path: Path) -> None:
+async def test_it_has_neither_a_sink_nor_a_cable(tmp_path):
     lab = SimulatedLab(SimulatedOptions())
     stack = UndoStack("run", None, tmp_path)
     testbed = await lab.up(stack, FakeHost())
@@ -162,10 +159,10 @@ async def test_it_has_neither_a_sink_nor_a_cable(tmp_path: Path) -> None:
         assert (there_is_a_sink, there_is_a_cable) == (lab.has_sink, lab.has_cable) == (False, False)
 
 
-def test_it_asks_for_no_root() -> None:
+def test_it_asks_for_no_root():
     assert not SimulatedLab.touches_machine
 
 
-def test_a_fault_is_a_probability() -> None:
+def test_a_fault_is_a_probability():
     with pytest.raises(ValidationError):
         SimulatedOptions(loss=1.5)
