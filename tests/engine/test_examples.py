@@ -10,6 +10,7 @@ import pytest
 
 from nicbench.core.errors import EngineError
 from nicbench.engine.client import EngineClient
+from nicbench.engine.generator import Neighbours
 from nicbench.engine.reading import parse_reading
 from nicbench.hosts.base import Process
 
@@ -81,7 +82,7 @@ def conversations() -> list[Path]:
 
 
 def test_most_conversations_are_such_as_a_controller_leads() -> None:
-    assert {"trial", "faults", "overload", "capture", "layers", "card", "generator"} <= {
+    assert {"trial", "faults", "overload", "capture", "layers", "card", "generator", "hosts"} <= {
         path.stem for path in conversations()
     }
 
@@ -108,4 +109,6 @@ async def test_the_controller_asks_as_written_and_understands_the_answers(path: 
             if capture := drained.get("capture"):
                 assert reading.capture.frames == capture["frames"]
             drained = None
+        elif one["command"] == "neighbours" and "counts" in reply:
+            assert len(Neighbours.model_validate(known(reply)).neighbours) == len(reply["neighbours"])
     assert engine.asked == asked

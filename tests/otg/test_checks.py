@@ -46,7 +46,7 @@ def test_every_problem_of_names_and_references_is_told_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("part", ["lags", "devices", "events", "lldp", "stateful_flows", "egress_only_tracking"])
+@pytest.mark.parametrize("part", ["lags", "events", "lldp", "stateful_flows", "egress_only_tracking"])
 def test_what_emulates_protocols_is_refused_by_name(part: str) -> None:
     error = refused({"ports": PORTS, part: [{"name": "d"}]})
     assert (error.code, error.errors[0].split(":")[0]) == (NOT_IMPLEMENTED, f"config.{part}")
@@ -80,11 +80,6 @@ def test_a_flow_that_asks_for_more_than_its_link_carries_is_warned_of() -> None:
     flows = [flow([header("ethernet")], rate=rate) | {"name": f"f{rate['gbps']}"} for rate in rates]
     (warning,) = read_configuration({"ports": PORTS, "flows": flows}, SERVED, seed=1).warnings
     assert warning.startswith("config.flows[1].rate: 11 Gb/s are asked for, and its port's link carries 10 Gb/s")
-
-
-def test_flows_between_devices_are_refused() -> None:
-    device = {"name": "f", "tx_rx": {"choice": "device", "device": {"tx_names": ["a"], "rx_names": ["b"]}}}
-    assert refused({"ports": PORTS, "flows": [device]}).code == NOT_IMPLEMENTED
 
 
 def of_listed_values(name: str, fields: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ pub mod frame_writer;
 pub mod gaps;
 pub mod generator;
 pub mod health;
+pub mod hosts;
 pub mod latency;
 pub mod lateness;
 pub mod look_cost;

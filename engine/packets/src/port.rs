@@ -155,6 +155,20 @@ pub trait Port {
     }
 }
 
+/// Sends one frame of these bytes; whether the port took it.
+pub fn send_one(port: &mut dyn Port, bytes: &[u8]) -> bool {
+    let mut frames = [Frame::empty()];
+    if port.allocate(&mut frames, bytes.len()) == 0 {
+        return false;
+    }
+    frames[0].bytes_mut().copy_from_slice(bytes);
+    let is_sent = port.send(&frames) == 1;
+    if !is_sent {
+        port.free(&frames);
+    }
+    is_sent
+}
+
 /// The worker's clock: ticks of the TSC, or computed.
 pub trait Clock {
     /// The monotonic time, in ticks.

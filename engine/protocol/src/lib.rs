@@ -11,6 +11,7 @@ mod frames;
 mod frames_result;
 mod generated;
 mod generator;
+mod hosts;
 mod lease;
 mod lines;
 mod monitor;
@@ -46,6 +47,10 @@ pub use generated::{
     PortCounts, TallyReply,
 };
 pub use generator::{Burst, CaptureAction, CaptureFilter, Control, FlowAction, FlowRequest, Load, PortCapture, Tally};
+pub use hosts::{
+    Duplicate, HostAddress, HostCounts, HostRequest, HostTag, Hosts, HostsReply, Neighbour, NeighbourState, Neighbours,
+    NeighboursReply,
+};
 pub use lease::{LEASE, Lease};
 pub use lines::next_line;
 pub use monitor::{
@@ -73,7 +78,7 @@ pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 
 /// The version of the protocol: a changed major number is refused by both sides. The minor one rises with every field
 /// or command that a controller may rely on; a controller refuses an engine whose minor number is below its own.
-pub const PROTOCOL_VERSION: &str = "1.5";
+pub const PROTOCOL_VERSION: &str = "1.6";
 
 /// The first number of a version, `None` where the text is not a version.
 pub fn major(version: &str) -> Option<u32> {

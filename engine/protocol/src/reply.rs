@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::stamps::StampClockReply;
-use crate::{CapturesReply, ControlReply, ErrorReport, LoadReply, Reading, TallyReply};
+use crate::{CapturesReply, ControlReply, ErrorReport, HostsReply, LoadReply, NeighboursReply, Reading, TallyReply};
 
 /// The content of a reply that is not an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,10 @@ pub enum Reply {
     Tally(Box<TallyReply>),
     /// The reply to `capture`.
     Captures(CapturesReply),
+    /// The reply to `hosts`.
+    Hosts(HostsReply),
+    /// The reply to `neighbours`.
+    Neighbours(NeighboursReply),
     /// The reply to `stop`, `renew` and `close`.
     Done {},
 }
@@ -276,7 +280,7 @@ mod tests {
     #[test]
     fn an_event_survives_a_round_trip() {
         let event = Event { kind: EventKind::Ready { protocol: PROTOCOL_VERSION.into() }, seq: 0, time_ns: 12 };
-        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.5","seq":0,"time_ns":12}"#);
+        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.6","seq":0,"time_ns":12}"#);
         assert_eq!(serde_json::from_str::<Event>(&event.line()).unwrap(), event);
     }
 

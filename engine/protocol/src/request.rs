@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Configure, Control, ErrorKind, ErrorReport, Load, PortCapture, Start, Tally};
+use crate::{Configure, Control, ErrorKind, ErrorReport, Hosts, Load, Neighbours, PortCapture, Start, Tally};
 
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +54,10 @@ pub enum Command {
     Tally(Tally),
     /// Begin or end captures at ports.
     Capture(PortCapture),
+    /// The generator's hosts.
+    Hosts(Box<Hosts>),
+    /// What hosts know of their neighbours.
+    Neighbours(Neighbours),
     /// Renew the lease, nothing else.
     Renew {
         /// Seconds for which the controller will be silent, beyond the lease.
@@ -117,11 +121,13 @@ pub fn parse(line: &str) -> Result<Request, Refusal> {
         "control" => fields(value).map(Command::Control),
         "tally" => fields(value).map(Command::Tally),
         "capture" => fields(value).map(Command::Capture),
+        "hosts" => fields(value).map(Command::Hosts),
+        "neighbours" => fields(value).map(Command::Neighbours),
         "renew" => fields::<RenewFields>(value).map(|fields| Command::Renew { duration_s: fields.duration_s }),
         "close" => Ok(Command::Close),
         _ => {
             let next = "use hello, configure, start, sent, drain, settle, stats, stop, clock, load, control, tally, \
-                        capture, renew or close";
+                        capture, hosts, neighbours, renew or close";
             let message = format!("unknown command {:?}", name.chars().take(MOST_SHOWN).collect::<String>());
             return Err(refusal(Some(id), ErrorKind::UnknownCommand, message, next));
         }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol, TypeVar
 
 from pydantic import ConfigDict, ValidationError, model_validator
@@ -205,6 +206,65 @@ class CapturedFile(_Told):
     error: str | None
 
 
+class NeighbourState(StrEnum):
+    """How far a neighbour of a host is known (RFC 4861 section 7.3.2)."""
+
+    INCOMPLETE = "incomplete"
+    REACHABLE = "reachable"
+    STALE = "stale"
+    PROBE = "probe"
+    FAILED = "failed"
+
+
+class Neighbour(_Told):
+    """An entry of a host's table."""
+
+    host: int
+    address: IPv4Address | IPv6Address
+    mac: str | None
+    """None where it has not answered."""
+    state: NeighbourState
+
+
+class Duplicate(_Told):
+    """An address of a host that somebody else claims."""
+
+    host: int
+    address: IPv4Address | IPv6Address
+    mac: str
+    claims: int
+
+
+class HostCounts(_Told):
+    """What the hosts of one port did since the engine was started."""
+
+    received: int
+    sent: int
+    arp_answered: int
+    nd_answered: int
+    echo_answered: int
+    asked: int
+    dropped: int
+    """Frames beyond what is looked at and sent in a second."""
+    malformed: int
+    unasked: int
+    contradicted: int
+    """Claims of another MAC address for a neighbour that is known."""
+    looped: int
+
+
+class Neighbours(_Told):
+    """What hosts know of others, who else has their addresses, and their counts by port."""
+
+    neighbours: tuple[Neighbour, ...]
+    duplicates: tuple[Duplicate, ...]
+    counts: tuple[HostCounts, ...]
+
+
+class _Hosted(_Told):
+    hosts: int
+
+
 class Controlled(_Told):
     """When flows changed their state, by the monotonic clock of the engine's host, and how many did."""
 
@@ -295,3 +355,11 @@ class Generator:
         """Ends captures, and waits until their files are complete."""
         reply = await self._asks.request("capture", within_s=CAPTURE_WITHIN_S, action="stop", ports=list(ports))
         return _parse(_Captures, reply).captures
+
+    async def set_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> int:
+        """Replaces all hosts, beside the flows; returns how many there are. A host's number is its place."""
+        return _parse(_Hosted, await self._asks.request("hosts", hosts=list(hosts))).hosts
+
+    async def neighbours(self, *, ask_again: bool = False) -> Neighbours:
+        """Returns the hosts' tables. ``ask_again``: gateways that did not answer are asked again."""
+        return _parse(Neighbours, await self._asks.request("neighbours", ask_again=ask_again))

@@ -86,6 +86,7 @@ MOST_AT_ONCE: Final = 8
 MOST_PER_S: Final = 100
 API_VERSIONS: Final = ">=1.30.0,<2.0.0"
 """Clients read it as the constraint that their own version of the API must meet."""
+_NEIGHBOURS: Final = {"ipv4_neighbors": 4, "ipv6_neighbors": 6}
 _METRICS: Final = {"port": "port_metrics", "flow": "flow_metrics"}
 
 
@@ -133,7 +134,7 @@ class Api:
         return {"warnings": list(warnings)} if warnings else {}
 
     async def set_control_state(self, message: Message) -> dict[str, Any]:
-        """Starts, stops, pauses or resumes flows, or starts or stops captures."""
+        """Starts, stops, pauses or resumes flows; starts or stops captures, or the emulated hosts."""
         await self._check("ControlState", message, "control_state")
         session, choice = self._session(), message["choice"]
         if choice == "traffic":
@@ -146,7 +147,11 @@ class Api:
         if choice == "port" and port.get("choice") == "capture" and port.get("capture"):
             await session.control_captures(port["capture"]["state"], port["capture"].get("port_names") or ())
             return {}
-        what = "port.link: links stay up" if choice == "port" else f"{choice}: protocols are not emulated"
+        protocol = message.get("protocol") or {}
+        if choice == "protocol" and protocol.get("choice") == "all" and protocol.get("all"):
+            await session.control_hosts(protocol["all"]["state"])
+            return {}
+        what = "port.link: links stay up" if choice == "port" else f"{choice}.{protocol.get('choice')}: is not emulated"
         raise OtgError([f"control_state.{what}"], code=NOT_IMPLEMENTED)
 
     async def set_control_action(self, message: Message) -> dict[str, Any]:
@@ -171,10 +176,13 @@ class Api:
         return {"choice": _METRICS[choice], _METRICS[choice]: found}
 
     async def get_states(self, message: Message) -> dict[str, Any]:
-        """Refuses every state: they are of protocols."""
+        """Returns the neighbours of emulated hosts; refuses states of protocols."""
         await self._check("StatesRequest", message, "states_request")
         choice = message.get("choice", "ipv4_neighbors")
-        raise OtgError([f"states_request.{choice}: protocols are not emulated"], code=NOT_IMPLEMENTED)
+        if choice not in _NEIGHBOURS:
+            raise OtgError([f"states_request.{choice}: is not emulated"], code=NOT_IMPLEMENTED)
+        names, path = (message.get(choice) or {}).get("ethernet_names") or (), f"states_request.{choice}.ethernet_names"
+        return {"choice": choice, choice: await self._session().neighbours(_NEIGHBOURS[choice], names, path)}
 
     async def get_capture(self, message: Message) -> Path:
         """Returns the file of a port's capture."""
@@ -261,6 +269,11 @@ class Beyond:
         trials = await asyncio.to_thread(self._folder().journal.trials)
         return {"transmissions": [_describe(trial) for trial in trials.values()]}
 
+    async def hosts(self) -> dict[str, Any]:
+        """Returns what emulated hosts know of their neighbours, who else has their addresses, and what they did."""
+        await self._turn()
+        return await self._session().hosts()
+
     async def capabilities(self) -> dict[str, Any]:
         """Returns headers and limits."""
         await self._turn()
@@ -297,7 +310,8 @@ def handlers_of(sessions: Sessions) -> dict[str, Callable[[Message], Awaitable[A
     beyond = Beyond(sessions, api.turn)
     told: tuple[Callable[[], Awaitable[Any]], ...] = (
         *(api.get_config, api.get_version),
-        *(beyond.session, beyond.flows, beyond.ports, beyond.transmissions, beyond.capabilities, beyond.report),
+        *(beyond.session, beyond.flows, beyond.ports, beyond.transmissions),
+        *(beyond.hosts, beyond.capabilities, beyond.report),
     )
     asked: tuple[Callable[[Message], Awaitable[Any]], ...] = (
         *(api.set_config, api.update_config, api.append_config, api.delete_config),

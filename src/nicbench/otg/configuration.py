@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
 from nicbench.core.units import format_bits_per_s, l1_bits_per_s
+from nicbench.otg.devices import Devices, Gateway, as_port_flow, read_devices
 from nicbench.otg.flows import Flow, ServedPort, read_flow, receivers
 from nicbench.otg.model import Problems
 
@@ -93,12 +94,12 @@ def read_filters(filters: Any, path: str, problems: Problems) -> tuple[dict[str,
             at = 0
         elif choice == "vlan" or at < _ETHERNET_BYTES:
             at = max(at, _ETHERNET_BYTES)
-        for name, field in body.items():
+        for name, given in body.items():
             if name not in _FIELDS[choice]:
                 problems.not_implemented(f"{here}.{name}", "is not looked at: leave it out")
                 continue
             offset, bits = _FIELDS[choice][name]
-            made += _filter(8 * at + offset, bits, field, f"{here}.{name}", problems)
+            made += _filter(8 * at + offset, bits, given, f"{here}.{name}", problems)
         at += {"ethernet": _ETHERNET_BYTES, "vlan": _TAG_BYTES}.get(choice, 0)
     return tuple(made)
 
@@ -145,20 +146,21 @@ def _number(digits: str, bits: int, path: str, problems: Problems) -> int:
 
 MOST_FLOWS: Final = 4096
 MOST_FLOW_PORTS: Final = 64
-_NAMED: Final = ("ports", "layer1", "captures", "flows")
+_Named = Mapping[str, "_Named"]
+_NAMED: Final[_Named] = {
+    **{key: {} for key in ("ports", "layer1", "captures", "flows")},
+    "devices": {"ethernets": {"ipv4_addresses": {}, "ipv6_addresses": {}, "vlans": {}}},
+}
+"""What has a name, and what within it."""
 
 _PARTS: Final = {
     "lags": "link aggregation",
-    "devices": "the emulation of devices and their protocols",
     "events": "events of convergence tests",
     "lldp": "the emulation of LLDP",
     "stateful_flows": "stateful flows",
     "egress_only_tracking": "tracking by egress headers",
 }
 """Parts of the model that are refused by their names."""
-
-_NO_PROTOCOLS: Final = frozenset({"name", "ethernets", "ipv4_loopbacks", "ipv6_loopbacks"})
-"""Members of a device other than protocols."""
 
 _OPTIONS: Final = (
     ("protocol_options", "options of emulated protocols"),
@@ -171,9 +173,6 @@ def check_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPo
     for part, words in _PARTS.items():
         if config.get(part):
             problems.not_implemented(f"config.{part}", f"{words} is not there: leave it out")
-    for index, device in enumerate(config.get("devices") or ()):
-        for protocol in sorted(set(device) - _NO_PROTOCOLS):
-            problems.not_implemented(f"config.devices[{index}].{protocol}", "is not emulated: leave it out")
     _check_options(config.get("options") or {}, problems)
     _check_names(config, problems)
     _check_ports(config.get("ports") or (), served, problems)
@@ -215,12 +214,19 @@ def _check_options(options: Mapping[str, Any], problems: Problems) -> None:
 def _check_names(config: Mapping[str, Any], problems: Problems) -> None:
     """Names are unique in the whole configuration, as the model wants them."""
     first: dict[str, str] = {}
-    for key in _NAMED:
-        for index, item in enumerate(config.get(key) or ()):
-            name, place = str(item.get("name")), f"config.{key}[{index}]"
-            if name in first:
-                problems.invalid(f"{place}.name", f"{name[:80]!r} is the name of {first[name]} too: names are unique")
-            first.setdefault(name, place)
+    for name, place in _names_of(config, "config", _NAMED):
+        if name in first:
+            problems.invalid(f"{place}.name", f"{name[:80]!r} is the name of {first[name]} too: names are unique")
+        first.setdefault(name, place)
+
+
+def _names_of(message: Mapping[str, Any], path: str, named: _Named) -> Iterator[tuple[str, str]]:
+    """The names of the parts of a message, with their places."""
+    for key, inner in named.items():
+        for index, item in enumerate(message.get(key) or ()):
+            place = f"{path}.{key}[{index}]"
+            yield str(item.get("name")), place
+            yield from _names_of(item, place, inner)
 
 
 def check_locations(config: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -264,7 +270,6 @@ def _check_captures(captures: Iterable[Mapping[str, Any]], problems: Problems) -
 def _check_endpoints(flow: Mapping[str, Any], ports: set[str], path: str, problems: Problems) -> None:
     endpoints = flow.get("tx_rx") or {}
     if endpoints.get("choice", "port") == "device":
-        problems.not_implemented(f"{path}.device", "devices are not emulated: give ports")
         return
     port = endpoints.get("port") or {}
     if port.get("tx_name") not in ports:
@@ -284,12 +289,18 @@ _MOST_WARNINGS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """``ports`` by their names in the configuration; ``warnings`` go to the client."""
+    """``ports`` by their names in the configuration; ``warnings`` go to the client.
+
+    ``needs`` are the gateways of each flow that has some, by its number; ``macs`` are those that its frames have.
+    """
 
     ports: Mapping[str, ServedPort]
     flows: tuple[Flow, ...]
     captures: Mapping[str, Capture]
     warnings: tuple[str, ...] = ()
+    devices: Devices = field(default_factory=Devices)
+    needs: Mapping[int, frozenset[Gateway]] = field(default_factory=dict)
+    macs: Mapping[Gateway, str] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -300,21 +311,40 @@ class Configuration:
 EMPTY: Final = Configuration({}, (), {})
 
 
-def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPort], seed: int) -> Configuration:
-    """Reads a configuration that conforms to the model. OtgError with every problem that it has."""
+def read_configuration(
+    config: Mapping[str, Any],
+    served: Mapping[str, ServedPort],
+    seed: int,
+    macs: Mapping[Gateway, str] | None = None,
+) -> Configuration:
+    """Reads a configuration that conforms to the model; ``macs`` are gateways that are known. OtgError with every
+    problem that it has.
+    """
     problems = Problems()
+    known = macs or {}
     check_configuration(config, served, problems)
+    devices = read_devices(config, {str(port.get("name")) for port in config.get("ports") or ()}, problems)
+    messages = [
+        as_port_flow(flow, devices, known, f"config.flows[{index}]", problems)
+        for index, flow in enumerate(config.get("flows") or ())
+    ]
     problems.raise_any()
     ports = resolve_ports(config, served)
     captures = read_captures(config, problems)
     flows = tuple(
         read_flow(flow, seed + index, ports, f"config.flows[{index}]", problems)
-        for index, flow in enumerate(config.get("flows") or ())
+        for index, (flow, _) in enumerate(messages)
     )
     _tell_apart(flows, problems)
     problems.raise_any()
     return Configuration(
-        ports, flows, captures, (*_warn(config), *islice(_warn_of_rates(flows, ports), _MOST_WARNINGS))
+        ports,
+        flows,
+        captures,
+        (*_warn(config), *islice(_warn_of_rates(flows, ports), _MOST_WARNINGS)),
+        devices,
+        {index: needs for index, (_, needs) in enumerate(messages) if needs},
+        known,
     )
 
 

@@ -60,6 +60,9 @@ class BeyondService(beyond_service.NicbenchServicer):  # type: ignore[misc]
         for transmission in told["transmissions"]:
             yield _message(transmission, beyond_messages.Transmission())
 
+    async def GetHosts(self, request: Any, context: Any) -> Any:
+        return _message(await self._told("hosts", context), beyond_messages.Hosts())
+
     async def GetCapabilities(self, request: Any, context: Any) -> Any:
         return _message(await self._told("capabilities", context), beyond_messages.Capabilities())
 

@@ -28,7 +28,7 @@ _PREFIX: Final = "/nicbench/v1"
 _PROTO: Final = Path(v1.__file__).with_name("nicbench.proto")
 
 
-_TOLD: Final = ("session", "flows", "transmissions", "capabilities")
+_TOLD: Final = ("session", "flows", "transmissions", "hosts", "capabilities")
 
 
 BODY_WITHIN_S: Final = 30.0

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from nicbench.core.errors import EngineError, HostError, NicbenchError
-from nicbench.core.events import ConfigurationSet
+from nicbench.core.events import ConfigurationSet, Note
 from nicbench.engine.generator import Action, FlowState
 from nicbench.otg.configuration import Configuration, read_configuration
 from nicbench.otg.counters import flow_metrics, port_metric, select_flow_columns, select_port_columns
+from nicbench.otg.devices import Gateway
 from nicbench.otg.flows import Flow, ServedPort
+from nicbench.otg.hosting import Hosting
 from nicbench.otg.model import NOT_IMPLEMENTED, OtgError
 from nicbench.otg.transmission import LOOK_S, Capturing, Counting, Snapshot, Transmission
 from nicbench.stages.served import Bed
@@ -49,6 +51,7 @@ class Session:
         self._trouble: NicbenchError | None = None
         """Why the last transmission could not be finished; the next client that changes something receives it."""
         self._capturing = Capturing(bed)
+        self._hosting = Hosting(bed.generator)
         self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
         self._changing = asyncio.Lock()
@@ -85,7 +88,7 @@ class Session:
     async def set_config(self, config: Mapping[str, Any]) -> tuple[str, ...]:
         """Replaces the configuration and returns warnings; flows that are sending are stopped, and captures ended."""
         async with self._changing:
-            return await self._replace(config)
+            return await self._replace(config, keeps_hosts=False)
 
     async def change_config(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], path: str) -> Sequence[str]:
         """Replaces the configuration by what ``change`` makes of it, while no flow is sending, and returns warnings."""
@@ -94,34 +97,45 @@ class Session:
             if self.is_transmitting:
                 why = f"{path}: flows are not changed while any is sending: stop them"
                 raise OtgError([why], code=NOT_IMPLEMENTED)
-            return await self._replace(change(self._config))
+            return await self._replace(change(self._config), keeps_hosts=True)
 
-    async def _replace(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+    async def _replace(self, config: Mapping[str, Any], *, keeps_hosts: bool) -> tuple[str, ...]:
         gc.unfreeze()
-        configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
+        macs = self._configuration.macs if keeps_hosts else {}
+        configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed, macs)
         await self._end_transmission()
         await self._capturing.stop_all()  # one that cannot be kept leaves the session as it is
         file = f"raw/configuration-{self._configurations + 1:04d}.json"
         await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
-        flows = [flow.program for flow in configuration.flows]
-        try:
-            await self._bed.generator.load(flows)
-        except EngineError as error:
-            if error.kind != "bad_request":
-                raise
-            raise OtgError([f"config.flows: {error.message}: {error.next_step}"]) from error
-        self._config, self._configuration = config, configuration
+        await self._load(configuration)
+        await self._hosting.configure(configuration.devices, configuration.ports, keeps=keeps_hosts)
+        self._config = config
         self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
-        self._counting.forget()
         self._stopped_at = {}
         self._configurations += 1
         await self._capturing.configure(configuration)
         event = ConfigurationSet(
-            number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
+            number=self._configurations, ports=len(configuration.ports), flows=len(configuration.flows), file=file
         )
         self._bed.bus.publish(event)
         gc.freeze()  # thousands of flows are half a million objects: metrics would wait while the collector looks
         return configuration.warnings
+
+    async def _load(self, configuration: Configuration) -> None:
+        """Replaces the flows of the engine; all counters begin anew."""
+        try:
+            await self._bed.generator.load([flow.program for flow in configuration.flows])
+        except EngineError as error:
+            if error.kind != "bad_request":
+                raise
+            raise OtgError([f"config.flows: {error.message}: {error.next_step}"]) from error
+        self._configuration = configuration
+        self._counting.forget()
+
+    async def control_hosts(self, action: str) -> None:
+        """Starts or stops all emulated hosts."""
+        async with self._changing:
+            await (self._hosting.start() if action == "start" else self._hosting.stop())
 
     async def control_flows(self, action: str, names: Iterable[str]) -> None:
         """Starts, stops, pauses or resumes the flows of these names; without names, all flows."""
@@ -193,6 +207,14 @@ class Session:
             if not names or name in names
         ]
 
+    async def neighbours(self, version: int, names: Sequence[str], path: str) -> list[dict[str, Any]]:
+        """Returns the neighbours that emulated hosts know, as OTG's states."""
+        return await self._hosting.states(version, names, path)
+
+    async def hosts(self) -> dict[str, Any]:
+        """Returns what emulated hosts know and did."""
+        return await self._hosting.told()
+
     def capture(self, name: str) -> Path:
         """Returns the file of a port's capture, which has ended. OtgError without one."""
         return self._capturing.file(name)
@@ -215,6 +237,7 @@ class Session:
             raise OtgError(["control_state.traffic: the configuration has no flow"])
         await self._let_end()
         self._tell_trouble()
+        await self._resolve(numbers)
         self._starts += 1  # from here on the transmission that goes on, if any, is not finished
         try:
             if self._is_closing and self._finishing is not None:
@@ -234,6 +257,22 @@ class Session:
         finally:
             self._starts += 1
             self._looking.set()
+
+    async def _resolve(self, numbers: Iterable[int]) -> None:
+        """Gives the frames of these flows the MAC addresses of their gateways, as they are now."""
+        before = self._configuration
+        needs = frozenset[Gateway]().union(*(before.needs.get(number, ()) for number in numbers))
+        if not needs:
+            return
+        macs = await self._hosting.resolve(needs)
+        if all(macs[need] == before.macs.get(need) for need in needs):
+            return
+        if self.is_transmitting:
+            why = (
+                "control_state.traffic: a gateway has another MAC address than before: stop the flows that are sending"
+            )
+            raise OtgError([why], code=NOT_IMPLEMENTED)
+        await self._load(await asyncio.to_thread(read_configuration, self._config, self._served, self._seed, macs))
 
     async def _let_end(self) -> None:
         """Waits until a transmission whose flows have all stopped is written down: nothing more belongs to it."""
@@ -274,6 +313,7 @@ class Session:
                     break
             self._is_closing = True
             await transmission.finish(DRAIN_S)
+            await self._tell_hosts(transmission.number)
         except NicbenchError as error:
             self._trouble = error
             with contextlib.suppress(NicbenchError):  # a full disk, for instance: what came first is told
@@ -281,6 +321,16 @@ class Session:
                 await transmission.abandon(latest.whole() if latest is not None else None, error)
         finally:
             self._transmission, self._finishing, self._is_closing = None, None, False
+
+    async def _tell_hosts(self, transmission: int) -> None:
+        """Keeps what emulated hosts knew and did until now, and notes who else has their addresses."""
+        if not self._hosting.is_started:
+            return
+        told = await self._hosting.told()
+        await asyncio.to_thread(self._bed.folder.write_json, f"raw/hosts-{transmission:04d}.json", told)
+        for each in told["duplicates"]:
+            text = f"{each['address']} of {each['ethernet']} is claimed by {each['mac']} too, {each['claims']} times"
+            self._bed.bus.publish(Note(level="warning", text=text))
 
     async def _wait_until_stopped(self, numbers: list[int]) -> None:
         """Returns when the drain of the flows has passed: clients read metrics as soon as ``stop`` is answered."""

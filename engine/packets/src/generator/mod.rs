@@ -9,6 +9,7 @@ mod control;
 mod fixups;
 mod flow;
 mod health;
+mod hosts;
 mod program;
 mod receiver;
 mod replies;
@@ -29,6 +30,7 @@ use self::captures::Captures;
 use self::classifier::Classifier;
 use self::flow::Flow;
 use self::health::Watch;
+use self::hosts::Stations;
 use self::receiver::Receiver;
 use self::replies::{Replies, reply_job};
 use self::tally::{PortSnapshot, TallyJob};
@@ -80,6 +82,7 @@ pub struct Generator {
     times: Times,
     transmitters: Vec<Transmitter>,
     receiver: Receiver,
+    stations: Stations,
     jobs: VecDeque<TallyJob>,
     watch: Watch,
     /// Flows that ended in this turn.
@@ -103,6 +106,7 @@ impl Generator {
             times: Times::from_now(bench.clock),
             transmitters: Vec::new(),
             receiver: Receiver::new(signer, Vec::new(), Classifier::default(), bench.ports.len()),
+            stations: Stations::new(bench.ports.len()),
             jobs: VecDeque::new(),
             watch: Watch::default(),
             ended: Vec::new(),
@@ -131,8 +135,10 @@ impl Generator {
         let mut classifier = Classifier::of(&request.flows)?;
         classifier.check_apart(&request.flows, &flows)?;
         self.loads += 1;
-        for port in bench.ports.iter_mut() {
-            discard_stale(&mut **port, &mut self.frames, bench.clock);
+        for (place, port) in bench.ports.iter_mut().enumerate() {
+            discard_stale(&mut **port, &mut self.frames, bench.clock, |frame, now_ns| {
+                self.stations.receive(place, frame, now_ns);
+            });
             port.begin_trial(self.loads, 0);
         }
         self.signer = Signer::new(run_key, self.loads);
@@ -153,7 +159,11 @@ impl Generator {
         let received = &self.receiver.ports;
         let sent = |place: usize| self.transmitters.get(place).map_or((0, 0), |port| (port.sent, port.sent_bytes));
         let ports = bench.ports.iter_mut().enumerate();
-        let ports = ports.map(|(place, port)| PortSnapshot::of(&mut **port, sent(place), received[place])).collect();
+        let hosts = &self.stations;
+        let of = |(place, port): (usize, &mut Box<dyn Port>)| {
+            PortSnapshot::of(&mut **port, sent(place), received[place], hosts.sent(place))
+        };
+        let ports = ports.map(of).collect();
         self.jobs.push_back(TallyJob::new(id, flows, request, self.times).with(ports));
     }
 
@@ -197,7 +207,9 @@ impl Generator {
 
     /// Whether frames are sent, or under way.
     fn is_moving(&self, clock: &dyn Clock) -> bool {
-        clock.now() < self.eager_until || self.flows.iter().any(|flow| flow.state == FlowState::Started)
+        clock.now() < self.eager_until
+            || self.flows.iter().any(|flow| flow.state == FlowState::Started)
+            || clock.is_virtual() && self.stations.is_waiting()
     }
 
     /// Sends and receives until an order waits, or nothing is left to do.
@@ -251,6 +263,9 @@ impl Generator {
         for (place, port) in bench.ports.iter_mut().enumerate() {
             moved += self.receive(place, &mut **port, bench.clock);
         }
+        if self.stations.is_any() {
+            moved += self.stations.send(bench);
+        }
         if !self.ended.is_empty() {
             self.watch.end(self.ended.len(), bench.clock);
             self.replies.event(EventKind::FlowsEnded { flows: std::mem::take(&mut self.ended) });
@@ -286,7 +301,11 @@ impl Generator {
             if is_captured {
                 self.captures.push(place, frame.bytes(), self.times.unix_ns(now));
             }
-            self.receiver.receive(place, frame.bytes(), &self.flows, now, now_ns);
+            let is_no_flows = self.receiver.receive(place, frame.bytes(), &self.flows, now, now_ns);
+            if is_no_flows {
+                let is_hosts = self.stations.receive(place, frame.bytes(), clock.nanoseconds(now));
+                self.receiver.ports[place].count_other(frame.bytes(), is_hosts);
+            }
         }
         if is_captured {
             self.captures.hand_over(place);
@@ -299,7 +318,8 @@ impl Generator {
     fn jump(&mut self, bench: &Bench<'_>) {
         let due = self.transmitters.iter().filter_map(Transmitter::next_tick);
         let events = bench.ports.iter().filter_map(|port| port.next_event());
-        let later = due.chain(events).chain([self.eager_until]).filter(|tick| *tick > bench.clock.now());
+        let hosts = self.stations.next_tick(bench.clock);
+        let later = due.chain(events).chain(hosts).chain([self.eager_until]).filter(|tick| *tick > bench.clock.now());
         if let Some(next) = later.min() {
             bench.clock.wait_until(next);
             self.watch.resume(bench.clock.now());
@@ -339,10 +359,12 @@ fn check(request: &Load, facts: &[PortFacts]) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Receives and throws away what is left of earlier flows.
-fn discard_stale(port: &mut dyn Port, frames: &mut [Frame], clock: &dyn Clock) {
+/// Receives what is left of earlier flows, which hosts alone see.
+fn discard_stale(port: &mut dyn Port, frames: &mut [Frame], clock: &dyn Clock, mut see: impl FnMut(&[u8], u64)) {
     for _ in 0..STALE_BURSTS {
         let count = if clock.is_virtual() { 0 } else { port.receive(frames) };
+        let now_ns = clock.nanoseconds(clock.now());
+        frames[..count].iter().for_each(|frame| see(frame.bytes(), now_ns));
         port.free(&frames[..count]);
         if count == 0 {
             return;

@@ -68,6 +68,18 @@ pub struct PortReceived {
     pub stale: u64,
 }
 
+impl PortReceived {
+    /// A frame that is no flow's was a host's, which counts it itself, or is nobody's.
+    pub fn count_other(&mut self, frame: &[u8], is_hosts: bool) {
+        if is_hosts {
+            self.frames -= 1;
+            self.bytes -= frame_bytes(frame);
+        } else {
+            self.foreign += 1;
+        }
+    }
+}
+
 /// Counts what arrives of all flows.
 #[derive(Debug)]
 pub struct Receiver {
@@ -135,9 +147,10 @@ impl Receiver {
         Ok(number)
     }
 
-    /// A frame arrived at `port`, at tick `now`, which is `now_ns` after the flows were loaded.
+    /// A frame arrived at `port`, at tick `now`, which is `now_ns` after the flows were loaded. Whether it is of no flow:
+    /// the caller sees whose it is.
     #[inline]
-    pub fn receive(&mut self, port: usize, frame: &[u8], flows: &[Flow], now: u64, now_ns: u64) {
+    pub fn receive(&mut self, port: usize, frame: &[u8], flows: &[Flow], now: u64, now_ns: u64) -> bool {
         let received = &mut self.ports[port];
         received.frames += 1;
         received.bytes += frame_bytes(frame);
@@ -150,9 +163,10 @@ impl Receiver {
             Owner::EarlierTrial => received.stale += 1,
             Owner::Unknown => match self.classifier.find(port, frame) {
                 Some(flow) => self.count_matched(port, frame, flow, now),
-                None => received.foreign += 1,
+                None => return true,
             },
         }
+        false
     }
 
     #[inline]

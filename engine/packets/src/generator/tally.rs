@@ -55,8 +55,11 @@ pub struct PortSnapshot {
 }
 
 impl PortSnapshot {
-    pub fn of(port: &mut dyn Port, (sent, sent_bytes): (u64, u64), received: PortReceived) -> Self {
-        Self { name: port.facts().name.clone(), sent, sent_bytes, received, counters: port.counters() }
+    /// What hosts sent, which is no flow's, is not among what was completed.
+    pub fn of(port: &mut dyn Port, (sent, sent_bytes): (u64, u64), received: PortReceived, by_hosts: u64) -> Self {
+        let mut counters = port.counters();
+        counters.completed = counters.completed.saturating_sub(by_hosts);
+        Self { name: port.facts().name.clone(), sent, sent_bytes, received, counters }
     }
 
     fn reply(self) -> PortCounts {

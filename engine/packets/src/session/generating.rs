@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nicbench_protocol::Load;
+use nicbench_protocol::{Hosts, Load};
 
 use super::{Session, bad_state, not_configured};
 use crate::error::{EngineError, ErrorKind};
@@ -16,6 +16,14 @@ impl Session {
         }
         let run_key = self.run_key;
         self.ask_generator(id, |generator, bench| generator.load(id, load, run_key, bench));
+    }
+
+    /// Replaces all hosts; the first time, the process becomes a generator.
+    pub fn host(&mut self, id: i64, hosts: &Hosts) {
+        if let Err(error) = self.begin_generating() {
+            return self.output.fail(id, error);
+        }
+        self.ask_generator(id, |generator, bench| generator.host(id, hosts, bench));
     }
 
     fn begin_generating(&mut self) -> Result<(), EngineError> {

@@ -144,6 +144,10 @@ impl Session {
             Command::Capture(capture) => {
                 return self.ask_generator(id, |generator, bench| generator.capture(id, &capture, bench));
             }
+            Command::Hosts(hosts) => return self.host(id, &hosts),
+            Command::Neighbours(neighbours) => {
+                return self.ask_generator(id, |generator, bench| generator.neighbours(id, &neighbours, bench));
+            }
             Command::Close => return self.mailbox.close(id),
             // The reading thread answers these at once, so that they never wait for the worker.
             Command::Stats | Command::Clock | Command::Renew { .. } => Ok(Some(Reply::Done {})),

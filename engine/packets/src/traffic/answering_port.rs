@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
+use super::allowance::Allowance;
 use super::neighbours::{Addresses, Protocol, answer, may_ask};
-use crate::port::{Frame, Port, PortCounters, PortFacts};
+use crate::port::{Frame, Port, PortCounters, PortFacts, send_one};
 
 /// The rate beyond which questions are not answered any more: a flood of questions must not become one of answers.
-const ANSWERS_PER_S: f64 = 1000.0;
-const MOST_ANSWERS_AT_ONCE: f64 = 256.0;
+const ALLOWANCE: Allowance = Allowance::new(1000.0, 256.0);
 
 /// A port that answers questions for its addresses, around another port.
 pub struct AnsweringPort {
@@ -26,27 +26,22 @@ struct Counts {
     unanswered: u64,
 }
 
-/// A token bucket that limits the answers.
+/// The answers that may go out.
 #[derive(Debug)]
 struct Limit {
-    tokens: f64,
+    allowance: Allowance,
     since: Instant,
 }
 
 impl Limit {
     fn allows(&mut self, now: Instant) -> bool {
-        let gained = now.saturating_duration_since(self.since).as_secs_f64() * ANSWERS_PER_S;
-        self.tokens = (self.tokens + gained).min(MOST_ANSWERS_AT_ONCE);
-        self.since = now;
-        let allows = self.tokens >= 1.0;
-        self.tokens -= if allows { 1.0 } else { 0.0 };
-        allows
+        self.allowance.take(now.saturating_duration_since(self.since).as_nanos() as u64)
     }
 }
 
 impl AnsweringPort {
     pub fn new(inner: Box<dyn Port>, addresses: Addresses, is_limited: bool) -> Self {
-        let limit = is_limited.then(|| Limit { tokens: MOST_ANSWERS_AT_ONCE, since: Instant::now() });
+        let limit = is_limited.then(|| Limit { allowance: ALLOWANCE, since: Instant::now() });
         Self { inner, addresses, limit, counts: Counts::default() }
     }
 
@@ -67,16 +62,9 @@ impl AnsweringPort {
     }
 
     fn send_one(&mut self, bytes: &[u8]) -> bool {
-        let mut frames = [Frame::empty()];
-        if self.inner.allocate(&mut frames, bytes.len()) == 0 {
-            return false;
-        }
-        frames[0].bytes_mut().copy_from_slice(bytes);
-        let is_sent = self.inner.send(&frames) == 1;
+        let is_sent = send_one(&mut *self.inner, bytes);
         if is_sent {
             self.inner.flush();
-        } else {
-            self.inner.free(&frames);
         }
         is_sent
     }
@@ -158,22 +146,5 @@ impl Port for AnsweringPort {
 
     fn next_event(&self) -> Option<u64> {
         self.inner.next_event()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_flood_of_questions_gets_a_bounded_number_of_answers() {
-        let begin = Instant::now();
-        let mut limit = Limit { tokens: MOST_ANSWERS_AT_ONCE, since: begin };
-        let answered = |limit: &mut Limit, at| (0..10_000).filter(|_| limit.allows(begin + at)).count();
-        assert_eq!(answered(&mut limit, Duration::ZERO), 256);
-        assert_eq!(answered(&mut limit, Duration::from_millis(100)), 100);
-        assert_eq!(answered(&mut limit, Duration::from_secs(60)), 256);
     }
 }

@@ -2,6 +2,7 @@
 //! for us.
 
 pub mod address_match;
+pub mod allowance;
 pub mod answering_port;
 pub mod capture_file;
 pub mod captured;

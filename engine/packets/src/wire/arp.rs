@@ -41,6 +41,11 @@ impl<B: AsRef<[u8]>> View<Arp, B> {
     pub fn is_request(&self) -> bool {
         self.get(ADDRESS_KINDS) == ETHERNET_AND_IPV4 && self.get(OPERATION) == REQUEST
     }
+
+    /// Whether it tells the MAC address of an IPv4 address.
+    pub fn is_reply(&self) -> bool {
+        self.get(ADDRESS_KINDS) == ETHERNET_AND_IPV4 && self.get(OPERATION) == REPLY
+    }
 }
 
 impl<B: AsMut<[u8]>> View<Arp, B> {
@@ -85,7 +90,8 @@ mod tests {
         for (byte, value) in [(1, 6), (2, 0x86), (4, 8), (5, 16), (7, 2)] {
             let mut other = BYTES;
             other[byte] = value;
-            assert!(!Arp::at(&other, 0).unwrap().is_request(), "byte {byte}");
+            let other = Arp::at(&other, 0).unwrap();
+            assert_eq!((other.is_request(), other.is_reply()), (false, byte == 7), "byte {byte}");
         }
     }
 }

@@ -22,6 +22,8 @@ pub const TOTAL_LENGTH: Field<Ipv4, u16> = Field::new(2);
 pub const IDENTIFICATION: Field<Ipv4, u16> = Field::new(4);
 /// RFC 791 3.1, "Flags": DF.
 pub const DO_NOT_FRAGMENT: Bits<Ipv4> = Bits::new(6, 2, 14, 1);
+/// RFC 791 3.1, "Flags": MF.
+pub const MORE_FRAGMENTS: Bits<Ipv4> = Bits::new(6, 2, 13, 1);
 /// RFC 791 3.1, "Fragment Offset", in units of 8 bytes.
 pub const FRAGMENT_OFFSET: Bits<Ipv4> = Bits::new(6, 2, 0, 13);
 /// RFC 791 3.1, "Time to Live".

@@ -10,6 +10,7 @@ pub mod geneve;
 pub mod gre;
 pub mod gtp;
 pub mod headers;
+pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
 pub mod mpls;
@@ -28,6 +29,7 @@ pub use geneve::Geneve;
 pub use gre::{Gre, GreKey};
 pub use gtp::{Gtp, SessionContainer};
 pub use headers::Headers;
+pub use icmp::Echo;
 pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
 pub use mpls::Mpls;
@@ -62,6 +64,7 @@ pub mod ethertype {
 
 /// Numbers of the protocols that IP carries (IANA, "Protocol Numbers").
 pub mod ip_protocol {
+    pub const ICMP: u8 = 1;
     /// IPv4 within IP (RFC 2003).
     pub const IPV4: u8 = 4;
     pub const TCP: u8 = 6;

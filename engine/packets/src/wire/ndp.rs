@@ -72,8 +72,33 @@ pub fn icmpv6_checksum<B: AsRef<[u8]>>(header: &View<Ipv6, B>, message: &[u8]) -
     checksum::finish(checksum::add(checksum::add(start, &addresses), message))
 }
 
+/// The multicast address of those who may have `target` (RFC 4291 2.7.1), and its MAC address (RFC 2464 7).
+pub fn solicited_node(target: u128) -> (u128, Mac) {
+    let last = target & 0xFF_FFFF;
+    let [.., high, middle, low] = target.to_be_bytes();
+    (0xFF02 << 112 | 0x0001_FF00_0000 | last, [0x33, 0x33, 0xFF, high, middle, low])
+}
+
+/// Whether every option has a length, and ends with the message at the latest (RFC 4861 4.6, 7.1.1).
+pub fn has_valid_options(message: &[u8]) -> bool {
+    let mut at = NeighbourMessage::BYTES;
+    while at < message.len() {
+        let option_bytes = message.get(at + 1).map_or(0, |length| usize::from(*length) * 8);
+        if option_bytes == 0 || at + option_bytes > message.len() {
+            return false;
+        }
+        at += option_bytes;
+    }
+    at == message.len()
+}
+
 /// The MAC address of the sender of a message, if an option says it (RFC 4861 4.6.1).
 pub fn source_link_layer_address(message: &[u8]) -> Option<Mac> {
+    link_layer_address(message, SOURCE_LINK_LAYER_ADDRESS)
+}
+
+/// The MAC address in the option of this type (RFC 4861 4.6.1).
+pub fn link_layer_address(message: &[u8], option_type: u8) -> Option<Mac> {
     let mut at = NeighbourMessage::BYTES;
     // RFC 4861 4.6: every option is at least 8 bytes long, as many as this one has.
     while let Some(option) = LinkLayerAddress::at(message, at) {
@@ -81,7 +106,7 @@ pub fn source_link_layer_address(message: &[u8]) -> Option<Mac> {
         if option_bytes == 0 || at + option_bytes > message.len() {
             return None;
         }
-        if option.get(OPTION_TYPE) == SOURCE_LINK_LAYER_ADDRESS {
+        if option.get(OPTION_TYPE) == option_type {
             return Some(option.get(OPTION_MAC));
         }
         at += option_bytes;
@@ -138,6 +163,22 @@ mod tests {
         assert_eq!(source_link_layer_address(&message(&ours)), Some([2, 0, 0, 0, 0, 1]));
         assert_eq!(source_link_layer_address(&message(&[&other[..], &ours].concat())), Some([2, 0, 0, 0, 0, 1]));
         assert_eq!(source_link_layer_address(&message(&other)), None);
+    }
+
+    #[test]
+    fn those_who_may_have_an_address_are_asked_at_the_multicast_address_of_its_end() {
+        // RFC 4291 2.7.1: 4037::01:800:200e:8c6c has the solicited-node address ff02::1:ff0e:8c6c.
+        let (address, mac) = solicited_node(0x4037_0000_0000_0000_0001_0800_200E_8C6C);
+        assert_eq!(address, 0xFF02_0000_0000_0000_0000_0001_FF0E_8C6C);
+        assert_eq!(mac, [0x33, 0x33, 0xFF, 0x0E, 0x8C, 0x6C]);
+    }
+
+    #[test]
+    fn options_are_valid_if_each_has_a_length_within_the_message() {
+        assert!(has_valid_options(&[0; 24]) && has_valid_options(&BYTES));
+        for options in [&[0; 8][..], &[1, 2, 0, 0, 0, 0, 0, 1], &[1], &[1, 1, 0, 0]] {
+            assert!(!has_valid_options(&[&[0; 24], options].concat()), "{options:?}");
+        }
     }
 
     #[test]

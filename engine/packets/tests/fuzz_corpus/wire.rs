@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use nicbench_packets::hosts::PortHosts;
 use nicbench_packets::signature::SIGNATURE_BYTES;
 use nicbench_packets::template::signature_offset;
 use nicbench_packets::traffic::SignatureSearch;
@@ -14,7 +15,7 @@ use nicbench_packets::wire::{
     SessionContainer, Tcp, Udp, Vlan, Vxlan, arp, geneve, gre, gtp, ipv4, ipv6, mpls, pppoe, segment_routing, tcp, udp,
     vlan, vxlan,
 };
-use nicbench_protocol::AddressRange;
+use nicbench_protocol::{AddressRange, HostAddress, HostRequest};
 
 const OUR_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0A];
 
@@ -36,6 +37,21 @@ pub fn judge(input: &[u8]) {
     ndp::source_link_layer_address(frame);
     check_fields(frame, start);
     check_answer(frame);
+    check_hosts(frame);
+}
+
+/// A host takes any frame, again and again, and no more than one is for it at a time.
+fn check_hosts(frame: &[u8]) {
+    let address = |text: &str, gateway: &str| HostAddress {
+        address: text.parse().expect("an address"),
+        gateway: Some(gateway.parse().expect("an address")),
+    };
+    let addresses = vec![address("198.18.0.2", "198.18.0.1"), address("2001:2::1", "2001:2::9")];
+    let host = HostRequest { port: 0, mac: "02:00:00:00:00:0a".into(), tags: Vec::new(), addresses };
+    let mut hosts = PortHosts::default().replaced(&[(0, &host)], 0).expect("a host");
+    let taken = (0..3).filter(|turn| hosts.receive(frame, turn * 1_000_000_000)).count() as u64;
+    assert_eq!(hosts.counts.received, taken);
+    assert!(hosts.neighbours().count() <= 3 && hosts.duplicates().count() <= 2);
 }
 
 fn check_headers(frame: &[u8], start: usize, headers: &Headers) {

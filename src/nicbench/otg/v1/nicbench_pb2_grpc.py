@@ -54,6 +54,11 @@ class NicbenchStub(object):
                 request_serializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.GetTransmissionsRequest.SerializeToString,
                 response_deserializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.Transmission.FromString,
                 _registered_method=True)
+        self.GetHosts = channel.unary_unary(
+                '/nicbench.v1.Nicbench/GetHosts',
+                request_serializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.GetHostsRequest.SerializeToString,
+                response_deserializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.Hosts.FromString,
+                _registered_method=True)
         self.GetCapabilities = channel.unary_unary(
                 '/nicbench.v1.Nicbench/GetCapabilities',
                 request_serializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.GetCapabilitiesRequest.SerializeToString,
@@ -97,6 +102,13 @@ class NicbenchServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetHosts(self, request, context):
+        """What emulated hosts know of their neighbours, and did.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetCapabilities(self, request, context):
         """Headers that are encoded, and limits.
         """
@@ -133,6 +145,11 @@ def add_NicbenchServicer_to_server(servicer, server):
                     servicer.GetTransmissions,
                     request_deserializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.GetTransmissionsRequest.FromString,
                     response_serializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.Transmission.SerializeToString,
+            ),
+            'GetHosts': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetHosts,
+                    request_deserializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.GetHostsRequest.FromString,
+                    response_serializer=nicbench_dot_otg_dot_v1_dot_nicbench__pb2.Hosts.SerializeToString,
             ),
             'GetCapabilities': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCapabilities,
@@ -253,6 +270,33 @@ class Nicbench(object):
             '/nicbench.v1.Nicbench/GetTransmissions',
             nicbench_dot_otg_dot_v1_dot_nicbench__pb2.GetTransmissionsRequest.SerializeToString,
             nicbench_dot_otg_dot_v1_dot_nicbench__pb2.Transmission.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetHosts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nicbench.v1.Nicbench/GetHosts',
+            nicbench_dot_otg_dot_v1_dot_nicbench__pb2.GetHostsRequest.SerializeToString,
+            nicbench_dot_otg_dot_v1_dot_nicbench__pb2.Hosts.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,99 @@
+//! The hosts beside the flows: of each port, and the requests about them.
+
+use nicbench_protocol::{Hosts, HostsReply, Neighbours, NeighboursReply, Reply};
+
+use super::{Bench, Generator};
+use crate::error::{EngineError, ErrorKind};
+use crate::hosts::PortHosts;
+use crate::port::Clock;
+
+/// The hosts of all ports, in the order of the ports.
+#[derive(Debug)]
+pub struct Stations {
+    ports: Vec<PortHosts>,
+    is_any: bool,
+}
+
+impl Stations {
+    /// None yet, at so many ports.
+    pub fn new(ports: usize) -> Self {
+        Self { ports: (0..ports).map(|_| PortHosts::default()).collect(), is_any: false }
+    }
+
+    /// Whether there is a host anywhere.
+    #[inline]
+    pub fn is_any(&self) -> bool {
+        self.is_any
+    }
+
+    /// A frame that is no flow's arrived at a port; whether it was meant for a host.
+    #[inline]
+    pub fn receive(&mut self, port: usize, frame: &[u8], now_ns: u64) -> bool {
+        self.is_any && self.ports[port].receive(frame, now_ns)
+    }
+
+    /// Sends what hosts have to say; returns how many frames went.
+    pub fn send(&mut self, bench: &mut Bench<'_>) -> usize {
+        let now_ns = bench.clock.nanoseconds(bench.clock.now());
+        let ports = self.ports.iter_mut().zip(bench.ports.iter_mut()).filter(|(hosts, _)| !hosts.is_empty());
+        ports.map(|(hosts, port)| hosts.send(&mut **port, now_ns)).sum()
+    }
+
+    /// Frames that hosts sent by a port.
+    pub fn sent(&self, port: usize) -> u64 {
+        self.ports[port].counts.sent
+    }
+
+    /// Whether answers are expected, or frames wait.
+    pub fn is_waiting(&self) -> bool {
+        self.is_any && self.ports.iter().any(PortHosts::is_waiting)
+    }
+
+    /// The tick at which there is something to do next.
+    pub fn next_tick(&self, clock: &dyn Clock) -> Option<u64> {
+        let next_ns = self.ports.iter().filter_map(PortHosts::next_ns).min()?;
+        Some((next_ns as f64 * clock.hz() / 1e9).ceil() as u64 + 1)
+    }
+
+    fn replace(&mut self, request: &Hosts, now_ns: u64) -> Result<HostsReply, EngineError> {
+        let known = self.ports.len();
+        if let Some(host) = request.hosts.iter().position(|host| host.port >= known) {
+            let message = format!("host {host}: port {}, and there are {known} ports", request.hosts[host].port);
+            return Err(EngineError::new(ErrorKind::BadRequest, message, "use a port's number, from 0"));
+        }
+        let mut fresh = Vec::new();
+        for (port, hosts) in self.ports.iter().enumerate() {
+            let own = (0..).zip(&request.hosts).filter(|(_, host)| host.port == port).collect::<Vec<_>>();
+            fresh.push(hosts.replaced(&own, now_ns)?);
+        }
+        self.ports = fresh;
+        self.is_any = !request.hosts.is_empty();
+        Ok(HostsReply { hosts: request.hosts.len() as u32 })
+    }
+
+    fn tables(&mut self, request: &Neighbours, now_ns: u64) -> NeighboursReply {
+        if request.ask_again {
+            self.ports.iter_mut().for_each(|hosts| hosts.retry(now_ns));
+        }
+        let mut neighbours: Vec<_> = self.ports.iter().flat_map(PortHosts::neighbours).collect();
+        let mut duplicates: Vec<_> = self.ports.iter().flat_map(PortHosts::duplicates).collect();
+        // In the order of the hosts; the sort keeps that of each host's entries.
+        neighbours.sort_by_key(|neighbour| neighbour.host);
+        duplicates.sort_by_key(|duplicate| (duplicate.host, duplicate.address));
+        NeighboursReply { neighbours, duplicates, counts: self.ports.iter().map(|hosts| hosts.counts).collect() }
+    }
+}
+
+impl Generator {
+    /// Replaces all hosts, beside the flows.
+    pub fn host(&mut self, id: i64, request: &Hosts, bench: &Bench<'_>) {
+        let result = self.stations.replace(request, bench.clock.nanoseconds(bench.clock.now()));
+        self.replies.reply_with(id, move || result.map(Reply::Hosts));
+    }
+
+    /// Tells what hosts know of their neighbours.
+    pub fn neighbours(&mut self, id: i64, request: &Neighbours, bench: &Bench<'_>) {
+        let tables = self.stations.tables(request, bench.clock.nanoseconds(bench.clock.now()));
+        self.replies.reply_with(id, move || Ok(Reply::Neighbours(tables)));
+    }
+}

@@ -1,0 +1,438 @@
+//! Hosts at a port: stations that answer ARP requests, neighbour solicitations and echo requests, ask for their
+//! gateways, and notice who else has their addresses. `protocol/README.md`, "Hosts".
+//!
+//! Frames that are no flow's come here, and few go out: what is looked at and sent in a second is bounded, and so is
+//! what is kept. Times are nanoseconds of the worker's clock.
+
+mod messages;
+mod table;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
+
+use nicbench_protocol::{Duplicate, HostAddress, HostCounts, HostRequest, HostTag, Neighbour};
+
+use self::messages::{Heard, Station, announcement, echo_reply, may_concern, probe, question, read, with_type};
+use self::table::{Table, Told};
+use crate::addresses::{mac_text, parse_mac};
+use crate::error::{EngineError, ErrorKind};
+use crate::port::{Port, send_one};
+use crate::traffic::allowance::Allowance;
+use crate::traffic::neighbours::{Ours, Protocol, answer};
+use crate::wire::ethernet::{self, Mac};
+use crate::wire::{Ethernet, Header, Headers, Vlan, vlan};
+
+/// Of a port.
+pub const MOST_HOSTS: usize = 1024;
+/// Of a host.
+const MOST_ADDRESSES: usize = 64;
+/// Of a host's frames.
+const MOST_TAGS: usize = 3;
+/// Messages that are read, and frames that are sent, in a second and at once.
+const LOOKS: Allowance = Allowance::new(20_000.0, 8192.0);
+const SENDS: Allowance = Allowance::new(5_000.0, 256.0);
+/// Answers that wait to be sent; what comes beyond is dropped.
+const MOST_WAITING: usize = 2048;
+/// Questions are made when no more than so many frames wait: answers come first.
+const FEW_WAITING: usize = 32;
+/// Frames that go out in one turn.
+const SENT_AT_ONCE: usize = 16;
+/// RFC 5227 1.1, DEFEND_INTERVAL.
+const DEFEND_NS: u64 = 10_000_000_000;
+
+/// The VLANs of a frame, by their identifiers, the outermost first: which type its tags have depends on the port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Vlans([u16; MOST_TAGS]);
+
+/// One host.
+#[derive(Debug)]
+struct Host {
+    /// Among all hosts of the process.
+    number: u32,
+    mac: Mac,
+    vlans: Vlans,
+    /// Ethernet's header and tags of what it sends.
+    link: Vec<u8>,
+    addresses: Vec<IpAddr>,
+    table: Table,
+}
+
+/// Who else has a host's address.
+#[derive(Debug, Clone, Copy)]
+struct Rival {
+    mac: Mac,
+    claims: u64,
+    defended_ns: Option<u64>,
+}
+
+/// The hosts of one port.
+#[derive(Debug)]
+pub struct PortHosts {
+    hosts: Vec<Host>,
+    by_address: HashMap<(Vlans, IpAddr), usize>,
+    macs: HashSet<Mac>,
+    /// When which neighbour of which host is to be looked at; void where the entry says another time.
+    due: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    /// Addresses of which it is still to be asked whether they are free: host and place.
+    unprobed: VecDeque<(usize, usize)>,
+    rivals: HashMap<(usize, IpAddr), Rival>,
+    waiting: VecDeque<Vec<u8>>,
+    looks: Allowance,
+    sends: Allowance,
+    pub counts: HostCounts,
+}
+
+impl Default for PortHosts {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            by_address: HashMap::new(),
+            macs: HashSet::new(),
+            due: BinaryHeap::new(),
+            unprobed: VecDeque::new(),
+            rivals: HashMap::new(),
+            waiting: VecDeque::new(),
+            looks: LOOKS,
+            sends: SENDS,
+            counts: HostCounts::default(),
+        }
+    }
+}
+
+/// A host as it answers: the addresses were looked up.
+struct Answering<'a>(&'a Host);
+
+impl Ours for Answering<'_> {
+    fn link(&self, _: IpAddr, question: &[u8]) -> Option<Vec<u8>> {
+        let ethertype = question.last_chunk().map(|bytes| u16::from_be_bytes(*bytes))?;
+        Some(with_type(&self.0.link, ethertype))
+    }
+}
+
+impl PortHosts {
+    /// Other hosts at the same port, whose counts go on. The numbers are those of the requests.
+    ///
+    /// # Errors
+    /// Where a host cannot be, or two of one VLAN have the same address.
+    pub fn replaced(&self, requests: &[(u32, &HostRequest)], now_ns: u64) -> Result<Self, EngineError> {
+        if requests.len() > MOST_HOSTS {
+            return Err(refuse(format!("there are {} hosts at a port", requests.len()), "use at most 1024"));
+        }
+        let mut fresh = Self { counts: self.counts, looks: self.looks, sends: self.sends, ..Self::default() };
+        for (number, request) in requests {
+            fresh.add(*number, request, now_ns)?;
+        }
+        Ok(fresh)
+    }
+
+    fn add(&mut self, number: u32, request: &HostRequest, now_ns: u64) -> Result<(), EngineError> {
+        let place = self.hosts.len();
+        let mut host = Host::of(number, request)?;
+        for (index, HostAddress { address, gateway }) in request.addresses.iter().enumerate() {
+            if self.by_address.insert((host.vlans, *address), place).is_some() {
+                let message = format!("host {number}: another host of its port and VLAN has {address} too");
+                return Err(refuse(message, "give each host its own address"));
+            }
+            self.unprobed.push_back((place, index));
+            if let Some(gateway) = gateway {
+                if gateway.is_ipv4() != address.is_ipv4() {
+                    let message = format!("host {number}: {address} and its gateway {gateway} differ in their version");
+                    return Err(refuse(message, "give both as IPv4 or both as IPv6"));
+                }
+                host.table.want(*gateway, *address, now_ns);
+            }
+        }
+        self.due.extend((0..host.table.asked_for()).map(|entry| Reverse((now_ns, place, entry))));
+        self.macs.insert(host.mac);
+        self.hosts.push(host);
+        Ok(())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// Looks at a frame that is no flow's; whether it was meant for a host.
+    pub fn receive(&mut self, frame: &[u8], now_ns: u64) -> bool {
+        if self.hosts.is_empty() || !may_concern(frame) {
+            return false;
+        }
+        let is_ours = self.hear(frame, now_ns).unwrap_or(false);
+        self.counts.received += u64::from(is_ours);
+        is_ours
+    }
+
+    fn hear(&mut self, frame: &[u8], now_ns: u64) -> Option<bool> {
+        let headers = Headers::find(frame, 0)?;
+        let link = Ethernet::at(frame, 0)?;
+        if self.macs.contains(&link.get(ethernet::SOURCE)) {
+            self.counts.looped += 1;
+            return Some(true);
+        }
+        if !self.looks.take(now_ns) {
+            self.counts.dropped += 1;
+            return Some(true);
+        }
+        let vlans = Vlans::of(frame, headers.network)?;
+        let is_ours = match read(frame, &headers)? {
+            Heard::Malformed => {
+                self.counts.malformed += 1;
+                false
+            }
+            Heard::Question { target, asker } => self.be_asked(frame, vlans, target, asker, now_ns),
+            Heard::Answer { address, mac, to } => self.be_answered(vlans, (address, mac), to, now_ns),
+            Heard::Echo { to, from, message_at, end } => {
+                let destination = link.get(ethernet::DESTINATION);
+                let place = self.find(vlans, to).filter(|place| self.hosts[*place].mac == destination);
+                place.is_some_and(|place| {
+                    let is_one = !(from.is_multicast() || from.is_unspecified());
+                    let message = frame.get(message_at..end).filter(|_| is_one);
+                    let host = &self.hosts[place];
+                    let asker = link.get(ethernet::SOURCE);
+                    let reply = message.and_then(|message| echo_reply(&host.link, asker, to, from, message));
+                    let is_queued = reply.is_some_and(|reply| self.queue(reply));
+                    self.counts.echo_answered += u64::from(is_queued);
+                    true
+                })
+            }
+        };
+        Some(is_ours)
+    }
+
+    fn find(&self, vlans: Vlans, address: IpAddr) -> Option<usize> {
+        self.by_address.get(&(vlans, address)).copied()
+    }
+
+    fn be_asked(&mut self, frame: &[u8], vlans: Vlans, target: IpAddr, asker: Station, now_ns: u64) -> bool {
+        if self.macs.contains(&asker.mac) {
+            self.counts.looped += 1;
+            return true;
+        }
+        if let Some(place) = self.find(vlans, asker.address) {
+            self.be_rivalled(place, asker, now_ns);
+            return true;
+        }
+        let Some(place) = self.find(vlans, target) else { return false };
+        if asker.address.is_unspecified() {
+            // Somebody is about to take the address: the answer keeps it from that.
+            self.note_rival(place, Station { address: target, ..asker });
+        }
+        match answer(frame, &Answering(&self.hosts[place])) {
+            Some((Protocol::Arp, reply)) => self.counts.arp_answered += u64::from(self.queue(reply)),
+            Some((Protocol::NeighbourDiscovery, reply)) => self.counts.nd_answered += u64::from(self.queue(reply)),
+            None => {}
+        }
+        if !asker.address.is_unspecified() {
+            let told = self.hosts[place].table.was_asked_by(asker.address, asker.mac, now_ns);
+            self.note(place, asker.address, told);
+        }
+        true
+    }
+
+    fn be_answered(&mut self, vlans: Vlans, (address, mac): (IpAddr, Option<Mac>), to: IpAddr, now_ns: u64) -> bool {
+        if let Some(place) = self.find(vlans, address) {
+            if let Some(mac) = mac.filter(|mac| !self.macs.contains(mac)) {
+                self.be_rivalled(place, Station { address, mac }, now_ns);
+            }
+            return true;
+        }
+        let Some(place) = self.find(vlans, to) else { return false };
+        let told = self.hosts[place].table.answered(address, mac, now_ns);
+        self.note(place, address, told);
+        true
+    }
+
+    fn note(&mut self, place: usize, neighbour: IpAddr, told: Told) {
+        let asks = match told {
+            Told::Nothing => false,
+            Told::Ask => true,
+            Told::Unasked => {
+                self.counts.unasked += 1;
+                false
+            }
+            Told::Contradicted { asks } => {
+                self.counts.contradicted += 1;
+                asks
+            }
+        };
+        let table = &self.hosts[place].table;
+        if let Some(entry) = table.find(neighbour).filter(|_| asks) {
+            self.due.push(Reverse((table.entries()[entry].due_ns, place, entry)));
+        }
+    }
+
+    /// Somebody else has an address of the host at `place`: it is defended (RFC 5227 2.4).
+    fn be_rivalled(&mut self, place: usize, rival: Station, now_ns: u64) {
+        self.note_rival(place, rival);
+        let Some(noted) = self.rivals.get_mut(&(place, rival.address)) else { return };
+        if noted.defended_ns.is_none_or(|defended_ns| now_ns >= defended_ns + DEFEND_NS) {
+            noted.defended_ns = Some(now_ns);
+            if let Some(frame) = announcement(&self.hosts[place].link, rival.address) {
+                self.queue(frame);
+            }
+        }
+    }
+
+    fn note_rival(&mut self, place: usize, Station { address, mac }: Station) {
+        let noted = self.rivals.entry((place, address)).or_insert(Rival { mac, claims: 0, defended_ns: None });
+        noted.mac = mac;
+        noted.claims += 1;
+    }
+
+    /// Has a frame sent, if there is room for it.
+    fn queue(&mut self, frame: Vec<u8>) -> bool {
+        let has_room = self.waiting.len() < MOST_WAITING;
+        if has_room {
+            self.waiting.push_back(frame);
+        } else {
+            self.counts.dropped += 1;
+        }
+        has_room
+    }
+
+    /// Asks what is to be asked, and sends what waits; returns how many frames went.
+    pub fn send(&mut self, port: &mut dyn Port, now_ns: u64) -> usize {
+        self.ask(now_ns);
+        let mut sent = 0;
+        while sent < SENT_AT_ONCE {
+            let Some(bytes) = self.waiting.front() else { break };
+            // One that the port refuses is taken again in the next turn: few, and for a moment.
+            if !self.sends.take(now_ns) || !send_one(port, bytes) {
+                break;
+            }
+            self.waiting.pop_front();
+            sent += 1;
+        }
+        if sent > 0 {
+            port.flush();
+            self.counts.sent += sent as u64;
+        }
+        sent
+    }
+
+    /// Makes the questions whose time has come, while few frames wait.
+    fn ask(&mut self, now_ns: u64) {
+        while self.waiting.len() < FEW_WAITING {
+            let frame = if let Some((place, index)) = self.unprobed.pop_front() {
+                let host = &self.hosts[place];
+                probe(&host.link, host.addresses[index])
+            } else {
+                let Some(Reverse((due_ns, place, entry))) = self.due.peek().copied() else { return };
+                if due_ns > now_ns {
+                    return;
+                }
+                self.due.pop();
+                let host = &mut self.hosts[place];
+                if host.table.entries().get(entry).is_none_or(|entry| entry.due_ns != due_ns) {
+                    continue;
+                }
+                let asked = host.table.ask(entry, now_ns);
+                self.due.push(Reverse((host.table.entries()[entry].due_ns, place, entry)));
+                asked.and_then(|(own, address, mac)| question(&host.link, own, address, mac))
+            };
+            if let Some(frame) = frame {
+                self.counts.asked += 1;
+                self.queue(frame);
+            }
+        }
+    }
+
+    /// Has gateways that did not answer asked again.
+    pub fn retry(&mut self, now_ns: u64) {
+        for (place, host) in self.hosts.iter_mut().enumerate() {
+            self.due.extend(host.table.retry(now_ns).into_iter().map(|entry| Reverse((now_ns, place, entry))));
+        }
+    }
+
+    /// Whether frames wait, or answers are expected.
+    pub fn is_waiting(&self) -> bool {
+        let expects = |host: &Host| host.table.entries().iter().any(table::Entry::is_waiting);
+        !self.waiting.is_empty() || !self.unprobed.is_empty() || self.hosts.iter().any(expects)
+    }
+
+    /// When there is something to do next.
+    pub fn next_ns(&self) -> Option<u64> {
+        let due = self.due.peek().map(|Reverse((due_ns, ..))| *due_ns);
+        let sends = !(self.waiting.is_empty() && self.unprobed.is_empty());
+        due.into_iter().chain(sends.then(|| self.sends.next_ns())).min()
+    }
+
+    /// What the hosts know of others.
+    pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
+        self.hosts.iter().flat_map(|host| {
+            host.table.entries().iter().map(|entry| Neighbour {
+                host: host.number,
+                address: entry.address,
+                mac: entry.mac.map(mac_text),
+                state: entry.state,
+            })
+        })
+    }
+
+    /// Who else has their addresses.
+    pub fn duplicates(&self) -> impl Iterator<Item = Duplicate> + '_ {
+        self.rivals.iter().map(|((place, address), rival)| Duplicate {
+            host: self.hosts[*place].number,
+            address: *address,
+            mac: mac_text(rival.mac),
+            claims: rival.claims,
+        })
+    }
+}
+
+impl Host {
+    fn of(number: u32, request: &HostRequest) -> Result<Self, EngineError> {
+        let mac = parse_mac(&request.mac, &format!("host {number}"))?;
+        if mac[0] & 1 != 0 || mac == [0; 6] {
+            return Err(refuse(format!("host {number}: {} is no station's address", request.mac), "give it another"));
+        }
+        if request.addresses.len() > MOST_ADDRESSES || request.tags.len() > MOST_TAGS {
+            let message =
+                format!("host {number} has {} addresses and {} tags", request.addresses.len(), request.tags.len());
+            return Err(refuse(message, "give a host at most 64 addresses and 3 tags"));
+        }
+        let mut link = Vec::new();
+        let mut ethernet = Ethernet::append(&mut link);
+        ethernet.set(ethernet::SOURCE, mac);
+        let mut vlans = Vlans::default();
+        let is_tag = |tag: &&HostTag| vlan::is_tag(tag.tag_type) && tag.id < 4096 && tag.priority < 8;
+        if request.tags.iter().filter(is_tag).count() < request.tags.len() {
+            return Err(refuse(format!("host {number}: a tag is none"), "give type 0x8100, 0x88A8 or 0x9100"));
+        }
+        for (place, tag) in request.tags.iter().enumerate() {
+            link = with_type(&link, tag.tag_type);
+            let mut header = Vlan::append(&mut link);
+            header.set(vlan::PRIORITY, tag.priority.into());
+            header.set(vlan::ID, tag.id.into());
+            vlans.0[place] = tag.id;
+        }
+        let addresses: Vec<IpAddr> = request.addresses.iter().map(|address| address.address).collect();
+        Ok(Self { number, mac, vlans, link, addresses, table: Table::default() })
+    }
+}
+
+impl Vlans {
+    /// Those of a frame, whose tags end at byte `network`; `None` where they are more than hosts have.
+    fn of(frame: &[u8], network: usize) -> Option<Self> {
+        let mut vlans = Self::default();
+        let mut place = 0;
+        for at in (Ethernet::BYTES..network).step_by(Vlan::BYTES) {
+            // IEEE 802.1Q 9.6, table 9-2: a tag of VLAN 0 has only a priority.
+            let id = Vlan::at(frame, at)?.get(vlan::ID) as u16;
+            if id != 0 {
+                *vlans.0.get_mut(place)? = id;
+                place += 1;
+            }
+        }
+        Some(vlans)
+    }
+}
+
+fn refuse(message: String, next: &str) -> EngineError {
+    EngineError::new(ErrorKind::BadRequest, message, next)
+}
+
+#[cfg(test)]
+mod tests;

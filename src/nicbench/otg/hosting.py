@@ -1,0 +1,115 @@
+"""The emulated hosts of a session: clients start and stop them, and ask what they know of their neighbours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from nicbench.core.errors import EngineError
+from nicbench.engine.generator import Generator, Neighbours, NeighbourState
+from nicbench.otg.devices import Devices, Gateway
+from nicbench.otg.flows import ServedPort
+from nicbench.otg.model import OtgError
+
+_LOOK_S: Final = 0.05
+_MOST_NAMED: Final = 5
+_WAITS: Final = frozenset({NeighbourState.INCOMPLETE, NeighbourState.PROBE})
+
+
+class Hosting:
+    """The hosts in the engine."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+        self._devices = Devices()
+        self._ports: Mapping[str, ServedPort] = {}
+        self.is_started = False
+        """Whether they answer."""
+
+    async def configure(self, devices: Devices, ports: Mapping[str, ServedPort], *, keeps: bool) -> None:
+        """Takes the devices of a new configuration: stopped, unless ``keeps`` and they are the same."""
+        if self.is_started and not (keeps and devices.hosts == self._devices.hosts):
+            await self.stop()
+        self._devices, self._ports = devices, ports
+
+    async def start(self) -> None:
+        """Has the hosts answer, and ask for their gateways; those that do so already go on."""
+        if self.is_started or not self._devices.hosts:
+            return
+        programs = [host.program(self._ports[host.port].number) for host in self._devices.hosts]
+        try:
+            await self._generator.set_hosts(programs)
+        except EngineError as error:
+            if error.kind != "bad_request":
+                raise
+            raise OtgError([f"config.devices: {error.message}: {error.next_step}"]) from error
+        self.is_started = True
+
+    async def stop(self) -> None:
+        """Has the hosts fall silent, and forget their neighbours."""
+        if self.is_started:
+            await self._generator.set_hosts([])
+            self.is_started = False
+
+    async def told(self) -> dict[str, Any]:
+        """Returns what the hosts know and did, by the names of interfaces and of the engine's ports."""
+        names = [host.name for host in self._devices.hosts]
+        tables = await self._tables()
+        return {
+            "started": self.is_started,
+            "neighbours": [_named(each.model_dump(mode="json"), names) for each in tables.neighbours],
+            "duplicates": [_named(each.model_dump(mode="json"), names) for each in tables.duplicates],
+            "ports": [
+                {"name": name, **tables.counts[port.number].model_dump()}
+                for name, port in self._ports.items()
+                if port.number < len(tables.counts)
+            ],
+        }
+
+    async def states(self, version: int, names: Sequence[str], path: str) -> list[dict[str, Any]]:
+        """Returns OTG's states of the neighbours of these interfaces, or of all. OtgError for an unknown name."""
+        known = [host.name for host in self._devices.hosts]
+        for index, name in enumerate(names):
+            if name not in known:
+                raise OtgError([f"{path}[{index}]: no ethernet of a device is called {name[:80]!r}"])
+        wanted = set(names or known)
+        tables = await self._tables()
+        return [
+            {"ethernet_name": known[each.host], f"ipv{version}_address": str(each.address)}
+            | ({"link_layer_address": each.mac} if each.mac else {})
+            for each in tables.neighbours
+            # Those that asked a host are known to it, and are none that it looks for.
+            if each.address.version == version and known[each.host] in wanted and each.state is not NeighbourState.STALE
+        ]
+
+    async def resolve(self, needs: Collection[Gateway]) -> dict[Gateway, str]:
+        """Returns the MAC addresses of all gateways that are known, when these ``needs`` are. Hosts are started if
+        they are not yet. OtgError where one of them does not answer.
+        """
+        await self.start()
+        ask_again = True
+        while True:
+            tables = await self._tables(ask_again=ask_again)
+            ask_again = False
+            names = [host.name for host in self._devices.hosts]
+            entries = {(names[each.host], each.address): each for each in tables.neighbours}
+            missing = [need for need in needs if need not in entries or entries[need].mac is None]
+            if not missing:
+                return {key: each.mac for key, each in entries.items() if each.mac is not None}
+            if not any(need in entries and entries[need].state in _WAITS for need in missing):
+                told = [
+                    f"config.devices: {name!r}: {gateway} does not answer" for name, gateway in sorted(missing, key=str)
+                ]
+                more = [f"... and {len(told) - _MOST_NAMED} more"] if len(told) > _MOST_NAMED else []
+                raise OtgError([*told[:_MOST_NAMED], *more], code=500)
+            await asyncio.sleep(_LOOK_S)
+
+    async def _tables(self, *, ask_again: bool = False) -> Neighbours:
+        if not self.is_started:
+            return Neighbours(neighbours=(), duplicates=(), counts=())
+        return await self._generator.neighbours(ask_again=ask_again)
+
+
+def _named(told: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {"ethernet": names[told.pop("host")], **told}

@@ -1,0 +1,181 @@
+"""Emulated devices: what they are to the engine, and how flows between them become flows between ports."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from nicbench.otg.configuration import Configuration, read_configuration
+from nicbench.otg.devices import Gateway
+from nicbench.otg.model import INVALID, NOT_IMPLEMENTED, OtgError
+
+from .frames import PORTS, SERVED, frame_of, header, value_of
+
+ROUTER = "02:00:00:00:00:fe"
+
+
+def device(number: int, port: int, **members: Any) -> dict[str, Any]:
+    """A device with an interface ``eN``, and the addresses ``iN`` and ``sN`` in the networks of its port."""
+    ethernet = {
+        "name": f"e{number}",
+        "mac": f"02:00:00:00:00:{number:02x}",
+        "connection": {"choice": "port_name", "port_name": f"p{port}"},
+        "ipv4_addresses": [{"name": f"i{number}", "address": f"10.0.{port}.{number}", "gateway": f"10.0.{port}.254"}],
+        "ipv6_addresses": [
+            {"name": f"s{number}", "address": f"2001:db8:{port}::{number}", "gateway": f"2001:db8:{port}::fe"}
+        ],
+    }
+    return {"name": f"d{number}", "ethernets": [ethernet | members]}
+
+
+DEVICES = [device(1, 1), device(2, 1), device(3, 2), device(4, 2)]
+
+
+def flow(senders: list[str], receivers: list[str], *kinds: str, **members: Any) -> dict[str, Any]:
+    """A flow between devices without metrics, with headers that are left open."""
+    ends = {"tx_names": senders, "rx_names": receivers} | members
+    packet = [header(kind) for kind in kinds]
+    return {"name": "f", "tx_rx": {"choice": "device", "device": ends}, "packet": packet}
+
+
+def read(*flows: dict[str, Any], devices: Any = DEVICES, macs: dict[Gateway, str] | None = None) -> Configuration:
+    return read_configuration({"ports": PORTS, "devices": devices, "flows": list(flows)}, SERVED, 1, macs)
+
+
+def refused(*flows: dict[str, Any], devices: Any = DEVICES) -> OtgError:
+    with pytest.raises(OtgError) as caught:
+        read(*flows, devices=devices)
+    return caught.value
+
+
+def addresses_of(configuration: Configuration, frames: int) -> list[tuple[str, ...]]:
+    """Destination and source MAC address, source and destination of IPv4, of the first frames of the first flow."""
+    made = [frame_of(configuration.flows[0].program, number) for number in range(frames)]
+    return [
+        (*(frame[at : at + 6].hex(":") for at in (0, 6)), *(str(ip_address(frame[at : at + 4])) for at in (26, 30)))
+        for frame in made
+    ]
+
+
+def gateway(interface: str, address: str) -> Gateway:
+    return interface, ip_address(address)
+
+
+def test_a_flow_has_the_addresses_of_every_pair_in_turn_and_the_gateways_mac() -> None:
+    macs = {gateway(f"e{number}", "10.0.1.254"): ROUTER for number in (1, 2)}
+    made = read(flow(["i1", "i2"], ["i3", "i4"], "ethernet", "ipv4", "udp"), macs=macs)
+    own, other = "02:00:00:00:00:01", "02:00:00:00:00:02"
+    assert addresses_of(made, 5) == [
+        (ROUTER, own, "10.0.1.1", "10.0.2.3"),
+        (ROUTER, own, "10.0.1.1", "10.0.2.4"),
+        (ROUTER, other, "10.0.1.2", "10.0.2.3"),
+        (ROUTER, other, "10.0.1.2", "10.0.2.4"),
+        (ROUTER, own, "10.0.1.1", "10.0.2.3"),
+    ]
+    assert (made.flows[0].transmit, made.flows[0].receive) == ("p1", ("p2",))
+    assert made.needs == {0: frozenset(macs)}
+    one_to_one = read(flow(["i1", "i2"], ["i3", "i4"], "ethernet", "ipv4", mode="one_to_one"), macs=macs)
+    assert [pair[2:] for pair in addresses_of(one_to_one, 2)] == [("10.0.1.1", "10.0.2.3"), ("10.0.1.2", "10.0.2.4")]
+
+
+def test_what_is_given_is_sent_as_it_is_given() -> None:
+    one = flow(["i1"], ["i3"])
+    one["packet"] = [
+        header("ethernet", src="02:0a:0a:0a:0a:0a", dst="02:0b:0b:0b:0b:0b"),
+        header("ipv4", dst=["1.1.1.1", "1.1.1.2"]),
+    ]
+    made = addresses_of(read(one), 2)
+    assert made[0] == ("02:0b:0b:0b:0b:0b", "02:0a:0a:0a:0a:0a", "10.0.1.1", "1.1.1.1")
+    assert made[1][3] == "1.1.1.2"
+
+
+def test_names_of_interfaces_stand_for_the_address_of_the_packets_version() -> None:
+    six = read(flow(["e1"], ["e3"], "ethernet", "ipv6"), macs={gateway("e1", "2001:db8:1::fe"): ROUTER})
+    frame = frame_of(six.flows[0].program, 0)
+    assert (frame[:6].hex(":"), ip_address(frame[22:38])) == (ROUTER, ip_address("2001:db8:1::1"))
+    without_ip = read(flow(["e1"], ["e3", "e4"], "ethernet"))
+    field = without_ip.flows[0].program["fields"][0]
+    assert [value_of(field["values"], 48, number) for number in (0, 1)] == [0x020000000003, 0x020000000004]
+    assert not without_ip.needs
+
+
+def test_neighbours_of_one_subnet_need_no_gateway() -> None:
+    alike = [device(1, 1), device(2, 2, ipv4_addresses=[{"name": "i2", "address": "10.0.1.9", "gateway": "10.0.1.1"}])]
+    made = read(flow(["i1"], ["i2"], "ethernet", "ipv4"), devices=alike)
+    assert addresses_of(made, 1) == [("02:00:00:00:00:02", "02:00:00:00:00:01", "10.0.1.1", "10.0.1.9")]
+    assert not made.needs
+
+
+def test_a_gateway_whose_mac_is_given_is_not_asked_for() -> None:
+    given = {"name": "i1", "address": "10.0.1.1", "gateway": "10.0.1.254", "gateway_mac": {"value": "2:0:0:0:0:fe"}}
+    made = read(flow(["i1"], ["i3"], "ethernet", "ipv4"), devices=[device(1, 1, ipv4_addresses=[given]), *DEVICES[2:]])
+    assert (addresses_of(made, 1)[0][0], made.needs) == (ROUTER, {})
+    assert [each["gateway"] for each in made.devices.hosts[0].program(0)["addresses"]] == [None, "2001:db8:1::fe"]
+
+
+def test_tags_of_interfaces_go_to_the_engine_and_into_tags_of_packets() -> None:
+    vlans = [{"name": "v", "id": 7, "tpid": "x88A8"}, {"name": "w", "id": 9, "priority": 3}]
+    made = read(
+        flow(["e1"], ["e3"], "ethernet", "vlan", "vlan", "ipv4"), devices=[device(1, 1, vlans=vlans), *DEVICES[2:]]
+    )
+    assert frame_of(made.flows[0].program, 0)[14:20].hex() == "000781000009"
+    program = made.devices.hosts[0].program(5)
+    assert (program["port"], program["mac"]) == (5, "02:00:00:00:00:01")
+    assert program["tags"] == [
+        {"tag_type": 0x88A8, "priority": 0, "id": 7},
+        {"tag_type": 0x8100, "priority": 3, "id": 9},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"connection": {"choice": "lag_name", "lag_name": "l"}}, "connection.lag_name"),
+        ({"dhcpv4_interfaces": [{"name": "dhcp"}]}, "dhcpv4_interfaces"),
+        ({"vlans": [{"name": "v", "tpid": "x9300"}]}, "vlans[0].tpid"),
+    ],
+)
+def test_what_is_not_emulated_is_refused_with_its_path(change: dict[str, Any], path: str) -> None:
+    error = refused(devices=[device(1, 1, **change)])
+    assert (error.code, error.errors[0].split(": ")[0]) == (NOT_IMPLEMENTED, f"config.devices[0].ethernets[0].{path}")
+
+
+def test_devices_that_cannot_be_are_refused_with_their_paths() -> None:
+    twice = [device(1, 1), device(1, 1, mac="01:00:00:00:00:01")]
+    errors = refused(devices=[*twice, device(7, 9, mac="")]).errors
+    assert [error.split(": ")[0] for error in errors] == [
+        "config.devices[1].name",
+        "config.devices[1].ethernets[0].name",
+        "config.devices[1].ethernets[0].ipv4_addresses[0].name",
+        "config.devices[1].ethernets[0].ipv6_addresses[0].name",
+        "config.devices[1].ethernets[0].mac",
+        "config.devices[2].ethernets[0].connection.port_name",
+        "config.devices[2].ethernets[0].mac",
+        "config.devices",
+        "config.devices",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "code", "path"),
+    [
+        (flow(["i1"], ["x"], "ethernet"), INVALID, "rx_names[0]"),
+        (flow([], ["i1"], "ethernet"), INVALID, "tx_names"),
+        (flow(["i1", "i3"], ["i2"], "ethernet"), NOT_IMPLEMENTED, "tx_names"),
+        (flow(["i1"], ["i3"], "ethernet", bidirectional=True), NOT_IMPLEMENTED, "bidirectional"),
+        (flow(["i1"], ["i3", "i4"], "ethernet", mode="one_to_one"), INVALID, ""),
+        (flow(["i1", "i2"], ["i2", "i3"], "ethernet"), INVALID, ""),
+    ],
+)
+def test_endpoints_that_cannot_be_are_refused_with_their_paths(one: dict[str, Any], code: int, path: str) -> None:
+    error = refused(one)
+    assert error.code == code
+    assert error.errors[0].split(": ")[0] == f"config.flows[0].tx_rx.device.{path}".rstrip(".")
+
+
+def test_more_hosts_than_a_port_has_are_refused() -> None:
+    ethernet = {"mac": "02:00:00:00:00:01", "connection": {"port_name": "p1"}}
+    many = [{"name": "d", "ethernets": [{"name": f"e{number}", **ethernet} for number in range(1025)]}]
+    assert refused(devices=many).errors == ["config.devices: have 1025 ethernets at port 'p1', of at most 1024"]
