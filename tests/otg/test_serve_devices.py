@@ -15,7 +15,6 @@ from nicbench.otg.v1.nicbench_pb2 import GetHostsRequest
 from nicbench.otg.v1.nicbench_pb2_grpc import NicbenchStub
 
 from .served import (
-    Served,
     add_flow,
     capture,
     captured_frames,
@@ -72,7 +71,7 @@ def neighbours(api: Any, version: int = 4, *names: str) -> dict[str, tuple[str, 
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-def test_devices_find_each_other_when_protocols_are_started(server: Served, transport: str) -> None:
+def test_devices_find_each_other_when_protocols_are_started(server, transport):
     api = server.api(transport)
     api.set_config(with_devices(api))
     assert neighbours(api) == {}
@@ -88,7 +87,7 @@ def test_devices_find_each_other_when_protocols_are_started(server: Served, tran
 
 
 @pytest.mark.parametrize("vlan", [None, 9])
-def test_a_flow_between_devices_goes_to_the_gateway_that_answered(server: Served, vlan: int | None) -> None:
+def test_a_flow_between_devices_goes_to_the_gateway_that_answered(server, vlan):
     api = server.api()
     api.set_config(with_devices(api, vlan=vlan))
     capture(api, "start")
@@ -110,7 +109,7 @@ def test_a_flow_between_devices_goes_to_the_gateway_that_answered(server: Served
     assert [port.arp_answered for port in same.ports] == [port["arp_answered"] for port in told["ports"]]
 
 
-def test_a_gateway_that_does_not_answer_is_named_and_nothing_is_sent(server: Served) -> None:
+def test_a_gateway_that_does_not_answer_is_named_and_nothing_is_sent(server):
     api = server.api()
     api.set_config(with_devices(api, gateway=77))
     with pytest.raises(Exception, match=r"config.devices: ''e1'': 10.0.0.77 does not"):
@@ -118,7 +117,7 @@ def test_a_gateway_that_does_not_answer_is_named_and_nothing_is_sent(server: Ser
     assert flow_metrics(api)["f"].frames_tx == 0
 
 
-def test_two_devices_with_one_address_are_told(server: Served) -> None:
+def test_two_devices_with_one_address_are_told(server):
     api = server.api()
     config = with_devices(api)
     config.devices[1].ethernets[0].ipv4_addresses[0].address = "10.0.0.1"
