@@ -44,7 +44,7 @@ from nicbench.core.result import Result
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
-from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate, format_ratio
+from nicbench.core.units import count_of, format_bits_per_s, format_duration_s, format_rate, format_ratio
 from nicbench.stats.activity import Activity, Current, Ended, Hottest, Shared, TimeLeft
 from nicbench.stats.rounds import moved_bits_per_s, what_of, words_of
 
@@ -128,10 +128,7 @@ def _done(results: int, of: int | None, *, narrow: bool) -> str:
 
 
 def _current_words(current: Current, activity: Activity) -> str:
-    if current.kind == "round":
-        load = f"{current.jobs} job{'' if current.jobs == 1 else 's'}"
-    else:
-        load = load_words(current.load_frames_per_s)
+    load = count_of(current.jobs, "job") if current.kind == "round" else load_words(current.load_frames_per_s)
     parts = [f"{current.kind} {current.number}: {load} for {format_duration_s(current.duration_s)}"]
     if current.bidirectional:
         parts.append("both ways")
@@ -410,7 +407,7 @@ def _line(event: Event) -> str | None:
     if isinstance(event, CeilingFound | TesterLatencyFound):
         return f"  {event.text}"
     if isinstance(event, TestStarted):
-        points = f"{event.points} point{'' if event.points == 1 else 's'}"
+        points = count_of(event.points, "point")
         return f"test {event.test} ({event.method}): {points}, {ABOUT} {event.estimate_s:.0f} s"
     if isinstance(event, TrialFinished):
         return _trial_line(event.trial)
@@ -439,7 +436,7 @@ def _round_line(one: Round) -> str:
     findings = one.verdict.texts
     verdict = "invalid: " + _shorten(findings[0]) if findings else "valid"
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-    jobs = f"{len(one.request.jobs)} job{'s' if len(one.request.jobs) > 1 else ''}"
+    jobs = count_of(len(one.request.jobs), "job")
     moved = moved_bits_per_s(one)
     parts = (one.id, one.test, what_of(one), jobs, *([format_bits_per_s(moved)] if moved else []), verdict + more)
     return "  " + "  ".join(parts)

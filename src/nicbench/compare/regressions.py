@@ -24,7 +24,7 @@ from nicbench.core.lists import grouped
 from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary, Value
 from nicbench.core.turn import DEFAULT
-from nicbench.core.units import figures, probability
+from nicbench.core.units import count_of, figures, probability
 from nicbench.methods.base import main_values
 from nicbench.stats.sample import Span, span_of
 from nicbench.store.folder import RunFolder
@@ -437,6 +437,6 @@ def _judge(name: str, before: Sequence[Result], now: Sequence[Result], tolerance
     )
     left_out = len(before) + len(now) - len(sides[0]) - len(sides[1])
     if left_out:
-        why = f"{found.why}; {left_out} disturbed or incomplete result{'s' if left_out > 1 else ''} left out"
+        why = f"{found.why}; {count_of(left_out, 'disturbed or incomplete result')} left out"
         return replace(found, why=why)
     return found

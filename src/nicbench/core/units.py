@@ -246,6 +246,11 @@ def format_ratio(ratio: float, digits: int = 3) -> str:
     return f"{text} %"
 
 
+def count_of(number: int, noun: str) -> str:
+    """Returns a number with its noun, in the plural where it is not one: "1 trial", "3 trials"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def and_list(parts: Sequence[str]) -> str:
     """Returns the parts as a list in a sentence: "a, b and c"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

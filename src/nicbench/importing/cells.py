@@ -14,6 +14,7 @@ from typing import Final
 
 from nicbench.core.errors import Position, Problem, UsageError, WrongFileError, quote
 from nicbench.core.frozen import frozen
+from nicbench.core.units import count_of
 
 MOST_BYTES: Final = 8 * 2**20
 MOST_ROWS: Final = 10_000
@@ -229,7 +230,7 @@ def make_sheet(
     for cells in wanted[top:]:
         row = _strip_empty_end(cells)
         if len(row) > len(heads):
-            counted = f"this row has {len(row)} cells and the file {len(heads)} heading{'s' if len(heads) > 1 else ''}"
+            counted = f"this row has {len(row)} cells and the file {count_of(len(heads), 'heading')}"
             hint = "quote what holds the delimiter, or name it: --delimiter semicolon"
             problems.append(Problem(row[len(heads)].position, counted, hint))
         last_cell = cells[-1].position

@@ -16,6 +16,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.judging import ADJUSTED_FOR, Finding, Reason, Thresholds, Verdict
 from nicbench.core.reading import Change, ChangeAction, ChangeKind, HealthEvent, Measure, PathChanges
 from nicbench.core.trial import CpuTime, Reading
+from nicbench.core.units import count_of
 from nicbench.measure.ledger.base import Stage
 from nicbench.stats.limits import AGREEMENT
 
@@ -66,7 +67,7 @@ def find_changes(seen: PathChanges | None) -> Iterator[Finding]:
     if count:
         named = [describe(each) for each in seen.changes[:_MOST_NAMED]]
         left = count - len(named)
-        more = [f"and {left} more change{'s' if left > 1 else ''}"] if left else []
+        more = [f"and {count_of(left, 'more change')}"] if left else []
         yield _finding(count, f"somebody changed the path of the frames: {'; '.join((*named, *more))}")
     for network in seen.overflowed:
         yield _finding(1, f"more was changed in the network {network} than its kernel could tell")

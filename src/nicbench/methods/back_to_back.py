@@ -25,7 +25,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ImportTable, Plot, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, Trial
-from nicbench.core.units import format_rate
+from nicbench.core.units import count_of, format_rate
 from nicbench.methods._imports import BACK_TO_BACK_IMPORTS
 from nicbench.methods._loads import (
     HIGHEST,
@@ -240,7 +240,7 @@ class BackToBack(FrameMethod):
         again = self.options.loss_verification
         verified = f" with loss verification, up to {again} times" if again else ""
         return (
-            f"at {words_of_size(size)} binary{verified}, in steps of {step} frame{'s' if step > 1 else ''}, "
+            f"at {words_of_size(size)} binary{verified}, in steps of {count_of(step, 'frame')}, "
             f"with bursts of up to {longest} frames{kept_up}"
         )
 
@@ -355,7 +355,7 @@ def _average(found: list[tuple[int, int | None]]) -> Bounded:
     failed = [shortest for _, shortest in found if shortest is not None]
     average = statistics.fmean(passed)
     if average == 0.0:
-        reason = f"not even a burst of {min(failed)} frame{'' if min(failed) == 1 else 's'} came back whole"
+        reason = f"not even a burst of {count_of(min(failed), 'frame')} came back whole"
         return Bounded(value=None, upper=float(min(failed)), limited_by=LimitedBy.DUT, n=len(found), reason_null=reason)
     upper = statistics.fmean(failed) if len(failed) == len(found) else None
     return Bounded(

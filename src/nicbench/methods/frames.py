@@ -20,7 +20,7 @@ from nicbench.core.result import Result
 from nicbench.core.result import ResultVerdict as Verdict
 from nicbench.core.round import FrameFigures, FrameTimes, JobSpec, MachineCpu, Round
 from nicbench.core.table import Column, ImportColumn, ImportShare, ImportStatistics, ImportTable, ResultTable
-from nicbench.core.units import format_bits_per_s
+from nicbench.core.units import count_of, format_bits_per_s
 from nicbench.methods._media import (
     WORKLOAD,
     FramesOptions,
@@ -622,7 +622,7 @@ class Frames(RoundMethod):
         """Describes the circumstances, such as "reading, with 10 instances"."""
         doing = {"read": "reading", "write": "writing"}.get(str(parameters.get("direction")))
         instances = parameters.get("instances")
-        many = None if instances is None else f"with {instances} instance{'' if instances == 1 else 's'}"
+        many = None if instances is None else f"with {count_of(instances, 'instance')}"
         one = f"instance {parameters['instance']}" if "instance" in parameters else None
         return ", ".join(text for text in (doing, many, one) if text)
 

@@ -16,11 +16,10 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
-from nicbench.core.units import Form, format_digits
+from nicbench.core.units import Form, count_of, format_digits
 from nicbench.report.cells import factor_of, known_within, number_in, text_of, texts, value_of, with_unit
 from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.timing import Timing
-from nicbench.report.wording import count_of
 
 Among = Callable[[Column], Sequence[Result]]
 """The results whose values decide how many decimals a column has."""

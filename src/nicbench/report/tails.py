@@ -14,10 +14,10 @@ from nicbench.core.plan import Plan
 from nicbench.core.reading import PortFigures
 from nicbench.core.result import Result, name_of_test, title_of_test
 from nicbench.core.table import Column
+from nicbench.core.units import count_of
 from nicbench.report.cells import number_in, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, percent, trim
 from nicbench.report.section import load_words
-from nicbench.report.wording import count_of
 
 
 class PortsTable(NamedTuple):

@@ -14,9 +14,9 @@ from nicbench.core.lists import grouped
 from nicbench.core.pattern import Pattern, Way, ways_of
 from nicbench.core.plan import Plan
 from nicbench.core.round import EndpointFacts
-from nicbench.core.units import format_bits_per_s
+from nicbench.core.units import count_of, format_bits_per_s
 from nicbench.report.answer.sentences import dut_name, is_of_session
-from nicbench.report.wording import capitalise, count_of, first_few
+from nicbench.report.wording import capitalise, first_few
 
 ENDPOINTS = "endpoints"
 """The name under which the facts of a plan have the endpoints."""

@@ -1,4 +1,4 @@
-"""Small words of sentences and lists: capital letters, plurals and the first few of many."""
+"""Small words of sentences and lists: capital letters and the first few of many."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ def capitalise(text: str) -> str:
 def lower_first(text: str) -> str:
     """Returns the text with its first letter in lower case and the others unchanged."""
     return f"{text[:1].lower()}{text[1:]}"
-
-
-def count_of(number: int, noun: str) -> str:
-    """Returns a number with its noun, in the plural where it is not one: "1 trial", "3 trials"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def first_few(items: Sequence[str], most: int, separator: str = ", ", more: str = " and {} more") -> str:

@@ -18,7 +18,7 @@ from nicbench.core.frame_size import Size
 from nicbench.core.frozen import frozen
 from nicbench.core.trial import CALIBRATION, Purpose, TrialRequest
 from nicbench.core.turn import Turn
-from nicbench.core.units import format_duration_s
+from nicbench.core.units import count_of, format_duration_s
 from nicbench.engine.client import refusal_of_ports
 from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host
@@ -371,9 +371,7 @@ class Calibration:
     def __str__(self) -> str:
         """The plan as a line for the user."""
         parts = (("ceiling", self.ceilings), ("latency", self.latencies))
-        what = " and ".join(
-            f"{name} at {len(sizes)} frame size{'' if len(sizes) == 1 else 's'}" for name, sizes in parts if sizes
-        )
+        what = " and ".join(f"{name} at {count_of(len(sizes), 'frame size')}" for name, sizes in parts if sizes)
         if not what:
             return "no calibration before the first test"
         duration = format_duration_s(float(round(self.estimate_s, 1)))

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nicbench.core.frozen import frozen
+from nicbench.core.units import count_of
 from nicbench.stats.compare import Exactness, RankTest, correct_by_holm, mann_whitney, select_worthwhile
 from nicbench.stats.sample import Series, known_numbers
 
@@ -254,7 +255,7 @@ class _KnownSeries:
         ):
             if made is None:
                 (beside if test is not None and test.can_show(level) else alone).append(name)
-        few = f"{len(self.values)} value{'' if len(self.values) == 1 else 's'}"
+        few = count_of(len(self.values), "value")
         notes = (
             [f"{' and '.join(alone)} could not be shown by {few}, whatever their order: not tested"] if alone else []
         )

@@ -23,7 +23,7 @@ from nicbench.core.result import (
     counted_number,
 )
 from nicbench.core.turn import DEFAULT, ONCE, RunCounts, Runs
-from nicbench.core.units import format_digits, name_in_words
+from nicbench.core.units import count_of, format_digits, name_in_words
 from nicbench.stats.bootstrap import Interval, IntervalSpec, bootstrap_mean, bootstrap_median
 from nicbench.stats.intervals import mean_interval
 from nicbench.stats.sample import Values, describe, outliers
@@ -286,14 +286,14 @@ def verdict_words(asked: Runs, made: int, over_runs: Iterable[Result]) -> str:
     """Describes the verdict: "reached: the widest interval is 3.2 % wide after 7 runs; 5 % was asked"."""
     values = list_awaited(over_runs)
     wanted = f"{percent(asked.until_ratio or 0.0)} was asked"
-    after = f"after {made} run{'' if made == 1 else 's'}"
+    after = f"after {count_of(made, 'run')}"
     if not values:
         return f"no value has an interval {after}; {wanted}"
     worst = values[0]
     if worst.of_mean.reached:
         return f"reached: the widest interval is {percent(worst.of_mean.width_ratio or 0.0)} wide {after}; {wanted}"
     missed = sum(1 for one in values if not one.of_mean.reached)
-    others = f", and of {missed - 1} other value{'' if missed == 2 else 's'}" if missed > 1 else ""
+    others = f", and of {count_of(missed - 1, 'other value')}" if missed > 1 else ""
     return f"not reached: {worst.width} {after}; {wanted} ({worst.place}, {worst.words}{others})"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.core.units import Quantity, figures, format_alike, percent, probability
+from nicbench.core.units import Quantity, count_of, figures, format_alike, percent, probability
 from nicbench.stats.bootstrap import Interval
 from nicbench.stats.compare import MOST_RUNS, ClaimOutcome, Comparison, Exactness, fewest_runs
 from nicbench.stats.drift import Drift, Drifts
@@ -28,7 +28,7 @@ def arithmetic(comparison: Comparison, quantity: Quantity) -> str:
     """Lists the figures behind the sentence: medians, runs, effect with interval, test and delta."""
     first, second = comparison.first, comparison.second
     parts = [
-        f"median {quantity.format_value(side.sample.median)} of {_runs(side.sample.n)} of {side.name}"
+        f"median {quantity.format_value(side.sample.median)} of {count_of(side.sample.n, 'run')} of {side.name}"
         f"{_count_unknown(side.sample)}"
         for side in (first, second)
     ]
@@ -72,7 +72,7 @@ def could_show(comparison: Comparison, quantity: Quantity) -> str | None:
 
 def drift_summary(found: Drifts) -> str:
     """Summarises the drift: "2 of 40 values drift over the run (80 tests, corrected together by Holm's method)"."""
-    tests = f"{found.tests} test{'' if found.tests == 1 else 's'}"
+    tests = count_of(found.tests, "test")
     many = len(found.all)
     among = "the only value" if many == 1 else f"any of {many} values"
     if not found.tests:
@@ -81,7 +81,7 @@ def drift_summary(found: Drifts) -> str:
     if not found.shown:
         return f"no drift over the run is shown by {among} {how}"
     verb = "drifts" if len(found.shown) == 1 else "drift"
-    return f"{len(found.shown)} of {many} value{'s' if many > 1 else ''} {verb} over the run {how}"
+    return f"{len(found.shown)} of {count_of(many, 'value')} {verb} over the run {how}"
 
 
 def drift_sentence(drift: Drift) -> str:
@@ -177,7 +177,9 @@ def _reason_not_shown(comparison: Comparison) -> str:
         return f"there is no interval ({'; '.join(effect.notes)})"
     if comparison.claim.shown is ClaimOutcome.TOO_FEW:
         counts = (
-            f"{_runs(first.n)} and {_runs(second.n)}" if not comparison.kind.is_paired else f"{_runs(first.n)} of each"
+            f"{count_of(first.n, 'run')} and {count_of(second.n, 'run')}"
+            if not comparison.kind.is_paired
+            else f"{count_of(first.n, 'run')} of each"
         )
         return f"{counts} are too few to show a difference of any size"
     if comparison.claim.shown is ClaimOutcome.TOO_ALIKE:
@@ -242,10 +244,6 @@ def _round_count(runs: int) -> str:
 
 def _corrected_probability(p: float) -> str:
     return f"{probability(p)} corrected"
-
-
-def _runs(n: int) -> str:
-    return f"{n} run{'' if n == 1 else 's'}"
 
 
 def _count_unknown(sample: Sample) -> str:

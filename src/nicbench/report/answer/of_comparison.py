@@ -14,7 +14,7 @@ from nicbench.compare.entries import Entry
 from nicbench.compare.objections import MOST_NAMED, list_names
 from nicbench.core.result import Result, ResultVerdict, Spread, number_of
 from nicbench.core.table import Goal
-from nicbench.core.units import and_list, decimals_above_one, format_digits
+from nicbench.core.units import and_list, count_of, decimals_above_one, format_digits
 from nicbench.report.answer import of_run
 from nicbench.report.answer.sentences import state_rows
 from nicbench.report.comparison import Comparison
@@ -24,7 +24,7 @@ from nicbench.report.numbers import significant, speak_number
 from nicbench.report.rates import Bound, RateCell, RatesRow, RatesTable, pair_of
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
-from nicbench.report.wording import capitalise, count_of
+from nicbench.report.wording import capitalise
 from nicbench.stats.sample import Span
 
 _SPOKEN_OUT: Final = 2

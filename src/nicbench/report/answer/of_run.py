@@ -9,7 +9,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Summary
 from nicbench.core.turn import DEFAULT
-from nicbench.core.units import and_list
+from nicbench.core.units import and_list, count_of
 from nicbench.methods.base import Method, tables_of
 from nicbench.report import tables
 from nicbench.report.answer.sentences import answers_of, brief_rate, largest_sentence, statement_of, subject_in
@@ -27,7 +27,7 @@ from nicbench.report.editors import (
 )
 from nicbench.report.numbers import megabytes, share
 from nicbench.report.section import Section
-from nicbench.report.wording import capitalise, count_of
+from nicbench.report.wording import capitalise
 from nicbench.stats.frames import HeldInstances, SustainedInstances, Target
 from nicbench.stats.intervals import Agreement
 

@@ -13,7 +13,7 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spr
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
-from nicbench.core.units import SCALES, and_list, format_ratio, suitable_form
+from nicbench.core.units import SCALES, and_list, count_of, format_ratio, suitable_form
 from nicbench.methods.base import Method
 from nicbench.report.cells import (
     GAP,
@@ -26,7 +26,7 @@ from nicbench.report.cells import (
 )
 from nicbench.report.numbers import UNKNOWN, basis_words, whole
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
-from nicbench.report.wording import capitalise, count_of
+from nicbench.report.wording import capitalise
 
 _KINDS = {
     "kernel-forward": "kernel IP forwarding",

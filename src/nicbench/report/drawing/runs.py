@@ -8,6 +8,7 @@ from typing import Any, Final
 from markupsafe import escape
 
 from nicbench.core.lists import grouped
+from nicbench.core.units import count_of
 from nicbench.report.document.blocks import Panel
 from nicbench.report.document.finishing import drawing
 from nicbench.report.document.making import inlines, strong
@@ -26,7 +27,6 @@ from nicbench.report.drawing.kit import (
 from nicbench.report.drawing.svg import GRID, INK, SERIES, svg
 from nicbench.report.editors import OneWay, Study, plain_rate, rate_of
 from nicbench.report.statistics import OverRuns, TestStatistics
-from nicbench.report.wording import count_of
 from nicbench.stats.frames import TriedPoint
 
 FORM: Final = Format(width=292, height=150, font=11, columns=4)

@@ -13,6 +13,7 @@ from nicbench.core.described import Facts
 from nicbench.core.lists import grouped, without_none
 from nicbench.core.plan import Plan
 from nicbench.core.table import Column
+from nicbench.core.units import count_of
 from nicbench.report import facts
 from nicbench.report.answer.sentences import dut_name
 from nicbench.report.cells import texts, value_of
@@ -63,7 +64,7 @@ from nicbench.report.system_table import tell
 from nicbench.report.tables import CONFIGURATION, scale_units, side_by_side
 from nicbench.report.tails import TailTable
 from nicbench.report.wiring import wirings
-from nicbench.report.wording import count_of, lower_first
+from nicbench.report.wording import lower_first
 
 _BITS: Final = frozenset({"megabits", "gigabits"})
 """The forms of bit rates: the further tables that there is room for have them."""

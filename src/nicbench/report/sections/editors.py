@@ -14,6 +14,7 @@ from typing import Final
 from nicbench.core.lists import grouped, without_none
 from nicbench.core.result import Result
 from nicbench.core.table import Column
+from nicbench.core.units import count_of
 from nicbench.report.cells import fill_digits, printed_digits
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Group, Row, Table, TableLook
 from nicbench.report.document.making import (
@@ -58,7 +59,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, mebibytes, megabytes, share, whole
 from nicbench.report.sections.opening import foreign
 from nicbench.report.study import place_of_study
-from nicbench.report.wording import count_of, lower_first
+from nicbench.report.wording import lower_first
 from nicbench.stats.frames import RATE, SUM, FilmRun, TriedPoint
 
 MOST_COLUMNS: Final = 26

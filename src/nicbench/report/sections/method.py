@@ -12,7 +12,7 @@ from nicbench.core.lists import grouped
 from nicbench.core.plan import Plan
 from nicbench.core.round import EndpointFacts
 from nicbench.core.trial import Trial
-from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
+from nicbench.core.units import count_of, format_bits_per_s, format_digits, format_duration_s
 from nicbench.report import facts as facts_of_plan
 from nicbench.report.answer.sentences import reliability
 from nicbench.report.diagram import pictures
@@ -41,7 +41,6 @@ from nicbench.report.model import CALIBRATION, Report, place_of
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold, whole
 from nicbench.report.study import procedure_of
 from nicbench.report.wiring import wirings
-from nicbench.report.wording import count_of
 
 _BY: Mapping[str, str] = MappingProxyType(
     {

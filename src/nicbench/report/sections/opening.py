@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nicbench.core.units import count_of
 from nicbench.report import study as found
 from nicbench.report.document.blocks import Block, Group, Inlines, Listing, Note, Verdict
 from nicbench.report.document.making import Part, badge, heading, inlines, link, paragraph, strong, tone_of
 from nicbench.report.model import Report
 from nicbench.report.study import questions
-from nicbench.report.wording import count_of
 
 
 def header(report: Report) -> Iterator[Block]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from nicbench.core.result import Bounded, Result
-from nicbench.core.units import and_list
+from nicbench.core.units import and_list, count_of
 from nicbench.report.cells import texts, value_of
 from nicbench.report.document.blocks import Block, Cell, Group, Tone
 from nicbench.report.document.making import (
@@ -37,7 +37,7 @@ from nicbench.report.overview import BySize, Figure, PointRow, SizeColumn
 from nicbench.report.sections.editors import study_openings
 from nicbench.report.sections.opening import foreign
 from nicbench.report.sections.trials import count_lost, lost_places
-from nicbench.report.wording import capitalise, count_of
+from nicbench.report.wording import capitalise
 
 _MOST_ROWS: Final = 16
 """The most rows of the table; of more configurations than that, it has only the first frame size."""

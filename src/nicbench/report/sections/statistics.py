@@ -8,7 +8,7 @@ from typing import Final
 
 from nicbench.compare.claims import Basis, PointComparison
 from nicbench.core.lists import without_none
-from nicbench.core.units import figures, format_alike, format_digits, format_fixed
+from nicbench.core.units import count_of, figures, format_alike, format_digits, format_fixed
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks
 from nicbench.report.document.making import (
     BREAK,
@@ -33,7 +33,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, whole
 from nicbench.report.sections.opening import foreign
 from nicbench.report.statistics import OverRuns, StatisticsView, TestStatistics
-from nicbench.report.wording import capitalise, count_of
+from nicbench.report.wording import capitalise
 
 _MOST_DECIMALS: Final = 6
 

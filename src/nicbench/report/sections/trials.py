@@ -23,7 +23,7 @@ from nicbench.core.reading import (
 )
 from nicbench.core.result import Result, title_of_test
 from nicbench.core.trial import LossPlace, Purpose, Trial
-from nicbench.core.units import format_digits
+from nicbench.core.units import count_of, format_digits
 from nicbench.report import facts
 from nicbench.report.document.blocks import Block, Cell, Drawing, FoldedBlocks, Group, Note, plain
 from nicbench.report.document.making import (
@@ -49,7 +49,7 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, percent, share, significant, whole
-from nicbench.report.wording import count_of, first_few
+from nicbench.report.wording import first_few
 from nicbench.stats.ports import find_telling_trial
 
 _WIDTH, _HEIGHT = 132, 26

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from nicbench.core.bond import LinkFailureOutcome
 from nicbench.core.round import Job, Round
-from nicbench.core.units import format_digits, format_duration_s
+from nicbench.core.units import count_of, format_digits, format_duration_s
 from nicbench.report.document.blocks import Block, Cell
 from nicbench.report.document.making import (
     NOTHING,
@@ -28,7 +28,7 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.over_time import failed_link_figure, moved_figure, watched_figure
 from nicbench.report.numbers import UNKNOWN, seconds, significant
 from nicbench.report.watched import RECORDING, USERS, CpuUsers, MovedData, SocketLinks, WatchedMachine
-from nicbench.report.wording import capitalise, count_of, first_few
+from nicbench.report.wording import capitalise, first_few
 from nicbench.stats.links import when_words, who_words
 from nicbench.stats.rounds import what_of
 

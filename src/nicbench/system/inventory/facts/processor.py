@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypedDict
 
 from nicbench.core.described import Facts, Label, Subject, Write
 from nicbench.core.errors import UnknownFactError
+from nicbench.core.units import count_of
 from nicbench.hosts.asking import output_of, text_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact, FilesFact, join_list, join_texts, part_of
@@ -70,7 +71,7 @@ def _tell_processors(facts: Facts, write: Write) -> str | None:
     return join_texts(
         f"{sockets} \u00d7 {found['model']}" if sockets else found["model"],
         found.get("vendor"),
-        f"{cores} core{'s' if cores != 1 else ''}{' each' if sockets != 1 else ''}" if cores else None,
+        f"{count_of(cores, 'core')}{' each' if sockets != 1 else ''}" if cores else None,
         f"{found['cpus']} CPUs" if found.get("cpus") else None,
     )
 
