@@ -27,7 +27,7 @@ impl Stations {
     }
 
     /// A frame that is no flow's arrived at a port; whether it was meant for a host.
-    #[inline]
+    #[cold]
     pub fn receive(&mut self, port: usize, frame: &[u8], now_ns: u64) -> bool {
         self.is_any && self.ports[port].receive(frame, now_ns)
     }

@@ -52,6 +52,8 @@ const VIRTUAL_EAGER_S: f64 = 0.05;
 const STALE_BURSTS: usize = 4096;
 /// Turns between two looks at counters of few bits.
 const KEEP_UP_TURNS: u64 = 4096;
+/// Turns between two looks at what hosts have to say, while frames move: a look takes a part of a turn's time.
+const HOSTS_TURNS: u64 = 16;
 /// Pauses of the processor before a full port is asked again.
 const REFUSED_PAUSES: u32 = 6;
 
@@ -263,7 +265,7 @@ impl Generator {
         for (place, port) in bench.ports.iter_mut().enumerate() {
             moved += self.receive(place, &mut **port, bench.clock);
         }
-        if self.stations.is_any() {
+        if self.stations.is_any() && (moved == 0 || self.turns % HOSTS_TURNS == 0) {
             moved += self.stations.send(bench);
         }
         if !self.ended.is_empty() {
@@ -297,21 +299,32 @@ impl Generator {
         let now = clock.now();
         let now_ns = self.times.since_begin_ns(now);
         let is_captured = self.captures.is_any();
+        let foreign = self.receiver.ports[place].foreign;
         for frame in &self.frames[..count] {
             if is_captured {
                 self.captures.push(place, frame.bytes(), self.times.unix_ns(now));
             }
-            let is_no_flows = self.receiver.receive(place, frame.bytes(), &self.flows, now, now_ns);
-            if is_no_flows {
-                let is_hosts = self.stations.receive(place, frame.bytes(), clock.nanoseconds(now));
-                self.receiver.ports[place].count_other(frame.bytes(), is_hosts);
-            }
+            self.receiver.receive(place, frame.bytes(), &self.flows, now, now_ns);
+        }
+        if self.receiver.ports[place].foreign > foreign && self.stations.is_any() {
+            self.show_hosts(place, count, clock.nanoseconds(now));
         }
         if is_captured {
             self.captures.hand_over(place);
         }
         port.free(&self.frames[..count]);
         count
+    }
+
+    /// Hosts see the frames of a burst that are of no flow, and those that are theirs are not foreign. Here, and not as
+    /// each frame is counted: that is done at many millions a second.
+    #[cold]
+    fn show_hosts(&mut self, place: usize, count: usize, now_ns: u64) {
+        for frame in &self.frames[..count] {
+            if self.receiver.is_foreign(place, frame.bytes()) && self.stations.receive(place, frame.bytes(), now_ns) {
+                self.receiver.ports[place].take_back(frame.bytes());
+            }
+        }
     }
 
     /// Computed time goes on to the next thing that will happen.

@@ -69,14 +69,11 @@ pub struct PortReceived {
 }
 
 impl PortReceived {
-    /// A frame that is no flow's was a host's, which counts it itself, or is nobody's.
-    pub fn count_other(&mut self, frame: &[u8], is_hosts: bool) {
-        if is_hosts {
-            self.frames -= 1;
-            self.bytes -= frame_bytes(frame);
-        } else {
-            self.foreign += 1;
-        }
+    /// A frame that was counted as foreign is a host's, which counts it itself.
+    pub fn take_back(&mut self, frame: &[u8]) {
+        self.frames -= 1;
+        self.bytes -= frame_bytes(frame);
+        self.foreign -= 1;
     }
 }
 
@@ -147,10 +144,9 @@ impl Receiver {
         Ok(number)
     }
 
-    /// A frame arrived at `port`, at tick `now`, which is `now_ns` after the flows were loaded. Whether it is of no flow:
-    /// the caller sees whose it is.
+    /// A frame arrived at `port`, at tick `now`, which is `now_ns` after the flows were loaded.
     #[inline]
-    pub fn receive(&mut self, port: usize, frame: &[u8], flows: &[Flow], now: u64, now_ns: u64) -> bool {
+    pub fn receive(&mut self, port: usize, frame: &[u8], flows: &[Flow], now: u64, now_ns: u64) {
         let received = &mut self.ports[port];
         received.frames += 1;
         received.bytes += frame_bytes(frame);
@@ -163,10 +159,15 @@ impl Receiver {
             Owner::EarlierTrial => received.stale += 1,
             Owner::Unknown => match self.classifier.find(port, frame) {
                 Some(flow) => self.count_matched(port, frame, flow, now),
-                None => return true,
+                None => received.foreign += 1,
             },
         }
-        false
+    }
+
+    /// Whether a frame is of no flow: it has no signature of ours, and no flow's headers.
+    pub fn is_foreign(&mut self, port: usize, frame: &[u8]) -> bool {
+        let signature = frame.last_chunk::<SIGNATURE_BYTES>().map_or(Owner::Unknown, |place| self.signer.read(place));
+        matches!(signature, Owner::Unknown) && self.classifier.find(port, frame).is_none()
     }
 
     #[inline]
