@@ -29,7 +29,7 @@ def ran(*arguments: str) -> str:
 @pytest.mark.alone
 @pytest.mark.sampled(1, of="benchmarks")
 @pytest.mark.parametrize("group", [*RATIOS, *FIGURES])
-def test_every_group_of_benchmarks_gives_its_rows(group):
+def test_every_group_of_benchmarks_gives_its_rows(group: str) -> None:
     shown = ran("run.py", "--tiny", "--only", group)
     assert "void" not in shown, shown
     rows = [line for line in shown.splitlines() if re.search(r"\d \[\d" if group in RATIOS else r"\d\.\d", line)]
@@ -40,13 +40,13 @@ def test_every_group_of_benchmarks_gives_its_rows(group):
 @pytest.mark.alone
 @pytest.mark.sampled(1, of="benchmarks")
 @pytest.mark.parametrize("program", ["streams.py", "live_page.py"])
-def test_every_program_of_make_bench_gives_its_rows(program):
+def test_every_program_of_make_bench_gives_its_rows(program: str) -> None:
     tiny = {"streams.py": ("--seconds", "1", "--long", "1"), "live_page.py": ("--seconds", "0.2")}
     shown = ran(program, "--pairs", "1", *tiny[program])
     assert re.search(r"\d \[\d", shown), shown
 
 
-def test_no_group_of_benchmarks_is_left_untried():
+def test_no_group_of_benchmarks_is_left_untried() -> None:
     done = run_tried([sys.executable, str(BENCHMARKS / "run.py"), "--only", "none"])
     offered = set(re.findall(r"'([\w-]+)'", done.stderr.partition("choose from")[2]))
     assert offered == {*RATIOS, *FIGURES, LONG}, done.stderr

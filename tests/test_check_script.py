@@ -52,7 +52,7 @@ def check(
     return done.returncode, log.read_text().splitlines(), done.stderr
 
 
-def test_everything_runs_and_nothing_is_said_to_have_failed(tmp_path):
+def test_everything_runs_and_nothing_is_said_to_have_failed(tmp_path: Path) -> None:
     status, started, said = check(tmp_path, "lint", "rust", "python")
     assert (status, said) == (0, "")
     assert {"mypy ", "ruff check .", "cargo test --workspace --locked --quiet"} <= set(started)
@@ -72,7 +72,7 @@ def test_everything_runs_and_nothing_is_said_to_have_failed(tmp_path):
         ("'pytest'*'not vm and not alone'*", "pytest"),
     ],
 )
-def test_one_that_fails_lets_the_others_run_and_is_named(tmp_path, failing, named):
+def test_one_that_fails_lets_the_others_run_and_is_named(tmp_path: Path, failing: str, named: str) -> None:
     status, started, said = check(tmp_path, "lint", "rust", "python", failing=failing, status=7)
     assert status == 7
     assert "check: 1 failed:" in said
@@ -81,7 +81,7 @@ def test_one_that_fails_lets_the_others_run_and_is_named(tmp_path, failing, name
     assert len([line for line in started if line.startswith("pytest")]) == 3
 
 
-def test_tests_that_were_repeated_are_listed_and_fail_nothing(tmp_path):
+def test_tests_that_were_repeated_are_listed_and_fail_nothing(tmp_path: Path) -> None:
     status, started, said = check(tmp_path, "python", repeating="'pytest'*'alone'*")
     assert status == 0
     assert "check: 2 of the tests of labs and virtual machines failed at first and were repeated alone:" in said
@@ -94,13 +94,13 @@ def test_tests_that_were_repeated_are_listed_and_fail_nothing(tmp_path):
         assert added == " --last-failed-no-failures none"
 
 
-def test_one_that_fails_again_when_it_is_repeated_has_failed(tmp_path):
+def test_one_that_fails_again_when_it_is_repeated_has_failed(tmp_path: Path) -> None:
     status, _, said = check(tmp_path, "python", repeating="'pytest'*' tests/test_alone.py'", failing="*--last-failed*")
     assert status == 1
     assert "were repeated alone:\n  test_a: why\n\ncheck: 1 failed:\n  pytest" in said
 
 
-def test_a_check_that_does_not_exist_is_refused(tmp_path):
+def test_a_check_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     status, started, said = check(tmp_path, "lnit")
     assert (status, started) == (2, [])
     assert "no check called lnit" in said

@@ -49,7 +49,7 @@ def models_of(model: type[BaseModel]) -> dict[type[BaseModel], None]:
 
 
 @pytest.mark.parametrize("kind", list(kinds()))
-def test_every_kind_stands_on_a_page_and_each_of_its_keys_has_a_meaning(kind):
+def test_every_kind_stands_on_a_page_and_each_of_its_keys_has_a_meaning(kind: str) -> None:
     model = model_of(kind)
     if not set(model.model_fields) - {"on"}:
         return
@@ -64,17 +64,17 @@ SAME_KEYS = {"testbed.duts/xdp-tx": "testbed.duts/xdp-forward", "search/guided":
 """Kinds without keys of their own, whose page refers to the table of another."""
 
 
-def test_a_kind_that_refers_to_the_table_of_another_has_the_same_keys():
+def test_a_kind_that_refers_to_the_table_of_another_has_the_same_keys() -> None:
     for kind, other in SAME_KEYS.items():
         assert set(model_of(kind).model_fields) == set(model_of(other).model_fields)
 
 
 @pytest.mark.parametrize("model", list(models_of(Document)), ids=lambda model: model.__name__)
-def test_every_key_of_the_bench_file_itself_has_a_meaning(model):
+def test_every_key_of_the_bench_file_itself_has_a_meaning(model: type[BaseModel]) -> None:
     assert not [key.name for key in keys_of(model) if not key.meaning]
 
 
-def test_every_table_of_a_page_is_of_a_model_that_exists():
+def test_every_table_of_a_page_is_of_a_model_that_exists() -> None:
     assert all(keys_of(model_of(name)) for name in SHOWN)
 
 
@@ -88,6 +88,8 @@ def test_every_table_of_a_page_is_of_a_model_that_exists():
         ("testbed.testers/packets", "timestamps", "`tsc`, `card`, `kernel`", "`tsc`"),
     ],
 )
-def test_a_key_is_told_with_its_unit_its_bounds_and_its_default(kind, key, accepts, default):
+def test_a_key_is_told_with_its_unit_its_bounds_and_its_default(
+    kind: str, key: str, accepts: str, default: str
+) -> None:
     found = next(each for each in keys_of(model_of(kind)) if each.name == key)
     assert (found.accepts, found.default) == (accepts, default)

@@ -85,7 +85,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_kernel_and_a_newer_qemu_are_fetched_and_named(machine):
+def test_a_kernel_and_a_newer_qemu_are_fetched_and_named(machine: Machine) -> None:
     done = machine.fetches()
     assert done.returncode == 0, done.stderr
     assert machine.fetched == ["kernel-6.1.192-2", "qemu-10.0.2+ds-2~bpo12+1"]
@@ -95,7 +95,7 @@ def test_a_kernel_and_a_newer_qemu_are_fetched_and_named(machine):
     assert not machine.leavings
 
 
-def test_where_all_is_there_nothing_is_asked_and_nothing_said(machine):
+def test_where_all_is_there_nothing_is_asked_and_nothing_said(machine: Machine) -> None:
     machine.fetches()
     (machine.home / "asked").unlink()
     done = machine.fetches()
@@ -103,13 +103,13 @@ def test_where_all_is_there_nothing_is_asked_and_nothing_said(machine):
     assert not (machine.home / "asked").exists()
 
 
-def test_where_the_machines_own_qemu_has_the_card_no_other_is_fetched(machine):
+def test_where_the_machines_own_qemu_has_the_card_no_other_is_fetched(machine: Machine) -> None:
     machine.has_qemu(igb=True)
     assert machine.fetches().returncode == 0
     assert machine.fetched == ["kernel-6.1.192-2"]
 
 
-def test_without_a_network_it_says_so_and_leaves_nothing(machine):
+def test_without_a_network_it_says_so_and_leaves_nothing(machine: Machine) -> None:
     (machine.home / "offline").touch()
     done = machine.fetches()
     assert done.returncode == 3
@@ -119,7 +119,7 @@ def test_without_a_network_it_says_so_and_leaves_nothing(machine):
     assert not machine.leavings
 
 
-def test_a_disk_that_fills_up_leaves_no_half_a_kernel(machine):
+def test_a_disk_that_fills_up_leaves_no_half_a_kernel(machine: Machine) -> None:
     (machine.home / "full").touch()
     done = machine.fetches()
     assert done.returncode == 3
@@ -130,7 +130,7 @@ def test_a_disk_that_fills_up_leaves_no_half_a_kernel(machine):
     assert "kernel-6.1.192-2" in machine.fetched
 
 
-def test_too_little_room_is_known_beforehand(machine):
+def test_too_little_room_is_known_beforehand(machine: Machine) -> None:
     machine.has("df", "echo Avail; echo 102400")
     done = machine.fetches()
     assert done.returncode == 3
@@ -139,7 +139,7 @@ def test_too_little_room_is_known_beforehand(machine):
     assert not (machine.home / "asked").exists()
 
 
-def test_half_a_kernel_of_that_name_is_replaced(machine):
+def test_half_a_kernel_of_that_name_is_replaced(machine: Machine) -> None:
     (machine.vm / "kernel-6.1.192-2" / "boot").mkdir(parents=True)
     (machine.vm / ".fetching.killed").mkdir()
     assert machine.fetches().returncode == 0
@@ -147,7 +147,7 @@ def test_half_a_kernel_of_that_name_is_replaced(machine):
     assert machine.fetched == ["kernel-6.1.192-2", "qemu-10.0.2+ds-2~bpo12+1"]
 
 
-def test_an_update_fetches_what_is_newer_and_names_what_is_older(machine):
+def test_an_update_fetches_what_is_newer_and_names_what_is_older(machine: Machine) -> None:
     machine.has_qemu(igb=True)
     machine.fetches()
     machine.has("apt-cache", _APT_CACHE.replace("6.1.192-2", "6.1.1000-1"))
@@ -157,7 +157,7 @@ def test_an_update_fetches_what_is_newer_and_names_what_is_older(machine):
     assert f"rm -r {machine.vm / 'kernel-6.1.192-2'}" in done.stderr
 
 
-def test_on_another_distribution_it_says_what_to_do(machine):
+def test_on_another_distribution_it_says_what_to_do(machine: Machine) -> None:
     (machine.programs / "dpkg-deb").unlink()
     done = machine.fetches()
     assert done.returncode == 3
@@ -165,7 +165,7 @@ def test_on_another_distribution_it_says_what_to_do(machine):
     assert "docs/vm.md" in done.stderr
 
 
-def test_an_option_that_is_none_is_wrong_usage(machine):
+def test_an_option_that_is_none_is_wrong_usage(machine: Machine) -> None:
     done = machine.fetches("--upgrade")
     assert done.returncode == 2
     assert "--upgrade" in done.stderr

@@ -71,7 +71,9 @@ def session(folder: Path, processes: int, *, listed: bool = True, **files: str) 
 
 
 @pytest.mark.parametrize("processes", [0, 2])
-def test_failures_of_labs_and_machines_are_listed_to_be_repeated_and_shown_in_full(tmp_path, processes):
+def test_failures_of_labs_and_machines_are_listed_to_be_repeated_and_shown_in_full(
+    tmp_path: Path, processes: int
+) -> None:
     status, lines, said = session(tmp_path, processes, session=SESSION)
     assert status == 0
     assert [line.partition(": ")[0] for line in lines] == [
@@ -85,12 +87,14 @@ def test_failures_of_labs_and_machines_are_listed_to_be_repeated_and_shown_in_fu
 
 @pytest.mark.parametrize("processes", [0, 2])
 @pytest.mark.parametrize("files", [{"session": SESSION, "neither": OF_NEITHER}, {"many": MANY}, {"broken": "1 / 0"}])
-def test_where_another_test_or_many_failed_the_session_has_failed(tmp_path, processes, files):
+def test_where_another_test_or_many_failed_the_session_has_failed(
+    tmp_path: Path, processes: int, files: dict[str, str]
+) -> None:
     status, lines, _ = session(tmp_path, processes, **files)
     assert status != 0
     assert lines == []
 
 
-def test_where_nobody_repeats_them_they_have_failed(tmp_path):
+def test_where_nobody_repeats_them_they_have_failed(tmp_path: Path) -> None:
     status, lines, _ = session(tmp_path, 0, listed=False, session=SESSION)
     assert (status, lines) == (1, [])

@@ -55,14 +55,14 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_without_rust_it_says_how_to_get_it(machine):
+def test_without_rust_it_says_how_to_get_it(machine: Machine) -> None:
     done = machine.does("find_cargo")
     assert done.returncode == 3
     assert "cargo is not installed" in done.stderr
     assert "rustup" in done.stderr
 
 
-def test_a_rust_that_is_too_old_is_named_with_its_version(machine):
+def test_a_rust_that_is_too_old_is_named_with_its_version(machine: Machine) -> None:
     machine.has_rust("1.63.0")
     done = machine.does("find_cargo")
     assert done.returncode == 3
@@ -70,12 +70,12 @@ def test_a_rust_that_is_too_old_is_named_with_its_version(machine):
     assert "rustup update" in done.stderr
 
 
-def test_a_new_rust_is_taken(machine):
+def test_a_new_rust_is_taken(machine: Machine) -> None:
     machine.has_rust()
     assert machine.does("find_cargo").returncode == 0
 
 
-def test_without_root_it_prints_the_command_that_installs_what_is_missing(machine):
+def test_without_root_it_prints_the_command_that_installs_what_is_missing(machine: Machine) -> None:
     machine.is_debian(installed=("iproute2", "gcc"))
     machine.is_used_by(1000)
     done = machine.does("install_packages 'runtime build'")
@@ -86,14 +86,14 @@ def test_without_root_it_prints_the_command_that_installs_what_is_missing(machin
     assert "apt-get was called" not in done.stderr
 
 
-def test_packages_for_the_checks_are_left_out_unless_asked_for(machine):
+def test_packages_for_the_checks_are_left_out_unless_asked_for(machine: Machine) -> None:
     machine.is_debian()
     machine.is_used_by(1000)
     assert " dpdk-dev" not in machine.does("install_packages 'runtime build'").stderr
     assert " dpdk-dev" in machine.does("install_packages 'runtime build test'").stderr
 
 
-def test_on_another_distribution_it_lists_what_to_install(machine):
+def test_on_another_distribution_it_lists_what_to_install(machine: Machine) -> None:
     done = machine.does("install_packages runtime")
     assert done.returncode == 3
     assert "not Debian" in done.stderr
@@ -101,7 +101,7 @@ def test_on_another_distribution_it_lists_what_to_install(machine):
     assert "NICBENCH_SKIP_PACKAGES=1" in done.stderr
 
 
-def test_nothing_is_installed_where_nothing_is_missing(machine):
+def test_nothing_is_installed_where_nothing_is_missing(machine: Machine) -> None:
     listed = machine.does("packages_of 'runtime build'").stdout.split()
     assert "libdpdk-dev" in listed
     machine.is_debian(installed=tuple(listed))
@@ -110,7 +110,7 @@ def test_nothing_is_installed_where_nothing_is_missing(machine):
     assert not done.stderr
 
 
-def test_a_failed_installation_shows_the_end_of_its_output_and_the_command(machine, tmp_path):
+def test_a_failed_installation_shows_the_end_of_its_output_and_the_command(machine: Machine, tmp_path: Path) -> None:
     machine.is_debian()
     machine.is_used_by(0)
     machine.has("mktemp", f"echo {tmp_path / 'log'}")
@@ -121,7 +121,7 @@ def test_a_failed_installation_shows_the_end_of_its_output_and_the_command(machi
     assert "apt-get install --no-install-recommends --yes gcc" in done.stderr
 
 
-def test_services_that_come_with_packages_are_not_started(machine, tmp_path):
+def test_services_that_come_with_packages_are_not_started(machine: Machine, tmp_path: Path) -> None:
     machine.is_debian()
     machine.is_used_by(0)
     machine.has("mktemp", f"echo {tmp_path / 'log'}")

@@ -56,13 +56,13 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
         capture([40, 60, 60, 1514], magic=0xA1B23C4D),
     ],
 )
-def test_sizes_have_the_fcs_and_are_filled_up_to_those_of_ethernet(content):
+def test_sizes_have_the_fcs_and_are_filled_up_to_those_of_ethernet(content: bytes) -> None:
     sizes = sizes_of_capture(content)
     assert (dict(sizes.frames_of), sizes.largest_frame) == ({64: 3, 1518: 1}, 4)
     assert sizes.mean_bytes == (3 * 64 + 1518) / 4
 
 
-def test_a_pcapng_is_read_as_well(tmp_path):
+def test_a_pcapng_is_read_as_well(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     with PcapNgWriter(str(path)) as writer:
         for length in (60, 61, 1000):
@@ -103,7 +103,7 @@ def with_fcs_declared(length: int, said: int) -> bytes:
         (with_fcs(124) + capture([124])[24:], {132: 1, 128: 1}),  # not every frame ends so: it is payload
     ],
 )
-def test_an_fcs_that_was_captured_is_not_counted_twice(content, sizes):
+def test_an_fcs_that_was_captured_is_not_counted_twice(content: bytes, sizes: dict[int, int]) -> None:
     assert dict(sizes_of_capture(content).frames_of) == sizes
 
 
@@ -122,13 +122,13 @@ def test_an_fcs_that_was_captured_is_not_counted_twice(content, sizes):
         (b"\x28\xb5\x2f\xfd", "is packed: unpack it with unzstd"),
     ],
 )
-def test_what_is_no_capture_of_whole_frames_is_refused_with_the_frame(content, said):
+def test_what_is_no_capture_of_whole_frames_is_refused_with_the_frame(content: bytes, said: str) -> None:
     with pytest.raises(WrongCaptureError, match=said):
         sizes_of_capture(content)
 
 
 @pytest.mark.acceptance
-def test_every_capture_of_whole_ethernet_frames_that_tcpdump_reads_is_read(tmp_path):
+def test_every_capture_of_whole_ethernet_frames_that_tcpdump_reads_is_read(tmp_path: Path) -> None:
     """Tried with the captures of tcpdump's own tests, which hold what protocols are broken by."""
     captures = unpack_source("sid", "tcpdump", tmp_path) / "tests"
     tcpdump = command_of(unpack("trixie", ("tcpdump",), tmp_path), "tcpdump")
@@ -173,7 +173,7 @@ def test_every_capture_of_whole_ethernet_frames_that_tcpdump_reads_is_read(tmp_p
         ),
     ],
 )
-def test_a_test_has_the_sizes_of_the_capture(read, text, size, mean):
+def test_a_test_has_the_sizes_of_the_capture(read: Read, text: str, size: str, mean: float) -> None:
     (found,) = list_frame_sizes(read(text))
     assert size_label(found) == size
     assert mean_bytes(found) == pytest.approx(mean)
@@ -231,7 +231,9 @@ def test_a_test_has_the_sizes_of_the_capture(read, text, size, mean):
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_sent_is_refused_before_the_run(read, text, line, column, said):
+def test_what_cannot_be_sent_is_refused_before_the_run(
+    read: Read, text: str, line: int, column: int, said: str
+) -> None:
     with pytest.raises(WrongBenchFileError) as caught:
         read(text)
     (problem,) = caught.value.problems
@@ -239,7 +241,7 @@ def test_what_cannot_be_sent_is_refused_before_the_run(read, text, line, column,
     assert said in problem.message
 
 
-def test_a_frame_that_the_ports_do_not_take_is_named(read):
+def test_a_frame_that_the_ports_do_not_take_is_named(read: Read) -> None:
     Path("large.pcap").write_bytes(capture([60, 1515]))
     with pytest.raises(WrongBenchFileError, match=r"frame 2 of `large.pcap` has 1519 bytes with FCS.* take 1518"):
         read("tests: [{name: r, method: replay, captures: [{file: large.pcap}]}]\n")
@@ -252,7 +254,9 @@ FAR = (
 )
 
 
-async def test_a_capture_on_another_machine_is_read_when_the_run_begins(tmp_path, monkeypatch):
+async def test_a_capture_on_another_machine_is_read_when_the_run_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "bench.yaml"
     path.write_text(FAR + "traffic: {pcap: far.pcap}\n" + TEST)
     bench = load(path)
@@ -264,8 +268,8 @@ async def test_a_capture_on_another_machine_is_read_when_the_run_begins(tmp_path
 
 
 async def test_other_sizes_than_those_of_a_capture_on_another_machine_are_refused_when_the_run_begins(
-    tmp_path, monkeypatch
-):
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "bench.yaml"
     path.write_text(FAR + "traffic: {pcap: far.pcap}\n" + SMALL)
     bench = load(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.bench_file.conftest import Read
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError, parse
 from nicbench.bench_file.overlays import list_differences
@@ -30,7 +31,7 @@ def options(bench: BenchFile, configuration: str, section: str) -> dict[str, obj
     return getattr(each, section).options.model_dump()
 
 
-def test_keys_are_merged_null_takes_away_and_anything_else_replaces(read):
+def test_keys_are_merged_null_takes_away_and_anything_else_replaces(read: Read) -> None:
     bench = read(BASE + "  a:\n  b: {lab: {capacity: 20 kpps, loss: null}, tests: {first: {frame_bytes: [128, 64]}}}\n")
     assert [each.configuration for each in bench.configurations] == ["a", "b"]
     assert (options(bench, "a", "lab")["capacity"], options(bench, "a", "lab")["loss"]) == (40_000.0, 0.01)
@@ -42,7 +43,7 @@ def test_keys_are_merged_null_takes_away_and_anything_else_replaces(read):
     assert searches == [0.02, 0.02]
 
 
-def test_a_section_of_another_kind_replaces_the_whole(read):
+def test_a_section_of_another_kind_replaces_the_whole(read: Read) -> None:
     text = BASE.replace("lab: {kind: simulated, capacity: 40 kpps, loss: 1 %}\ndut: simulated", "lab: veth")
     overlays = "  a: {dut: {kind: policer, rate: 100 kpps}}\n  b: {dut: kernel-forward, lab: {mtu: 3000}}\n"
     bench = read(text + overlays)
@@ -53,12 +54,12 @@ def test_a_section_of_another_kind_replaces_the_whole(read):
     assert b.tests[0].options.search.precision == 0.005  # type: ignore[attr-defined]  # the default, not 2 %
 
 
-def test_the_rest_of_the_file_need_not_be_whole(read):
+def test_the_rest_of_the_file_need_not_be_whole(read: Read) -> None:
     text = BASE.replace("dut: simulated\n", "")
     assert len(read(text + "  a: {dut: simulated}\n  b: {dut: simulated, lab: {delay: 1 ms}}\n").configurations) == 2
 
 
-def test_what_differs_is_listed_with_the_values_as_they_were_written(read):
+def test_what_differs_is_listed_with_the_values_as_they_were_written(read: Read) -> None:
     overlays = "  a: {lab: {capacity: 20 kpps}}\n  b: {lab: {delay: 1 ms}, tests: {second: {loads: [50 %]}}}\n"
     rows = {row.setting: row.values for row in list_differences(read(BASE + overlays))}
     assert rows == {
@@ -68,7 +69,7 @@ def test_what_differs_is_listed_with_the_values_as_they_were_written(read):
     }
 
 
-def test_a_file_without_configurations_is_the_only_one(read):
+def test_a_file_without_configurations_is_the_only_one(read: Read) -> None:
     bench = read(BASE.removesuffix("configurations:\n") + "runs: 3\n")
     assert bench.configurations == (bench,)
     assert [str(turn) for turn in bench.turns] == ["default, run 1", "default, run 2", "default, run 3"]
@@ -94,7 +95,7 @@ def test_a_file_without_configurations_is_the_only_one(read):
         ("  a:\n  b: {tests: {first: {frame_bytes: [512]}}}\n", "10:61", "configuration `b`: `first` does not measure"),
     ],
 )
-def test_what_is_wrong_is_told_where_it_was_written(read, overlays, place, message):
+def test_what_is_wrong_is_told_where_it_was_written(read: Read, overlays: str, place: str, message: str) -> None:
     with pytest.raises(WrongBenchFileError) as refused:
         read(BASE + overlays)
     (problem,) = refused.value.list_errors()
@@ -102,7 +103,7 @@ def test_what_is_wrong_is_told_where_it_was_written(read, overlays, place, messa
     assert message in problem.message
 
 
-def test_what_is_wrong_in_all_of_them_is_told_once(read):
+def test_what_is_wrong_in_all_of_them_is_told_once(read: Read) -> None:
     with pytest.raises(WrongBenchFileError) as refused:
         read(BASE.replace("loss: 1 %", "los: 1 %") + "  a:\n  b: {lab: {delay: 1 ms}}\n")
     (problem,) = refused.value.list_errors()
@@ -133,7 +134,7 @@ def read(axes: str) -> list[tuple[str, int, float]]:
     ]
 
 
-def test_every_combination_is_a_configuration_with_both_overlays():
+def test_every_combination_is_a_configuration_with_both_overlays() -> None:
     assert read(TWO) == [
         ("queues-1_core-slow", 1, 1000.0),
         ("queues-1_core-fast", 1, 2000.0),
@@ -155,7 +156,7 @@ def test_every_combination_is_a_configuration_with_both_overlays():
     ],
     ids=["one value", "beside configurations", "a key that is shared", "too many", "a name"],
 )
-def test_what_cannot_be_combined_is_said(axes, why):
+def test_what_cannot_be_combined_is_said(axes: str, why: str) -> None:
     with pytest.raises(WrongBenchFileError) as wrong:
         read(axes)
     assert any(why in problem.message or why in str(problem) for problem in wrong.value.problems)
@@ -180,7 +181,7 @@ FILE = "nicbench: 1\ntitle: x\nlab: simulated\ndut: simulated\ntests:\n  - {name
         ),
     ],
 )
-def test_a_number_alone_or_what_it_waits_for(read, written, asked):
+def test_a_number_alone_or_what_it_waits_for(read: Read, written: str, asked: Runs) -> None:
     assert read(FILE + written).runs == asked
 
 
@@ -204,21 +205,21 @@ def test_a_number_alone_or_what_it_waits_for(read, written, asked):
         ("{warm_ups: 1}", "unknown key `runs.warm_ups`"),
     ],
 )
-def test_what_cannot_be_is_told_at_its_place(read, written, message):
+def test_what_cannot_be_is_told_at_its_place(read: Read, written: str, message: str) -> None:
     with pytest.raises(WrongBenchFileError) as caught:
         read(FILE + written)
     (problem,) = caught.value.problems
     assert (problem.position.line, message in problem.message) == (7, True), problem.message
 
 
-def test_runs_that_warm_up_come_first_and_leave_the_order_of_the_others(read):
+def test_runs_that_warm_up_come_first_and_leave_the_order_of_the_others(read: Read) -> None:
     warm, cold = read(FILE + "{warm_up: 2, exactly: 2}"), read(FILE + "2")
     assert [(turn.run, turn.warm_up) for turn in warm.turns] == [(1, True), (2, True), (3, False), (4, False)]
     assert [turn.number for turn in warm.turns] == [1, 2, 3, 4]
     assert len(cold.turns) == 2
 
 
-def test_what_is_made_in_any_case_is_told_from_what_may_be(read):
+def test_what_is_made_in_any_case_is_told_from_what_may_be(read: Read) -> None:
     alone = read(FILE + "{warm_up: 1, at_least: 3, at_most: 9, until: 5 %}")
     assert (len(alone.sure_turns), len(alone.turns)) == (4, 10)
     two = read(FILE + "{warm_up: 1, at_least: 3, at_most: 9, until: 5 %}\nconfigurations: {a: , b: }")

@@ -28,30 +28,30 @@ COMMAND = re.compile(r"(?:`|^#? {2,}(?:sudo )?)nicbench ([a-z]+)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_validates(path):
+def test_an_example_validates(path: Path) -> None:
     assert load(path).tests
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_the_hosts_of_an_example_can_be_made_before_any_is_touched(path):
+def test_the_hosts_of_an_example_can_be_made_before_any_is_touched(path: Path) -> None:
     hosts = load(path).hosts
     assert build_hosts(hosts).keys() == hosts.keys()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_every_file_that_an_example_refers_to_is_there(path):
+def test_every_file_that_an_example_refers_to_is_there(path: Path) -> None:
     named = FILE.findall(path.read_text())
     assert not [name for name in named if not (ROOT / name).exists() and not (path.parent / name).exists()]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_every_data_set_and_command_that_a_text_refers_to_is_there(path):
+def test_every_data_set_and_command_that_a_text_refers_to_is_there(path: Path) -> None:
     text = path.read_text()
     assert not set(DATA_SET.findall(text)) - data_sets().keys()
     assert not set(COMMAND.findall(text)) - set(COMMANDS)
 
 
-def test_there_are_examples_for_every_kind_of_dut():
+def test_there_are_examples_for_every_kind_of_dut() -> None:
     assert {load(path).dut.kind for path in EXAMPLES} >= {
         "kernel-forward",
         "policer",
@@ -63,17 +63,17 @@ def test_there_are_examples_for_every_kind_of_dut():
     }
 
 
-def test_the_first_example_to_copy_measures_the_seven_sizes_of_rfc_2544():
+def test_the_first_example_to_copy_measures_the_seven_sizes_of_rfc_2544() -> None:
     bench = load(EXAMPLES[0].with_name("kernel-forward.yaml"))
     assert bench.tests[0].build().frame_sizes() == (64, 128, 256, 512, 1024, 1280, 1518)
 
 
-def test_the_demo_has_the_known_device_first_and_then_the_kernel():
+def test_the_demo_has_the_known_device_first_and_then_the_kernel() -> None:
     bench = load(EXAMPLES[0].with_name("demo.yaml"))
     assert [bench.of_turn(turn).dut.kind for turn in bench.turns] == ["policer", "kernel-forward"]
 
 
-def test_the_comparison_takes_less_than_three_minutes_and_has_an_even_number_of_runs():
+def test_the_comparison_takes_less_than_three_minutes_and_has_an_even_number_of_runs() -> None:
     bench = load(EXAMPLES[0].with_name("configurations.yaml"))
     assert [each.configuration for each in bench.configurations] == ["bare", "rules"]
     assert bench.runs.at_most % 2 == 0
@@ -95,7 +95,7 @@ def _written(tmp_path: Path, report: str) -> Path:
     return path
 
 
-def test_without_a_word_it_is_a_study_without_author(tmp_path):
+def test_without_a_word_it_is_a_study_without_author(tmp_path: Path) -> None:
     report = load(_written(tmp_path, "")).report
 
     assert (report.layout, report.title, report.question, report.author, report.revisions) == (
@@ -107,7 +107,7 @@ def test_without_a_word_it_is_a_study_without_author(tmp_path):
     )
 
 
-def test_every_key_is_read(tmp_path):
+def test_every_key_is_read(tmp_path: Path) -> None:
     text = (
         "report:\n  layout: datasheet\n  title: T\n  question: Q?\n  author: A\n"
         "  about: |\n    One.\n\n    Two.\n  audience: Everybody\n"
@@ -138,7 +138,7 @@ def test_every_key_is_read(tmp_path):
         ("{revisions: [{date: 2026-11-22}]}", "`report.revisions[0].text` is missing"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path, report, said):
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, report: str, said: str) -> None:
     with pytest.raises(WrongBenchFileError) as refused:
         load(_written(tmp_path, f"report: {report}\n"))
 
@@ -152,11 +152,11 @@ THROUGHPUT = "tests: [{name: a, method: throughput}]\n"
 
 
 @pytest.mark.parametrize("text", [LAB, LAB + THROUGHPUT])
-def test_what_is_served_has_no_tests_but_what_clients_ask_for(text):
+def test_what_is_served_has_no_tests_but_what_clients_ask_for(text: str) -> None:
     assert [test.method_kind for test in parse(text.encode(), PATH, serves=True).tests] == ["transmission"]
 
 
-def test_a_run_needs_tests_and_cannot_measure_for_clients():
+def test_a_run_needs_tests_and_cannot_measure_for_clients() -> None:
     with pytest.raises(WrongBenchFileError, match="tests"):
         parse(LAB.encode(), PATH)
     text = LAB + "tests: [{name: a, method: transmission}]\n"
@@ -164,13 +164,13 @@ def test_a_run_needs_tests_and_cannot_measure_for_clients():
         parse(text.encode(), PATH)
 
 
-def test_configurations_are_not_served():
+def test_configurations_are_not_served() -> None:
     text = LAB + THROUGHPUT + "configurations: {a: {seed: 1}, b: {seed: 2}}\n"
     with pytest.raises(WrongBenchFileError, match="`configurations` cannot be served"):
         parse(text.encode(), PATH, serves=True)
 
 
-def test_a_tester_in_the_kernel_or_of_others_is_refused():
+def test_a_tester_in_the_kernel_or_of_others_is_refused() -> None:
     assert require_servable(parse(LAB.encode(), PATH, serves=True)).tester_kind().driver == "net_af_xdp"
     with pytest.raises(UsageError, match="programs in the kernel send by the trial"):
         require_servable(parse(f"{LAB}tester: {{driver: xdp}}\n".encode(), PATH, serves=True))

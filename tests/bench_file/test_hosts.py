@@ -19,7 +19,7 @@ def _read(read: Read, section: str) -> BenchFile:
     return read(f"{_HEAD}hosts: {{tester: local, dut: {{kind: ssh, {section}}}}}\n")
 
 
-def test_every_option_has_its_form(read):
+def test_every_option_has_its_form(read: Read) -> None:
     bench = _read(
         read,
         "address: 10.0.0.5, user: root, port: 2222, key: ~/.ssh/k, known_hosts: k, jump: [a@b:22, c], "
@@ -39,7 +39,7 @@ def test_every_option_has_its_form(read):
     }
 
 
-def test_a_single_jump_host_may_stand_alone_and_a_proxy_command_is_a_list(read):
+def test_a_single_jump_host_may_stand_alone_and_a_proxy_command_is_a_list(read: Read) -> None:
     assert _read(read, "address: a, jump: b").hosts["dut"].options.model_dump()["jump"] == ("b",)
     assert _read(read, "address: a, proxy_command: [nc, b]").hosts["dut"].options.model_dump()["proxy_command"] == (
         "nc",
@@ -57,7 +57,7 @@ def test_a_single_jump_host_may_stand_alone_and_a_proxy_command_is_a_list(read):
         ("user: root", "address"),
     ],
 )
-def test_what_cannot_be_is_refused(read, section, said):
+def test_what_cannot_be_is_refused(read: Read, section: str, said: str) -> None:
     with pytest.raises(BenchFileError) as caught:
         _read(read, section)
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_is_refused(read, section, said):
 @pytest.mark.parametrize(
     ("section", "step"), [("user: root", "add `address: 10.0.0.5`"), ("address: -v", "write it like `10.0.0.5`")]
 )
-def test_the_address_of_a_host_is_none_of_a_card(read, section, step):
+def test_the_address_of_a_host_is_none_of_a_card(read: Read, section: str, step: str) -> None:
     with pytest.raises(BenchFileError) as caught:
         _read(read, section)
     assert f"{step}, or an alias of `~/.ssh/config`" in str(caught.value.next_step or caught.value)
@@ -84,7 +84,7 @@ tests:
 """
 
 
-def test_a_controller_is_named_by_role(read):
+def test_a_controller_is_named_by_role(read: Read) -> None:
     bench = read(FILE % "tester: {url: 'https://bmc-1/', user: monitor, password_env: BMC_PASSWORD}")
     assert bench.redfish["tester"].url == "https://bmc-1"
     assert bench.controller_of("dut", "dut") is bench.redfish["tester"], "a lab is on one machine"
@@ -105,7 +105,7 @@ def test_a_controller_is_named_by_role(read):
         ("testr: {url: 'https://bmc-1', user: u, password_env: P}", "`redfish` names an unknown host `testr`"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place_and_without_a_password(read, written, told):
+def test_what_is_wrong_is_told_with_its_place_and_without_a_password(read: Read, written: str, told: str) -> None:
     with pytest.raises(WrongBenchFileError) as caught:
         read(FILE % written)
     assert "b.yaml:6:" in str(caught.value)
@@ -203,17 +203,19 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "change", "line", "column", "message", "step"), WRONG.values(), ids=WRONG)
-def test_an_error_points_at_what_cannot_stand_there(text, change, line, column, message, step):
+def test_an_error_points_at_what_cannot_stand_there(
+    text: str, change: tuple[str, str], line: int, column: int, message: str, step: str | None
+) -> None:
     assert change[0] in text
     assert_refused(text.replace(*change), (line, column, message, step), and_more=True)
 
 
-def test_a_lab_stands_on_a_host_of_the_bench_file(read):
+def test_a_lab_stands_on_a_host_of_the_bench_file(read: Read) -> None:
     bench = read(LAB)
     assert bench.lab.on == "rack1"
 
 
-def test_every_host_is_made_once_and_stands_on_the_very_one_that_is_named(read):
+def test_every_host_is_made_once_and_stands_on_the_very_one_that_is_named(read: Read) -> None:
     hosts = build_hosts(read(HOSTS).hosts)
     assert list(hosts) == ["rack1", "server", "client", "space"]
     assert hosts["server"].machine is hosts["rack1"]
@@ -222,7 +224,7 @@ def test_every_host_is_made_once_and_stands_on_the_very_one_that_is_named(read):
     assert hosts["client"].spec()["inner"] == hosts["space"].spec()
 
 
-def test_one_namespace_of_two_machines_is_two_places(read):
+def test_one_namespace_of_two_machines_is_two_places(read: Read) -> None:
     text = HOSTS.replace("namespace: s, on: rack1", "namespace: c").replace("device: e1", "device: e0")
     read(text)  # both interfaces are called e0, in a namespace c, on two machines
     same = (
@@ -234,7 +236,7 @@ def test_one_namespace_of_two_machines_is_two_places(read):
         read(same)
 
 
-def test_a_configuration_may_put_a_lab_elsewhere(read):
+def test_a_configuration_may_put_a_lab_elsewhere(read: Read) -> None:
     text = LAB.replace(", on: rack1", "").replace("hosts:\n  rack1: {kind: ssh, address: 192.0.2.1}\n", "")
     overlays = (
         "configurations:\n  here:\n  there: {lab: {on: rack1}, hosts: {rack1: {kind: ssh, address: 192.0.2.1}}}\n"
@@ -315,7 +317,9 @@ WRONG_GUESTS = {
 
 
 @pytest.mark.parametrize(("change", "line", "message", "step"), WRONG_GUESTS.values(), ids=WRONG_GUESTS)
-def test_what_no_guest_can_be_is_refused(read, change, line, message, step):
+def test_what_no_guest_can_be_is_refused(
+    read: Read, change: tuple[str, str], line: int, message: str, step: str
+) -> None:
     assert change[0] in TEXT
     text = TEXT.replace(*change)
     if "mac" in change[1]:
@@ -328,7 +332,7 @@ def test_what_no_guest_can_be_is_refused(read, change, line, message, step):
     assert step in (problem.next_step or "")
 
 
-def test_guests_whose_ports_fit_are_accepted(read):
+def test_guests_whose_ports_fit_are_accepted(read: Read) -> None:
     assert read(TEXT).ports["c1"].device == "n1"
     assert read(TEXT.replace(S0, "virtual_function: {of: n0, number: 6}, ip: 198.18.0.1/24")).ports["s0"].is_made
     two = "a: {kind: vm, cards: {n0: {pci: '0000:65:02.0'}, n1: {pci: '0000:65:02.1'}}}"
@@ -336,7 +340,7 @@ def test_guests_whose_ports_fit_are_accepted(read):
     assert read(given).links  # where the machine's cables lead is not known
 
 
-def test_one_card_of_the_machine_is_not_given_to_two_guests(read):
+def test_one_card_of_the_machine_is_not_given_to_two_guests(read: Read) -> None:
     card = "n0: {pci: '0000:65:02.0'}"
     text = TEXT.replace("n0: {model: igb, network: x}", card).replace("n0: {network: x}", card)
     with pytest.raises(WrongBenchFileError, match=r"both have the machine's card 0000:65:02\.0"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench_file.conftest import assert_refused
+from tests.bench_file.conftest import Read, assert_refused
 
 from nicbench.bench_file import WrongBenchFileError
 
@@ -53,18 +53,20 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("change", "line", "column", "message", "step"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_made_is_refused(change, line, column, message, step):
+def test_what_cannot_be_made_is_refused(
+    change: tuple[str, str], line: int, column: int, message: str, step: str
+) -> None:
     assert change[0] in TEXT
     assert_refused(TEXT.replace(*change), (line, column, message, step), and_more=True)
 
 
-def test_a_port_with_a_prefix_is_given_its_address_and_one_without_is_not(read):
+def test_a_port_with_a_prefix_is_given_its_address_and_one_without_is_not(read: Read) -> None:
     ports = read(TEXT.replace("s, create: true", "s").replace("198.18.1.1/24", "198.18.1.1")).ports
     assert (str(ports["s0"].given_ip), str(ports["s0"].own_ip)) == ("198.18.0.1/24", "198.18.0.1")
     assert (ports["s1"].given_ip, str(ports["s1"].own_ip)) == (None, "198.18.1.1")
 
 
-def test_the_testers_interfaces_get_no_address(read):
+def test_the_testers_interfaces_get_no_address(read: Read) -> None:
     text = """nicbench: 1
 title: x
 hosts: {tester: {kind: netns, namespace: t, create: true}, dut: {kind: netns, namespace: d, create: true}}
@@ -95,7 +97,7 @@ tests: [{name: tcp, method: stream}]
 """
 
 
-def test_a_bond_has_a_name_and_stands_on_its_interfaces(read):
+def test_a_bond_has_a_name_and_stands_on_its_interfaces(read: Read) -> None:
     port = read(BONDED.replace("BOND", "{of: [e2, e3]}")).ports["s0"]
     assert (port.device, port.devices, port.is_made) == ("bond0", ("e2", "e3"), True)
 
@@ -108,7 +110,7 @@ def test_a_bond_has_a_name_and_stands_on_its_interfaces(read):
         ("{of: []}", "at least 1"),
     ],
 )
-def test_a_bond_that_cannot_be_is_refused(read, bond, message):
+def test_a_bond_that_cannot_be_is_refused(read: Read, bond: str, message: str) -> None:
     with pytest.raises(WrongBenchFileError) as wrong:
         read(BONDED.replace("BOND", bond))
     assert message in str(wrong.value)
@@ -141,7 +143,7 @@ WRONG_RDMA = {
 }
 
 
-def test_virtual_machines_that_are_made_alike_are_two_machines(read):
+def test_virtual_machines_that_are_made_alike_are_two_machines(read: Read) -> None:
     ports = read(RDMA_TEXT).ports
     assert {name: (port.rdma, port.is_made) for name, port in ports.items()} == {
         "s0": ("rxe", True),
@@ -150,7 +152,9 @@ def test_virtual_machines_that_are_made_alike_are_two_machines(read):
 
 
 @pytest.mark.parametrize(("change", "line", "column", "message", "step"), WRONG_RDMA.values(), ids=WRONG_RDMA)
-def test_what_cannot_be_made_is_refused_of_rdma(change, line, column, message, step):
+def test_what_cannot_be_made_is_refused_of_rdma(
+    change: tuple[str, str], line: int, column: int, message: str, step: str
+) -> None:
     assert_refused(RDMA_TEXT.replace(*change, 1), (line, column, message, step))
 
 
@@ -180,7 +184,7 @@ tests: [{name: t, method: stream}]
 """
 
 
-def test_a_function_is_called_after_its_adapter_or_as_its_port_says(read):
+def test_a_function_is_called_after_its_adapter_or_as_its_port_says(read: Read) -> None:
     assert read(STREAMS).ports["s0"].device == "e1v0"
     assert read(STREAMS.replace("server, virtual", "server, device: fast0, virtual")).ports["s0"].device == "fast0"
     assert read(FRAMES).ports["d0"].device is None
@@ -207,7 +211,7 @@ def test_a_function_is_called_after_its_adapter_or_as_its_port_says(read):
         (FRAMES, "testpmd", "kernel-forward", "works on kernel interfaces, and `d0` is not one", "device"),
     ],
 )
-def test_what_cannot_be_is_refused(read, text, written, wrong, message, step):
+def test_what_cannot_be_is_refused(read: Read, text: str, written: str, wrong: str, message: str, step: str) -> None:
     with pytest.raises(WrongBenchFileError) as refused:
         read(text.replace(written, wrong))
     said = str(refused.value)
@@ -215,13 +219,13 @@ def test_what_cannot_be_is_refused(read, text, written, wrong, message, step):
     assert step in said
 
 
-def test_a_dut_of_dpdk_takes_cards_by_their_addresses(read):
+def test_a_dut_of_dpdk_takes_cards_by_their_addresses(read: Read) -> None:
     card = FRAMES.replace("virtual_function: {of: e1, number: 3}, bind: vfio-pci", "address: 0000:65:00.0")
     assert read(card).ports["d0"].address == "0000:65:00.0"
     assert read(card.replace("testpmd", "reflector, huge_pages: false")).dut.kind == "reflector"
 
 
-def test_a_forwarder_of_ours_stands_before_a_tester_in_the_kernel_and_another_does_not(read):
+def test_a_forwarder_of_ours_stands_before_a_tester_in_the_kernel_and_another_does_not(read: Read) -> None:
     text = (
         "nicbench: 1\ntitle: t\nlab: {kind: veth}\ndut: {kind: reflector, huge_pages: false}\ntester: {driver: xdp}\n"
         "tests: [{name: t, method: throughput}]\n"

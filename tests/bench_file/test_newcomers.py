@@ -171,7 +171,7 @@ tests:
         ),
     ],
 )
-def test_a_beginner_is_told_what_to_write(written, found, replaced, message, step):
+def test_a_beginner_is_told_what_to_write(written: str, found: str, replaced: str, message: str, step: str) -> None:
     assert found in written
     with pytest.raises(WrongBenchFileError) as error:
         parse(written.replace(found, replaced, 1).encode(), Path("mine.yaml"))

@@ -230,7 +230,7 @@ WITHOUT_HARDWARE = [path for path in EXAMPLES if "\nlab:" in path.read_text()]
 
 
 @pytest.mark.parametrize("path", WITHOUT_HARDWARE, ids=lambda path: path.stem)
-async def test_each_example_keeps_its_promises(path):
+async def test_each_example_keeps_its_promises(path: Path) -> None:
     assert await _keep_promises(path, path.read_text())
 
 
@@ -245,7 +245,7 @@ tests:
 
 
 @pytest.mark.parametrize(("at_once", "is_valid"), [("[all]", False), ("[port]", True), ("[port, all]", True)])
-async def test_all_ports_at_once_are_two_or_more(at_once, is_valid):
+async def test_all_ports_at_once_are_two_or_more(at_once: str, is_valid: bool) -> None:
     text = ONE_PORT.replace("AT_ONCE", at_once)
     assert await _keep_promises(Path("b.yaml"), text) is is_valid
     assert await _keep_promises(Path("b.yaml"), text.replace("ports: 1", "ports: 2"))
@@ -260,10 +260,10 @@ async def _check(seeds: Iterable[int]) -> None:
     assert valid  # or the changes are too rough to say anything
 
 
-async def test_a_changed_example_is_refused_or_keeps_its_promises():
+async def test_a_changed_example_is_refused_or_keeps_its_promises() -> None:
     await _check(range(30))
 
 
 @pytest.mark.acceptance
-async def test_many_changed_examples_are_refused_or_keep_their_promises():
+async def test_many_changed_examples_are_refused_or_keep_their_promises() -> None:
     await _check(range(30, 530))

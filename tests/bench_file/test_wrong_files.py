@@ -4,7 +4,7 @@ Each case: the text, then line, column, part of the message and part of the next
 """
 
 import pytest
-from tests.bench_file.conftest import assert_refused
+from tests.bench_file.conftest import Expected, assert_refused
 
 HEAD = "nicbench: 1\ntitle: x\n"
 LAB = "lab: {kind: veth}\ndut: {kind: policer}\n"
@@ -373,5 +373,5 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_file_is_refused_with_place_message_and_next_step(text, expected):
+def test_a_wrong_file_is_refused_with_place_message_and_next_step(text: str, expected: list[Expected]) -> None:
     assert_refused(text, *expected)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench_file.conftest import assert_refused
+from tests.bench_file.conftest import Read, assert_refused
 
 HEAD = "nicbench: 1\ntitle: x\n"
 THREE_PORTS = (
@@ -161,7 +161,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "place", "message", "step"), WRONG.values(), ids=list(WRONG))
-def test_what_cannot_be_is_refused(text, place, message, step):
+def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: str, step: str) -> None:
     assert_refused(HEAD + text + ("" if "tests:" in text else TESTS), (*place, message, step))
 
 
@@ -179,5 +179,5 @@ def test_what_cannot_be_is_refused(text, place, message, step):
         "lab: {kind: memif, ports: 4}\ndut: {kind: l3fwd}\ntraffic: {pattern: full-mesh}\n",
     ],
 )
-def test_what_can_be_is_valid(text, read):
+def test_what_can_be_is_valid(text: str, read: Read) -> None:
     assert read(HEAD + text + TESTS).tests

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench_file.conftest import Read, assert_refused
+from tests.bench_file.conftest import Expected, Read, assert_refused
 
 from nicbench.bench_file import WrongBenchFileError
 
@@ -205,7 +205,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_file_is_refused_with_place_message_and_next_step(text, expected):
+def test_a_wrong_file_is_refused_with_place_message_and_next_step(text: str, expected: list[Expected]) -> None:
     assert_refused(text, *expected)
 
 
@@ -256,7 +256,9 @@ WRONG_TUNNELS = {
 @pytest.mark.parametrize(
     ("traffic", "line", "column", "message", "next_step"), WRONG_TUNNELS.values(), ids=WRONG_TUNNELS.keys()
 )
-def test_it_is_refused_with_place_message_and_next_step(traffic, line, column, message, next_step):
+def test_it_is_refused_with_place_message_and_next_step(
+    traffic: str, line: int, column: int, message: str, next_step: str | None
+) -> None:
     assert_refused(TUNNELS_HEAD + f"traffic: {traffic}\n" + TUNNELS_TESTS, (line, column, message, next_step))
 
 
@@ -268,7 +270,7 @@ def test_it_is_refused_with_place_message_and_next_step(traffic, line, column, m
         (1518, f"{{arrives: [{{kind: gre, {ENDS}}}]}}", "frames of 1518 bytes come back with 1542"),
     ],
 )
-def test_a_size_that_does_not_fit_is_refused_at_its_place(size, traffic, message):
+def test_a_size_that_does_not_fit_is_refused_at_its_place(size: int, traffic: str, message: str) -> None:
     tests = f"tests:\n  - {{name: t, method: throughput, frame_bytes: [{size}]}}\n"
     assert_refused(TUNNELS_HEAD + f"traffic: {traffic}\n" + tests, (7, 49, message, None))
 
@@ -324,14 +326,16 @@ WRONG_PEERS = {
 }
 
 
-def test_ports_of_both_machines_are_the_testers(read):
+def test_ports_of_both_machines_are_the_testers(read: Read) -> None:
     bench = read(GOOD)
     assert bench.tester_kind().peer == "far"
     assert bench.role_of("far") == "tester"
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), WRONG_PEERS.values(), ids=WRONG_PEERS.keys())
-def test_a_wrong_second_machine_is_refused_with_place_message_and_next_step(read, old, new, expected):
+def test_a_wrong_second_machine_is_refused_with_place_message_and_next_step(
+    read: Read, old: str, new: str, expected: tuple[int, int, str, str]
+) -> None:
     with pytest.raises(WrongBenchFileError) as caught:
         read(GOOD.replace(old, new))
     line, column, message, step = expected
@@ -340,7 +344,7 @@ def test_a_wrong_second_machine_is_refused_with_place_message_and_next_step(read
     assert step in (problem.next_step or "")
 
 
-def test_a_lab_has_no_second_machine(read):
+def test_a_lab_has_no_second_machine(read: Read) -> None:
     text = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\ntester: {peer: far}\n"
     with pytest.raises(WrongBenchFileError, match="a lab makes a tester on one machine"):
         read(text + "tests: [{name: t, method: throughput}]\n")
@@ -358,7 +362,7 @@ def problems(read: Read, tuning: str, head: str = TUNING_HEAD) -> str:
     return str(caught.value)
 
 
-def test_items_are_given_by_host(read):
+def test_items_are_given_by_host(read: Read) -> None:
     bench = read(TUNING_HEAD + "tuning:\n  dut: {sysctls: {net.core.busy_poll: 50}}\n" + REST)
     (wish,) = bench.tuning
     assert (wish.role, wish.item.kind, wish.source) == ("dut", "sysctls", "bench file")
@@ -390,17 +394,17 @@ def test_items_are_given_by_host(read):
         *("a way out of /sys/class/net", "an option of a tool", "no interface", "unknown profile"),
     ],
 )
-def test_what_is_wrong_is_told_with_line_and_column(read, tuning, said):
+def test_what_is_wrong_is_told_with_line_and_column(read: Read, tuning: str, said: str) -> None:
     assert said in problems(read, tuning)
 
 
-def test_a_simulated_lab_has_no_machine(read):
+def test_a_simulated_lab_has_no_machine(read: Read) -> None:
     head = "nicbench: 1\ntitle: t\nlab: simulated\ndut: simulated\n"
     said = problems(read, "tuning: {dut: {sysctls: {vm.swappiness: 1}}}\n", head)
     assert "b.yaml:5:1: the simulated lab has no machine to be tuned" in said
 
 
-def test_a_host_that_takes_no_part_cannot_be_tuned(read):
+def test_a_host_that_takes_no_part_cannot_be_tuned(read: Read) -> None:
     head = (
         "nicbench: 1\ntitle: t\nhosts: {tester: local, other: local}\nports: {t0: {host: tester, device: e0}}\n"
         "dut: {kind: external}\n"
@@ -409,7 +413,7 @@ def test_a_host_that_takes_no_part_cannot_be_tuned(read):
     assert "the host `other` is not part of the tests, so it cannot be tuned" in said
 
 
-def test_configurations_differ_in_one_setting(read):
+def test_configurations_differ_in_one_setting(read: Read) -> None:
     text = "tuning: {dut: {sysctls: {vm.swappiness: 1, net.core.busy_poll: 50}}}\n"
     over = "configurations:\n  one: {}\n  other: {tuning: {dut: {sysctls: {vm.swappiness: 2}}}}\n"
     bench = read(TUNING_HEAD + text + over + REST)

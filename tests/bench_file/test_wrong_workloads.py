@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench_file.conftest import assert_refused
+from tests.bench_file.conftest import Read, assert_refused
 
 from nicbench.bench_file import WrongBenchFileError
 
@@ -96,7 +96,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "place", "message", "step"), WRONG.values(), ids=WRONG.keys())
-def test_what_cannot_be_is_refused(text, place, message, step):
+def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: str, step: str) -> None:
     assert_refused(HEAD + text, (*place, message, step))
 
 
@@ -233,22 +233,22 @@ WRONG_ROUNDS = {
 
 
 @pytest.mark.parametrize("name", WRONG_ROUNDS)
-def test_the_error_points_at_the_place_and_names_the_next_step(name):
+def test_the_error_points_at_the_place_and_names_the_next_step(name: str) -> None:
     text, *expected = WRONG_ROUNDS[name]
     assert_refused(ROUNDS_HEAD + text, tuple(expected), and_more=True)
 
 
-def test_the_defaults_of_each_are_valid(read):
+def test_the_defaults_of_each_are_valid(read: Read) -> None:
     for method in ("transfer", "agreement", "request-response"):
         assert read(f"{ROUNDS_HEAD}{method}\n").tests[0].method_kind == method
 
 
-def test_clients_are_tuned_together(read):
+def test_clients_are_tuned_together(read: Read) -> None:
     bench = read(f"{ROUNDS_HEAD}stream\ntuning: {{clients: {{mtu: 9000}}}}\n")
     assert [wish.role for wish in bench.tuning] == ["clients"]
 
 
-def test_a_link_that_a_bond_has_not_does_not_fail(read):
+def test_a_link_that_a_bond_has_not_does_not_fail(read: Read) -> None:
     text = ROUNDS_HEAD.replace("clients}", "clients, bond: {links: 2}}") + "stream\n    failure: {port: s0, link: 2}\n"
     assert read(text).tests
     with pytest.raises(WrongBenchFileError, match="link 3 of s0 is to fail, which has 2"):
@@ -293,17 +293,17 @@ WRONG_SHARES = {
 
 
 @pytest.mark.parametrize("name", WRONG_SHARES)
-def test_the_error_points_at_the_place_and_names_the_next_step_of_shares(name):
+def test_the_error_points_at_the_place_and_names_the_next_step_of_shares(name: str) -> None:
     text, *expected = WRONG_SHARES[name]
     assert_refused(SHARES_HEAD + text + REST, tuple(expected), and_more=True)
 
 
-def test_a_lab_whose_namespaces_are_reached_by_ssh_keeps_no_mounts(read):
+def test_a_lab_whose_namespaces_are_reached_by_ssh_keeps_no_mounts(read: Read) -> None:
     with pytest.raises(WrongBenchFileError, match="reached by `ssh`"):
         read(SHARES_HEAD.replace("clients}", "clients, reached_by: ssh}") + "  share: sftp\n  memory: 1 GiB\n" + REST)
 
 
-def test_folders_of_the_user_and_memory_are_both_valid(read):
+def test_folders_of_the_user_and_memory_are_both_valid(read: Read) -> None:
     for where in ("memory: 1 GiB\n  shares: 12", 'folder: "/stor/d{share}"\n  shares: 12'):
         bench = read(f"{SHARES_HEAD}  share: sftp\n  {where}\n{REST}")
         assert bench.dut.kind == "file-server"

@@ -32,7 +32,7 @@ def make(nicbench: Any) -> Make:
     return made
 
 
-def test_a_slower_run_ends_with_6_and_says_by_how_much_and_what_else_differs(make, nicbench):
+def test_a_slower_run_ends_with_6_and_says_by_how_much_and_what_else_differs(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0), result(1518, 50.0))
     make("02", result(64, 80.0), result(1518, 50.0), kernel="6.18")
     ended = nicbench("check", "latest", "--against", "2026-01-01")
@@ -43,7 +43,7 @@ def test_a_slower_run_ends_with_6_and_says_by_how_much_and_what_else_differs(mak
         assert text in ended.stdout
 
 
-def test_what_may_explain_a_change_is_told_where_it_is_and_where_long_values_differ(make, nicbench):
+def test_what_may_explain_a_change_is_told_where_it_is_and_where_long_values_differ(make: Make, nicbench: Any) -> None:
     long = "console=ttyS0 " * 10
     make("01", result(64, 100.0), kernel=f"{long}quiet", cpu="one")
     add_tag(make("02", result(64, 100.0), kernel=f"{long}quiet").path, "good")
@@ -60,7 +60,7 @@ def test_what_may_explain_a_change_is_told_where_it_is_and_where_long_values_dif
     assert (difference["before"], difference["after"]) == (f"{long}quiet", f"{long}nosmt")
 
 
-def test_results_of_others_are_compared_by_whatever_parameters_they_have(make, nicbench):
+def test_results_of_others_are_compared_by_whatever_parameters_they_have(make: Make, nicbench: Any) -> None:
     strange = [
         {**result(64, 100.0), "id": f"x/{number}", "parameters": {"frame_bytes": 64, "sizes": [number]}}
         for number in (1, 2)
@@ -75,14 +75,16 @@ def test_results_of_others_are_compared_by_whatever_parameters_they_have(make, n
         assert f"with 64-byte frames, {words}" in ended.stdout
 
 
-def test_a_load_of_100_percent_is_written_without_a_point(make, nicbench):
+def test_a_load_of_100_percent_is_written_without_a_point(make: Make, nicbench: Any) -> None:
     at = {"parameters": {"frame_bytes": 64, "load_percent": 100.0}}
     make("01", result(64, 1e6, **at))
     make("02", result(64, 1e6, **at))
     assert "at a load of 100 %" in nicbench("check", "2026-01-02", "--against", "2026-01-01").stdout.replace("\n", " ")
 
 
-def test_a_narrow_terminal_breaks_no_name_apart(make, capsys, monkeypatch):
+def test_a_narrow_terminal_breaks_no_name_apart(
+    make: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     make("01", result(64, 100.0))
     make("02", result(64, 80.0))
     monkeypatch.setattr("nicbench.cli.commands.check.results", lambda: Console(width=80))
@@ -92,7 +94,7 @@ def test_a_narrow_terminal_breaks_no_name_apart(make, capsys, monkeypatch):
     assert lines[at + 1] == "  NDR [frames/s]: 100.0 before, 80.00 now (-20.0 %): worse"
 
 
-def test_a_run_in_which_every_load_failed_is_worse_and_shown_below_its_bound(make, nicbench):
+def test_a_run_in_which_every_load_failed_is_worse_and_shown_below_its_bound(make: Make, nicbench: Any) -> None:
     below = {"value": None, "upper": 50_004.0, "limited_by": "dut", "reason_null": "no load that was tried passed"}
     make("01", result(64, 1e6))
     make("02", {**result(64, 1.0), "values": {"ndr_frames_per_s": below}})
@@ -103,7 +105,7 @@ def test_a_run_in_which_every_load_failed_is_worse_and_shown_below_its_bound(mak
     assert (row["before"], row["after"], row["before_below"], row["after_below"]) == (1e6, None, None, 50_004.0)
 
 
-def test_a_run_that_is_as_good_or_better_ends_with_0(make, nicbench):
+def test_a_run_that_is_as_good_or_better_ends_with_0(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0), result(128, 100.0))
     make("02", result(64, 99.0), result(128, 120.0), result(256, 1.0))
     ended = nicbench("check", "latest", "--against", "2026-01-01")
@@ -112,7 +114,7 @@ def test_a_run_that_is_as_good_or_better_ends_with_0(make, nicbench):
     assert "not measured before: throughput: with 256-byte frames" in ended.stdout
 
 
-def test_the_tolerance_is_the_users(make, nicbench):
+def test_the_tolerance_is_the_users(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0))
     make("02", result(64, 90.0))
     assert nicbench("check", "latest", "--against", "2026-01-01", "--tolerance", "15").status == 0
@@ -125,7 +127,7 @@ def test_the_tolerance_is_the_users(make, nicbench):
 
 
 @pytest.mark.parametrize("verdict", ["disturbed", "incomplete"])
-def test_what_cannot_be_relied_on_is_no_regression_and_not_well_either(verdict, make, nicbench):
+def test_what_cannot_be_relied_on_is_no_regression_and_not_well_either(verdict: str, make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0), result(128, 100.0))
     make("02", result(64, 10.0, verdict), result(128, 100.0))
     ended = nicbench("check", "latest", "--against", "2026-01-01", "--json")
@@ -136,7 +138,7 @@ def test_what_cannot_be_relied_on_is_no_regression_and_not_well_either(verdict, 
     assert verdict in document["values"][0]["why"]
 
 
-def test_a_point_that_is_missing_now_cannot_be_told(make, nicbench):
+def test_a_point_that_is_missing_now_cannot_be_told(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0), result(128, 100.0))
     make("02", result(64, 100.0))
     ended = nicbench("check", "latest", "--against", "2026-01-01")
@@ -144,7 +146,7 @@ def test_a_point_that_is_missing_now_cannot_be_told(make, nicbench):
     assert "this run did not measure it" in ended.stdout
 
 
-def test_all_runs_of_a_tag_are_the_other_side(make, nicbench):
+def test_all_runs_of_a_tag_are_the_other_side(make: Make, nicbench: Any) -> None:
     for day, rate in enumerate((100.0, 101.0, 99.0, 100.5), 1):
         add_tag(make(f"0{day}", result(64, rate)).path, "nightly")
     latest = make("09", *(result(64, rate, run=run) for run, rate in enumerate((90.0, 90.5, 89.5, 90.2), 1)))
@@ -155,7 +157,7 @@ def test_all_runs_of_a_tag_are_the_other_side(make, nicbench):
     assert "4 runs against 4: ratio of medians" in document["values"][0]["why"]
 
 
-def test_all_runs_of_a_tag_are_checked_and_ci_has_a_case_for_each_value(make, nicbench):
+def test_all_runs_of_a_tag_are_checked_and_ci_has_a_case_for_each_value(make: Make, nicbench: Any) -> None:
     for day, rate in enumerate((100.0, 101.0, 99.0, 100.5, 90.0, 90.5, 89.5, 90.2), 1):
         tag = "before" if day < 5 else "after"
         add_tag(make(f"0{day}", result(64, rate), result(1518, 50.0), result(512, rate, "disturbed")).path, tag)
@@ -182,7 +184,9 @@ def test_all_runs_of_a_tag_are_checked_and_ci_has_a_case_for_each_value(make, ni
         ),
     ],
 )
-def test_what_is_not_comparable_is_refused_with_the_reason_unless_forced(different, reason, make, nicbench):
+def test_what_is_not_comparable_is_refused_with_the_reason_unless_forced(
+    different: dict[str, Any], reason: str, make: Make, nicbench: Any
+) -> None:
     make("01", result(64, 100.0), **{"cpu": "a CPU", **different})
     make("02", result(64, 80.0), cpu="a CPU")
     ended = nicbench("check", "latest", "--against", "2026-01-01")
@@ -194,13 +198,13 @@ def test_what_is_not_comparable_is_refused_with_the_reason_unless_forced(differe
     assert f"not comparable, forced: {reason}" in forced.stdout
 
 
-def test_more_points_and_another_kernel_are_comparable(make, nicbench):
+def test_more_points_and_another_kernel_are_comparable(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0), kernel="5.10", options={"frame_bytes": [64, 128], "trial": {"duration": 60.0}})
     make("02", result(64, 100.0))
     assert nicbench("check", "latest", "--against", "2026-01-01").status == 0
 
 
-def test_a_run_that_is_not_finished_cannot_be_told(make, nicbench):
+def test_a_run_that_is_not_finished_cannot_be_told(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0))
     (make("02", result(64, 100.0)).path / "MANIFEST.json").unlink()
     ended = nicbench("check", "2026-01-02", "--against", "2026-01-01")
@@ -209,7 +213,7 @@ def test_a_run_that_is_not_finished_cannot_be_told(make, nicbench):
     assert nicbench("check", "2026-01-01", "--against", "2026-01-02").status == 5
 
 
-def test_a_summary_changed_by_hand_is_not_believed(make, nicbench):
+def test_a_summary_changed_by_hand_is_not_believed(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0))
     changed = make("02", result(64, 100.0))
     summary = changed.path / "summary.json"
@@ -219,7 +223,7 @@ def test_a_summary_changed_by_hand_is_not_believed(make, nicbench):
     assert "summary.json was changed after the run had finished" in ended.stderr
 
 
-def test_a_name_that_is_neither_run_nor_tag_ends_with_2(make, nicbench):
+def test_a_name_that_is_neither_run_nor_tag_ends_with_2(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0))
     ended = nicbench("check", "latest", "--against", "nothing")
     assert ended.status == 2

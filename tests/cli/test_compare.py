@@ -43,7 +43,7 @@ def make(nicbench: Any) -> Make:
     return made
 
 
-def test_two_runs_become_a_page_a_table_and_a_sentence(make, nicbench):
+def test_two_runs_become_a_page_a_table_and_a_sentence(make: Make, nicbench: Any) -> None:
     make("01", 1e6)
     make("02", 2e6, kernel="6.18")
     ended = nicbench("compare", "2026-01-01", "2026-01-02")
@@ -57,7 +57,7 @@ def test_two_runs_become_a_page_a_table_and_a_sentence(make, nicbench):
         assert text in page
 
 
-def test_a_difference_is_claimed_only_where_intervals_do_not_overlap(make, nicbench):
+def test_a_difference_is_claimed_only_where_intervals_do_not_overlap(make: Make, nicbench: Any) -> None:
     make("01", 1e6)
     make("02", 1.005e6)
     ended = nicbench("compare", "2026-01-01", "2026-01-02")
@@ -65,7 +65,7 @@ def test_a_difference_is_claimed_only_where_intervals_do_not_overlap(make, nicbe
     assert "there is one run of each" in ended.stdout.lower()
 
 
-def test_the_page_goes_where_it_is_told_and_never_into_a_run(make, nicbench):
+def test_the_page_goes_where_it_is_told_and_never_into_a_run(make: Make, nicbench: Any) -> None:
     folder = make("01")
     make("02")
     assert nicbench("compare", "2026-01-01", "2026-01-02", "--out", "pages").status == 0
@@ -78,7 +78,7 @@ def test_the_page_goes_where_it_is_told_and_never_into_a_run(make, nicbench):
     assert not (folder.path / "comparison.html").exists()
 
 
-def test_the_page_is_a_pdf_or_markdown_where_that_is_asked_for(make, nicbench):
+def test_the_page_is_a_pdf_or_markdown_where_that_is_asked_for(make: Make, nicbench: Any) -> None:
     make("01")
     make("02", 2e6)
     assert nicbench("compare", "2026-01-01", "2026-01-02", "--out", "mine.md").status == 0
@@ -101,7 +101,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("runs", "text"), REFUSED.values(), ids=REFUSED)
-def test_wrong_words_are_refused_with_a_next_step(runs, text, make, nicbench):
+def test_wrong_words_are_refused_with_a_next_step(runs: list[str], text: str, make: Make, nicbench: Any) -> None:
     make("01")
     make("02")
     ended = nicbench("compare", *runs)
@@ -111,7 +111,7 @@ def test_wrong_words_are_refused_with_a_next_step(runs, text, make, nicbench):
     assert not Path("comparison.html").exists()
 
 
-def test_runs_of_other_frame_sizes_are_told_which_sizes_each_has(make, nicbench):
+def test_runs_of_other_frame_sizes_are_told_which_sizes_each_has(make: Make, nicbench: Any) -> None:
     make("01", 1e6, result(64, 1e6), result(512, 1e6))
     make("02", 1e6, result(1518, 1e6))
     ended = nicbench("compare", "2026-01-01", "2026-01-02")
@@ -120,7 +120,7 @@ def test_runs_of_other_frame_sizes_are_told_which_sizes_each_has(make, nicbench)
     assert "nicbench diff" in ended.stderr
 
 
-def test_what_is_not_comparable_is_refused_with_every_reason(make, nicbench):
+def test_what_is_not_comparable_is_refused_with_every_reason(make: Make, nicbench: Any) -> None:
     make("01")
     make("02", duration=1.0, finished=False)
     ended = nicbench("compare", "2026-01-01", "2026-01-02")
@@ -130,7 +130,7 @@ def test_what_is_not_comparable_is_refused_with_every_reason(make, nicbench):
     assert not Path("comparison.html").exists()
 
 
-def test_forced_it_says_so_in_red_at_its_top(make, nicbench):
+def test_forced_it_says_so_in_red_at_its_top(make: Make, nicbench: Any) -> None:
     make("01")
     make("02", duration=1.0)
     ended = nicbench("compare", "2026-01-01", "2026-01-02", "--force")
@@ -142,7 +142,7 @@ def test_forced_it_says_so_in_red_at_its_top(make, nicbench):
     assert "do not last equally long" in main
 
 
-def test_a_damaged_run_is_an_error_of_its_own(make, nicbench):
+def test_a_damaged_run_is_an_error_of_its_own(make: Make, nicbench: Any) -> None:
     make("01")
     (make("02").path / "summary.json").write_text("{")
     ended = nicbench("compare", "2026-01-01", "2026-01-02", "--force")
@@ -150,7 +150,7 @@ def test_a_damaged_run_is_an_error_of_its_own(make, nicbench):
     assert "summary.json" in ended.stderr
 
 
-def test_a_run_whose_files_were_changed_is_compared_by_force_alone(make, nicbench):
+def test_a_run_whose_files_were_changed_is_compared_by_force_alone(make: Make, nicbench: Any) -> None:
     make("01")
     path = make("02").path / "summary.json"
     path.write_text(path.read_text().replace("1000000", "2000000"))
@@ -170,7 +170,7 @@ def tagged(make: Make, tag: str, *rates: float, first: int = 1, **different: Any
     return [folder.run_id for folder in folders]
 
 
-def test_a_tag_is_all_its_runs_together_and_a_name_may_be_given(make, nicbench):
+def test_a_tag_is_all_its_runs_together_and_a_name_may_be_given(make: Make, nicbench: Any) -> None:
     tagged(make, "before", 1e6, 1e6)
     make("03")
     ended = nicbench("compare", "old=before", "new=latest", "--json")
@@ -180,7 +180,7 @@ def test_a_tag_is_all_its_runs_together_and_a_name_may_be_given(make, nicbench):
     assert [one["runs"] for one in json.loads(alone.stdout)["entries"]] == [1, 1]
 
 
-def test_of_two_tags_a_difference_is_claimed_by_all_their_runs(make, nicbench):
+def test_of_two_tags_a_difference_is_claimed_by_all_their_runs(make: Make, nicbench: Any) -> None:
     before = tagged(make, "before", 1e6, 1.01e6, 0.99e6, 1e6, kernel="6.1")
     tagged(make, "after", 0.94e6, 0.95e6, 0.93e6, 0.94e6, first=5, kernel="6.12")
     ended = nicbench("compare", "before", "after")
@@ -193,7 +193,7 @@ def test_of_two_tags_a_difference_is_claimed_by_all_their_runs(make, nicbench):
     assert "4 runs, 2026-01-01 to 2026-01-04" in page
 
 
-def test_runs_of_a_tag_that_may_not_be_compared_are_refused(make, nicbench):
+def test_runs_of_a_tag_that_may_not_be_compared_are_refused(make: Make, nicbench: Any) -> None:
     tagged(make, "before", 1e6, 1e6)
     add_tag(make("03", duration=1.0).path, "before")
     tagged(make, "after", 1e6, first=4)
@@ -205,7 +205,7 @@ def test_runs_of_a_tag_that_may_not_be_compared_are_refused(make, nicbench):
     assert "named twice" in nicbench("compare", "before", "after").stderr
 
 
-def test_where_runs_of_a_tag_differ_all_their_settings_are_told(make, nicbench):
+def test_where_runs_of_a_tag_differ_all_their_settings_are_told(make: Make, nicbench: Any) -> None:
     add_tag(make("01", kernel="6.1").path, "before")
     add_tag(make("02", kernel="6.2").path, "before")
     make("03", kernel="6.12")
@@ -218,7 +218,7 @@ def test_where_runs_of_a_tag_differ_all_their_settings_are_told(make, nicbench):
     assert "<object" not in shown
 
 
-def test_a_configuration_is_chosen_by_its_name_or_a_part_of_it(make, nicbench):
+def test_a_configuration_is_chosen_by_its_name_or_a_part_of_it(make: Make, nicbench: Any) -> None:
     make("01", configurations=("bare", "with rules"))
     make("02")
     ended = nicbench("compare", "2026-01-01:rules", "2026-01-02", "--json")
@@ -228,7 +228,7 @@ def test_a_configuration_is_chosen_by_its_name_or_a_part_of_it(make, nicbench):
     assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["bare", "with rules"]
 
 
-def test_configurations_stand_in_the_order_of_the_bench_file(make, nicbench):
+def test_configurations_stand_in_the_order_of_the_bench_file(make: Make, nicbench: Any) -> None:
     """Turns are made in a random order; every change is told from the first entry."""
     path = make("01", configurations=("bare", "with rules")).path
     summary = json.loads((path / "summary.json").read_text())
@@ -239,7 +239,7 @@ def test_configurations_stand_in_the_order_of_the_bench_file(make, nicbench):
     assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["bare", "with rules"]
 
 
-def test_points_of_one_alone_are_listed(make, nicbench):
+def test_points_of_one_alone_are_listed(make: Make, nicbench: Any) -> None:
     make("01", 1e6, result(64, 1e6), result(9000, 1e5))
     make("02", 1e6, result(64, 1e6))
     ended = nicbench("compare", "2026-01-01", "2026-01-02", "--json")
@@ -248,7 +248,7 @@ def test_points_of_one_alone_are_listed(make, nicbench):
     assert "frame 9000" in Path("comparison.html").read_text()
 
 
-def test_programs_get_every_main_value_of_each(make, nicbench):
+def test_programs_get_every_main_value_of_each(make: Make, nicbench: Any) -> None:
     make("01", 1e6)
     make("02", 2e6, dut="policer")
     document = json.loads(nicbench("compare", "2026-01-01", "2026-01-02", "--json").stdout)
@@ -260,7 +260,7 @@ def test_programs_get_every_main_value_of_each(make, nicbench):
     assert [row["path"] for row in document["differences"]] == ["dut.kind"]
 
 
-def test_a_published_result_is_named_marked_and_never_claimed_against(make, nicbench):
+def test_a_published_result_is_named_marked_and_never_claimed_against(make: Make, nicbench: Any) -> None:
     card = "reference:connectx5-zero-loss:25GbE, bare"
     make("01", 1e7, *(result(size, 64e7 / size, scope="per port of 2 that send at once") for size in SIZES))
     refused = nicbench("compare", "latest", card)
@@ -289,7 +289,7 @@ def test_a_published_result_is_named_marked_and_never_claimed_against(make, nicb
 
 
 @pytest.mark.parametrize("count", [3, 8])
-def test_many_runs_are_rows_and_every_one_is_there(count, make, nicbench):
+def test_many_runs_are_rows_and_every_one_is_there(count: int, make: Make, nicbench: Any) -> None:
     for number in range(count):
         make(f"{number:02}", 1e6 * (1 + number))
     runs = [f"2026-01-{number:02}" for number in range(count)]
@@ -301,7 +301,7 @@ def test_many_runs_are_rows_and_every_one_is_there(count, make, nicbench):
     assert "is shown to pass more than all others" in ended.stdout
 
 
-def test_hostile_names_do_no_harm(make, nicbench):
+def test_hostile_names_do_no_harm(make: Make, nicbench: Any) -> None:
     make("01", title="<script>alert(1)</script>")
     make("02", title="\x1b[31mred")
     ended = nicbench("compare", "2026-01-01", "2026-01-02")
@@ -310,7 +310,7 @@ def test_hostile_names_do_no_harm(make, nicbench):
     assert "\x1b" not in ended.stdout
 
 
-def test_the_runs_of_a_published_study_stay_apart(nicbench):
+def test_the_runs_of_a_published_study_stay_apart(nicbench: Any) -> None:
     done = nicbench("compare", "reference:frametest-sums:1x100", "reference:frametest-sums:4x25")
     assert done.status == 0, done.stderr
     said = " ".join(done.stdout.split())
@@ -318,7 +318,7 @@ def test_the_runs_of_a_published_study_stay_apart(nicbench):
     assert "sustained 2 editors in each of 15 imported runs, 4 in the median run" in said
 
 
-def test_what_a_source_prints_over_its_runs_is_no_further_run(nicbench):
+def test_what_a_source_prints_over_its_runs_is_no_further_run(nicbench: Any) -> None:
     document = json.loads(nicbench("compare", "reference:frametest-statistics", "--json").stdout)
     assert [one["runs"] for one in document["entries"]] == [15, 15]
     assert "in each of 15 imported runs" in document["answer"][0]

@@ -60,26 +60,26 @@ def complete(*words: str, shell: str = "bash") -> list[str]:
     return ended.stdout.split()
 
 
-def test_the_names_of_commands_load_none_of_them(nicbench):
+def test_the_names_of_commands_load_none_of_them(nicbench: Any) -> None:
     assert complete("re") == ["resume", "report", "reference", "restore"]
     loaded = set(Path("loaded").read_text().split())
     assert not [name for name in loaded if name.startswith("nicbench.cli.commands.")]
 
 
 @pytest.mark.parametrize("words", [("report", ""), ("run", "--ru"), ("export", "latest", "--to", "")], ids=" ".join)
-def test_a_completion_loads_no_part_of_a_run(words, runs):
+def test_a_completion_loads_no_part_of_a_run(words: tuple[str, ...], runs: list[str]) -> None:
     assert complete(*words)
     assert SPARED.isdisjoint(Path("loaded").read_text().split())
 
 
-def test_no_command_loads_a_part_of_a_run_for_its_options():
+def test_no_command_loads_a_part_of_a_run_for_its_options() -> None:
     """The completion of any command's options loads the file of that command."""
     load_all = "import sys; from nicbench.cli.app import make_whole_app; make_whole_app(); print(*sys.modules)"
     loaded = run_captured([sys.executable, "-c", load_all]).stdout
     assert SPARED.intersection(loaded.split()) == set()
 
 
-def test_runs_and_tags_are_completed_the_newest_first(runs):
+def test_runs_and_tags_are_completed_the_newest_first(runs: list[str]) -> None:
     assert complete("report", "") == ["latest", *runs]
     assert complete("report", "2026-01") == runs[1:]
     assert complete("check", "latest", "--against", "g") == ["golden"]
@@ -87,20 +87,20 @@ def test_runs_and_tags_are_completed_the_newest_first(runs):
     assert "reference:connectx5-zero-loss" in complete("compare", "latest", "ref")
 
 
-def test_a_folder_of_runs_that_was_named_is_looked_into(runs, tmp_path):
+def test_a_folder_of_runs_that_was_named_is_looked_into(runs: list[str], tmp_path: Path) -> None:
     Path("runs").rename("elsewhere")
     assert complete("report", "") == ["latest"] or complete("report", "") == []
     assert complete("report", "--runs", "elsewhere", "2026-01") == runs[1:]
 
 
-def test_methods_formats_examples_and_data_sets(nicbench):
+def test_methods_formats_examples_and_data_sets(nicbench: Any) -> None:
     assert complete("list", "--method", "thr") == ["throughput"]
     assert complete("report", "latest", "--format", "p") == ["pdf"]
     assert complete("demo", "simul") == ["simulated"]
     assert "connectx5-zero-loss" in complete("reference", "show", "")
 
 
-def test_what_is_completed_is_what_there_is():
+def test_what_is_completed_is_what_there_is() -> None:
     nothing = type("Context", (), {"params": {}})()
     for completer, package, base in (
         (completion.methods, "nicbench.methods", Method),
@@ -122,14 +122,14 @@ def test_what_is_completed_is_what_there_is():
     ],
     ids=str,
 )
-def test_whatever_is_typed_a_completion_never_fails(environment, nicbench):
+def test_whatever_is_typed_a_completion_never_fails(environment: dict[str, str], nicbench: Any) -> None:
     asked = {"_NICBENCH_COMPLETE": "complete_bash", **environment}
     ended = run_tried([sys.executable, "-m", "nicbench"], env=os.environ | asked)
     assert ended.returncode == 0
     assert "Traceback" not in ended.stderr
 
 
-def test_the_words_before_the_cursor_are_known_in_every_shell():
+def test_the_words_before_the_cursor_are_known_in_every_shell() -> None:
     assert completion.typed_words({"COMP_WORDS": "nicbench\nreport\nlat", "COMP_CWORD": "2"}) == ["report"]
     assert completion.typed_words({"_TYPER_COMPLETE_ARGS": "nicbench report lat"}) == ["report"]
     assert completion.typed_words({"_TYPER_COMPLETE_ARGS": "nicbench report "}) == ["report"]

@@ -80,7 +80,7 @@ def of_roots_own(tmp_path: Path, nicbench: Any, run_is: Any, finished_run: Any) 
 
 
 @with_landlock
-def test_a_command_that_reads_gives_up_the_rights_of_root(of_roots_own, tmp_path):
+def test_a_command_that_reads_gives_up_the_rights_of_root(of_roots_own: Path, tmp_path: Path) -> None:
     lines = """
     report RUN
     report latest --out elsewhere
@@ -113,7 +113,7 @@ def test_a_command_that_reads_gives_up_the_rights_of_root(of_roots_own, tmp_path
 
 
 @pytest.mark.parametrize("command", ["run", "resume", "lab", "tune", "restore", "serve", "demo", "doctor"])
-def test_what_measures_makes_labs_and_tunes_keeps_its_rights(command):
+def test_what_measures_makes_labs_and_tunes_keeps_its_rights(command: str) -> None:
     assert fence_of([command, "runs"]) is None
 
 
@@ -123,7 +123,7 @@ def nicbench_itself(*words: str, **more: Any) -> subprocess.CompletedProcess[str
 
 
 @with_landlock
-def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(of_roots_own, tmp_path):
+def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(of_roots_own: Path, tmp_path: Path) -> None:
     run = str(of_roots_own)
     for words, made in (
         (("report", run, "--format", "html,md"), of_roots_own / "report.html"),
@@ -140,7 +140,9 @@ def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(of_roo
 @pytest.mark.sampled(1)
 @with_landlock
 @pytest.mark.parametrize("into", ["", "there/lake", "file://{here}/a%20lake"])
-def test_a_lake_of_what_only_root_may_read_is_roots_and_is_gathered_again(into, of_roots_own, tmp_path):
+def test_a_lake_of_what_only_root_may_read_is_roots_and_is_gathered_again(
+    into: str, of_roots_own: Path, tmp_path: Path
+) -> None:
     words = ["gather", "runs", *(["--into", into.format(here=tmp_path)] if into else [])]
     lake = tmp_path / {"": "runs/lake", "there/lake": "there/lake"}.get(into, "a lake")
     assert nicbench_itself(*words, cwd=tmp_path).stdout.startswith("1 runs added")
@@ -155,7 +157,7 @@ def test_a_lake_of_what_only_root_may_read_is_roots_and_is_gathered_again(into, 
 
 
 @with_landlock
-def test_a_fleet_that_only_root_may_read_is_gathered(of_roots_own, tmp_path):
+def test_a_fleet_that_only_root_may_read_is_gathered(of_roots_own: Path, tmp_path: Path) -> None:
     (tmp_path / "night").mkdir(mode=0o700)
     (tmp_path / "night" / "manifest.json").write_text("{}")
     (tmp_path / "runs").rename(tmp_path / "night" / "runs")
@@ -166,13 +168,15 @@ def test_a_fleet_that_only_root_may_read_is_gathered(of_roots_own, tmp_path):
 
 @with_landlock
 @pytest.mark.parametrize("words", [["gather", "missing"], ["gather", "RUN"]], ids=" ".join)
-def test_a_lake_that_is_not_made_leaves_no_folder(words, of_roots_own, tmp_path):
+def test_a_lake_that_is_not_made_leaves_no_folder(words: list[str], of_roots_own: Path, tmp_path: Path) -> None:
     ended = nicbench_itself(*(word.replace("RUN", str(of_roots_own)) for word in words), cwd=tmp_path)
     assert ended.returncode == 2
     assert not list(tmp_path.rglob("lake"))
 
 
-def test_without_landlock_a_program_that_only_root_may_read_is_refused_with_what_to_do(of_roots_own, tmp_path):
+def test_without_landlock_a_program_that_only_root_may_read_is_refused_with_what_to_do(
+    of_roots_own: Path, tmp_path: Path
+) -> None:
     script = (
         "import sys, os\n"
         "from nicbench.store import confined, landlock\n"
@@ -189,7 +193,7 @@ def test_without_landlock_a_program_that_only_root_may_read_is_refused_with_what
 
 
 @with_landlock
-def test_an_import_writes_its_run_and_its_report_and_nothing_else(tmp_path):
+def test_an_import_writes_its_run_and_its_report_and_nothing_else(tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "examples/published-zero-loss.csv"
     (tmp_path / "given.csv").write_bytes(example.read_bytes())
     tmp_path.chmod(0o700)
@@ -208,7 +212,7 @@ def test_an_import_writes_its_run_and_its_report_and_nothing_else(tmp_path):
     assert not list((tmp_path / "other").iterdir())
 
 
-def test_the_server_of_pages_stops_a_run_by_its_clerk(of_roots_own):
+def test_the_server_of_pages_stops_a_run_by_its_clerk(of_roots_own: Path) -> None:
     folder = RunFolder.open(of_roots_own)
     folder.journal.hold()
     heard = []
@@ -232,7 +236,7 @@ def test_the_server_of_pages_stops_a_run_by_its_clerk(of_roots_own):
     assert (of_roots_own / ".stop-after-test").stat().st_uid == 0
 
 
-def test_the_clerk_stops_no_run_that_is_elsewhere(of_roots_own, tmp_path):
+def test_the_clerk_stops_no_run_that_is_elsewhere(of_roots_own: Path, tmp_path: Path) -> None:
     other = tmp_path / "other" / of_roots_own.name
     other.parent.mkdir()
     of_roots_own.rename(other)
@@ -244,7 +248,7 @@ def test_the_clerk_stops_no_run_that_is_elsewhere(of_roots_own, tmp_path):
 
 
 @with_landlock
-def test_root_of_a_container_that_has_no_other_users_still_has_its_reports(of_roots_own, tmp_path):
+def test_root_of_a_container_that_has_no_other_users_still_has_its_reports(of_roots_own: Path, tmp_path: Path) -> None:
     alone = ("unshare", "--user", "--map-root-user")
     if run_tried([*alone, "true"]).returncode:
         pytest.skip("this kernel gives no user namespaces")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.stages import tester
 
 
-def test_without_root_it_names_the_demo_that_needs_none(nicbench, monkeypatch):
+def test_without_root_it_names_the_demo_that_needs_none(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     ended = nicbench("demo")
     assert ended.status == 3
@@ -28,7 +29,7 @@ def test_without_root_it_names_the_demo_that_needs_none(nicbench, monkeypatch):
 
 
 @pytest.mark.parametrize("example", ["kernel-forward", "vpp"])
-def test_a_simulated_device_is_measured_in_the_place_of_no_other_example(example, nicbench):
+def test_a_simulated_device_is_measured_in_the_place_of_no_other_example(example: str, nicbench: Any) -> None:
     ended = nicbench("demo", "--simulated", example)
     assert ended.status == 2
     assert f"{example}: --simulated measures no other example" in ended.stderr
@@ -36,13 +37,13 @@ def test_a_simulated_device_is_measured_in_the_place_of_no_other_example(example
 
 @pytest.mark.parametrize(("arguments", "name"), [(("policer",), "policer"), (("--simulated",), "simulated")])
 def test_it_runs_an_example_into_the_folder_of_runs(
-    arguments,
-    name,
-    nicbench,
-    run_is,
-    finished_run,
-    monkeypatch,
-):
+    arguments: tuple[str, ...],
+    name: str,
+    nicbench: Any,
+    run_is: Any,
+    finished_run: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run_is(finished_run)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     ended = nicbench("demo", *arguments, "--runs", "mine")
@@ -55,8 +56,8 @@ def test_it_runs_an_example_into_the_folder_of_runs(
 
 
 def test_without_a_name_the_known_device_gets_a_tenth_of_what_a_flood_showed(
-    nicbench, run_is, finished_run, monkeypatch
-):
+    nicbench: Any, run_is: Any, finished_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def come_back(*_: object) -> float:
         return 61_234.5
 
@@ -70,7 +71,7 @@ def test_without_a_name_the_known_device_gets_a_tenth_of_what_a_flood_showed(
     assert "rate: 6100 pps" in (folder / "bench.yaml").read_text()
 
 
-def test_examples_are_those_that_the_installation_has(tmp_path, monkeypatch):
+def test_examples_are_those_that_the_installation_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "examples"
     own.mkdir()
     (own / "simulated.yaml").write_text("mine\n")
@@ -116,7 +117,7 @@ def shown(*results: Result) -> list[str]:
     return screen(Summary(title="t", verdict=ResultVerdict.VALID, results=results), ()).splitlines()
 
 
-def test_it_says_that_the_known_device_was_found_and_then_the_zones():
+def test_it_says_that_the_known_device_was_found_and_then_the_zones() -> None:
     lines = shown(known(64, 6229.0, 6258.0), known(512, 6230.0, 6246.0), *FORWARDING)
     assert " ".join(lines[:2]) == (
         "known device: expected 6.240 kpps, found 6.229 to 6.258 kpps at every size: this machine can be measured on"
@@ -130,7 +131,7 @@ def test_it_says_that_the_known_device_was_found_and_then_the_zones():
     assert len(lines) < 24
 
 
-def test_a_result_that_is_not_valid_is_marked_and_its_reason_stands_below():
+def test_a_result_that_is_not_valid_is_marked_and_its_reason_stands_below() -> None:
     doubtful = FORWARDING[3].replace(
         verdict=ResultVerdict.DISTURBED, disturbances=("other programs used 53.8 % of the DUT's core 1",)
     )
@@ -143,7 +144,7 @@ def test_a_result_that_is_not_valid_is_marked_and_its_reason_stands_below():
 
 
 @pytest.mark.parametrize("agreement", ["do not agree", "cannot be told"])
-def test_a_known_device_that_was_missed_is_told_with_the_culprit_and_the_command_that_helps(agreement):
+def test_a_known_device_that_was_missed_is_told_with_the_culprit_and_the_command_that_helps(agreement: str) -> None:
     checked = [known(64, 6229.0, 6258.0), known(512, 5000.0, 5100.0, agreement)]
     said = known_words(checked, "other programs used 53.8 % of the DUT's core 1")
     assert said == (
@@ -156,7 +157,7 @@ def test_a_known_device_that_was_missed_is_told_with_the_culprit_and_the_command
     assert known_words([], None) == "the known device was not measured: see the report"
 
 
-def test_the_culprit_is_the_commonest_reason_and_no_flood_that_the_tester_could_not_send():
+def test_the_culprit_is_the_commonest_reason_and_no_flood_that_the_tester_could_not_send() -> None:
     stalled = Finding(reason=Reason.DISTURBED, threshold="t", value=22.0, limit=5.0, text="the worker stood for 22 ms")
     unsent = Finding(reason=Reason.UNSENT, threshold="t", value=0.7, limit=0.01, text="73 % were not sent")
     trials = [trial(14.88e6, unsent), trial(14.88e6, unsent), trial(6250.0, stalled), trial(6250.0)]
@@ -189,13 +190,13 @@ def trial(load_frames_per_s: float, *findings: Finding) -> Trial:
     )
 
 
-def test_the_known_device_passes_a_tenth_of_what_came_back_in_two_digits():
+def test_the_known_device_passes_a_tenth_of_what_came_back_in_two_digits() -> None:
     assert known_device(61_234.5) == (6100, 122)
     assert known_device(2_345_678.0) == (230_000, 4600)
     assert known_device(0.0) == (100, 10)
 
 
-def test_the_bench_file_of_the_run_has_the_rate_of_this_machine():
+def test_the_bench_file_of_the_run_has_the_rate_of_this_machine() -> None:
     path = example("demo")
     bench = parse(with_device(path.read_text(), 6100, 122).encode(), path)
     device, forwarding = (each.dut for each in bench.configurations)

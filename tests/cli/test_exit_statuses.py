@@ -54,7 +54,7 @@ def failure(request: pytest.FixtureRequest, run_is: Callable[..., None]) -> tupl
     return error, status
 
 
-def test_the_type_of_the_error_sets_the_exit_status(failure, nicbench):
+def test_the_type_of_the_error_sets_the_exit_status(failure: tuple[NicbenchError, int], nicbench: Any) -> None:
     error, status = failure
     ended = nicbench("run", "bench.yaml")
     assert ended.status == status
@@ -63,7 +63,7 @@ def test_the_type_of_the_error_sets_the_exit_status(failure, nicbench):
     assert "Traceback" not in ended.stderr
 
 
-def test_json_is_valid_and_alone_on_stdout_after_an_error(failure, nicbench):
+def test_json_is_valid_and_alone_on_stdout_after_an_error(failure: tuple[NicbenchError, int], nicbench: Any) -> None:
     error, status = failure
     document = json.loads(nicbench("run", "bench.yaml", "--json").stdout)
     assert document["format"] == "1.0"
@@ -72,7 +72,9 @@ def test_json_is_valid_and_alone_on_stdout_after_an_error(failure, nicbench):
     assert document["error"]["exit_status"] == status
 
 
-def test_what_was_measured_before_an_error_is_in_the_json(nicbench, run_is, one_result):
+def test_what_was_measured_before_an_error_is_in_the_json(
+    nicbench: Any, run_is: Callable[..., None], one_result: Callable[..., None]
+) -> None:
     async def fail_late(bench: Any, folder: Any, bus: Any) -> None:
         one_result(bench, folder, bus)
         raise HostError("the host is gone", place="dut")
@@ -89,8 +91,8 @@ def test_what_was_measured_before_an_error_is_in_the_json(nicbench, run_is, one_
     [("run bench.yaml --runs ro/runs", "--runs DIR"), ("init streams --namespaces --out ro/bench.yaml", "--out")],
 )
 def test_a_folder_that_cannot_be_written_is_a_wrong_option_and_nothing_to_resume(
-    nicbench, monkeypatch, refused, command, option
-):
+    nicbench: Any, monkeypatch: pytest.MonkeyPatch, refused: int, command: str, option: str
+) -> None:
     def refuse(path: Path, *_: object, **__: object) -> None:
         raise OSError(refused, os.strerror(refused), str(path))
 
@@ -102,7 +104,9 @@ def test_a_folder_that_cannot_be_written_is_a_wrong_option_and_nothing_to_resume
     assert "resume" not in ended.stderr
 
 
-def test_a_reliable_result_that_is_not_accepted_ends_a_run_with_6(nicbench, run_is, finished_run):
+def test_a_reliable_result_that_is_not_accepted_ends_a_run_with_6(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any
+) -> None:
     async def refused(bench: Any, folder: Any, bus: Any) -> Summary:
         summary = await finished_run(bench, folder, bus)
         (result,) = summary.results
@@ -115,7 +119,9 @@ def test_a_reliable_result_that_is_not_accepted_ends_a_run_with_6(nicbench, run_
     assert (ended.status, "not accepted: throughput/64" in ended.stderr) == (6, True)
 
 
-def test_a_good_run_ends_with_0_a_table_and_the_place_of_the_report(nicbench, run_is, finished_run):
+def test_a_good_run_ends_with_0_a_table_and_the_place_of_the_report(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any
+) -> None:
     run_is(finished_run)
     ended = nicbench("run", "bench.yaml")
     assert ended.status == 0
@@ -123,7 +129,9 @@ def test_a_good_run_ends_with_0_a_table_and_the_place_of_the_report(nicbench, ru
     assert "report.html" in ended.stderr
 
 
-def test_a_run_that_is_to_have_no_report_has_none_and_says_how_to_make_it(nicbench, run_is, finished_run):
+def test_a_run_that_is_to_have_no_report_has_none_and_says_how_to_make_it(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any
+) -> None:
     run_is(finished_run)
     ended = nicbench("run", "bench.yaml", "--no-report")
     assert ended.status == 0
@@ -133,14 +141,14 @@ def test_a_run_that_is_to_have_no_report_has_none_and_says_how_to_make_it(nicben
     assert not (folder / "report.html").exists()
 
 
-def test_json_of_a_good_run_is_its_summary(nicbench, run_is, finished_run):
+def test_json_of_a_good_run_is_its_summary(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> None:
     run_is(finished_run)
     ended = nicbench("run", "bench.yaml", "--json")
     [summary] = Path("runs").glob("*/summary.json")
     assert json.loads(ended.stdout) == json.loads(summary.read_text())
 
 
-def test_an_unexpected_exception_says_where_its_traceback_is(nicbench, run_is):
+def test_an_unexpected_exception_says_where_its_traceback_is(nicbench: Any, run_is: Callable[..., None]) -> None:
     async def stumble(*_: Any) -> None:
         raise ZeroDivisionError("division by zero")
 
@@ -155,7 +163,9 @@ def test_an_unexpected_exception_says_where_its_traceback_is(nicbench, run_is):
     assert "report this" in ended.stderr
 
 
-def test_an_exception_outside_of_a_run_is_written_to_a_temporary_file(nicbench, monkeypatch, tmp_path):
+def test_an_exception_outside_of_a_run_is_written_to_a_temporary_file(
+    nicbench: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def stumble(_: Path) -> None:
         raise RuntimeError("no reason")
 
@@ -166,7 +176,9 @@ def test_an_exception_outside_of_a_run_is_written_to_a_temporary_file(nicbench, 
     assert "RuntimeError: no reason" in written.read_text()
 
 
-def test_a_file_that_we_fail_at_does_not_hide_the_others(nicbench, monkeypatch, tmp_path):
+def test_a_file_that_we_fail_at_does_not_hide_the_others(
+    nicbench: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def stumble(path: Path) -> BenchFile:
         if path.name == "odd.yaml":
             raise RuntimeError("no reason")
@@ -182,17 +194,17 @@ def test_a_file_that_we_fail_at_does_not_hide_the_others(nicbench, monkeypatch, 
 
 
 @pytest.mark.parametrize("arguments", [("validate",), ("fly",), ("run", "bench.yaml", "--fast"), ()])
-def test_wrong_arguments_end_with_2(arguments, nicbench):
+def test_wrong_arguments_end_with_2(arguments: tuple[str, ...], nicbench: Any) -> None:
     assert nicbench(*arguments).status == 2
 
 
-def test_wrong_arguments_with_json_still_give_json(nicbench):
+def test_wrong_arguments_with_json_still_give_json(nicbench: Any) -> None:
     ended = nicbench("run", "--json")
     assert ended.status == 2
     assert json.loads(ended.stdout)["error"]["exit_status"] == 2
 
 
-def test_a_wrong_bench_file_ends_with_2_and_leaves_no_run_folder(nicbench):
+def test_a_wrong_bench_file_ends_with_2_and_leaves_no_run_folder(nicbench: Any) -> None:
     Path("bench.yaml").write_text("nicbench: 1\ntitel: x\n")
     ended = nicbench("run", "bench.yaml")
     assert ended.status == 2
@@ -200,14 +212,14 @@ def test_a_wrong_bench_file_ends_with_2_and_leaves_no_run_folder(nicbench):
     assert not Path("runs").exists()
 
 
-def test_every_problem_of_a_bench_file_is_in_the_json(nicbench):
+def test_every_problem_of_a_bench_file_is_in_the_json(nicbench: Any) -> None:
     Path("bench.yaml").write_text("nicbench: 1\ntitel: x\n")
     error = json.loads(nicbench("validate", "bench.yaml", "--json").stdout)["error"]
     assert {"place": "bench.yaml:2:1", "next": "did you mean `title`?"}.items() <= error["problems"][-1].items()
     assert len(error["problems"]) == 4
 
 
-def test_the_version_is_printed(nicbench):
+def test_the_version_is_printed(nicbench: Any) -> None:
     ended = nicbench("--version")
     assert ended.status == 0
     assert ended.stdout.startswith("nicbench ")
@@ -225,7 +237,7 @@ LONG = "a" * 5000
         ("compare", "reference:netxtreme25-long-tail", "--out", LONG),
     ],
 )
-def test_a_name_too_long_for_a_file_is_a_wrong_argument(arguments, nicbench):
+def test_a_name_too_long_for_a_file_is_a_wrong_argument(arguments: tuple[str, ...], nicbench: Any) -> None:
     ended = nicbench(*arguments)
     assert ended.status == 2
     assert "is too long for a file name (5000 characters)" in ended.stderr
@@ -233,7 +245,9 @@ def test_a_name_too_long_for_a_file_is_a_wrong_argument(arguments, nicbench):
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.ENOSPC])
-def test_what_the_machine_refuses_is_no_fault_of_the_program(code, nicbench, monkeypatch):
+def test_what_the_machine_refuses_is_no_fault_of_the_program(
+    code: int, nicbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(*_: Any) -> None:
         raise OSError(code, os.strerror(code), "/srv/runs/x")
 
@@ -265,7 +279,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
         *((each, "&-", "Bad file descriptor") for each in (JSON, "--help")),
     ],
 )
-def test_results_that_cannot_be_written_are_an_error(arguments, stdout, why, nicbench):
+def test_results_that_cannot_be_written_are_an_error(arguments: str, stdout: str, why: str, nicbench: Any) -> None:
     ended = shell(f"{NICBENCH} {arguments} >{stdout}")
     assert ended.returncode == 1
     assert f"stdout: the results cannot be written: {why}" in ended.stderr
@@ -273,7 +287,9 @@ def test_results_that_cannot_be_written_are_an_error(arguments, stdout, why, nic
     assert "Exception" not in ended.stderr
 
 
-def test_a_report_with_its_charts_is_made_where_every_stream_is_closed(nicbench, run_is, finished_run):
+def test_a_report_with_its_charts_is_made_where_every_stream_is_closed(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any
+) -> None:
     run_is(finished_run)
     assert nicbench("run", "bench.yaml").status == 0
     [page] = Path("runs").glob("*/report.html")
@@ -291,7 +307,7 @@ def test_a_report_with_its_charts_is_made_where_every_stream_is_closed(nicbench,
     assert page.exists()
 
 
-def test_an_error_keeps_its_status_where_its_json_cannot_be_written(nicbench):
+def test_an_error_keeps_its_status_where_its_json_cannot_be_written(nicbench: Any) -> None:
     ended = shell(f"{NICBENCH} validate nothing.yaml --json >/dev/full")
     assert ended.returncode == 2
     assert "there is no such file" in ended.stderr
@@ -302,7 +318,7 @@ def test_an_error_keeps_its_status_where_its_json_cannot_be_written(nicbench):
     ("arguments", "reader"),
     [("validate bench.yaml", "head -1"), (JSON, "head -1"), ("--help", "head -1"), (JSON, "true"), ("--help", "true")],
 )
-def test_a_reader_that_has_seen_enough_is_no_error(arguments, reader, nicbench):
+def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, reader: str, nicbench: Any) -> None:
     ended = shell(f"{NICBENCH} {arguments} | {reader}")
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -316,18 +332,20 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments, reader, nicbench):
         *(("list", 0, "&-"), ("validate no", 2, "&-")),
     ],
 )
-def test_messages_that_cannot_be_written_change_nothing(stderr, arguments, status, nicbench):
+def test_messages_that_cannot_be_written_change_nothing(
+    stderr: str, arguments: str, status: int, nicbench: Any
+) -> None:
     assert shell(f"{NICBENCH} {arguments} 2>{stderr}").returncode == status
 
 
 @pytest.mark.parametrize("options", [(), ("--no-progress",), ("--json",)])
 def test_a_run_goes_on_where_its_progress_cannot_be_written(
-    options,
-    nicbench,
-    run_is,
-    finished_run,
-    monkeypatch,
-):
+    options: tuple[str, ...],
+    nicbench: Any,
+    run_is: Callable[..., None],
+    finished_run: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run_is(finished_run)
     with Path("/dev/full").open("w") as full, monkeypatch.context() as patched:
         patched.setattr(sys, "stderr", full)
@@ -356,15 +374,15 @@ def without_a_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ids=["interrupted", "a host died", "a threshold"],
 )
 def test_a_run_that_failed_says_so_where_nobody_reads_its_results(
-    error,
-    status,
-    told,
-    options,
-    nicbench,
-    run_is,
-    one_result,
-    without_a_reader,
-):
+    error: NicbenchError | None,
+    status: int,
+    told: str,
+    options: tuple[str, ...],
+    nicbench: Any,
+    run_is: Callable[..., None],
+    one_result: Callable[..., None],
+    without_a_reader: None,
+) -> None:
     async def failing(bench: Any, folder: Any, bus: Any) -> None:
         one_result(bench, folder, bus)
         if error is not None:
@@ -381,8 +399,8 @@ def test_a_run_that_failed_says_so_where_nobody_reads_its_results(
 
 
 def test_results_that_are_not_accepted_give_their_status_where_nobody_reads_them(
-    nicbench, run_is, finished_run, without_a_reader
-):
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any, without_a_reader: None
+) -> None:
     async def not_accepted(bench: Any, folder: Any, bus: Any) -> Summary:
         summary = await finished_run(bench, folder, bus)
         result = summary.results[0]
@@ -396,14 +414,16 @@ def test_results_that_are_not_accepted_give_their_status_where_nobody_reads_them
     assert "report: " in ended.stderr
 
 
-def test_a_good_run_names_its_report_where_nobody_reads_its_results(nicbench, run_is, finished_run, without_a_reader):
+def test_a_good_run_names_its_report_where_nobody_reads_its_results(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any, without_a_reader: None
+) -> None:
     run_is(finished_run)
     ended = nicbench("run", "bench.yaml")
     assert ended.status == 0
     assert "report: " in ended.stderr
 
 
-def test_a_terminal_that_is_not_of_utf_8_gets_results_with_question_marks(monkeypatch):
+def test_a_terminal_that_is_not_of_utf_8_gets_results_with_question_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     received = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(received, encoding="latin-1"))
     with streams_may_break():

@@ -38,7 +38,7 @@ def folder(nicbench: Any) -> Path:
     return path
 
 
-def test_an_import_is_a_run_folder_with_the_file_as_it_was(folder):
+def test_an_import_is_a_run_folder_with_the_file_as_it_was(folder: Path) -> None:
     summary = json.loads((folder / "summary.json").read_text())
     jsonschema.validate(summary, summary_schema())
     assert (summary["format"], summary["title"], summary["verdict"]) == (
@@ -57,7 +57,7 @@ def test_an_import_is_a_run_folder_with_the_file_as_it_was(folder):
     assert not (folder / "bench.yaml").exists()
 
 
-def test_its_report_says_everywhere_that_it_was_not_measured(folder, nicbench):
+def test_its_report_says_everywhere_that_it_was_not_measured(folder: Path, nicbench: Any) -> None:
     first = (folder / "report.html").read_text()
     assert nicbench("report", "latest").status == 0
     page = (folder / "report.html").read_text()
@@ -70,7 +70,7 @@ def test_its_report_says_everywhere_that_it_was_not_measured(folder, nicbench):
         assert claim not in page
 
 
-def test_list_shows_it_as_imported(folder, nicbench):
+def test_list_shows_it_as_imported(folder: Path, nicbench: Any) -> None:
     (run,) = json.loads(nicbench("list", "--json").stdout)["runs"]
     assert (run["title"], run["verdict"], run["results"]) == ("A card <b>", "imported", 2)
     assert run["headline"] == "NDR 148.66 Mpps at 64 bytes"
@@ -80,14 +80,14 @@ def test_list_shows_it_as_imported(folder, nicbench):
 @pytest.mark.parametrize(
     ("command", "word"), [("resume", "there is nothing to resume"), ("restore", "it changed nothing")]
 )
-def test_what_goes_on_or_undoes_refuses_it(command, word, folder, nicbench):
+def test_what_goes_on_or_undoes_refuses_it(command: str, word: str, folder: Path, nicbench: Any) -> None:
     ended = nicbench(command, str(folder))
     assert ended.status == 2
     assert "this run was imported, not measured by nicbench" in ended.stderr
     assert word in ended.stderr
 
 
-def test_a_dry_run_shows_it_and_writes_nothing(nicbench):
+def test_a_dry_run_shows_it_and_writes_nothing(nicbench: Any) -> None:
     Path("card.csv").write_text(TABLE)
     ended = nicbench("import", "card.csv", *SAID, "--dry-run")
     assert ended.status == 0
@@ -97,13 +97,13 @@ def test_a_dry_run_shows_it_and_writes_nothing(nicbench):
     assert not Path("runs").exists()
 
 
-def test_json_is_the_summary(nicbench):
+def test_json_is_the_summary(nicbench: Any) -> None:
     Path("card.csv").write_text(TABLE)
     ended = nicbench("import", "card.csv", *SAID, "--dry-run", "--json")
     assert Summary.model_validate_json(ended.stdout).imported is not None
 
 
-def test_a_wrong_file_is_told_problem_by_problem(nicbench):
+def test_a_wrong_file_is_told_problem_by_problem(nicbench: Any) -> None:
     Path("card.csv").write_text(TABLE.replace("148.66", "150.66").replace("84.38", "fast"))
     ended = nicbench("import", "card.csv", *SAID, "--json")
     assert ended.status == 2
@@ -113,7 +113,7 @@ def test_a_wrong_file_is_told_problem_by_problem(nicbench):
     assert not Path("runs").exists()
 
 
-def test_errata_are_listed_on_the_terminal_and_in_the_report(nicbench):
+def test_errata_are_listed_on_the_terminal_and_in_the_report(nicbench: Any) -> None:
     Path("card.csv").write_text(TABLE.replace("148.66", "150.66"))
     refused = nicbench("import", "card.csv", *SAID)
     assert refused.status == 2
@@ -132,7 +132,7 @@ def test_errata_are_listed_on_the_terminal_and_in_the_report(nicbench):
     assert "†" in page
 
 
-def test_a_file_as_a_tester_on_windows_writes_it(nicbench):
+def test_a_file_as_a_tester_on_windows_writes_it(nicbench: Any) -> None:
     text = "Framegröße;Last [% of line rate];Latenz max [µs];p99,9 [µs]\r\n64;90;1.234,5;12,30\r\n"
     Path("export.csv").write_bytes(text.encode("utf-16"))
     names = ("--column", "Framegröße=frame size", "--column", "Last [% of line rate]=load [% of line rate]")
@@ -147,7 +147,7 @@ def test_a_file_as_a_tester_on_windows_writes_it(nicbench):
     assert result["parameters"]["load_of"] == "line rate"
 
 
-def test_a_file_whose_name_is_no_text_is_kept_under_one_that_is(nicbench):
+def test_a_file_whose_name_is_no_text_is_kept_under_one_that_is(nicbench: Any) -> None:
     Path(os.fsdecode(b"t\xff.csv")).write_text(TABLE)
     assert nicbench("import", os.fsdecode(b"t\xff.csv"), *SAID).status == 0
     [path] = Path("runs").iterdir()
@@ -167,7 +167,7 @@ WILD = {
 
 
 @pytest.mark.parametrize("method", WILD)
-def test_whatever_is_printed_has_a_report(method, nicbench):
+def test_whatever_is_printed_has_a_report(method: str, nicbench: Any) -> None:
     Path("wild.csv").write_text(WILD[method])
     ended = nicbench("import", "wild.csv", "--method", method, "--errata", "--link-speed", "10GbE")
     assert ended.status == 0, ended.stderr
@@ -189,7 +189,7 @@ def test_whatever_is_printed_has_a_report(method, nicbench):
         (("--method", "throughput", "--pdr-loss", "much"), "--pdr-loss"),
     ],
 )
-def test_a_wrong_option_is_told(options, message, nicbench):
+def test_a_wrong_option_is_told(options: tuple[str, ...], message: str, nicbench: Any) -> None:
     Path("card.csv").write_text(TABLE)
     ended = nicbench("import", "card.csv", *options)
     assert ended.status == 2
@@ -197,7 +197,7 @@ def test_a_wrong_option_is_told(options, message, nicbench):
     assert "next:" in ended.stderr or "--pdr-loss" in options
 
 
-def test_several_files_make_one_run(nicbench):
+def test_several_files_make_one_run(nicbench: Any) -> None:
     Path("a.csv").write_text(TABLE)
     Path("b.csv").write_text(TABLE)
     refused = nicbench("import", "a.csv", "b.csv", *SAID)
@@ -215,7 +215,7 @@ def test_several_files_make_one_run(nicbench):
     assert "raw/b.csv" in (path / "report.html").read_text()
 
 
-def test_a_sheet_of_two_cards_is_about_both_and_names_its_publisher(nicbench):
+def test_a_sheet_of_two_cards_is_about_both_and_names_its_publisher(nicbench: Any) -> None:
     Path("cards.csv").write_text("Card,Frame size,Frame rate [Mpps]\nAlpha,64,37.20\nBeta,64,29.76\n")
     said = ("--report", "contact=The help desk of Alpha", "--report", "disclaimer=Figures may change.")
     ended = nicbench("import", "cards.csv", *SAID, "--configuration", "Card", *said)
@@ -233,7 +233,7 @@ def test_a_sheet_of_two_cards_is_about_both_and_names_its_publisher(nicbench):
         assert text in page
 
 
-def test_an_unknown_key_of_the_report_is_refused_with_those_that_are_known(nicbench):
+def test_an_unknown_key_of_the_report_is_refused_with_those_that_are_known(nicbench: Any) -> None:
     Path("card.csv").write_text(TABLE)
     ended = nicbench("import", "card.csv", *SAID, "--report", "contakt=x")
     assert ended.status == 2
@@ -241,7 +241,7 @@ def test_an_unknown_key_of_the_report_is_refused_with_those_that_are_known(nicbe
     assert "contact, sponsor" in ended.stderr
 
 
-def test_files_of_one_name_are_refused(nicbench):
+def test_files_of_one_name_are_refused(nicbench: Any) -> None:
     for folder in ("x", "y"):
         Path(folder).mkdir()
         (Path(folder) / "card.csv").write_text(TABLE)
@@ -250,7 +250,7 @@ def test_files_of_one_name_are_refused(nicbench):
     assert "y/card.csv: has the name of x/card.csv" in ended.stderr
 
 
-def test_an_import_that_fails_half_way_leaves_no_folder(nicbench, monkeypatch):
+def test_an_import_that_fails_half_way_leaves_no_folder(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise storage_error(OSError(errno.ENOSPC, "full"), Path("summary.json"))
 
@@ -263,7 +263,7 @@ def test_an_import_that_fails_half_way_leaves_no_folder(nicbench, monkeypatch):
     assert list(Path("runs").iterdir()) == []
 
 
-def test_words_that_are_no_utf_8_become_question_marks(nicbench, monkeypatch):
+def test_words_that_are_no_utf_8_become_question_marks(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("card.csv").write_text(TABLE)
     words = ("import", "card.csv", *SAID, "--title", "A\udcffB", "--source", "\udcfe", "--device", "\udcfd")
     monkeypatch.setattr("sys.argv", ["nicbench", *words])
@@ -276,7 +276,7 @@ def test_words_that_are_no_utf_8_become_question_marks(nicbench, monkeypatch):
     assert (summary["imported"]["source"], summary["imported"]["device"]) == ("?", "?")
 
 
-def test_decimal_commas_are_proposed_where_no_number_may_have_marks_between_thousands(nicbench):
+def test_decimal_commas_are_proposed_where_no_number_may_have_marks_between_thousands(nicbench: Any) -> None:
     Path("a.csv").write_text("Frame size;frame rate [Mpps]\n64;1,25\n128;2,500\n")
     ended = nicbench("import", "a.csv", "--method", "throughput")
     assert ended.status == 2
@@ -289,7 +289,7 @@ def test_decimal_commas_are_proposed_where_no_number_may_have_marks_between_thou
     assert "try it with" not in nicbench("import", "b.csv", "--method", "throughput").stderr
 
 
-def test_a_column_that_is_nearly_known_is_to_be_named_and_not_left_out(nicbench):
+def test_a_column_that_is_nearly_known_is_to_be_named_and_not_left_out(nicbench: Any) -> None:
     Path("a.csv").write_text("Frame size,frame rates [Mpps],drops\n64,1.25,3\n")
     said = nicbench("import", "a.csv", "--method", "throughput").stderr
     assert "did you mean `frame rate`?" in said
@@ -297,7 +297,7 @@ def test_a_column_that_is_nearly_known_is_to_be_named_and_not_left_out(nicbench)
     assert "--ignore drops" in said
 
 
-def test_json_is_told_from_a_table(nicbench):
+def test_json_is_told_from_a_table(nicbench: Any) -> None:
     Path("a.json").write_text('{"start": {}, "intervals": []}')
     said = nicbench("import", "a.json", "--method", "stream").stderr
     assert "a.json:1:1: this is JSON, not a table" in said
@@ -347,7 +347,7 @@ def published(name: str) -> str:
     return (REFERENCE / PUBLISHED.format(name)).read_text()
 
 
-def test_sums_of_runs(nicbench):
+def test_sums_of_runs(nicbench: Any) -> None:
     shown, page = page_of(nicbench, "sums.csv", published("sums"))
     assert sustained_in(page) == SUSTAINED
     said = (
@@ -366,7 +366,7 @@ def test_sums_of_runs(nicbench):
     assert "every instance of every run" not in page, "of sums alone nobody knows"
 
 
-def test_printed_statistics(nicbench):
+def test_printed_statistics(nicbench: Any) -> None:
     """A figure on each row."""
     _, page = page_of(nicbench, "statistics.csv", published("published_statistics"))
     assert sustained_in(page) == {place: held for place, held in SUSTAINED.items() if place[0] == "read"}
@@ -394,7 +394,7 @@ def imported() -> tuple[Path, str]:
     return path, (path / "report.html").read_text()
 
 
-def test_recordings_alone_make_a_run_that_shows_what_the_machines_did(files, nicbench):
+def test_recordings_alone_make_a_run_that_shows_what_the_machines_did(files: None, nicbench: Any) -> None:
     ended = nicbench("import", "client.nmon", "--with-monitor", "server.txt=big-server", "--title", "Both")
     assert ended.status == 0, ended.stderr
     path, page = imported()
@@ -418,7 +418,7 @@ def test_recordings_alone_make_a_run_that_shows_what_the_machines_did(files, nic
     assert [run["verdict"] for run in json.loads(nicbench("list", "--json").stdout)["runs"]] == ["imported"]
 
 
-def test_beside_results_a_recording_is_of_the_same_run(files, nicbench):
+def test_beside_results_a_recording_is_of_the_same_run(files: None, nicbench: Any) -> None:
     ended = nicbench("import", "results.csv", "client.nmon", "--method", "throughput", "--link-speed", "25GbE")
     assert ended.status == 0, ended.stderr
     path, page = imported()
@@ -429,7 +429,7 @@ def test_beside_results_a_recording_is_of_the_same_run(files, nicbench):
     assert nicbench("export", "latest", "--to", "json").status == 0
 
 
-def test_a_look_beforehand_says_what_is_in_a_recording(files, nicbench):
+def test_a_look_beforehand_says_what_is_in_a_recording(files: None, nicbench: Any) -> None:
     ended = nicbench("import", "client.nmon", "--dry-run")
     assert ended.status == 0
     assert "client.nmon is a recording of vm by nmon 16n: 4 snapshots, one each 1 s" in ended.stderr
@@ -449,7 +449,7 @@ def test_a_look_beforehand_says_what_is_in_a_recording(files, nicbench):
         (("client.nmon", "--with-monitor", "results.csv"), "results.csv:1:1: is no file of nmon"),
     ],
 )
-def test_what_does_not_go_together_ends_with_2(arguments, says, files, nicbench):
+def test_what_does_not_go_together_ends_with_2(arguments: Any, says: str, files: None, nicbench: Any) -> None:
     ended = nicbench("import", *arguments)
     assert ended.status == 2
     assert says in ended.stderr

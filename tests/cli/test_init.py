@@ -48,7 +48,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
     return give
 
 
-def test_two_ports_with_a_device_between_them(nicbench):
+def test_two_ports_with_a_device_between_them(nicbench: Any) -> None:
     ended = nicbench("init", "rfc2544", "--ports", "eth1,eth3")
     assert ended.status == 0
     assert ended.stdout == "rfc2544.yaml\n"
@@ -60,25 +60,25 @@ def test_two_ports_with_a_device_between_them(nicbench):
     assert [test.method_kind for test in bench.tests] == ["throughput", "latency"]
 
 
-def test_the_way_out_of_the_machine_is_never_taken(nicbench):
+def test_the_way_out_of_the_machine_is_never_taken(nicbench: Any) -> None:
     ended = nicbench("init", "rfc2544", "--ports", "eth0,eth1")
     assert ended.status == 3
     assert "eth0: the port carries the default route of this machine" in ended.stderr
     assert not Path("rfc2544.yaml").exists()
 
 
-def test_no_port_is_proposed_that_no_test_may_use(nicbench):
+def test_no_port_is_proposed_that_no_test_may_use(nicbench: Any) -> None:
     assert "did you mean `eth0`" not in nicbench("init", "rfc2544", "--ports", "eth00,eth1").stderr
 
 
-def test_a_port_that_serves_somebody_is_taken_with_a_warning_only(nicbench):
+def test_a_port_that_serves_somebody_is_taken_with_a_warning_only(nicbench: Any) -> None:
     assert "eth2" not in nicbench("init", "rfc2544").stderr.split("free are")[1]
     ended = nicbench("init", "rfc2544", "--ports", "eth1,eth2")
     assert ended.status == 0
     assert "warning: eth2 is in use: it has the address 10.0.0.1/24" in ended.stderr
 
 
-def test_a_test_frame_finds_the_two_ports(nicbench):
+def test_a_test_frame_finds_the_two_ports(nicbench: Any) -> None:
     ended = nicbench("init", "datasheet", "--probe", "--full")
     assert ended.status == 0
     assert "eth1 <-> eth3: through a switch" in ended.stderr
@@ -105,13 +105,15 @@ def test_a_test_frame_finds_the_two_ports(nicbench):
     ],
     ids=" ".join,
 )
-def test_what_is_missing_is_named_with_the_option_that_gives_it(arguments, message, nicbench):
+def test_what_is_missing_is_named_with_the_option_that_gives_it(
+    arguments: tuple[str, ...], message: str, nicbench: Any
+) -> None:
     ended = nicbench("init", *arguments)
     assert ended.status == 2
     assert message in ended.stderr
 
 
-def test_a_server_and_a_client_by_ssh(nicbench):
+def test_a_server_and_a_client_by_ssh(nicbench: Any) -> None:
     arguments = ("--server", "alice@nas", "--server-port", "e0", "--client-port", "eth0", "--out", "mine.yaml")
     assert nicbench("init", "streams", *arguments).status == 0
     bench = load(Path("mine.yaml"))
@@ -119,13 +121,13 @@ def test_a_server_and_a_client_by_ssh(nicbench):
     assert bench.ports["c0"].device == "eth0"  # workloads may use the address that it has
 
 
-def test_editors_on_two_ports_of_this_machine(nicbench):
+def test_editors_on_two_ports_of_this_machine(nicbench: Any) -> None:
     ended = nicbench("init", "editors", "--ports", "eth1,eth3", "--folder", "/srv/media", "--editors", "2")
     assert "sudo mkdir -p /srv/media/editor1 /srv/media/editor2" in ended.stderr
     assert load(Path("editors.yaml")).ports["s0"].device == "eth1"
 
 
-def test_a_table_of_results_needs_two_commands_and_no_bench_file(nicbench, tmp_path):
+def test_a_table_of_results_needs_two_commands_and_no_bench_file(nicbench: Any, tmp_path: Path) -> None:
     Path("mine.csv").write_text("Card,Frame size,Frame rate [Mpps]\nA,64,10\nA,128,9\nB,64,11\nB,128,9.5\n")
     ended = nicbench("init", "datasheet", "--csv", "mine.csv", "--title", "Two cards")
     first, second = ended.stdout.splitlines()
@@ -138,7 +140,7 @@ def test_a_table_of_results_needs_two_commands_and_no_bench_file(nicbench, tmp_p
     assert 'data-series="A|B"' in chart
 
 
-def test_what_is_to_be_filled_in_is_told_with_what_to_do_and_nothing_is_promised(nicbench):
+def test_what_is_to_be_filled_in_is_told_with_what_to_do_and_nothing_is_promised(nicbench: Any) -> None:
     Path("de.csv").write_text("Karte;Frame size [bytes];Frame rate [kpps]\nA;64;37,200\n")
     ended = nicbench("init", "datasheet", "--csv", "de.csv")
     assert "to be filled in: frame rate `37,200` can be 37200 or 37.2" in ended.stderr
@@ -146,20 +148,20 @@ def test_what_is_to_be_filled_in_is_told_with_what_to_do_and_nothing_is_promised
     assert "make the datasheet" not in ended.stderr
 
 
-def test_a_column_of_numbers_is_never_taken_for_another(nicbench):
+def test_a_column_of_numbers_is_never_taken_for_another(nicbench: Any) -> None:
     Path("j.csv").write_text("Frame size [bytes],Load [% of line rate],p99 [us],Jitter,Drop [Mpps]\n64,50,20,1.5,1\n")
     said = nicbench("init", "datasheet", "--csv", "j.csv").stdout
     assert "--ignore Jitter --ignore 'Drop [Mpps]'" in said
     assert "--column" not in said
 
 
-def test_a_file_that_exists_is_never_replaced(nicbench):
+def test_a_file_that_exists_is_never_replaced(nicbench: Any) -> None:
     ended = nicbench("init", "streams", "--namespaces", "--out", "bench.yaml")
     assert ended.status == 2
     assert "bench.yaml: there is such a file already\n  next: name another with --out" in ended.stderr
 
 
-def test_questions_lead_to_the_same_file(nicbench, answers):
+def test_questions_lead_to_the_same_file(nicbench: Any, answers: Any) -> None:
     left = answers("1", "y", "router", "02:00:00:00:00:01, 02:00:00:00:00:02")
     ended = nicbench("init")
     assert ended.status == 0, ended.stderr
@@ -168,7 +170,7 @@ def test_questions_lead_to_the_same_file(nicbench, answers):
     assert load(Path("rfc2544.yaml")).dut.options.model_dump()["macs"][0] == "02:00:00:00:00:01"
 
 
-def test_an_answer_that_is_none_is_asked_for_again(nicbench, answers):
+def test_an_answer_that_is_none_is_asked_for_again(nicbench: Any, answers: Any) -> None:
     answers("9", "2", "namespaces")
     ended = nicbench("init")
     assert ended.status == 0, ended.stderr
@@ -176,7 +178,7 @@ def test_an_answer_that_is_none_is_asked_for_again(nicbench, answers):
     assert load(Path("streams.yaml")).lab is not None
 
 
-def test_a_table_makes_a_datasheet_and_nothing_else(nicbench):
+def test_a_table_makes_a_datasheet_and_nothing_else(nicbench: Any) -> None:
     Path("t.csv").write_text("Frame size [bytes],Frame rate [Mpps]\n64,14.88\n")
     ended = nicbench("init", "rfc2544", "--csv", "t.csv")
     assert ended.status == 2

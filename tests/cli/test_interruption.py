@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,7 +26,9 @@ async def reached(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_cancels_the_run_and_its_undo_runs(number, nicbench, run_is, one_result):
+def test_a_signal_cancels_the_run_and_its_undo_runs(
+    number: signal.Signals, nicbench: Any, run_is: Callable[..., None], one_result: Callable[..., None]
+) -> None:
     undone = []
 
     async def interrupted(bench: Any, folder: Any, bus: Any) -> None:
@@ -44,7 +47,7 @@ def test_a_signal_cancels_the_run_and_its_undo_runs(number, nicbench, run_is, on
     assert "next: nicbench resume " in ended.stderr
 
 
-def test_a_second_signal_does_not_cut_the_undo_short(nicbench, run_is):
+def test_a_second_signal_does_not_cut_the_undo_short(nicbench: Any, run_is: Callable[..., None]) -> None:
     undone = []
 
     async def interrupted(*_: Any) -> None:
@@ -64,7 +67,7 @@ def test_a_second_signal_does_not_cut_the_undo_short(nicbench, run_is):
     assert "already stopping" in ended.stderr
 
 
-def test_an_error_of_the_undo_is_told_even_after_ctrl_c(nicbench, run_is):
+def test_an_error_of_the_undo_is_told_even_after_ctrl_c(nicbench: Any, run_is: Callable[..., None]) -> None:
     async def interrupted(*_: Any) -> None:
         try:
             await reached(signal.SIGINT)
@@ -78,7 +81,7 @@ def test_an_error_of_the_undo_is_told_even_after_ctrl_c(nicbench, run_is):
     assert "nicbench restore latest" in ended.stderr
 
 
-def test_the_handlers_of_the_caller_are_put_back(nicbench, run_is, finished_run):
+def test_the_handlers_of_the_caller_are_put_back(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     run_is(finished_run)
     nicbench("run", "bench.yaml")
@@ -102,7 +105,7 @@ sys.exit(main())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_the_program_is_still_loading_is_told_like_any_other(number):
+def test_a_signal_while_the_program_is_still_loading_is_told_like_any_other(number: signal.Signals) -> None:
     script = SIGNALLED_WHILE_LOADING.format(number=int(number))
     ended = run_tried([sys.executable, "-c", script])
 
@@ -117,7 +120,7 @@ def let_go(held: list[Any]) -> None:
     time.sleep(10)
 
 
-def test_a_signal_in_a_destructor_is_not_lost():
+def test_a_signal_in_a_destructor_is_not_lost() -> None:
     class Slow:
         def __del__(self) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -130,7 +133,7 @@ def test_a_signal_in_a_destructor_is_not_lost():
     assert (stopped.value.number, destroyed) == (signal.SIGTERM, ["whole"])
 
 
-def test_a_signal_that_a_callback_swallowed_is_not_lost():
+def test_a_signal_that_a_callback_swallowed_is_not_lost() -> None:
     held = [Keyed()]
     reference = weakref.ref(held[0], lambda _: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(StoppedError), signals_are_heard():
@@ -143,7 +146,9 @@ class Keyed:
     """What a weak reference may refer to."""
 
 
-def test_a_signal_that_was_noted_before_the_run_ends_it(nicbench, run_is, finished_run, monkeypatch):
+def test_a_signal_that_was_noted_before_the_run_ends_it(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_is(finished_run)
     monkeypatch.setattr("nicbench.cli.failure.take_noted", lambda: signal.SIGTERM)
     ended = nicbench("run", "bench.yaml")

@@ -34,13 +34,13 @@ def namespaces() -> set[str]:
     return {line.split()[0] for line in listed.splitlines()}
 
 
-def test_a_simulated_lab_cannot_be_kept(nicbench):
+def test_a_simulated_lab_cannot_be_kept(nicbench: Any) -> None:
     ended = nicbench("lab", "up", "bench.yaml")
     assert ended.status == 2
     assert "creates nothing that could be kept up" in ended.stderr
 
 
-def test_a_lab_is_that_of_one_configuration(nicbench):
+def test_a_lab_is_that_of_one_configuration(nicbench: Any) -> None:
     Path("two.yaml").write_text(BENCH + "configurations: {a: {}, b: {dut: {filter_rules: 9}}}\n")
     for arguments in ((), ("--configuration", "c")):
         ended = nicbench("lab", "up", "two.yaml", *arguments)
@@ -50,13 +50,13 @@ def test_a_lab_is_that_of_one_configuration(nicbench):
     assert "leave --configuration out" in nicbench("lab", "up", "one.yaml", "--configuration", "a").stderr
 
 
-def test_a_lab_that_is_not_up_cannot_be_removed(nicbench):
+def test_a_lab_that_is_not_up_cannot_be_removed(nicbench: Any) -> None:
     ended = nicbench("lab", "down", "lab-nobody-made-this")
     assert ended.status == 2
     assert "lab-nobody-made-this" in ended.stderr
 
 
-def test_where_no_lab_is_up_that_is_said_with_how_to_make_one(nicbench, monkeypatch):
+def test_where_no_lab_is_up_that_is_said_with_how_to_make_one(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nicbench.cli.commands.lab.find_kept_runs", list)
     for command in ("shell", "down"):
         ended = nicbench("lab", command)
@@ -79,7 +79,7 @@ def lab_is_up(nicbench: Any) -> Iterator[set[str]]:
 
 
 @pytest.mark.lab
-def test_a_lab_stays_until_it_is_taken_down(lab_is_up, nicbench):
+def test_a_lab_stays_until_it_is_taken_down(lab_is_up: set[str], nicbench: Any) -> None:
     assert len(namespaces() - lab_is_up) == 2
     shown = nicbench("lab", "shell", "--lab", NAME, "--host", "dut", "--", "sh", "-c", "ls /sys/class/net; exit 7")
     assert (shown.status, "d0" in shown.stdout) == (7, True)
@@ -91,7 +91,7 @@ def test_a_lab_stays_until_it_is_taken_down(lab_is_up, nicbench):
 
 
 @pytest.mark.lab
-def test_a_lab_is_not_made_twice(lab_is_up, nicbench):
+def test_a_lab_is_not_made_twice(lab_is_up: set[str], nicbench: Any) -> None:
     ended = nicbench("lab", "up", "lab.yaml")
     assert ended.status == 2
     assert f"nicbench lab down {NAME}" in ended.stderr
@@ -99,7 +99,7 @@ def test_a_lab_is_not_made_twice(lab_is_up, nicbench):
 
 @pytest.mark.lab
 @pytest.mark.alone
-def test_ports_that_are_made_stay_until_they_are_taken_down(nicbench):
+def test_ports_that_are_made_stay_until_they_are_taken_down(nicbench: Any) -> None:
     near, far = f"nbk{os.getpid()}a", f"nbk{os.getpid()}b"
     spaces = (f"nb-kept-{os.getpid()}-s", f"nb-kept-{os.getpid()}-c")
     Path("ports.yaml").write_text(f"""\
@@ -146,12 +146,14 @@ async def run(descriptor: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, st
     return status, shown.decode()
 
 
-async def test_commands_of_a_file_give_their_output_and_nothing_else(tmp_path, monkeypatch):
+async def test_commands_of_a_file_give_their_output_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "commands").write_text(COMMANDS)
     assert await run(os.open(tmp_path / "commands", os.O_RDONLY), monkeypatch) == (7, "here\nthere\n")
 
 
-async def test_who_types_is_told_on_which_host(monkeypatch):
+async def test_who_types_is_told_on_which_host(monkeypatch: pytest.MonkeyPatch) -> None:
     keyboard, terminal = pty.openpty()
     os.write(keyboard, COMMANDS.encode())
     status, shown = await run(terminal, monkeypatch)
@@ -186,7 +188,7 @@ def runs() -> list[Path]:
     return list(Path("runs").glob("*-*"))
 
 
-def test_what_a_tool_wrote_is_kept_and_the_next_step_goes_on(nicbench, run_is):
+def test_what_a_tool_wrote_is_kept_and_the_next_step_goes_on(nicbench: Any, run_is: Callable[..., None]) -> None:
     run_is(fails(HostError("the host is gone", place="c0"), output=True))
     ended = nicbench("run", "bench.yaml")
     [path] = runs()
@@ -203,7 +205,9 @@ def test_what_a_tool_wrote_is_kept_and_the_next_step_goes_on(nicbench, run_is):
     ],
     ids=["to be resumed", "to be looked at", "full disk"],
 )
-def test_a_folder_that_the_message_sends_to_is_there(error, nicbench, run_is, finished_run):
+def test_a_folder_that_the_message_sends_to_is_there(
+    error: NicbenchError, nicbench: Any, run_is: Callable[..., None], finished_run: Any
+) -> None:
     run_is(fails(error, output=False))
     ended = nicbench("run", "bench.yaml")
     [path] = runs()
@@ -212,7 +216,9 @@ def test_a_folder_that_the_message_sends_to_is_there(error, nicbench, run_is, fi
     assert nicbench("resume", str(path)).status == 0
 
 
-def test_what_was_measured_before_an_error_is_shown_with_its_report(nicbench, run_is, one_result):
+def test_what_was_measured_before_an_error_is_shown_with_its_report(
+    nicbench: Any, run_is: Callable[..., None], one_result: Callable[..., None]
+) -> None:
     async def broken(bench: Any, folder: Any, bus: Any) -> None:
         one_result(bench, folder, bus)
         raise HostError("the host is gone", place="c0")
@@ -227,14 +233,14 @@ def test_what_was_measured_before_an_error_is_shown_with_its_report(nicbench, ru
     assert (path / "report.html").is_file()
 
 
-def test_a_run_that_was_refused_leaves_no_folder_and_speaks_of_none(nicbench, run_is):
+def test_a_run_that_was_refused_leaves_no_folder_and_speaks_of_none(nicbench: Any, run_is: Callable[..., None]) -> None:
     run_is(fails(NotReadyError("clang is missing", next_step="apt-get install clang"), output=False))
     ended = nicbench("run", "bench.yaml")
     assert not runs()
     assert "resume" not in ended.stderr
 
 
-def test_resuming_never_removes_a_folder(nicbench, run_is):
+def test_resuming_never_removes_a_folder(nicbench: Any, run_is: Callable[..., None]) -> None:
     run_is(fails(HostError("a job failed", next_step="`nicbench resume` goes on"), output=False))
     nicbench("run", "bench.yaml")
     [path] = runs()
@@ -243,7 +249,7 @@ def test_resuming_never_removes_a_folder(nicbench, run_is):
     assert path.is_dir()
 
 
-def test_of_workloads_rounds_are_kept_be_they_none(nicbench, run_is):
+def test_of_workloads_rounds_are_kept_be_they_none(nicbench: Any, run_is: Callable[..., None]) -> None:
     Path("bench.yaml").write_text(ROUNDS)
     run_is(fails(HostError("the host is gone", place="c0"), output=True))
     nicbench("run", "bench.yaml")
@@ -251,7 +257,9 @@ def test_of_workloads_rounds_are_kept_be_they_none(nicbench, run_is):
     assert "0 rounds are kept" in nicbench("resume", str(path)).stderr
 
 
-def test_a_disk_that_is_full_at_once_leaves_no_folder_and_says_what_to_do(nicbench, monkeypatch):
+def test_a_disk_that_is_full_at_once_leaves_no_folder_and_says_what_to_do(
+    nicbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(path: Path, content: bytes) -> None:
         error = OSError(errno.ENOSPC, "No space left on device")
         raise storage_error(error, path) from error

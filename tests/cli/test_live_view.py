@@ -244,7 +244,7 @@ def screen(events: Sequence[Event], width: int, height: int = 24) -> str:
 @pytest.mark.parametrize(
     ("name", "events"), [("search", A_SEARCH), ("streams", STREAMS), ("waiting", WAITING), ("disturbed", DISTURBED)]
 )
-def test_the_screen_is_as_recorded(name, events, width):
+def test_the_screen_is_as_recorded(name: str, events: Sequence[Event], width: int) -> None:
     path = GOLDEN / f"live-{name}-{width}.txt"
     shown = screen(events, width)
     if os.environ.get("NICBENCH_WRITE_GOLDEN"):
@@ -255,19 +255,19 @@ def test_the_screen_is_as_recorded(name, events, width):
 @pytest.mark.parametrize("height", [4, 8, 24])
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 @pytest.mark.parametrize("events", [A_SEARCH, STREAMS, WAITING, DISTURBED], ids=["search", "streams", "wait", "noise"])
-def test_no_screen_is_wider_or_higher_than_its_terminal(events, width, height):
+def test_no_screen_is_wider_or_higher_than_its_terminal(events: Sequence[Event], width: int, height: int) -> None:
     lines = screen(events, width, height).splitlines()
     assert max(map(cell_len, lines)) <= min(width, 100)
     assert len(lines) < height
 
 
-def test_the_next_frame_size_begins_without_the_bounds_of_the_last():
+def test_the_next_frame_size_begins_without_the_bounds_of_the_last() -> None:
     other = began(1e6).replace(parameters={"frame_bytes": 128})
     assert "NDR" in screen(A_SEARCH, 80)
     assert "NDR" not in screen((*A_SEARCH, other), 80)
 
 
-def test_more_results_than_there_are_points_are_never_told_as_a_part_of_them():
+def test_more_results_than_there_are_points_are_never_told_as_a_part_of_them() -> None:
     """A soak has a result for each estimate of its critical load, a stream one for each group of ports."""
 
     def shown(method: Method) -> str:
@@ -287,12 +287,12 @@ def test_more_results_than_there_are_points_are_never_told_as_a_part_of_them():
     assert "so far" in shown(Throughput("it", Throughput.Options(frame_bytes=(64, 128))))
 
 
-def test_what_is_waited_for_is_gone_when_the_run_goes_on():
+def test_what_is_waited_for_is_gone_when_the_run_goes_on() -> None:
     assert "place 2 in the queue" in screen(WAITING, 80)
     assert "queue" not in screen((*WAITING, StageStarted(stage="testbed", text="making the testbed")), 80)
 
 
-def test_a_run_on_a_terminal_shows_the_bounds_of_its_search(tmp_path):
+def test_a_run_on_a_terminal_shows_the_bounds_of_its_search(tmp_path: Path) -> None:
     run = ("run", str(ROOT / "examples/simulated.yaml"), "--runs", str(tmp_path), "--no-report")
     shown = in_a_terminal((sys.executable, "-m", "nicbench", *run))
     assert "throughput, 64 bytes (0 of 2 results)" in shown

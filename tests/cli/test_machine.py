@@ -35,7 +35,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
     return has
 
 
-def test_a_lack_ends_with_3_and_names_the_command(machine, nicbench):
+def test_a_lack_ends_with_3_and_names_the_command(machine: Any, nicbench: Any) -> None:
     machine(GOOD, POOR, BAD)
     ended = nicbench("doctor")
     assert ended.status == 3
@@ -43,21 +43,21 @@ def test_a_lack_ends_with_3_and_names_the_command(machine, nicbench):
     assert "fix: apt-get install clang" in ended.stdout
 
 
-def test_the_verdict_and_what_is_worst_stand_first(machine, nicbench):
+def test_the_verdict_and_what_is_worst_stand_first(machine: Any, nicbench: Any) -> None:
     machine(GOOD, POOR, BAD)
     shown = nicbench("doctor").stdout
     assert shown.startswith("1 missing: nicbench cannot run yet; 1 warning\n")
     assert shown.index("clang") < shown.index("powersave") < shown.index("AF_XDP")
 
 
-def test_a_warning_is_no_lack(machine, nicbench):
+def test_a_warning_is_no_lack(machine: Any, nicbench: Any) -> None:
     machine(GOOD, POOR)
     ended = nicbench("doctor")
     assert ended.status == 0
     assert "this machine is ready; 1 warning\n" in ended.stdout
 
 
-def test_the_checks_are_data(machine, nicbench):
+def test_the_checks_are_data(machine: Any, nicbench: Any) -> None:
     machine(GOOD, BAD)
     ended = nicbench("doctor", "--json")
     assert ended.status == 3
@@ -66,7 +66,7 @@ def test_the_checks_are_data(machine, nicbench):
     assert [check["state"] for check in document["checks"]] == ["ok", "missing"]
 
 
-def test_details_are_printed_for_those_who_ask(machine, nicbench):
+def test_details_are_printed_for_those_who_ask(machine: Any, nicbench: Any) -> None:
     details = {"zero_copy": True, "redirect_target": False, "queues": None, "receive_metadata": ("hash", "VLAN tag")}
     machine(ok("XDP on eth1", "can carry it", details), GOOD)
     assert "zero copy" not in nicbench("doctor").stdout
@@ -83,14 +83,14 @@ def test_details_are_printed_for_those_who_ask(machine, nicbench):
 # ``nicbench inventory``: what this machine is, as text and as data, with its names or without.
 
 
-def test_the_inventory_of_this_machine_is_printed_as_tables(capsys):
+def test_the_inventory_of_this_machine_is_printed_as_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inventory"]) == 0
     shown = capsys.readouterr().out
     for words in ("this machine", "Operating system", "Kernel", "Processors", "Every fact"):
         assert words in shown
 
 
-def test_redacted_data_have_neither_this_machines_name_nor_its_addresses(capsys):
+def test_redacted_data_have_neither_this_machines_name_nor_its_addresses(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inventory", "--json", "--redact"]) == 0
     shown = capsys.readouterr().out
     (facts,) = json.loads(shown)["hosts"].values()
@@ -99,14 +99,16 @@ def test_redacted_data_have_neither_this_machines_name_nor_its_addresses(capsys)
     assert not [each for each in addresses if each and each in shown and each.strip("0:") and each.strip("f:")]
 
 
-def test_the_hosts_of_a_bench_file_are_told_by_their_names(tmp_path, capsys):
+def test_the_hosts_of_a_bench_file_are_told_by_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bench = tmp_path / "bench.yaml"
     bench.write_text((Path(__file__).parents[2] / "examples" / "external.yaml").read_text())
     assert main(["inventory", str(bench), "--json"]) == 0
     assert "tester" in json.loads(capsys.readouterr().out)["hosts"]
 
 
-def test_of_a_namespace_that_a_run_makes_the_machine_is_told(tmp_path, capsys):
+def test_of_a_namespace_that_a_run_makes_the_machine_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bench = tmp_path / "bench.yaml"
     bench.write_text((Path(__file__).parents[2] / "examples" / "two-ports.yaml").read_text())
     assert main(["inventory", str(bench), "--json"]) == 0
@@ -141,7 +143,9 @@ tests: [{{name: a, method: stream}}]
     ],
 )
 @pytest.mark.parametrize(("command", "status"), [(("validate",), 0), (("run", "--dry-run"), 3)])
-def test_absent_hardware_is_named_and_a_run_would_be_refused(nicbench, example, absent, command, status):
+def test_absent_hardware_is_named_and_a_run_would_be_refused(
+    nicbench: Any, example: str, absent: str, command: tuple[str, ...], status: int
+) -> None:
     ended = nicbench(*command, str(EXAMPLES / f"{example}.yaml"))
     assert ended.status == status
     assert f"\n  {absent}\n" in ended.stdout
@@ -149,13 +153,13 @@ def test_absent_hardware_is_named_and_a_run_would_be_refused(nicbench, example, 
 
 
 @pytest.mark.parametrize("command", [("validate",), ("run", "--dry-run")])
-def test_absence_is_data_too(nicbench, command):
+def test_absence_is_data_too(nicbench: Any, command: tuple[str, ...]) -> None:
     document = json.loads(nicbench(*command, str(EXAMPLES / "esxi.yaml"), "--json").stdout)
     assert [one["place"] for one in document["presence"]["absent"]] == ["ports.t0", "ports.t1"]
     assert document["presence"]["looked_for"] == ["PCI device 0000:03:00.0", "PCI device 0000:03:00.1"]
 
 
-def test_what_is_there_is_not_absent_and_other_machines_are_not_spoken_to(nicbench):
+def test_what_is_there_is_not_absent_and_other_machines_are_not_spoken_to(nicbench: Any) -> None:
     Path("ssh.yaml").write_text(STREAMS.format(client="{kind: ssh, address: 192.0.2.1}", device="lo"))
     printed = nicbench("validate", "ssh.yaml").stdout
     assert "checked on this machine: interface lo\n" in printed
@@ -163,13 +167,13 @@ def test_what_is_there_is_not_absent_and_other_machines_are_not_spoken_to(nicben
     assert printed.endswith("ssh.yaml is valid\n")
 
 
-def test_a_namespace_that_is_not_there_is_named(nicbench):
+def test_a_namespace_that_is_not_there_is_named(nicbench: Any) -> None:
     Path("netns.yaml").write_text(STREAMS.format(client="{kind: netns, namespace: nb-nowhere}", device="lo"))
     printed = nicbench("validate", "netns.yaml").stdout
     assert "hosts.client: there is no network namespace nb-nowhere; make it (`ip netns add`)" in printed
 
 
-async def test_a_machine_that_has_it_all_is_told_so(tmp_path):
+async def test_a_machine_that_has_it_all_is_told_so(tmp_path: Path) -> None:
     for path in (
         *(f"sys/bus/pci/devices/0000:{card}" for card in ("65:02.0", "65:02.1", "b3:00.0", "b3:00.1")),
         *(f"sys/devices/system/cpu/cpu{number}" for number in (4, 5, 6)),
@@ -182,11 +186,11 @@ async def test_a_machine_that_has_it_all_is_told_so(tmp_path):
     assert "kind of huge pages of 1024 MiB" in found.looked_for
 
 
-def test_a_lab_names_nothing_of_this_machine(nicbench):
+def test_a_lab_names_nothing_of_this_machine(nicbench: Any) -> None:
     assert "checked on this machine" not in nicbench("validate", "bench.yaml").stdout
 
 
-async def test_an_image_that_was_not_pulled_is_named(tmp_path):
+async def test_an_image_that_was_not_pulled_is_named(tmp_path: Path) -> None:
     bench = tmp_path / "bench.yaml"
     bench.write_text(STREAMS.format(client="{kind: container, root: /no/such/root}", device="lo"))
     found = await look_for_named(load(bench))
@@ -204,7 +208,7 @@ tests: [{name: a, method: power}]
 """
 
 
-async def test_a_machine_without_a_meter_is_named_before_a_run_of_power(tmp_path):
+async def test_a_machine_without_a_meter_is_named_before_a_run_of_power(tmp_path: Path) -> None:
     path, root = tmp_path / "power.yaml", tmp_path / "root"
     path.write_text(POWER)
     (absent,) = (await look_for_named(load(path), root)).absent
@@ -216,7 +220,9 @@ async def test_a_machine_without_a_meter_is_named_before_a_run_of_power(tmp_path
     assert not (await look_for_named(load(path), root)).absent
 
 
-def test_a_tool_of_a_test_that_is_not_installed_is_named_with_its_package(nicbench, monkeypatch):
+def test_a_tool_of_a_test_that_is_not_installed_is_named_with_its_package(
+    nicbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab = "nicbench: 1\ntitle: t\nlab: {kind: clients, ports: 1}\ndut: {kind: server}\n"
     Path("lab.yaml").write_text(f"{lab}tests: [{{name: a, method: stream, at_once: [port], workload: nuttcp}}]\n")
     assert "checked on this machine: program nuttcp" in nicbench("validate", "lab.yaml").stdout
@@ -244,7 +250,9 @@ def refused(text: str, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(("dut", "program"), [("router", "ping"), ("firewall", "nft")])
-def test_a_program_that_the_dut_needs_is_missed_before_anything_is_waited_for(dut, program, tmp_path, monkeypatch):
+def test_a_program_that_the_dut_needs_is_missed_before_anything_is_waited_for(
+    dut: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name: None if name == program else there(name) or "/bin/true")
     assert f"dut: there is no program {program}\n  next: apt-get install" in refused(
@@ -252,7 +260,7 @@ def test_a_program_that_the_dut_needs_is_missed_before_anything_is_waited_for(du
     )
 
 
-def test_what_other_runs_may_bring_back_is_left_to_whoever_holds_the_machine(tmp_path):
+def test_what_other_runs_may_bring_back_is_left_to_whoever_holds_the_machine(tmp_path: Path) -> None:
     text = STREAMS.format(client="{kind: netns, namespace: nowhere}", device="nosuch0")
     assert "there is no network namespace nowhere (and 1 more" in refused(text, tmp_path)
     record = tmp_path / "runtime" / "another" / "undo.json"
@@ -261,7 +269,7 @@ def test_what_other_runs_may_bring_back_is_left_to_whoever_holds_the_machine(tmp
     asyncio.run(require_named(load(tmp_path / "bench.yaml"), tmp_path / "runtime"))
 
 
-def test_a_run_does_not_wait_for_what_can_never_be(nicbench):
+def test_a_run_does_not_wait_for_what_can_never_be(nicbench: Any) -> None:
     ended = nicbench("run", str(EXAMPLES / "esxi.yaml"), "--wait", "10min")
     assert (ended.status, list(Path("runs").glob("*"))) == (3, [])
     assert "ports.t0: there is no PCI device 0000:03:00.0 (and 1 more" in ended.stderr

@@ -88,7 +88,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> i
 
 
 @pytest.mark.parametrize("screen", [True], indirect=True)
-def test_a_terminal_shows_test_size_trial_load_and_time_left(screen):
+def test_a_terminal_shows_test_size_trial_load_and_time_left(screen: io.StringIO) -> None:
     with make_progress(PLANNED, enabled=True) as display:
         display.show(FIRST_TEST)
         display.show(trial_started())
@@ -97,7 +97,7 @@ def test_a_terminal_shows_test_size_trial_load_and_time_left(screen):
 
 
 @pytest.mark.parametrize("screen", [True], indirect=True)
-def test_nothing_runs_or_draws_while_a_short_trial_runs(screen):
+def test_nothing_runs_or_draws_while_a_short_trial_runs(screen: io.StringIO) -> None:
     threads = threading.active_count()
     with make_progress(PLANNED, enabled=True) as display:
         display.show(FIRST_TEST)
@@ -106,7 +106,7 @@ def test_nothing_runs_or_draws_while_a_short_trial_runs(screen):
 
 
 @pytest.mark.parametrize("screen", [True], indirect=True)
-def test_what_looks_at_the_clock_during_a_long_trial_ends_with_it(screen):
+def test_what_looks_at_the_clock_during_a_long_trial_ends_with_it(screen: io.StringIO) -> None:
     def looking() -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread.name == "time left"]
 
@@ -121,7 +121,7 @@ def test_what_looks_at_the_clock_during_a_long_trial_ends_with_it(screen):
         assert not looking()
 
 
-def test_the_time_left_moves_within_a_trial_and_what_reads_the_same_is_not_drawn_again():
+def test_the_time_left_moves_within_a_trial_and_what_reads_the_same_is_not_drawn_again() -> None:
     shown, now = io.StringIO(), [0.0]
     console = Console(file=shown, force_terminal=True, width=120, color_system=None, legacy_windows=False)
     with Live(console=console, auto_refresh=False) as live:
@@ -140,14 +140,16 @@ def test_the_time_left_moves_within_a_trial_and_what_reads_the_same_is_not_drawn
 
 @pytest.mark.parametrize("screen", [False], indirect=True)
 @pytest.mark.parametrize(("method", "bound"), [("latency", "about"), ("stream", "about")])
-def test_a_test_of_tools_takes_about_so_long_and_one_of_frames_at_most(screen, method, bound):
+def test_a_test_of_tools_takes_about_so_long_and_one_of_frames_at_most(
+    screen: io.StringIO, method: str, bound: str
+) -> None:
     with make_progress(PLANNED, enabled=True) as display:
         display.show(TestStarted(test="mine", method=method, points=2, estimate_s=12.0))
     assert screen.getvalue() == f"test mine ({method}): 2 points, {bound} 12 s\n"
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)
-def test_a_log_gets_one_plain_line_for_each_trial(screen):
+def test_a_log_gets_one_plain_line_for_each_trial(screen: io.StringIO) -> None:
     with make_progress(PLANNED, enabled=True) as display:
         display.show(StageStarted(stage="testbed", text="making the testbed"))
         display.show(CALIBRATING)
@@ -165,7 +167,7 @@ def test_a_log_gets_one_plain_line_for_each_trial(screen):
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)
-def test_without_progress_only_warnings_are_said(screen):
+def test_without_progress_only_warnings_are_said(screen: io.StringIO) -> None:
     with make_progress(PLANNED, enabled=False) as display:
         display.show(FIRST_TEST)
         display.show(trial_finished())
@@ -175,7 +177,7 @@ def test_without_progress_only_warnings_are_said(screen):
 
 
 @pytest.mark.parametrize("screen", [True, False], indirect=True)
-def test_whose_turn_it_is_is_said(screen):
+def test_whose_turn_it_is_is_said(screen: io.StringIO) -> None:
     with make_progress([("a/1/throughput", 60.0), ("b/1/throughput", 60.0)], enabled=True) as display:
         display.show(TurnStarted(configuration="b", run=1, number=2, of=2))
         display.show(FIRST_TEST)
@@ -185,7 +187,7 @@ def test_whose_turn_it_is_is_said(screen):
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)
-def test_a_log_names_runs_that_warm_up_and_says_whether_the_runs_are_enough(screen):
+def test_a_log_names_runs_that_warm_up_and_says_whether_the_runs_are_enough(screen: io.StringIO) -> None:
     with make_progress([("a/1/throughput", 60.0)], enabled=True) as display:
         display.show(TurnStarted(configuration="a", run=1, number=1, of=8, warm_up=True, at_most=True))
         display.show(IntervalsChecked(runs=2, reached=False, text="not reached: the interval is 8.1 % wide"))
@@ -199,7 +201,7 @@ TWELVE_UNSENT = [FIRST_TEST, *(trial_finished(number, unsent=True) for number in
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)
-def test_a_log_has_the_first_of_trials_that_are_invalid_alike_and_counts_the_others(screen):
+def test_a_log_has_the_first_of_trials_that_are_invalid_alike_and_counts_the_others(screen: io.StringIO) -> None:
     with make_progress(PLANNED, enabled=True) as display:
         for event in (*TWELVE_UNSENT, trial_finished(13), SECOND_TEST):
             display.show(event)
@@ -213,7 +215,7 @@ def test_a_log_has_the_first_of_trials_that_are_invalid_alike_and_counts_the_oth
 
 
 @pytest.mark.parametrize("screen", [True, False], indirect=True)
-def test_what_is_said_again_is_counted_until_the_test_ends(screen):
+def test_what_is_said_again_is_counted_until_the_test_ends(screen: io.StringIO) -> None:
     note = Note(level="warning", text="the monitor of dut is gone")
     with make_progress(PLANNED, enabled=True) as display:
         for event in (FIRST_TEST, note, note, note, SECOND_TEST, RunFinished(verdict=ResultVerdict.VALID)):
@@ -223,7 +225,7 @@ def test_what_is_said_again_is_counted_until_the_test_ends(screen):
 
 
 @pytest.mark.parametrize("screen", [True], indirect=True)
-def test_warnings_notes_and_what_others_say_stand_above_the_view_and_stay(screen):
+def test_warnings_notes_and_what_others_say_stand_above_the_view_and_stay(screen: io.StringIO) -> None:
     with make_progress(PLANNED, enabled=True) as display:
         display.show(FIRST_TEST)
         display.show(Note(level="info", text="a [repeat] was due"))
@@ -250,7 +252,7 @@ def kept_lines(raw: str) -> list[str]:
 
 
 @pytest.mark.parametrize("screen", [True], indirect=True)
-def test_the_cursor_is_shown_again_whatever_ends_the_run(screen):
+def test_the_cursor_is_shown_again_whatever_ends_the_run(screen: io.StringIO) -> None:
     def stop_a_run() -> None:
         with make_progress(PLANNED, enabled=True) as display:
             display.show(FIRST_TEST)
@@ -262,7 +264,7 @@ def test_the_cursor_is_shown_again_whatever_ends_the_run(screen):
 
 
 @pytest.mark.parametrize("screen", [True], indirect=True)
-def test_a_terminal_that_moves_no_cursor_gets_lines(screen, monkeypatch):
+def test_a_terminal_that_moves_no_cursor_gets_lines(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     with make_progress(PLANNED, enabled=True) as display:
         display.show(FIRST_TEST)

@@ -64,17 +64,17 @@ def finish(folder: RunFolder, *, complete: bool) -> None:
 
 
 @pytest.mark.parametrize("complete", [True, False], ids=["ended by itself", "broke off"])
-def test_only_a_run_that_broke_off_has_something_left(folder, complete):
+def test_only_a_run_that_broke_off_has_something_left(folder: RunFolder, complete: bool) -> None:
     finish(folder, complete=complete)
     assert folder.journal.is_complete is complete
 
 
-def test_a_killed_run_is_not_complete(folder):
+def test_a_killed_run_is_not_complete(folder: RunFolder) -> None:
     folder.journal.close()
     assert not folder.journal.is_complete
 
 
-def test_another_bench_file_is_refused_before_its_trials_are_passed_off(folder):
+def test_another_bench_file_is_refused_before_its_trials_are_passed_off(folder: RunFolder) -> None:
     folder.journal.close()
     changed = parse(BENCH.replace("[64]", "[128]").encode(), folder.path / "bench.yaml")
     with pytest.raises(UsageError, match="changed since this run began"):
@@ -82,7 +82,7 @@ def test_another_bench_file_is_refused_before_its_trials_are_passed_off(folder):
     refuse_changed_bench(parse(BENCH.encode(), folder.path / "bench.yaml"), folder.journal.events())
 
 
-def test_a_folder_that_was_changed_after_the_run_is_refused(folder):
+def test_a_folder_that_was_changed_after_the_run_is_refused(folder: RunFolder) -> None:
     finish(folder, complete=False)
     refuse_tampering(folder)
     (folder.path / "journal.ndjson").unlink()
@@ -90,7 +90,9 @@ def test_a_folder_that_was_changed_after_the_run_is_refused(folder):
         refuse_tampering(folder)
 
 
-def test_a_folder_that_another_process_measures_in_is_busy_and_stays_as_it_is(folder, capsys):
+def test_a_folder_that_another_process_measures_in_is_busy_and_stays_as_it_is(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sorted(path.name for path in folder.path.iterdir())
     assert main(["resume", str(folder.path)]) == 3
     assert "another nicbench process is writing this run" in capsys.readouterr().err
@@ -116,7 +118,9 @@ def resume(folder: RunFolder, *options: str) -> int:
     return main(["resume", str(folder.path), "--no-progress", "--no-report", *options])
 
 
-def test_a_run_that_a_fault_of_nicbench_ended_goes_on(quick, tmp_path, monkeypatch, capsys):
+def test_a_run_that_a_fault_of_nicbench_ended_goes_on(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     async def crash(self: TrialMaker, *arguments: Any) -> Trial:
         if len(made) == 2:
             raise ZeroDivisionError("division by zero")
@@ -143,7 +147,9 @@ def test_a_run_that_a_fault_of_nicbench_ended_goes_on(quick, tmp_path, monkeypat
     assert not folder.differences()
 
 
-def test_what_a_resumed_run_has_of_a_test_counts_as_done(quick, tmp_path, monkeypatch):
+def test_what_a_resumed_run_has_of_a_test_counts_as_done(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def stop(self: TrialMaker, *arguments: Any) -> Trial:
         if len(made) == 3:
             raise HostError("the DUT died")
@@ -187,15 +193,15 @@ async def find_nothing(*_: object) -> tuple[Result, ...]:
     ids=["not accepted", "nothing measured"],
 )
 def test_a_run_whose_end_was_not_written_ends_as_it_would_have(
-    name,
-    instead,
-    status,
-    told,
-    quick,
-    tmp_path,
-    monkeypatch,
-    capsys,
-):
+    name: str,
+    instead: Any,
+    status: int,
+    told: str,
+    quick: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(name, instead)
         patched.setattr(RunFolder, "finish", without_its_end)
@@ -252,7 +258,9 @@ def report_is(monkeypatch: pytest.MonkeyPatch, run_is: Any, finished_run: Any) -
         (killed, "killed by SIGKILL"),
     ],
 )
-def test_a_report_that_cannot_be_made_is_one_line_and_a_status_of_its_own(build, why, nicbench, report_is):
+def test_a_report_that_cannot_be_made_is_one_line_and_a_status_of_its_own(
+    build: Callable[..., Path], why: str, nicbench: Any, report_is: Any
+) -> None:
     report_is(build)
     ended = nicbench("run", "bench.yaml", "--json")
     assert ended.status == 7
@@ -266,7 +274,9 @@ def test_a_report_that_cannot_be_made_is_one_line_and_a_status_of_its_own(build,
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_the_report_is_made_leaves_the_results(number, nicbench, report_is):
+def test_a_signal_while_the_report_is_made_leaves_the_results(
+    number: signal.Signals, nicbench: Any, report_is: Any
+) -> None:
     def build(folder: Path, *_: object) -> Path:
         write_atomically(folder / "report.html", b"half of it")
         time.sleep(60)
@@ -286,8 +296,8 @@ def test_a_signal_while_the_report_is_made_leaves_the_results(number, nicbench, 
 
 
 def test_a_summary_that_cannot_be_written_leaves_the_results_and_resume_writes_it(
-    nicbench, run_is, one_result, monkeypatch
-):
+    nicbench: Any, run_is: Any, one_result: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def run(bench: Any, folder: Any, bus: Any) -> Any:
         one_result(bench, folder, bus)
         return finish_measured(bench, folder, bus)
@@ -304,7 +314,7 @@ def test_a_summary_that_cannot_be_written_leaves_the_results_and_resume_writes_i
     assert "No space left on device" in document["error"]["message"]
 
 
-def test_resume_of_a_finished_run_gives_its_results(nicbench, run_is, finished_run):
+def test_resume_of_a_finished_run_gives_its_results(nicbench: Any, run_is: Any, finished_run: Any) -> None:
     run_is(finished_run)
     first = nicbench("run", "bench.yaml", "--json")
     again = nicbench("resume", "latest", "--json")
@@ -312,7 +322,7 @@ def test_resume_of_a_finished_run_gives_its_results(nicbench, run_is, finished_r
     assert "400" in nicbench("resume", "latest").stdout
 
 
-def test_a_reader_that_is_gone_costs_no_report(nicbench, run_is, finished_run):
+def test_a_reader_that_is_gone_costs_no_report(nicbench: Any, run_is: Any, finished_run: Any) -> None:
     run_is(finished_run)
 
     def gone(*_: object, **__: object) -> None:
@@ -326,7 +336,9 @@ def test_a_reader_that_is_gone_costs_no_report(nicbench, run_is, finished_run):
     assert (run / "report.html").is_file()
 
 
-def test_a_signal_while_results_are_printed_leaves_them_all(nicbench, run_is, finished_run, monkeypatch):
+def test_a_signal_while_results_are_printed_leaves_them_all(
+    nicbench: Any, run_is: Any, finished_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_is(finished_run)
     monkeypatch.setattr("nicbench.cli.running.print_json", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     ended = nicbench("run", "bench.yaml", "--json")

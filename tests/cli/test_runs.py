@@ -35,13 +35,15 @@ def run_folder(nicbench: Any, run_is: Callable[..., None], finished_run: Any) ->
     return folder
 
 
-def test_list_shows_date_title_verdict_and_headline(run_folder, nicbench):
+def test_list_shows_date_title_verdict_and_headline(run_folder: Path, nicbench: Any) -> None:
     listed = nicbench("list").stdout
     for text in (run_folder.name[:17], "2026-01-31", "valid", "NDR", "at 64 bytes"):
         assert text in listed
 
 
-def test_on_a_narrow_terminal_each_run_has_lines_and_its_name_is_whole(run_folder, nicbench, monkeypatch):
+def test_on_a_narrow_terminal_each_run_has_lines_and_its_name_is_whole(
+    run_folder: Path, nicbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("nicbench.cli.output.WIDTH_OF_A_FILE", 80)
     name, state, headline = nicbench("list").stdout.splitlines()
     assert name == run_folder.name
@@ -49,39 +51,39 @@ def test_on_a_narrow_terminal_each_run_has_lines_and_its_name_is_whole(run_folde
     assert headline.strip().startswith("NDR 400 kpps")
 
 
-def test_list_of_nothing_says_how_to_make_a_run(nicbench):
+def test_list_of_nothing_says_how_to_make_a_run(nicbench: Any) -> None:
     ended = nicbench("list")
     assert ended.status == 0
     assert "nicbench run" in ended.stderr
 
 
 @pytest.mark.parametrize("name", ["latest", "id", "path"])
-def test_a_run_is_named_by_latest_by_its_id_or_by_its_path(name, run_folder, nicbench):
+def test_a_run_is_named_by_latest_by_its_id_or_by_its_path(name: str, run_folder: Path, nicbench: Any) -> None:
     reference = {"latest": "latest", "id": run_folder.name, "path": str(run_folder)}[name]
     ended = nicbench("report", reference)
     assert ended.status == 0
     assert ended.stdout.strip().endswith("report.html")
 
 
-def test_a_run_that_does_not_exist_ends_with_2(nicbench):
+def test_a_run_that_does_not_exist_ends_with_2(nicbench: Any) -> None:
     ended = nicbench("report", "2020-01-01T000000Z-nothing")
     assert ended.status == 2
     assert "nicbench list" in ended.stderr
 
 
-def test_latest_without_runs_says_how_to_make_one(nicbench):
+def test_latest_without_runs_says_how_to_make_one(nicbench: Any) -> None:
     ended = nicbench("resume", "latest")
     assert ended.status == 2
     assert "nicbench run" in ended.stderr
 
 
-def test_resume_goes_on_in_the_same_folder(run_folder, nicbench):
+def test_resume_goes_on_in_the_same_folder(run_folder: Path, nicbench: Any) -> None:
     ended = nicbench("resume", "latest")
     assert ended.status == 0
     assert list(Path("runs").iterdir()) == [run_folder]
 
 
-def test_another_folder_for_runs(nicbench, run_is, finished_run):
+def test_another_folder_for_runs(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> None:
     run_is(finished_run)
     assert nicbench("run", "bench.yaml", "--output", "elsewhere").status == 0
     assert len(list(Path("elsewhere").iterdir())) == 1
@@ -89,19 +91,19 @@ def test_another_folder_for_runs(nicbench, run_is, finished_run):
 
 @pytest.mark.parametrize("output", ["bench.yaml", "bench.yaml/runs"])
 @pytest.mark.parametrize("command", [("list",), ("run", "bench.yaml"), ("report", "latest"), ("restore", "latest")])
-def test_a_file_is_no_folder_for_runs(command, output, nicbench):
+def test_a_file_is_no_folder_for_runs(command: tuple[str, ...], output: str, nicbench: Any) -> None:
     ended = nicbench(*command, "--output", output)
     assert ended.status == 2
     assert "error: bench.yaml: is a file, not a folder" in ended.stderr
 
 
-def test_a_folder_that_is_not_there_holds_no_runs(nicbench):
+def test_a_folder_that_is_not_there_holds_no_runs(nicbench: Any) -> None:
     ended = nicbench("list", "--output", "nothing/here")
     assert ended.status == 0
     assert "there is no folder nothing/here" in ended.stderr
 
 
-def test_a_tag_finds_its_run_and_no_other(run_folder, nicbench):
+def test_a_tag_finds_its_run_and_no_other(run_folder: Path, nicbench: Any) -> None:
     other = run_folder.with_name("2020-01-01T000000Z-other")
     shutil.copytree(run_folder, other)
     assert nicbench("tag", run_folder.name, "baseline").stdout == f"{run_folder.name}: baseline\n"
@@ -114,7 +116,7 @@ def test_a_tag_finds_its_run_and_no_other(run_folder, nicbench):
     assert "none of the 2 runs" in ended.stderr
 
 
-def test_a_run_is_tagged_as_it_begins(nicbench, run_is, finished_run):
+def test_a_run_is_tagged_as_it_begins(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> None:
     run_is(finished_run)
     assert nicbench("run", "bench.yaml", "--tag", "nightly", "--tag", "v1.2").status == 0
     assert "nightly, v1.2" in nicbench("list", "of the tests").stdout
@@ -123,27 +125,27 @@ def test_a_run_is_tagged_as_it_begins(nicbench, run_is, finished_run):
 
 
 @pytest.mark.parametrize("name", ["latest", "a b", "../up", "-x", "ü", "x" * 64, ""])
-def test_what_is_no_tag_ends_with_2_before_anything_is_measured(name, nicbench):
+def test_what_is_no_tag_ends_with_2_before_anything_is_measured(name: str, nicbench: Any) -> None:
     ended = nicbench("run", "bench.yaml", f"--tag={name}")
     assert ended.status == 2
     assert "next: " in ended.stderr
     assert not Path("runs").exists()
 
 
-def test_a_tag_that_the_run_does_not_have_cannot_be_taken_away(run_folder, nicbench):
+def test_a_tag_that_the_run_does_not_have_cannot_be_taken_away(run_folder: Path, nicbench: Any) -> None:
     ended = nicbench("tag", run_folder.name, "gone", "--remove")
     assert ended.status == 2
     assert "does not have the tag" in ended.stderr
 
 
 @pytest.mark.parametrize("date", ["yesterday", "2026-13", "2026-02-31"])
-def test_a_date_that_is_none_ends_with_2(date, nicbench):
+def test_a_date_that_is_none_ends_with_2(date: str, nicbench: Any) -> None:
     ended = nicbench("list", "--since", date)
     assert ended.status == 2
     assert "2026-01-31" in ended.stderr
 
 
-def test_a_damaged_index_is_a_note_beside_the_list(run_folder, nicbench):
+def test_a_damaged_index_is_a_note_beside_the_list(run_folder: Path, nicbench: Any) -> None:
     Path("runs/.index.sqlite").write_text("no index")
     ended = nicbench("list", "--json")
     assert [run["run_id"] for run in json.loads(ended.stdout)["runs"]] == [run_folder.name]
@@ -151,7 +153,7 @@ def test_a_damaged_index_is_a_note_beside_the_list(run_folder, nicbench):
     assert nicbench("list").stderr == ""
 
 
-def test_hundreds_of_runs_are_a_line_each(run_folder, nicbench):
+def test_hundreds_of_runs_are_a_line_each(run_folder: Path, nicbench: Any) -> None:
     for number in range(250):
         shutil.copytree(run_folder, run_folder.with_name(f"2020-01-01T000000Z-copy-{number:03}"))
     lines = nicbench("list").stdout.splitlines()
@@ -170,7 +172,7 @@ def run(nicbench: Command, tmp_path: Path) -> RunFolder:
     return folder
 
 
-def test_a_file_is_written_here_and_its_name_printed(run, nicbench, tmp_path):
+def test_a_file_is_written_here_and_its_name_printed(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
     for kind, form in find("nicbench.export.formats", ExportFormat).items():  # type: ignore[type-abstract]
         ended = nicbench("export", "latest", "--to", kind)
         assert ended.status == 0, ended.stderr
@@ -178,24 +180,24 @@ def test_a_file_is_written_here_and_its_name_printed(run, nicbench, tmp_path):
         assert (tmp_path / ended.stdout.strip()).stat().st_size > 0
 
 
-def test_the_kind_may_be_called_a_format_as_in_reports(run, nicbench, tmp_path):
+def test_the_kind_may_be_called_a_format_as_in_reports(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
     assert nicbench("export", "latest", "--format", "csv").status == 0
     assert (tmp_path / f"{run.run_id}.csv").exists()
 
 
-def test_a_named_file_and_a_named_table(run, nicbench, tmp_path):
+def test_a_named_file_and_a_named_table(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
     ended = nicbench("export", run.run_id, "--to", "csv", "--table", "values", "--output", "some.csv")
 
     assert (ended.status, ended.stdout) == (0, "some.csv\n")
     assert (tmp_path / "some.csv").read_text().count("ndr_frames_per_s") == 1
 
 
-def test_a_folder_that_is_missing_is_made(run, nicbench, tmp_path):
+def test_a_folder_that_is_missing_is_made(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
     assert nicbench("export", run.run_id, "--to", "csv", "--out", "for/others/some.csv").status == 0
     assert (tmp_path / "for/others/some.csv").is_file()
 
 
-def test_a_dash_is_stdout(run, nicbench):
+def test_a_dash_is_stdout(run: RunFolder, nicbench: Command) -> None:
     ended = nicbench("export", str(run.path), "--to", "json", "--output", "-")
 
     assert json.loads(ended.stdout)["results"][0]["values"][0]["value"] == 4e5
@@ -211,14 +213,14 @@ def test_a_dash_is_stdout(run, nicbench):
         (("--to", "csv", "--output", "runs"), "is a folder, not a file"),
     ],
 )
-def test_what_cannot_be_says_so(arguments, says, run, nicbench):
+def test_what_cannot_be_says_so(arguments: tuple[str, ...], says: str, run: RunFolder, nicbench: Command) -> None:
     ended = nicbench("export", "latest", *arguments)
 
     assert ended.status == 2
     assert says in ended.stderr
 
 
-def test_nothing_is_written_into_the_folder_of_a_run(run, nicbench):
+def test_nothing_is_written_into_the_folder_of_a_run(run: RunFolder, nicbench: Command) -> None:
     ended = nicbench("export", "latest", "--to", "json", "--output", str(run.path / "summary.json"))
 
     assert ended.status == 2
@@ -227,7 +229,7 @@ def test_nothing_is_written_into_the_folder_of_a_run(run, nicbench):
 
 
 @pytest.mark.parametrize("target", ["pipe", "link"])
-def test_no_pipe_and_no_device_is_replaced(target, run, nicbench, tmp_path):
+def test_no_pipe_and_no_device_is_replaced(target: str, run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")  # as /dev/stdout is
     ended = nicbench("export", "latest", "--to", "csv", "--output", target)
@@ -237,14 +239,14 @@ def test_no_pipe_and_no_device_is_replaced(target, run, nicbench, tmp_path):
     assert (tmp_path / target).is_fifo()
 
 
-def test_the_help_names_every_kind():
+def test_the_help_names_every_kind() -> None:
     option = export.Kind
     told = option.__metadata__[0].help
 
     assert [kind for kind in find("nicbench.export.formats", ExportFormat) if kind not in told] == []  # type: ignore[type-abstract]
 
 
-def test_an_export_is_no_table_to_import(run, nicbench):
+def test_an_export_is_no_table_to_import(run: RunFolder, nicbench: Command) -> None:
     assert nicbench("export", run.run_id, "--to", "csv", "--output", "some.csv").status == 0
     said = nicbench("import", "some.csv", "--method", "throughput").stderr
     assert "this is what `nicbench export` writes" in said
@@ -266,7 +268,9 @@ def names(listed: Any) -> list[str]:
     return [run["run_id"] for run in json.loads(listed.stdout)["runs"]]
 
 
-def test_gathered_runs_are_listed_once_and_also_when_their_folders_are_elsewhere(nicbench, lab):
+def test_gathered_runs_are_listed_once_and_also_when_their_folders_are_elsewhere(
+    nicbench: Command, lab: list[str]
+) -> None:
     every = names(nicbench("list", "--json"))
     assert len(every) == 10
     Path("archive").mkdir()
@@ -279,7 +283,7 @@ def test_gathered_runs_are_listed_once_and_also_when_their_folders_are_elsewhere
     assert "the newest 2 of 10 runs" in newest.stderr
 
 
-def test_a_lake_elsewhere_is_named(nicbench, lab):
+def test_a_lake_elsewhere_is_named(nicbench: Command, lab: list[str]) -> None:
     shutil.move("runs/lake", "elsewhere")
     shutil.rmtree("runs")
     assert len(names(nicbench("list", "--json", "--lake", "elsewhere"))) == 10
@@ -287,7 +291,7 @@ def test_a_lake_elsewhere_is_named(nicbench, lab):
     assert (ended.status, "is no lake" in ended.stderr) == (2, True)
 
 
-def test_check_and_compare_find_runs_by_the_lake(nicbench, lab):
+def test_check_and_compare_find_runs_by_the_lake(nicbench: Command, lab: list[str]) -> None:
     for name in lab[:4]:
         add_tag(Path("runs") / name, "baseline")
     assert nicbench("gather", "runs").stdout == "0 runs added, 4 updated, 6 known already\n"
@@ -304,7 +308,7 @@ def test_check_and_compare_find_runs_by_the_lake(nicbench, lab):
     assert lab[0] in Path("comparison.md").read_text()
 
 
-def test_runs_whose_folders_are_gone_are_left_out_of_a_check_and_named(nicbench, lab):
+def test_runs_whose_folders_are_gone_are_left_out_of_a_check_and_named(nicbench: Command, lab: list[str]) -> None:
     for name in lab[:2]:
         add_tag(Path("runs") / name, "baseline")
     nicbench("gather")
@@ -314,7 +318,7 @@ def test_runs_whose_folders_are_gone_are_left_out_of_a_check_and_named(nicbench,
     assert f"left out: {lab[0]}: there is no such folder" in ended.stderr
 
 
-def test_what_was_skipped_is_said_and_the_rest_is_gathered(nicbench, lab):
+def test_what_was_skipped_is_said_and_the_rest_is_gathered(nicbench: Command, lab: list[str]) -> None:
     (Path("runs") / lab[0] / "summary.json").write_text("{}")
     add_tag(Path("runs") / lab[0], "touched")
     ended = nicbench("gather", "runs", "--into", "other", "--json")
@@ -327,7 +331,7 @@ def test_what_was_skipped_is_said_and_the_rest_is_gathered(nicbench, lab):
 # ``nicbench reference``: what comes with nicbench is listed, shown and made into a run.
 
 
-def test_every_data_set_is_listed(nicbench):
+def test_every_data_set_is_listed(nicbench: Any) -> None:
     ended = nicbench("reference", "list")
     assert ended.status == 0
     assert all(f" {name} " in ended.stdout for name in data_sets())
@@ -336,7 +340,7 @@ def test_every_data_set_is_listed(nicbench):
     assert all(one["source"] and one["year"] and (one["method"] or one["why_not"]) for one in listed)
 
 
-def test_a_data_set_is_shown_with_source_rows_and_errata(nicbench):
+def test_a_data_set_is_shown_with_source_rows_and_errata(nicbench: Any) -> None:
     ended = nicbench("reference", "show", "connectx5-single-core")
     assert ended.status == 0
     for text in ("Mellanox NICs Performance Report with DPDK 19.08 (2019)", "49.06 Gb/s", "49.2544 Gb/s", "120.837"):
@@ -346,7 +350,7 @@ def test_a_data_set_is_shown_with_source_rows_and_errata(nicbench):
     assert "changes in percent" in shown["why_not"]
 
 
-def test_a_long_one_is_cut_and_says_so(nicbench):
+def test_a_long_one_is_cut_and_says_so(nicbench: Any) -> None:
     ended = nicbench("reference", "show", "frametest-sums")
     assert "680 more rows: --all shows them" in ended.stderr
     assert ended.stdout.count("read") < 50
@@ -354,7 +358,7 @@ def test_a_long_one_is_cut_and_says_so(nicbench):
 
 
 @pytest.mark.parametrize("name", ["connectx5-zero-loss", "connectx5-single-core", "nsfnic4-four-ports-combined"])
-def test_its_run_is_that_of_the_command_line_that_it_shows(nicbench, name):
+def test_its_run_is_that_of_the_command_line_that_it_shows(nicbench: Any, name: str) -> None:
     chosen = data_set(name)
     line = command_line(chosen)
     assert line is not None
@@ -368,14 +372,14 @@ def test_its_run_is_that_of_the_command_line_that_it_shows(nicbench, name):
     assert chosen.source in (folder / "report.html").read_text()
 
 
-def test_an_erratum_that_is_declared_is_in_the_report(nicbench):
+def test_an_erratum_that_is_declared_is_in_the_report(nicbench: Any) -> None:
     ended = nicbench("reference", "import", "frametest-statistics")
     assert ended.status == 0, ended.stderr
     (folder,) = Path("runs").iterdir()
     assert "of one instance nothing deviates" in (folder / "report.html").read_text()
 
 
-def test_what_cannot_become_a_run_says_why(nicbench):
+def test_what_cannot_become_a_run_says_why(nicbench: Any) -> None:
     ended = nicbench("reference", "import", "snapio-findings")
     assert ended.status == 2
     assert "none of the figures they are of" in ended.stderr

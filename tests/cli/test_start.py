@@ -7,6 +7,7 @@ import shutil
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -25,7 +26,7 @@ pathlib.Path({loaded!r}).write_text(" ".join(sys.modules))
 
 
 @pytest.mark.parametrize("command", [["--help"], [], ["rnu"], ["--version"]], ids=" ".join)
-def test_help_and_a_wrong_word_load_no_command(command, tmp_path):
+def test_help_and_a_wrong_word_load_no_command(command: list[str], tmp_path: Path) -> None:
     loaded = tmp_path / "loaded"
     script = tmp_path / "start.py"
     script.write_text(START.format(command=command, loaded=str(loaded)))
@@ -37,7 +38,9 @@ def test_help_and_a_wrong_word_load_no_command(command, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["--version"], ["list"], ["validate", "bench.yaml"]], ids=" ".join)
-def test_charts_tables_statistics_and_ssh_are_not_loaded_before_they_are_used(command, nicbench, tmp_path):
+def test_charts_tables_statistics_and_ssh_are_not_loaded_before_they_are_used(
+    command: list[str], nicbench: Any, tmp_path: Path
+) -> None:
     loaded = tmp_path / "loaded"
     script = tmp_path / "start.py"
     script.write_text(START.format(command=command, loaded=str(loaded)))
@@ -58,8 +61,8 @@ CHECK = ["check", "a", "--against", "b"]
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_is_to_answer_over_ten_thousand_runs_loads_no_more_than_it_needs(
-    command, spared, nicbench, tmp_path, run_is, finished_run
-):
+    command: list[str], spared: set[str], nicbench: Any, tmp_path: Path, run_is: Any, finished_run: Any
+) -> None:
     run_is(finished_run)
     assert nicbench("run", "bench.yaml").status == 0
     [folder] = Path("runs").iterdir()
@@ -75,7 +78,7 @@ def test_what_is_to_answer_over_ten_thousand_runs_loads_no_more_than_it_needs(
     assert spared.isdisjoint(loaded.read_text().split())
 
 
-def test_every_command_is_loaded_by_its_name_and_all_of_them_without_one():
+def test_every_command_is_loaded_by_its_name_and_all_of_them_without_one() -> None:
     files = {path.stem for path in (Path(app_module.__file__).parent / "commands").glob("*.py")} - {"__init__"}
     assert {file for file, _ in app_module.COMMANDS.values()} == files
     for app in (app_module.make_app(), app_module.make_whole_app()):
@@ -84,7 +87,7 @@ def test_every_command_is_loaded_by_its_name_and_all_of_them_without_one():
         assert list(typer.main.get_command(app_module.make_app(name)).commands) == [name]  # type: ignore[attr-defined]
 
 
-def test_nothing_of_a_run_folder_is_writable_by_everybody(nicbench, run_is, finished_run):
+def test_nothing_of_a_run_folder_is_writable_by_everybody(nicbench: Any, run_is: Any, finished_run: Any) -> None:
     run_is(finished_run)
     before = os.umask(0)
     try:

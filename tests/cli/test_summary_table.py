@@ -47,7 +47,7 @@ def latency(load_percent: float, p50_ns: float | None) -> Result:
     )
 
 
-def test_configurations_stand_beneath_each_other_with_their_medians():
+def test_configurations_stand_beneath_each_other_with_their_medians() -> None:
     spread = Spread(median=400_000.0, minimum=390_000.0, maximum=410_000.0, n=2, runs=2, limited_by=LimitedBy.DUT)
     over = [
         rate(ndr_frames_per_s=spread).replace(configuration=name, id=f"{name}/throughput/64")
@@ -75,25 +75,25 @@ def shown(*results: Result) -> str:
 INTERVAL = Bounded(value=0.41e6, lower=0.41e6, upper=0.42e6, limited_by=LimitedBy.DUT)
 
 
-def test_a_rate_stands_with_its_interval_share_and_limit():
+def test_a_rate_stands_with_its_interval_share_and_limit() -> None:
     table = shown(rate(ndr_frames_per_s=INTERVAL, ndr_percent_of_line_rate=2.756))
     for text in ("NDR", "[kpps]", "410 .. 420", "2.76", "DUT", "disturbed"):
         assert text in table
 
 
-def test_a_rate_that_may_be_higher_says_at_least():
+def test_a_rate_that_may_be_higher_says_at_least() -> None:
     at_least = Bounded(value=1e6, lower=1e6, upper=None, limited_by=LimitedBy.TESTER)
     table = shown(rate(pdr_frames_per_s=at_least))
     assert "≥ 1.00" in table
     assert "tester" in table
 
 
-def test_a_dut_that_passes_line_rate_is_said_to():
+def test_a_dut_that_passes_line_rate_is_said_to() -> None:
     at_line_rate = Bounded(value=14.88e6, lower=14.88e6, limited_by=LimitedBy.LINE_RATE)
     assert "line rate, 14.88" in shown(rate(ndr_frames_per_s=at_line_rate))
 
 
-def test_a_dut_that_passes_nothing_is_said_to():
+def test_a_dut_that_passes_nothing_is_said_to() -> None:
     dead = Bounded(
         value=None,
         upper=1000.0,
@@ -115,7 +115,7 @@ def test_a_dut_that_passes_nothing_is_said_to():
         ((0.0, 0.0, None), "passes nothing (2 of 3 runs)", "passes nothing at 64 bytes"),
     ],
 )
-def test_runs_in_which_the_dut_passed_nothing_count_as_0(rates, cell, said):
+def test_runs_in_which_the_dut_passed_nothing_count_as_0(rates: tuple[float | None, ...], cell: str, said: str) -> None:
     dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back", passes_nothing=True)
     below = Bounded(value=None, upper=20_000.0, reason_null="frames were lost")
     values = [
@@ -132,13 +132,13 @@ def test_runs_in_which_the_dut_passed_nothing_count_as_0(rates, cell, said):
     assert in_brief(summary) == said
 
 
-def test_a_rate_that_is_only_known_as_below_a_bound_is_listed_as_that():
+def test_a_rate_that_is_only_known_as_below_a_bound_is_listed_as_that() -> None:
     below = Bounded(value=None, upper=1001.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed")
     summary = Summary(title="t", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=below),))
     assert in_brief(summary) == "NDR < 1.01 kpps at 64 bytes"
 
 
-def test_a_rate_that_was_not_found_is_none_and_not_zero():
+def test_a_rate_that_was_not_found_is_none_and_not_zero() -> None:
     table = shown(
         rate(ndr_frames_per_s=Bounded(value=None, reason_null="nothing passed"), ndr_percent_of_line_rate=None)
     )
@@ -146,13 +146,13 @@ def test_a_rate_that_was_not_found_is_none_and_not_zero():
     assert "0.000" not in table
 
 
-def test_the_latency_is_that_at_the_highest_load():
+def test_the_latency_is_that_at_the_highest_load() -> None:
     table = shown(rate(ndr_frames_per_s=INTERVAL), latency(50.0, 9_000.0), latency(100.0, 21_450.0))
     assert "21.5" in table
     assert "9.0" not in table
 
 
-def test_the_testers_own_limits_stand_beside_what_was_measured_where_they_are_known():
+def test_the_testers_own_limits_stand_beside_what_was_measured_where_they_are_known() -> None:
     table = shown(
         rate(ndr_frames_per_s=INTERVAL, ceiling_frames_per_s=0.8777e6),
         latency(100.0, 21_450.0).replace(values={"latency_p50_ns": 21_450.0, "tester_latency_p50_ns": 8_120.0}),
@@ -163,29 +163,29 @@ def test_the_testers_own_limits_stand_beside_what_was_measured_where_they_are_kn
     assert "tester" not in shown(rate(ndr_frames_per_s=INTERVAL), latency(100.0, 21_450.0))
 
 
-def test_a_result_near_the_testers_own_limit_says_so():
+def test_a_result_near_the_testers_own_limit_says_so() -> None:
     near = NearLimit(value="ndr_frames_per_s", limit="ceiling_frames_per_s", text="0.41 Mpps are 99 % [of it]")
     table = shown(rate(ndr_frames_per_s=INTERVAL).replace(near_tester_limit=(near,)))
     assert "throughput/64: near the tester's own limit: 0.41 Mpps are 99 % [of it]" in table
 
 
-def test_an_unknown_latency_is_a_dash():
+def test_an_unknown_latency_is_a_dash() -> None:
     assert "\u2013" in shown(latency(100.0, None))
 
 
-def test_titles_and_notes_are_shown_as_they_are():
+def test_titles_and_notes_are_shown_as_they_are() -> None:
     table = shown(latency(100.0, 1.0))
     assert "A [title] of its own" in table
     assert "latency: [one] repeat" in table
 
 
-def test_the_headline_is_the_first_rate():
+def test_the_headline_is_the_first_rate() -> None:
     summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=INTERVAL),))
     assert in_brief(summary) == "NDR 410 kpps at 64 bytes"
     assert in_brief(summary.replace(results=())) is None
 
 
-def test_a_method_that_brings_a_table_has_one_of_its_own_with_its_units():
+def test_a_method_that_brings_a_table_has_one_of_its_own_with_its_units() -> None:
     values = {
         "frame_rate_frames_per_s": Bounded(value=9.66e6, limited_by=LimitedBy.TESTER),
         "tsc_cycles_per_packet": 61.34,
@@ -218,7 +218,7 @@ def soaked(interval: int | str) -> Result:
     )
 
 
-def test_a_soak_of_many_intervals_is_summed_up_on_the_terminal():
+def test_a_soak_of_many_intervals_is_summed_up_on_the_terminal() -> None:
     table = shown(*map(soaked, range(1, 41)), soaked("all"))
     assert "the report has all 41 results of which these are the main ones" in table
     assert "worst: 1" in table
@@ -227,7 +227,7 @@ def test_a_soak_of_many_intervals_is_summed_up_on_the_terminal():
     assert "35 more like these" in table
 
 
-def test_nothing_is_cut_short_on_a_terminal_of_80_columns():
+def test_nothing_is_cut_short_on_a_terminal_of_80_columns() -> None:
     text = io.StringIO()
     results = (rate(ndr_frames_per_s=INTERVAL, pdr_frames_per_s=INTERVAL), latency(100.0, 21_450.0), soaked("all"))
     summary = Summary(title="t", verdict=ResultVerdict.DISTURBED, results=results)
@@ -237,7 +237,7 @@ def test_nothing_is_cut_short_on_a_terminal_of_80_columns():
     assert "199\u202f582" in text.getvalue()
 
 
-def test_equal_notes_of_goals_are_one_line_and_many_that_differ_in_numbers_are_one():
+def test_equal_notes_of_goals_are_one_line_and_many_that_differ_in_numbers_are_one() -> None:
     def noted(size: int) -> Result:
         notes = (f"NDR: {size / 64:g} % wide", f"PDR: {size / 64:g} % wide")
         result = rate(ndr_frames_per_s=INTERVAL, pdr_frames_per_s=INTERVAL)
@@ -266,19 +266,19 @@ def printed(rows: int, width: int = 80) -> str:
     return text.getvalue()
 
 
-def test_a_table_that_fits_has_every_column_beside_the_others():
+def test_a_table_that_fits_has_every_column_beside_the_others() -> None:
     lines = printed(rows=2, width=200).splitlines()
     assert any(all(head in line for head in HEADS) for line in lines)
 
 
-def test_few_rows_that_do_not_fit_are_laid_down_with_every_value_whole():
+def test_few_rows_that_do_not_fit_are_laid_down_with_every_value_whole() -> None:
     table = printed(rows=3)
     assert all(f"{number}{row:02}45.678" in table for number in range(len(HEADS)) for row in range(3))
     assert "…" not in table
     assert max(map(len, table.splitlines())) <= 80
 
 
-def test_of_many_rows_columns_are_left_out_by_name_and_the_first_ones_stay_whole():
+def test_of_many_rows_columns_are_left_out_by_name_and_the_first_ones_stay_whole() -> None:
     table = printed(rows=9)
     assert all(f"{number}{row:02}45.678" in table for number in (0, 1) for row in range(9))
     assert "…" not in table
@@ -287,7 +287,7 @@ def test_of_many_rows_columns_are_left_out_by_name_and_the_first_ones_stay_whole
     assert "Frame" not in left_out
 
 
-def test_on_a_very_narrow_terminal_numbers_are_folded_and_not_cut():
+def test_on_a_very_narrow_terminal_numbers_are_folded_and_not_cut() -> None:
     table = printed(rows=9, width=14)
     assert "…" not in table
 
@@ -334,7 +334,9 @@ def ended(tmp_path: Path) -> Callable[[Outcome], NicbenchError | None]:
 @pytest.mark.parametrize(
     "last_words", ["unable to connect: Connection refused", "figures that cannot be so, which are refused: nan Mb/s"]
 )
-def test_where_every_tool_failed_the_status_is_4_with_its_last_words(last_words, ended):
+def test_where_every_tool_failed_the_status_is_4_with_its_last_words(
+    last_words: str, ended: Callable[[Outcome], NicbenchError | None]
+) -> None:
     error = ended(lambda number, job: JobOutcome(failure=f"iperf3, client on {job.client}: {last_words}"))
     assert isinstance(error, ToolsFailedError)
     assert isinstance(error, HostError)
@@ -344,13 +346,13 @@ def test_where_every_tool_failed_the_status_is_4_with_its_last_words(last_words,
     assert "runs there by hand" in str(error.next_step)
 
 
-def test_tools_that_told_nothing_of_use_end_with_5(ended):
+def test_tools_that_told_nothing_of_use_end_with_5(ended: Callable[[Outcome], NicbenchError | None]) -> None:
     error = ended(lambda number, job: JobOutcome(figures=Figures(), began_s=0.0, took_s=1.0))
     assert isinstance(error, NothingMeasuredError)
     assert error.exit_status == 5
 
 
-def test_frames_of_which_no_result_has_a_figure_end_with_5_and_the_reason(tmp_path):
+def test_frames_of_which_no_result_has_a_figure_end_with_5_and_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "bench.yaml"
     path.write_text(FRAMES)
     method = Impairments("loss", Impairments.Options(rate="highest"))
@@ -364,14 +366,14 @@ def test_frames_of_which_no_result_has_a_figure_end_with_5_and_the_reason(tmp_pa
     assert find_nothing_measured(load(path), [below], {}, "runs/x") is None
 
 
-def test_one_figure_is_a_measurement(ended):
+def test_one_figure_is_a_measurement(ended: Callable[[Outcome], NicbenchError | None]) -> None:
     assert ended(lambda number, job: streamed(90e6 if job.client == "c00" else None)) is None
 
 
 def test_a_run_that_came_to_its_end_has_nothing_to_resume(
-    nicbench,
-    run_is,  # type: ignore[type-arg]
-):
+    nicbench: Callable,
+    run_is: Callable[..., None],  # type: ignore[type-arg]
+) -> None:
     async def fail(_bench: object, folder: object, *_: object) -> None:
         raise ToolsFailedError("nothing was measured", place="the run folder", next_step="see the peers")
 

@@ -17,14 +17,14 @@ HERE = Path(__file__).parent
 POLICER = (HERE.parents[1] / "examples" / "policer.yaml").read_text()
 
 
-def test_the_plan_of_the_policer_is_printed(nicbench):
+def test_the_plan_of_the_policer_is_printed(nicbench: Any) -> None:
     Path("policer.yaml").write_text(POLICER)
     ended = nicbench("validate", "policer.yaml")
     assert ended.status == 0
     assert ended.stdout == (HERE / "golden" / "validate-policer.txt").read_text()
 
 
-def test_options_are_called_by_their_labels_with_their_units(nicbench):
+def test_options_are_called_by_their_labels_with_their_units(nicbench: Any) -> None:
     examples = HERE.parents[1] / "examples"
     printed = nicbench("validate", str(examples / "esxi.yaml")).stdout
     assert "(MACs 02:00:00:00:01:00 and 02:00:00:00:01:01, description l3fwd in a guest of ESXi)" in printed
@@ -33,7 +33,7 @@ def test_options_are_called_by_their_labels_with_their_units(nicbench):
     assert "faults seed 7; loss 0.1 %; delay 50 us; rate 1 Mpps" in printed
 
 
-def test_the_plan_as_json_names_points_and_duration(nicbench):
+def test_the_plan_as_json_names_points_and_duration(nicbench: Any) -> None:
     Path("policer.yaml").write_text(POLICER)
     plan = json.loads(nicbench("validate", "policer.yaml", "--json").stdout)
     assert plan["valid"] is True
@@ -44,7 +44,7 @@ def test_the_plan_as_json_names_points_and_duration(nicbench):
     assert plan["dut"]["rate"] == 200_000.0
 
 
-def test_a_plan_without_calibration_says_so(nicbench):
+def test_a_plan_without_calibration_says_so(nicbench: Any) -> None:
     printed = nicbench("validate", "bench.yaml").stdout
     assert "no calibration before the first test" in printed
     assert json.loads(nicbench("validate", "bench.yaml", "--json").stdout)["calibration"]["estimate_s"] == 0.0
@@ -60,7 +60,9 @@ def test_a_plan_without_calibration_says_so(nicbench):
         (3, "[growing]", 1),
     ],
 )
-def test_the_plan_of_streams_counts_the_ports_of_the_bench_file(nicbench, ports, at_once, points):
+def test_the_plan_of_streams_counts_the_ports_of_the_bench_file(
+    nicbench: Any, ports: int, at_once: str, points: int
+) -> None:
     lab = f"lab: {{kind: clients, ports: {ports}}}\ndut: {{kind: server}}\n"
     options = f"direction: [forward, reverse], at_once: {at_once}, duration: 10 s, repetitions: 3"
     tests = f"tests: [{{name: t, method: stream, {options}}}]\n"
@@ -71,7 +73,7 @@ def test_the_plan_of_streams_counts_the_ports_of_the_bench_file(nicbench, ports,
     assert 10.0 < per_round_s < 20.0
 
 
-def test_the_plan_counts_the_ports_of_the_measured_host_that_are_named(nicbench):
+def test_the_plan_counts_the_ports_of_the_measured_host_that_are_named(nicbench: Any) -> None:
     def estimate_s(ports: int) -> float:
         of_server = "".join(f"  s{at}: {{host: server, device: eth{at}}}\n" for at in range(ports))
         of_clients = "".join(f"  c{at}: {{host: client, device: eth{at}}}\n" for at in range(ports))
@@ -87,7 +89,7 @@ def test_the_plan_counts_the_ports_of_the_measured_host_that_are_named(nicbench)
     assert estimate_s(2) == pytest.approx(2 * estimate_s(1))
 
 
-def test_the_plan_of_rounds_has_neither_a_tester_nor_its_calibration(nicbench):
+def test_the_plan_of_rounds_has_neither_a_tester_nor_its_calibration(nicbench: Any) -> None:
     lab = "lab: {kind: clients}\ndut: {kind: server}\n"
     Path("rounds.yaml").write_text(f"nicbench: 1\ntitle: x\n{lab}tests: [{{name: t, method: stream}}]\n")
     plan = json.loads(nicbench("validate", "rounds.yaml", "--json").stdout)
@@ -106,7 +108,7 @@ configurations:
 """
 
 
-def test_configurations_are_shown_with_what_differs_the_order_and_the_whole_duration(nicbench):
+def test_configurations_are_shown_with_what_differs_the_order_and_the_whole_duration(nicbench: Any) -> None:
     Path("policer.yaml").write_text(POLICER + COMPARED)
     Path("alone.yaml").write_text(POLICER)
     printed = nicbench("validate", "policer.yaml").stdout
@@ -121,12 +123,12 @@ def test_configurations_are_shown_with_what_differs_the_order_and_the_whole_dura
     assert plan["configurations"]["high"]["dut"]["rate"] == 400_000.0
 
 
-def test_validating_leaves_nothing_behind(nicbench):
+def test_validating_leaves_nothing_behind(nicbench: Any) -> None:
     nicbench("validate", "bench.yaml")
     assert [path.name for path in Path().iterdir()] == ["bench.yaml"]
 
 
-def test_several_files_are_checked_at_once(nicbench):
+def test_several_files_are_checked_at_once(nicbench: Any) -> None:
     Path("policer.yaml").write_text(POLICER)
     ended = nicbench("validate", "bench.yaml", "policer.yaml")
     assert ended.status == 0
@@ -134,7 +136,7 @@ def test_several_files_are_checked_at_once(nicbench):
     assert "policer.yaml is valid" in ended.stdout
 
 
-def test_each_of_several_files_is_reported_though_others_are_wrong(nicbench):
+def test_each_of_several_files_is_reported_though_others_are_wrong(nicbench: Any) -> None:
     Path("wrong.yaml").write_text(POLICER.replace("title:", "titel:"))
     ended = nicbench("validate", "wrong.yaml", "missing.yaml", "bench.yaml")
     assert ended.status == 2
@@ -144,7 +146,7 @@ def test_each_of_several_files_is_reported_though_others_are_wrong(nicbench):
     assert "bench.yaml is valid" in ended.stdout
 
 
-def test_json_of_several_files_is_refused_because_stdout_holds_one_document(nicbench):
+def test_json_of_several_files_is_refused_because_stdout_holds_one_document(nicbench: Any) -> None:
     ended = nicbench("validate", "bench.yaml", "bench.yaml", "--json")
     assert ended.status == 2
     assert json.loads(ended.stdout)["error"]["message"] == "--json prints the plan of one bench file"
@@ -159,7 +161,9 @@ def test_json_of_several_files_is_refused_because_stdout_holds_one_document(nicb
         ("{kind: clients, clients_per_port: 2}", "stream", 3, None),
     ],
 )
-def test_the_plan_says_that_too_few_clients_are_not_placed_on_all_nodes(nicbench, lab, inner, placements, said):
+def test_the_plan_says_that_too_few_clients_are_not_placed_on_all_nodes(
+    nicbench: Any, lab: str, inner: str, placements: int, said: str | None
+) -> None:
     test = f"{{name: a, method: placement, memory_loads: [0], of: {{method: {inner}}}}}"
     Path("numa.yaml").write_text(f"nicbench: 1\ntitle: x\nlab: {lab}\ndut: {{kind: server}}\ntests: [{test}]\n")
     printed = nicbench("validate", "numa.yaml").stdout
@@ -189,7 +193,7 @@ def bench(tuning: str) -> str:
 
 
 @pytest.mark.parametrize("command", [("tune",), ("run", "--dry-run")])
-def test_the_plan_is_printed_and_nothing_is_changed(nicbench, command):
+def test_the_plan_is_printed_and_nothing_is_changed(nicbench: Any, command: tuple[str, ...]) -> None:
     before = Path("/proc/sys/kernel/timer_migration").read_text()
     other = "false" if before.strip() == "1" else "true"
     written = bench(f"{{all: {{timer_migration: {other}}}, dut: {{mtu: 9000}}}}")
@@ -202,14 +206,14 @@ def test_the_plan_is_printed_and_nothing_is_changed(nicbench, command):
     assert not list(Path().glob("runs/*"))
 
 
-def test_what_cannot_be_set_is_told_with_the_status_of_a_refused_run(nicbench):
+def test_what_cannot_be_set_is_told_with_the_status_of_a_refused_run(nicbench: Any) -> None:
     ended = nicbench("tune", bench("{all: {huge_pages: {pages: 1, node: 1000}}}"))
     assert ended.status == 3
     assert "huge_pages (local): this machine has no huge pages of 2048 KiB on a NUMA node 1000" in ended.stdout
     assert "1 cannot be set; a run would be refused" in ended.stdout
 
 
-def test_a_profile_is_planned_with_its_reasons(nicbench):
+def test_a_profile_is_planned_with_its_reasons(nicbench: Any) -> None:
     ended = nicbench("tune", bench("{profile: low-latency}"), "--json")
     assert ended.status == 0
     rows = json.loads(ended.stdout)["settings"]
@@ -217,11 +221,11 @@ def test_a_profile_is_planned_with_its_reasons(nicbench):
     assert all(row["reason"] for row in rows if row["outcome"] in (None, "skipped"))
 
 
-def test_a_bench_file_without_tuning_says_so(nicbench):
+def test_a_bench_file_without_tuning_says_so(nicbench: Any) -> None:
     assert "nothing to tune" in nicbench("tune", bench("{}")).stdout
 
 
-def test_of_what_a_run_makes_nothing_is_told_beforehand(nicbench):
+def test_of_what_a_run_makes_nothing_is_told_beforehand(nicbench: Any) -> None:
     Path("ports.yaml").write_text("""\
 nicbench: 1
 title: t
@@ -255,14 +259,14 @@ def every_command() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS, "lab up", "reference import"])
-def test_the_help_of_a_flag_shows_no_type(name, nicbench):
+def test_the_help_of_a_flag_shows_no_type(name: str, nicbench: Any) -> None:
     ended = nicbench(*name.split(), "--help")
     assert ended.status == 0
     assert "--help" in ended.stdout
     assert "bool" not in ended.stdout
 
 
-def test_the_same_option_is_the_same_thing_in_every_command():
+def test_the_same_option_is_the_same_thing_in_every_command() -> None:
     for name, command in every_command().items():
         options = {word: one for one in command.params for word in one.opts if word.startswith("--")}
         assert "--output" not in options, name
@@ -270,7 +274,7 @@ def test_the_same_option_is_the_same_thing_in_every_command():
             assert options["--runs"].help == "The folder that holds the runs.", name
 
 
-def test_the_old_names_of_options_still_work(nicbench, run_is, finished_run):
+def test_the_old_names_of_options_still_work(nicbench: Any, run_is: Any, finished_run: Any) -> None:
     run_is(finished_run)
     assert nicbench("run", "bench.yaml", "--output", "old").status == 0
     assert len(list(Path("old").iterdir())) == 1
@@ -305,7 +309,9 @@ def test_the_old_names_of_options_still_work(nicbench, run_is, finished_run):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_wrong_command_says_what_to_write(arguments, said, nicbench, monkeypatch):
+def test_a_wrong_command_says_what_to_write(
+    arguments: tuple[str, ...], said: str, nicbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("nicbench.cli.commands.lab.find_kept_runs", list)
     ended = nicbench(*arguments)
     shown = " ".join(ended.stderr.replace("│", " ").split())
@@ -314,7 +320,7 @@ def test_a_wrong_command_says_what_to_write(arguments, said, nicbench, monkeypat
     assert "error," not in shown
 
 
-def test_a_run_is_no_bench_file_and_a_folder_of_runs_is_no_run(nicbench, run_is, finished_run):
+def test_a_run_is_no_bench_file_and_a_folder_of_runs_is_no_run(nicbench: Any, run_is: Any, finished_run: Any) -> None:
     run_is(finished_run)
     assert nicbench("run", "bench.yaml").status == 0
     (folder,) = Path("runs").iterdir()
@@ -325,7 +331,7 @@ def test_a_run_is_no_bench_file_and_a_folder_of_runs_is_no_run(nicbench, run_is,
     assert f"name one of the 1 runs in it, such as {folder}" in nicbench("report", "runs").stderr
 
 
-def test_a_table_says_by_which_options_it_can_be_imported(nicbench):
+def test_a_table_says_by_which_options_it_can_be_imported(nicbench: Any) -> None:
     Path("mine.csv").write_text("Card,Ports,Frame size,Frame rate [Mpps]\nA,2x25GbE,64,10\nB,2x25GbE,64,11\n")
     assert "add --method throughput, whose columns it has" in nicbench("import", "mine.csv").stderr
     shown = nicbench("import", "mine.csv", "--method", "throughput").stderr

@@ -48,7 +48,7 @@ def one(first: Sequence[Value], second: Sequence[Value], *, in_rounds: bool = Fa
 FIVE = (2.00, 2.01, 2.02, 2.03, 2.04)
 
 
-def test_a_difference_that_the_runs_show_is_claimed():
+def test_a_difference_that_the_runs_show_is_claimed() -> None:
     found = one([rate(2 * value) for value in FIVE], [rate(value) for value in FIVE])
     assert (found.claim.basis, found.claim.higher, found.better) == (Basis.RUNS, "a", "a")
     assert found.sentence == "with 64-byte frames, “a” is 2.00 times as fast as “b” [1.97, 2.03]"
@@ -57,20 +57,20 @@ def test_a_difference_that_the_runs_show_is_claimed():
     assert "Mann-Whitney U 25, p = 0.0079 (two-sided, exact)" in found.arithmetic
 
 
-def test_a_difference_below_the_width_of_the_searches_is_not():
+def test_a_difference_below_the_width_of_the_searches_is_not() -> None:
     """Each run finds a rate of 2 Mpps within 0.2: one of 2.1 is not told from it, however well runs repeat."""
     found = one([rate(1.05 * value, 0.2) for value in FIVE], [rate(value, 0.2) for value in FIVE])
     assert (found.claim.basis, found.claim.higher) == (Basis.SEARCHES_OVERLAP, None)
     assert found.sentence.endswith("the runs differ by less than the intervals within which their rates were found")
 
 
-def test_a_side_that_passed_all_there_was_is_at_least_so_much_better():
+def test_a_side_that_passed_all_there_was_is_at_least_so_much_better() -> None:
     found = one([rate(2 * value, limit=LimitedBy.TESTER) for value in FIVE], [rate(value) for value in FIVE])
     assert found.claim.is_at_least
     assert found.sentence.endswith("[1.97, 2.03], or more: no load that was offered was too much for “a”")
 
 
-def test_nothing_is_better_than_a_side_that_may_do_more():
+def test_nothing_is_better_than_a_side_that_may_do_more() -> None:
     found = one([rate(2 * value) for value in FIVE], [rate(value, limit=LimitedBy.TESTER) for value in FIVE])
     assert found.claim.basis is Basis.SEARCHES_OVERLAP
 
@@ -92,7 +92,9 @@ def test_nothing_is_better_than_a_side_that_may_do_more():
     ],
     ids=["apart", "the other", "overlap", "runs overlap", "bare", "three"],
 )
-def test_with_few_runs_only_intervals_of_searches_tell(first, second, basis, said):
+def test_with_few_runs_only_intervals_of_searches_tell(
+    first: Sequence[Value], second: Sequence[Value], basis: Basis, said: str
+) -> None:
     found = one(first, second)
     assert found.claim.basis is basis
     assert said in found.sentence
@@ -100,7 +102,7 @@ def test_with_few_runs_only_intervals_of_searches_tell(first, second, basis, sai
 
 
 @pytest.mark.parametrize("runs", [1, 5])
-def test_nothing_is_claimed_from_disturbed_results_and_no_test_is_made(runs):
+def test_nothing_is_claimed_from_disturbed_results_and_no_test_is_made(runs: int) -> None:
     first, second = side("a", [rate(2 * value) for value in FIVE[:runs]]), side("b", [rate(v) for v in FIVE[:runs]])
     marked = first.results[0].replace(verdict=ResultVerdict.DISTURBED)
     found = compare_sides([Side("a", (marked, *first.results[1:])), second], seed=SEED)
@@ -111,7 +113,7 @@ def test_nothing_is_claimed_from_disturbed_results_and_no_test_is_made(runs):
     assert found.shown == ()
 
 
-def test_runs_made_in_rounds_are_compared_in_pairs_where_there_are_enough():
+def test_runs_made_in_rounds_are_compared_in_pairs_where_there_are_enough() -> None:
     drifting = [1.0 + number for number in range(6)]
     beside = [value * 1.02 for value in drifting]
     of_rounds = one([rate(value, 0.001) for value in beside], [rate(value, 0.001) for value in drifting],
@@ -123,7 +125,7 @@ def test_runs_made_in_rounds_are_compared_in_pairs_where_there_are_enough():
     assert not few.comparison.kind.is_paired
 
 
-def test_all_comparisons_of_a_call_are_corrected_together_and_their_number_is_said():
+def test_all_comparisons_of_a_call_are_corrected_together_and_their_number_is_said() -> None:
     sides = [
         Side(name, tuple(result(rate(times * value), run, size) for size in (64, 512, 1518)
                          for run, value in enumerate(FIVE, start=1)))
@@ -138,7 +140,7 @@ def test_all_comparisons_of_a_call_are_corrected_together_and_their_number_is_sa
     )
 
 
-def test_a_point_that_one_side_lacks_is_named():
+def test_a_point_that_one_side_lacks_is_named() -> None:
     found = compare_sides([side("a", [rate(1)]), side("b", [rate(1)], size=128)], seed=SEED)
     assert found.all == ()
     assert [(name, point.circumstances) for name, point in found.only] == [
@@ -147,7 +149,7 @@ def test_a_point_that_one_side_lacks_is_named():
     ]
 
 
-def test_many_sides_are_each_compared_with_the_first():
+def test_many_sides_are_each_compared_with_the_first() -> None:
     sides = [side(name, [rate(1)]) for name in "abcdef"]
     found = compare_sides(sides, seed=SEED)
     assert [(one.comparison.first.name, one.comparison.second.name) for one in found.all] == [(x, "a") for x in "bcdef"]
@@ -155,14 +157,14 @@ def test_many_sides_are_each_compared_with_the_first():
     assert any("each is compared with the first" in sentence for sentence in found.rule)
 
 
-def test_a_run_that_warms_up_is_no_part_of_a_comparison():
+def test_a_run_that_warms_up_is_no_part_of_a_comparison() -> None:
     warm = result(rate(9), 0).replace(warm_up=True)
     of_a = side("a", [rate(1)])
     (found,) = compare_sides([Side("a", (warm, *of_a.results)), side("b", [rate(1)])], seed=SEED).all
     assert found.comparison.first.sample.n == 1
 
 
-def test_the_seed_is_of_the_runs_whatever_their_order():
+def test_the_seed_is_of_the_runs_whatever_their_order() -> None:
     assert seed_of("one", "other") == seed_of("other", "one") != seed_of("one")
     assert seed_of("20261122-120000-demo") == 2690674239
 
@@ -191,20 +193,20 @@ def spread(found: tuple[Result, ...]) -> Spread:
     return value
 
 
-def test_main_values_have_statistics_and_the_seed_follows_from_the_run():
+def test_main_values_have_statistics_and_the_seed_follows_from_the_run() -> None:
     found = spread(summarise_points(results(), ONCE, "a-run")).statistics
     assert (found.n, found.mean, found.median) == (4, pytest.approx(2.3e6), pytest.approx(2.3e6))
     assert found.median_interval.seed == seed_of("a-run")
     assert summarise_points(results(), ONCE, "a-run")[0].values["line_rate_frames_per_s"] == 1e7
 
 
-def test_a_main_value_that_never_differs_has_them_too():
+def test_a_main_value_that_never_differs_has_them_too() -> None:
     value = spread(summarise_points(results((2e6, 2e6, 2e6)), ONCE, "a-run"))
     assert (value.minimum, value.maximum, value.n, value.runs) == (2e6, 2e6, 3, 3)
     assert value.statistics.sample_standard_deviation == 0.0
 
 
-def test_a_run_that_goes_on_has_its_runs_so_far():
+def test_a_run_that_goes_on_has_its_runs_so_far() -> None:
     summary = unfinished_summary(results(), None, "a-run", "A run")
     assert summary.verdict is ResultVerdict.INCOMPLETE
     assert spread(summary.over_runs) == spread(summarise_points(results(), ONCE, "a-run"))
@@ -218,7 +220,7 @@ def result_with(method: str, values: dict[str, Value], **parameters: Any) -> Res
     return Result(id="a", test="a", method=method, parameters=parameters, values=values)
 
 
-def test_every_method_says_which_way_its_main_columns_are_better():
+def test_every_method_says_which_way_its_main_columns_are_better() -> None:
     silent = {
         column.value
         for method in find("nicbench.methods", Method).values()
@@ -247,7 +249,9 @@ def test_every_method_says_which_way_its_main_columns_are_better():
     ],
     ids=lambda found: found if isinstance(found, str) else "",
 )
-def test_values_come_in_the_unit_of_the_methods_column(method, values, parameters, number, quantity):
+def test_values_come_in_the_unit_of_the_methods_column(
+    method: str, values: dict[str, Value], parameters: dict[str, Any], number: float, quantity: Quantity
+) -> None:
     found = result_with(method, values, **parameters)
     main = {value.name: value for value in main_values_of(found)}
     (name,) = values
@@ -267,11 +271,11 @@ def test_values_come_in_the_unit_of_the_methods_column(method, values, parameter
         (7, 7.0),
     ],
 )
-def test_what_is_a_number(value, number):
+def test_what_is_a_number(value: Value, number: float | None) -> None:
     assert comparable_number(value) == number
 
 
-def test_a_method_that_is_not_known_has_no_main_values():
+def test_a_method_that_is_not_known_has_no_main_values() -> None:
     found = result_with("of-tomorrow", {"rate_frames_per_s": 1.0})
     assert main_values_of(found) == ()
     assert quantity_of(found, "rate_frames_per_s") == Quantity("rate frames per s", "")

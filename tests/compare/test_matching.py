@@ -11,7 +11,7 @@ from nicbench.core.result import Bounded, ImportedRow, Spread
 from ._entries import OPTIONS, entry, plan, published, rate, result
 
 
-def test_a_test_of_another_name_and_the_same_method_is_laid_beside_it_and_told():
+def test_a_test_of_another_name_and_the_same_method_is_laid_beside_it_and_told() -> None:
     found = match_points([entry("A"), entry("B", result(test="search"), plan=plan(tests={"search": "throughput"}))])
     assert len(found.common) == 1
     assert found.remarks == (
@@ -20,41 +20,41 @@ def test_a_test_of_another_name_and_the_same_method_is_laid_beside_it_and_told()
     assert [one.plan.tests[0].name for one in found.entries if one.plan] == ["throughput", "throughput"]
 
 
-def test_where_an_entry_has_two_tests_of_a_method_names_decide():
+def test_where_an_entry_has_two_tests_of_a_method_names_decide() -> None:
     found = match_points([entry("A", result(test="a"), result(test="b")), entry("B", result(test="b"))])
     assert [point.test for point in found.common] == ["b"]
     assert [point.test for point in found.lonely] == ["a"]
 
 
-def test_what_only_a_source_says_of_its_points_does_not_keep_them_apart():
+def test_what_only_a_source_says_of_its_points_does_not_keep_them_apart() -> None:
     found = match_points([entry("A"), published("P", result(value=Bounded(value=2e6), link="2 x 25 Gb/s"))])
     assert len(found.common) == 1
     assert found.remarks == ("throughput: A does not say “link”",)
 
 
-def test_entries_of_different_links_are_laid_beside_each_other_and_that_is_told():
+def test_entries_of_different_links_are_laid_beside_each_other_and_that_is_told() -> None:
     found = match_points([published("P", result(link="2 x 25 Gb/s")), published("Q", result(link="100 Gb/s"))])
     assert len(found.common) == 1
     assert found.remarks == ("throughput: links are not the same: 2 x 25 Gb/s (P); 100 Gb/s (Q)",)
 
 
-def test_what_tells_points_of_an_entry_apart_is_kept():
+def test_what_tells_points_of_an_entry_apart_is_kept() -> None:
     found = match_points([entry("A"), published("P", result(link="10 Mb/s"), result(link="100 Mb/s"))])
     assert found.common == ()
     assert "so that its points are not those of the others" in found.remarks[0]
 
 
-def test_whole_numbers_are_the_same_however_they_are_written():
+def test_whole_numbers_are_the_same_however_they_are_written() -> None:
     assert len(match_points([entry("A", result(load_percent=100.0)), entry("B", result(load_percent=100))]).common) == 1
 
 
-def test_a_point_of_one_alone_is_listed_and_in_no_table():
+def test_a_point_of_one_alone_is_listed_and_in_no_table() -> None:
     found = match_points([entry("A", result(64), result(128)), entry("B", result(64))])
     assert {point.words: names for point, names in found.lonely.items()} == {"throughput: with 128-byte frames": ("A",)}
     assert {one.parameters["frame_bytes"] for one in merge_summaries(found, "t").results} == {64}
 
 
-def test_entries_are_configurations_in_their_order_and_several_runs_are_medians():
+def test_entries_are_configurations_in_their_order_and_several_runs_are_medians() -> None:
     several = entry("B", *(result(value=rate(1e6 * run), run=run) for run in (1, 2, 3)))
     summary = merge_summaries(match_points([entry("A"), several]), "t")
     assert summary.configurations == ("A", "B")
@@ -64,7 +64,7 @@ def test_entries_are_configurations_in_their_order_and_several_runs_are_medians(
     assert of_b.values["ndr_frames_per_s"].n == 3
 
 
-def test_forced_bases_are_all_named():
+def test_forced_bases_are_all_named() -> None:
     found = match_points([entry("A"), entry("B", result(scope="sum of 2 ports"))])
     scopes = {one.scope for one in unify_scopes(merge_summaries(found, "t")).results}
     assert scopes == {"not all on the same basis (per port; sum of 2 ports)"}
@@ -75,13 +75,13 @@ def test_forced_bases_are_all_named():
     assert scopes == {"per port (of 2 that send at once; of published ones it is not said how many did)"}
 
 
-def test_a_loss_ratio_on_which_they_do_not_agree_is_not_said():
+def test_a_loss_ratio_on_which_they_do_not_agree_is_not_said() -> None:
     other = plan({**OPTIONS, "search": {"goals": {"NDR": 0.0, "PDR": 0.01}}})
     [test] = plan_of_all([entry("A"), entry("B", plan=other)], "t").tests
     assert test.options["search"]["goals"] == {"NDR": 0.0}
 
 
-def test_a_sum_of_ports_is_divided_where_it_is_asked_for():
+def test_a_sum_of_ports_is_divided_where_it_is_asked_for() -> None:
     entries, told = divide_by_ports([entry("A"), published("P")])
     [one] = entries[1].results
     assert one.scope == "per port of 2 that send at once"
@@ -91,7 +91,7 @@ def test_a_sum_of_ports_is_divided_where_it_is_asked_for():
     assert "--per-port" in told[0]
 
 
-def test_names_are_as_short_as_tells_entries_apart():
+def test_names_are_as_short_as_tells_entries_apart() -> None:
     one = entry("", title="Bare", moment="2026-01-01 10:00:07")
     again = entry("", title="Rules", moment="2026-01-02 10:00:07")
     assert [each.name for each in name_entries([one, again])] == ["Bare", "Rules"]
@@ -116,7 +116,7 @@ def of_queue(frames: int, mtu: int = 1500, **more: dict[str, object]) -> Entry:
     return entry("", title="T", run_id=f"{frames}-{mtu}", moment=moment, told={"": told})
 
 
-def test_runs_of_one_title_are_named_by_the_only_setting_in_which_they_differ():
+def test_runs_of_one_title_are_named_by_the_only_setting_in_which_they_differ() -> None:
     def names(*entries: Entry) -> list[str]:
         return [each.name for each in name_entries(entries)]
 
@@ -143,15 +143,15 @@ def test_runs_of_one_title_are_named_by_the_only_setting_in_which_they_differ():
     ],
     ids=["two differ", "two runs have it alike", "two have the same values", "another version", "no plain value"],
 )
-def test_runs_are_not_named_by_a_setting_that_is_not_all_that_differs(entries):
+def test_runs_are_not_named_by_a_setting_that_is_not_all_that_differs(entries: tuple[Entry, ...]) -> None:
     assert not any("queue" in each.name for each in name_entries(entries))
 
 
-def test_what_was_not_measured_here_says_so_in_its_name():
+def test_what_was_not_measured_here_says_so_in_its_name() -> None:
     assert (
         name_entries([entry("A"), published("", configuration="ConnectX-5")])[1].name == "ConnectX-5 (published 2019)"
     )
 
 
-def test_a_name_that_the_user_gives_stays():
+def test_a_name_that_the_user_gives_stays() -> None:
     assert name_entries([entry("old", is_named=True), published("theirs", is_named=True)])[1].name == "theirs"

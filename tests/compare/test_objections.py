@@ -153,7 +153,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize(("one", "other", "text"), BLOCKED.values(), ids=BLOCKED)
-def test_what_changes_the_meaning_of_a_number_blocks(one, other, text):
+def test_what_changes_the_meaning_of_a_number_blocks(one: Entry, other: Entry, text: str) -> None:
     blocking = [found.text for found in said(one, other) if found.blocks]
     assert len(blocking) == 1, blocking
     assert blocking[0].startswith(text)
@@ -168,14 +168,14 @@ def blocked_per_port(*entries: Entry) -> list[Objection]:
 
 
 @pytest.mark.parametrize("theirs", [published("theirs"), entry("theirs", result(scope="sum of 2 ports"))])
-def test_half_of_a_sum_of_two_ports_is_like_a_port_of_two_that_send_at_once(theirs):
+def test_half_of_a_sum_of_two_ports_is_like_a_port_of_two_that_send_at_once(theirs: Entry) -> None:
     mine = entry("mine", result(scope=BOTH_WAYS))
     [refused] = [found for found in said(mine, theirs) if found.blocks]
     assert refused.next_step == "--per-port divides what is a sum of ports by their number"
     assert blocked_per_port(mine, theirs) == []
 
 
-def test_half_of_a_sum_of_two_ports_is_not_like_a_port_that_sends_alone():
+def test_half_of_a_sum_of_two_ports_is_not_like_a_port_that_sends_alone() -> None:
     alone = entry("mine", result(scope="per port"))
     [before] = [found for found in said(alone, published("theirs")) if found.blocks]
     assert "compare with a run whose 2 ports send at once" in (before.next_step or "")
@@ -185,13 +185,13 @@ def test_half_of_a_sum_of_two_ports_is_not_like_a_port_that_sends_alone():
     assert "--per-port" not in (refused.next_step or ""), "it was given already"
 
 
-def test_where_nothing_brings_two_bases_together_nothing_is_advised():
+def test_where_nothing_brings_two_bases_together_nothing_is_advised() -> None:
     four = entry("B", result(scope="per port of 4 that send at once"))
     [refused] = blocked_per_port(published("A"), four)
     assert refused.next_step is None
 
 
-def test_a_rate_published_as_per_port_is_compared_with_a_port_of_a_run_both_ways():
+def test_a_rate_published_as_per_port_is_compared_with_a_port_of_a_run_both_ways() -> None:
     mine, theirs = entry("mine", result(scope=BOTH_WAYS)), published("theirs", result(scope="per port"))
     found = said(mine, theirs)
     assert not any(one.blocks for one in found)
@@ -203,63 +203,63 @@ def test_a_rate_published_as_per_port_is_compared_with_a_port_of_a_run_both_ways
 
 
 @pytest.mark.parametrize("scope", ["per port of 2 that send at once", "sum of 2 ports"])
-def test_a_rate_of_which_it_is_known_that_a_port_sent_alone_is_refused_beside_others(scope):
+def test_a_rate_of_which_it_is_known_that_a_port_sent_alone_is_refused_beside_others(scope: str) -> None:
     alone, both = entry("alone", result(scope="per port")), entry("both", result(scope=scope))
     assert any(one.blocks for one in said(alone, both))
     assert any(one.blocks for one in said(alone, both, published("theirs", result(scope="per port"))))
 
 
-def test_a_published_rate_per_port_beside_a_sum_needs_the_sum_divided():
+def test_a_published_rate_per_port_beside_a_sum_needs_the_sum_divided() -> None:
     theirs, mine = published("theirs", result(scope="per port")), entry("mine", result(scope="sum of 2 ports"))
     [refused] = [one for one in said(mine, theirs) if one.blocks]
     assert refused.next_step == "--per-port divides what is a sum of ports by their number"
     assert blocked_per_port(mine, theirs) == []
 
 
-def test_a_published_rate_per_port_is_refused_beside_ports_that_send_to_one():
+def test_a_published_rate_per_port_is_refused_beside_ports_that_send_to_one() -> None:
     incast = entry("mine", result(scope="the sum of 3 ports that send to one"))
     assert [one for one in said(incast, published("theirs", result(scope="per port"))) if one.blocks]
 
 
 @pytest.mark.parametrize(("one", "other", "text"), TOLD.values(), ids=TOLD)
-def test_what_may_be_the_very_thing_that_is_compared_is_told(one, other, text):
+def test_what_may_be_the_very_thing_that_is_compared_is_told(one: Entry, other: Entry, text: str) -> None:
     found = said(one, other)
     assert not [one for one in found if one.blocks]
     assert any(one.text.startswith(text) for one in found), [one.text for one in found]
 
 
-def test_short_trials_with_a_validation_are_like_long_trials():
+def test_short_trials_with_a_validation_are_like_long_trials() -> None:
     validated = entry("A", passed_for(60.0), plan=plan(with_search(1.0, validation=60.0)))
     long = entry("B", passed_for(60.0), plan=plan(with_search(60.0, validation=60.0)))
     assert said(validated, long) == said(entry("A"), entry("B"))
 
 
-def test_nothing_is_said_against_two_runs_of_one_bench_file():
+def test_nothing_is_said_against_two_runs_of_one_bench_file() -> None:
     several = [result(run=1), result(run=2)]
     assert said(entry("A", *several), entry("B", *several)) == ()
 
 
-def test_of_single_runs_it_is_told_that_there_is_no_second():
+def test_of_single_runs_it_is_told_that_there_is_no_second() -> None:
     [found] = said(entry("A"), entry("B"))
     assert not found.blocks
     assert found.text.startswith("there is one run of each")
 
 
-def test_what_nobody_says_is_no_difference():
+def test_what_nobody_says_is_no_difference() -> None:
     unknown = plan({"search": {}}, link_bits_per_s=None)
     assert said(entry("A"), entry("B", plan=unknown), entry("C", plan=None)) == said(entry("A"), entry("B"))
 
 
-def test_a_goal_that_one_alone_has_is_no_objection():
+def test_a_goal_that_one_alone_has_is_no_objection() -> None:
     assert said(entry("A"), entry("B", plan=plan({**with_goals(NDR=0.0)}))) == said(entry("A"), entry("B"))
 
 
-def test_of_many_entries_some_are_named_and_the_others_counted():
+def test_of_many_entries_some_are_named_and_the_others_counted() -> None:
     short = [entry(f"short {number}", plan=plan(with_trial(duration=1.0))) for number in range(30)]
     found = said(*short, entry("long"))[0]
     assert found.text.endswith("1 s (“short 0”, “short 1”, “short 2”, “short 3” and 26 more); 60 s (“long”)")
 
 
-def test_what_blocks_comes_first():
+def test_what_blocks_comes_first() -> None:
     found = said(entry("A", verdict=ResultVerdict.DISTURBED), entry("B", plan=plan(with_trial(duration=1.0))))
     assert [one.blocks for one in found] == [True, False, False]

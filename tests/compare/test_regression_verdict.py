@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from nicbench.compare.regressions import FinishedRun, Outcome, check_regressions, judge
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Summary
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Summary, Value
 from nicbench.store.folder import RunFolder
 
 
@@ -78,7 +79,7 @@ LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
         ),
     ],
 )
-def test_of_a_value_that_is_better_higher(before, after, outcome, why):
+def test_of_a_value_that_is_better_higher(before: list[Value], after: list[Value], outcome: Outcome, why: str) -> None:
     found = judge(before, after, higher_is_better=True, tolerance_ratio=0.05)
     assert found.outcome is outcome
     assert why in found.why
@@ -87,16 +88,16 @@ def test_of_a_value_that_is_better_higher(before, after, outcome, why):
 @pytest.mark.parametrize(
     ("after", "outcome"), [(120.0, Outcome.WORSE), (80.0, Outcome.BETTER), (103.0, Outcome.TOLERATED)]
 )
-def test_of_a_value_that_is_better_lower(after, outcome):
+def test_of_a_value_that_is_better_lower(after: float, outcome: Outcome) -> None:
     assert judge([100.0], [after], higher_is_better=False, tolerance_ratio=0.05).outcome is outcome
 
 
-def test_a_loss_where_there_was_none_is_worse_however_small():
+def test_a_loss_where_there_was_none_is_worse_however_small() -> None:
     found = judge([0.0], [0.001], higher_is_better=False, tolerance_ratio=0.05)
     assert (found.outcome, found.change_ratio) == (Outcome.WORSE, None)
 
 
-def test_a_side_of_which_only_a_bound_is_known_has_the_bound_and_no_median():
+def test_a_side_of_which_only_a_bound_is_known_has_the_bound_and_no_median() -> None:
     before = [rate(value, value, value + 1) for value in (100, 102, 101)]
     found = judge(before, [BELOW, BELOW], higher_is_better=True, tolerance_ratio=0.05)
     assert (found.before, found.after, found.before_below, found.after_below) == (101.0, None, None, 50.0)
@@ -104,17 +105,19 @@ def test_a_side_of_which_only_a_bound_is_known_has_the_bound_and_no_median():
     assert (mixed.outcome, mixed.after, mixed.after_below) == (Outcome.WORSE, None, None)
 
 
-def test_what_is_neither_better_higher_nor_lower_is_only_different():
+def test_what_is_neither_better_higher_nor_lower_is_only_different() -> None:
     assert judge([1.0], [2.0], higher_is_better=None, tolerance_ratio=0.05).outcome is Outcome.DIFFERENT
 
 
-def test_a_tolerance_of_nothing_takes_every_change_that_is_shown():
+def test_a_tolerance_of_nothing_takes_every_change_that_is_shown() -> None:
     assert judge([1000.0], [999.0], higher_is_better=True, tolerance_ratio=0.0).outcome is Outcome.WORSE
 
 
 @pytest.mark.parametrize("earlier", [4, 10])
 @pytest.mark.parametrize("outliers", [0.0, 0.05])
-def test_a_run_that_does_not_differ_is_called_worse_no_more_often_than_it_is_the_lowest(draw, earlier, outliers):
+def test_a_run_that_does_not_differ_is_called_worse_no_more_often_than_it_is_the_lowest(
+    draw: random.Random, earlier: int, outliers: float
+) -> None:
     tries, worse = 1500, 0
     for _ in range(tries):
         values = [1e6 * (1 + 0.1 * draw.gauss() * (6 if draw.random() < outliers else 1)) for _ in range(earlier + 1)]
@@ -142,7 +145,7 @@ def ran(tmp_path: Path, *results: tuple[Bounded, ResultVerdict]) -> FinishedRun:
     return FinishedRun(RunFolder(tmp_path), summary, None)
 
 
-def test_a_bound_stays_where_a_disturbed_result_is_left_out(tmp_path):
+def test_a_bound_stays_where_a_disturbed_result_is_left_out(tmp_path: Path) -> None:
     below = ran(tmp_path, (BELOW, ResultVerdict.VALID), (BELOW, ResultVerdict.DISTURBED))
     before = ran(tmp_path, (rate(100, 100, 101), ResultVerdict.VALID))
     (row,) = check_regressions([below], [before], 0.05).rows

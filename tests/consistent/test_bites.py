@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     raise AssertionError("no run has both")
 
 
-def test_the_run_itself_contradicts_nothing(folder):
+def test_the_run_itself_contradicts_nothing(folder: RunFolder) -> None:
     assert contradictions(Whole(folder)) == []
 
 
@@ -160,7 +160,9 @@ opening_badge = opening_section.badge
         (_an_identifier, "the_text_is_fit_to_read"),
     ],
 )
-def test_a_change_of_one_place_is_found(folder, monkeypatch, change, check):
+def test_a_change_of_one_place_is_found(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None], check: str
+) -> None:
     change(monkeypatch)
     found = contradictions(Whole(folder))
     assert any(text.startswith(f"{check}:") for text in found), found

@@ -40,13 +40,13 @@ def written(folder: Path, number: int) -> Whole:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", [number for number in range(len(METHODS)) if number != LONG])
-def test_no_two_statements_about_one_thing_differ(tmp_path, number):
+def test_no_two_statements_about_one_thing_differ(tmp_path: Path, number: int) -> None:
     assert_consistent(tmp_path, number)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("number", [LONG, *range(len(METHODS), RUNS)])
-def test_no_two_statements_of_many_runs_differ(tmp_path, number):
+def test_no_two_statements_of_many_runs_differ(tmp_path: Path, number: int) -> None:
     assert_consistent(tmp_path, number)
 
 

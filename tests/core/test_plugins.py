@@ -20,17 +20,17 @@ from nicbench.core.result import NearLimit
 LIMIT = NearLimit(value="rate", limit="ceiling", text="close")
 
 
-def test_a_copy_has_the_other_values_and_the_original_keeps_its_own():
+def test_a_copy_has_the_other_values_and_the_original_keeps_its_own() -> None:
     assert LIMIT.replace(text="closer") == NearLimit(value="rate", limit="ceiling", text="closer")
     assert LIMIT.text == "close"
 
 
-def test_a_copy_refuses_a_name_that_is_not_a_field():
+def test_a_copy_refuses_a_name_that_is_not_a_field() -> None:
     with pytest.raises(TypeError, match="NearLimit has no field txt"):
         LIMIT.replace(txt="closer")
 
 
-def test_the_choice_of_a_plug_in_takes_options_of_any_name():
+def test_the_choice_of_a_plug_in_takes_options_of_any_name() -> None:
     assert Choice(kind="iperf3").replace(streams=4).options == {"streams": 4}
 
 
@@ -69,12 +69,12 @@ def found(package: Path) -> dict[str, type[Animal]]:
     return dict(find(package.name, Animal))  # type: ignore[type-abstract]
 
 
-def test_a_file_beside_the_base_is_found_by_its_kind(package):
+def test_a_file_beside_the_base_is_found_by_its_kind(package: Path) -> None:
     (package / "dog.py").write_text(CAT.replace("cat", "dog").replace("Cat", "Dog"))
     assert [(kind, one.__name__) for kind, one in found(package).items()] == [("cat", "Cat"), ("dog", "Dog")]
 
 
-def test_a_family_in_one_file_is_found_sorted_by_kind(package):
+def test_a_family_in_one_file_is_found_sorted_by_kind(package: Path) -> None:
     family = CAT.replace("cat", "wolf").replace("Cat", "Wolf") + CAT[CAT.index("class") :].replace(
         "cat", "dog"
     ).replace("Cat", "Dog")
@@ -94,7 +94,7 @@ def test_a_family_in_one_file_is_found_sorted_by_kind(package):
     ],
     ids=["no class", "a kind twice in it", "a kind twice", "no kind", "no docstring"],
 )
-def test_a_malformed_file_is_named_with_what_to_do(package, text, says):
+def test_a_malformed_file_is_named_with_what_to_do(package: Path, text: str, says: str) -> None:
     (package / "wrong.py").write_text(text)
     with pytest.raises(NicbenchError) as stopped:
         found(package)
@@ -103,7 +103,7 @@ def test_a_malformed_file_is_named_with_what_to_do(package, text, says):
     assert stopped.value.next_step
 
 
-def test_a_kind_that_is_looked_up_loads_its_file_alone(package):
+def test_a_kind_that_is_looked_up_loads_its_file_alone(package: Path) -> None:
     (package / "dogs.py").write_text(CAT.replace("cat", "wolf").replace("Cat", "Wolf"))
     (package / "wrong.py").write_text("raise RuntimeError\n")
     kinds = find(package.name, Animal)  # type: ignore[type-abstract]
@@ -113,14 +113,14 @@ def test_a_kind_that_is_looked_up_loads_its_file_alone(package):
         kinds.get("fish")  # no file says that it has it
 
 
-def test_abstract_and_private_helpers_in_a_file_are_not_offered(package):
+def test_abstract_and_private_helpers_in_a_file_are_not_offered(package: Path) -> None:
     (package / "dog.py").write_text(
         CAT.replace("cat", "dog").replace("Cat", "Dog") + "\nclass _Puppy(Dog):\n    kind = 'puppy'\n"
     )
     assert set(found(package)) == {"cat", "dog"}
 
 
-def test_one_is_found_by_its_file_or_among_all_and_none_where_there_is_none(package):
+def test_one_is_found_by_its_file_or_among_all_and_none_where_there_is_none(package: Path) -> None:
     (package / "big_dog.py").write_text(CAT.replace("cat", "big-dog").replace("Cat", "Dog"))
     (package / "kitten.py").write_text(CAT.replace('"cat"', '"small cat"').replace("Cat", "Kitten"))
     for kind in ("cat", "big-dog", "small cat", "kitten", "base", "_fur", "fish", "os.path", ""):
@@ -153,7 +153,7 @@ class _Options(Frozen):
     goals: dict[str, Ratio] | None = None
 
 
-def test_a_shape_says_what_the_types_and_notes_say():
+def test_a_shape_says_what_the_types_and_notes_say() -> None:
     fields = shape_of(_Whole).fields
 
     assert fields["parts"].fields["size_bytes"].unit is Unit.BYTES
@@ -162,7 +162,7 @@ def test_a_shape_says_what_the_types_and_notes_say():
     assert fields["clock"] == Shape(label="Core clock", is_alone=True, unit=Unit.HERTZ)
 
 
-def test_a_quantity_of_an_option_knows_its_unit():
+def test_a_quantity_of_an_option_knows_its_unit() -> None:
     fields = shape_of(_Options).fields
 
     assert (fields["duration"].unit, fields["shares"].unit) == (Unit.SECONDS, Unit.RATIO)
@@ -173,15 +173,15 @@ def test_a_quantity_of_an_option_knows_its_unit():
     ("name", "unit"),
     [("rate_frames_per_s", Unit.FRAMES_PER_S), ("s", Unit.SECONDS), ("cpus", None), ("status", None)],
 )
-def test_a_name_ends_with_its_unit(name, unit):
+def test_a_name_ends_with_its_unit(name: str, unit: Unit | None) -> None:
     assert Unit.of_name(name) is unit
 
 
-def test_a_name_in_words_is_without_its_unit():
+def test_a_name_in_words_is_without_its_unit() -> None:
     assert words_of("receive_irq_time_us") == "Receive IRQ time"
 
 
-def test_no_declared_unit_contradicts_the_name():
+def test_no_declared_unit_contradicts_the_name() -> None:
     facts = find("nicbench.system.inventory.facts", DescribedPlugin).values()
     shapes = [(fact.kind, fact.shape) for fact in facts]
     shapes += [(each.kind, each.Options) for package in PACKAGES for each in find(package, DescribedPlugin).values()]
@@ -196,7 +196,7 @@ def test_no_declared_unit_contradicts_the_name():
     assert wrong == []
 
 
-def test_every_fact_says_what_it_is():
+def test_every_fact_says_what_it_is() -> None:
     assert [
         kind for kind, fact in find("nicbench.system.inventory.facts", DescribedPlugin).items() if fact.shape is None
     ] == []
@@ -240,9 +240,9 @@ METHODS = (
         ("power", None),
     ],
 )
-def test_the_name_that_was_meant_is_found(given, meant):
+def test_the_name_that_was_meant_is_found(given: str, meant: str | None) -> None:
     assert nearest_name(given, METHODS) == meant
 
 
-def test_where_nothing_is_alike_all_names_are_told():
+def test_where_nothing_is_alike_all_names_are_told() -> None:
     assert suggest("quality", ("latency", "power"), "test method") == "known test methods: `latency`, `power`"

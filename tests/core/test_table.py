@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from nicbench.core.errors import NicbenchError
 from nicbench.core.registry import find
 from nicbench.core.table import Column
-from nicbench.core.units import suitable_form
+from nicbench.core.units import Form, suitable_form
 from nicbench.methods.base import Method
 
 
@@ -27,7 +28,7 @@ from nicbench.methods.base import Method
         ("repetitions", "number", None),
     ],
 )
-def test_form_and_unit_follow_from_the_name(value, form, unit):
+def test_form_and_unit_follow_from_the_name(value: str, form: Form, unit: str | None) -> None:
     column = Column(value, "x")
     assert (column.form, column.unit) == (form, unit)
 
@@ -47,7 +48,7 @@ def test_form_and_unit_follow_from_the_name(value, form, unit):
         ("buffer_bytes", "whole", "frames"),
     ],
 )
-def test_a_unit_that_contradicts_the_name_is_refused(value, form, unit):
+def test_a_unit_that_contradicts_the_name_is_refused(value: str, form: Form, unit: str) -> None:
     with pytest.raises(ValidationError, match=f"column '{value}'"):
         Column(value, "x", form=form, unit=unit)
 
@@ -67,7 +68,7 @@ def test_a_unit_that_contradicts_the_name_is_refused(value, form, unit):
         ("whole", 1e9, "whole"),
     ],
 )
-def test_the_unit_of_a_column_suits_its_greatest_value(form, greatest, suits):
+def test_the_unit_of_a_column_suits_its_greatest_value(form: Form, greatest: float, suits: Form) -> None:
     assert suitable_form(form, greatest) == suits
 
 
@@ -107,7 +108,9 @@ class Wrong(FrameMethod):
 '''
 
 
-def test_a_method_with_a_wrong_unit_is_refused_and_its_file_is_named(tmp_path, monkeypatch):
+def test_a_method_with_a_wrong_unit_is_refused_and_its_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "wrong_methods"
     package.mkdir()
     (package / "__init__.py").write_text('"""Methods of a test."""\n')

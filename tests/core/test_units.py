@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +42,7 @@ from nicbench.core.units import Percent
         (units.parse_ratio, "0 %", 0.0),
     ],
 )
-def test_what_people_write_is_understood(parse, text, value):
+def test_what_people_write_is_understood(parse: Callable[[object], object], text: object, value: object) -> None:
     assert parse(text) == value
 
 
@@ -68,14 +70,16 @@ def test_what_people_write_is_understood(parse, text, value):
         (units.parse_ratio, "", "not a ratio"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_the_forms_that_can(parse, text, says):
+def test_what_cannot_be_meant_is_refused_with_the_forms_that_can(
+    parse: Callable[[object], object], text: object, says: str
+) -> None:
     with pytest.raises(ValueError, match="is not a") as refused:
         parse(text)
     assert says in str(refused.value)
 
 
 @given(st.text(max_size=40))
-def test_no_text_does_worse_than_a_value_error(text):
+def test_no_text_does_worse_than_a_value_error(text: str) -> None:
     for parse in (units.parse_duration_s, units.parse_rate, units.parse_bytes, units.parse_ratio):
         try:
             parse(text)
@@ -88,17 +92,19 @@ def test_no_text_does_worse_than_a_value_error(text):
     ("link_bits_per_s", "frame_bytes", "frames_per_s"),
     [(10e6, 64, 14_880), (10e6, 1518, 812), (100e6, 512, 23_496), (10e9, 64, 14_880_952), (50e9, 64, 74_404_761)],
 )
-def test_the_line_rate_is_that_of_the_published_tables(link_bits_per_s, frame_bytes, frames_per_s):
+def test_the_line_rate_is_that_of_the_published_tables(
+    link_bits_per_s: float, frame_bytes: int, frames_per_s: int
+) -> None:
     assert int(units.line_rate_frames_per_s(link_bits_per_s, frame_bytes)) == frames_per_s
 
 
-def test_line_rate_fills_the_link_on_layer_1_and_less_of_it_on_layer_2():
+def test_line_rate_fills_the_link_on_layer_1_and_less_of_it_on_layer_2() -> None:
     rate = units.line_rate_frames_per_s(10e9, 64)
     assert units.l1_bits_per_s(rate, 64) == pytest.approx(10e9)
     assert units.l2_bits_per_s(rate, 64) == pytest.approx(10e9 * 64 / 84)
 
 
-def test_a_percentage_is_of_the_line_rate():
+def test_a_percentage_is_of_the_line_rate() -> None:
     assert Percent(95.0).of(14_880_952.0) == pytest.approx(14_136_904.4)
     assert str(Percent(95.0)) == "95 %"
 
@@ -130,5 +136,5 @@ def test_a_percentage_is_of_the_line_rate():
         (units.format_rate(1.0005e6), "1.001 Mpps"),
     ],
 )
-def test_quantities_are_printed_in_the_unit_that_suits_them(text, printed):
+def test_quantities_are_printed_in_the_unit_that_suits_them(text: str, printed: str) -> None:
     assert text == printed

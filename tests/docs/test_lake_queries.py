@@ -14,7 +14,7 @@ from nicbench.lake.gathering import gather
 from ._pages import ROOT, blocks_of
 
 
-def test_every_query_of_the_page_finds_something(tmp_path, monkeypatch):
+def test_every_query_of_the_page_finds_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_history(Path("runs"), 88, first=76)
     for path in Path("runs").iterdir():

@@ -34,7 +34,7 @@ def known_options() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("page", NAMES)
-def test_every_bench_file_of_a_page_validates(page):
+def test_every_bench_file_of_a_page_validates(page: str) -> None:
     for block in blocks_of(ROOT / page):
         if block.language == "yaml":
             for text in whole_bench_files(block):
@@ -44,7 +44,9 @@ def test_every_bench_file_of_a_page_validates(page):
 @pytest.mark.parametrize(
     "page", [name for name in NAMES if any(block.language == "console" for block in blocks_of(ROOT / name))]
 )
-def test_every_command_that_a_page_shows_prints_what_it_shows(page, tmp_path, monkeypatch, capsys):
+def test_every_command_that_a_page_shows_prints_what_it_shows(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -61,7 +63,7 @@ def test_every_command_that_a_page_shows_prints_what_it_shows(page, tmp_path, mo
 
 
 @pytest.mark.parametrize("page", NAMES)
-def test_every_command_and_option_that_a_page_names_exists(page):
+def test_every_command_and_option_that_a_page_names_exists(page: str) -> None:
     wrong, known = [], known_options()
     for line in re.findall(r"^(?:\$ |    |)(?:sudo )?nicbench ([a-z].*)$", (ROOT / page).read_text(), re.MULTILINE):
         words = shlex.split(line, comments=True)

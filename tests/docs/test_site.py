@@ -39,7 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_link_of_the_site_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+def test_every_link_of_the_site_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     pages = {path: Page(path) for path in site.rglob("*.html") if path.parent.name != "_static"}
     assert len(pages) > 40
     dead = []
@@ -56,5 +56,5 @@ def test_every_link_of_the_site_leads_somewhere_and_nothing_is_loaded_from_elsew
     assert not [path for path in pages if re.search(r"<(script|img|link)[^>]* (src|href)=\"https?:", path.read_text())]
 
 
-def test_the_search_of_the_site_works_from_a_folder(site):
+def test_the_search_of_the_site_works_from_a_folder(site: Path) -> None:
     assert "Search.setIndex(" in (site / "searchindex.js").read_text()[:100]

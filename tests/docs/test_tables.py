@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,12 +17,12 @@ FILES = sorted(FOLDER.iterdir())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_tables_are_those_of_the_program(path):
+def test_the_tables_are_those_of_the_program(path: Path) -> None:
     text = path.read_text()
     assert text == written(text), "the program has changed: scripts/tables writes its tables anew"
 
 
-def test_a_page_leads_to_each_table_and_each_link_to_one():
+def test_a_page_leads_to_each_table_and_each_link_to_one() -> None:
     links = [((page.parent / link[1]).resolve(), link[2]) for page in PAGES for link in LINK.finditer(page.read_text())]
     tables = [
         (path, anchor)

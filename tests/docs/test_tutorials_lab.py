@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +85,14 @@ def walk_a_folder_that_is_served_to_editors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "walk_it", [walk_two_ports_and_a_bridge_of_a_known_speed, walk_a_folder_that_is_served_to_editors]
 )
-def test_a_tutorial_that_is_typed_line_by_line_gives_what_it_says(walk_it, tmp_path):
+def test_a_tutorial_that_is_typed_line_by_line_gives_what_it_says(
+    walk_it: Callable[[Path], None], tmp_path: Path
+) -> None:
     walk_it(tmp_path)
 
 
 @pytest.mark.acceptance
-def test_the_first_tutorial_as_it_stands_finds_the_known_rates(tmp_path):
+def test_the_first_tutorial_as_it_stands_finds_the_known_rates(tmp_path: Path) -> None:
     found = walk("device-under-test.md", "my-switch.yaml", tmp_path, is_short=False)
     for size, pps in {512: 9_843, 1518: 3_303}.items():
         rate = rates(found)[size]

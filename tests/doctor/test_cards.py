@@ -28,7 +28,7 @@ def card(driver: str = "mlx5_core", **facts: Any) -> dict[str, dict[str, Any]]:
     return {ADDRESS: {**parse_pci(SYSFS)[ADDRESS], "driver": driver, **facts}}
 
 
-def test_a_card_in_a_narrow_slot_is_told_what_the_slot_costs():
+def test_a_card_in_a_narrow_slot_is_told_what_the_slot_costs() -> None:
     (check,) = adapters.judge_slots(card(), [PORT])
     assert check.state is State.WARNING
     assert check.name == f"PCI Express of ens3f0np0 ({ADDRESS})"
@@ -36,7 +36,7 @@ def test_a_card_in_a_narrow_slot_is_told_what_the_slot_costs():
     assert "Its slot gives x8" in check.text
 
 
-def test_a_link_that_came_up_slow_in_a_good_slot_is_reseated():
+def test_a_link_that_came_up_slow_in_a_good_slot_is_reseated() -> None:
     possible = card()[ADDRESS]["link_possible"]
     (check,) = adapters.judge_slots(card(slot_possible=possible), [PORT])
     assert check.state is State.WARNING
@@ -46,12 +46,12 @@ def test_a_link_that_came_up_slow_in_a_good_slot_is_reseated():
     assert good.name.endswith(ADDRESS)
 
 
-def test_a_virtual_card_has_no_slot():
+def test_a_virtual_card_has_no_slot() -> None:
     (check,) = adapters.judge_slots(card(link=None), [PORT])
     assert check.state is State.OK
 
 
-def test_a_card_at_another_node_is_told_with_the_cores_that_are_near():
+def test_a_card_at_another_node_is_told_with_the_cores_that_are_near() -> None:
     (check,) = adapters.judge_nearness(2, card(), [PORT], (0, 1))
     assert check.state is State.WARNING
     assert "at node 1 (CPUs 14-27,42-55), and nicbench would measure on 0-1" in check.text
@@ -71,12 +71,14 @@ def test_a_card_at_another_node_is_told_with_the_cores_that_are_near():
         ("ice", [], [], State.WARNING, None),
     ],
 )
-def test_how_dpdk_gets_a_card(driver, loaded, loadable, state, mend):
+def test_how_dpdk_gets_a_card(
+    driver: str, loaded: list[str], loadable: list[str], state: State, mend: str | None
+) -> None:
     check = adapters.judge_dpdk_drivers(card(driver), [PORT], loaded=loaded, loadable=loadable, iommu=True)
     assert (check.state, check.mend_command) == (state, mend)
 
 
-def test_without_an_iommu_the_unsafe_way_is_called_so():
+def test_without_an_iommu_the_unsafe_way_is_called_so() -> None:
     new = adapters.judge_dpdk_drivers(card("ice"), [], loaded=[], loadable=["vfio-pci"], iommu=False)
     assert (new.mend_command or "").startswith("modprobe vfio enable_unsafe_noiommu_mode=1 && modprobe vfio-pci && ")
     old = adapters.judge_dpdk_drivers(card("ice"), [], loaded=["vfio-pci"], loadable=[], iommu=False)
@@ -89,12 +91,12 @@ def link(name: str, **changed: Any) -> dict[str, Any]:
     return {**parse_link_settings((GOLDEN / name / "settings.txt").read_text()), **changed}
 
 
-def test_a_link_at_its_ports_speed_is_well():
+def test_a_link_at_its_ports_speed_is_well() -> None:
     assert adapters.judge_links("ens3f0np0", link("mlx5")).text == "100 Gb/s, full duplex"
     assert adapters.judge_links("eno1", link("igb")).state is State.OK
 
 
-def test_a_link_below_its_ports_speed_says_which_end_to_change():
+def test_a_link_below_its_ports_speed_says_which_end_to_change() -> None:
     ours = adapters.judge_links("eth0", link("i40e"))
     assert ours.state is State.WARNING
     assert "runs at 10 Gb/s and could at 25 Gb/s" in ours.text
@@ -106,13 +108,13 @@ def test_a_link_below_its_ports_speed_says_which_end_to_change():
     assert "Look at the other end" in neither.text
 
 
-def test_half_duplex_is_no_port_to_measure():
+def test_half_duplex_is_no_port_to_measure() -> None:
     check = adapters.judge_links("eno1", link("igb", duplex="half"))
     assert check.state is State.WARNING
     assert "half duplex" in check.text
 
 
-def test_a_port_without_a_cable_is_no_fault_but_is_said():
+def test_a_port_without_a_cable_is_no_fault_but_is_said() -> None:
     check = adapters.judge_links("ens801f0", link("ice"))
     assert check.state is State.OK
     assert check.text.startswith("none (No cable)")
@@ -127,12 +129,12 @@ def test_a_port_without_a_cable_is_no_fault_but_is_said():
         ("veth", "none that stamps frames"),
     ],
 )
-def test_whose_clock_stamps_the_frames_of_a_test(card, said):
+def test_whose_clock_stamps_the_frames_of_a_test(card: str, said: str) -> None:
     stamping = parse_time_stamping((GOLDEN / card / "T.txt").read_text())
     assert adapters.judge_hardware_clocks("eth1", stamping).text.startswith(said)
 
 
-async def test_a_server_with_one_card_is_examined_from_its_own_words():
+async def test_a_server_with_one_card_is_examined_from_its_own_words() -> None:
     def read(command: tuple[str, ...]) -> str:
         if "thread_siblings" in command[2]:
             return ""  # no hyperthreads
@@ -150,7 +152,7 @@ async def test_a_server_with_one_card_is_examined_from_its_own_words():
     assert found["hardware clock of ens3f0np0"].startswith("mlx5_core has none")
 
 
-async def test_a_machine_without_a_card_has_nothing_to_mend():
+async def test_a_machine_without_a_card_has_nothing_to_mend() -> None:
     for examination in (
         adapters.Slots(),
         adapters.Links(),
@@ -178,7 +180,7 @@ def xdp_card(name: str = "eth1", driver: str = "igc", *, reaches_others: bool = 
     return Interface(name, driver, None, reaches_others=reaches_others)
 
 
-def test_generic_is_worth_a_warning_only_where_something_could_be_measured():
+def test_generic_is_worth_a_warning_only_where_something_could_be_measured() -> None:
     can = abilities("r8169", GENERIC, (6, 12))
     check = judge(xdp_card(driver="r8169"), can, None)
     assert check.state is State.WARNING
@@ -189,7 +191,7 @@ def test_generic_is_worth_a_warning_only_where_something_could_be_measured():
     assert "not for measuring" in way_out.text
 
 
-def test_one_line_says_what_an_interface_can():
+def test_one_line_says_what_an_interface_can() -> None:
     check = judge(xdp_card(), abilities("igc", NATIVE, (6, 18), queues=4), None)
     assert check.state is State.OK
     assert check.text == (
@@ -198,7 +200,7 @@ def test_one_line_says_what_an_interface_can():
     )
 
 
-def test_the_details_have_everything_by_name_and_the_reason_where_there_is_one():
+def test_the_details_have_everything_by_name_and_the_reason_where_there_is_one() -> None:
     details = judge(xdp_card(), abilities("igc", NATIVE, (6, 18), queues=4), None).details
     assert details["can_carry_xdp_tester"] is True
     assert "no_xdp_tester_because" not in details
@@ -209,7 +211,7 @@ def test_the_details_have_everything_by_name_and_the_reason_where_there_is_one()
     assert "5.18" in details["no_xdp_tester_because"]
 
 
-def test_an_interface_is_not_blamed_for_its_kernel():
+def test_an_interface_is_not_blamed_for_its_kernel() -> None:
     check = judge(xdp_card(), abilities("igc", None, (5, 15)), OLD_KERNEL)
     assert check.state is State.OK
     assert check.text.startswith("could carry `driver: xdp` on another kernel (igc")
@@ -217,14 +219,14 @@ def test_an_interface_is_not_blamed_for_its_kernel():
     assert judge_kernel(None).state is State.OK
 
 
-def test_a_lab_is_warned_of_where_veth_pairs_are_generic():
+def test_a_lab_is_warned_of_where_veth_pairs_are_generic() -> None:
     assert judge_lab(abilities("veth", NATIVE, (6, 12)), None).state is State.OK
     assert judge_lab(abilities("veth", None, (4, 15)), None).state is State.WARNING
     # The stamp of a veth is no card's.
     assert "stamps" not in judge_lab(abilities("veth", NATIVE, (6, 12)), None).text
 
 
-def test_interfaces_have_a_device_and_those_with_a_default_route_are_marked():
+def test_interfaces_have_a_device_and_those_with_a_default_route_are_marked() -> None:
     assert parse_interfaces(DRIVERS) == [
         ("eth0", "virtio_net", "0000:00:04.0"),
         ("enp3s0f1np1", "ice", "0000:03:00.1"),
@@ -240,7 +242,7 @@ def machine(release: str) -> FakeHost:
     return host
 
 
-async def test_a_machine_is_looked_at_interface_by_interface():
+async def test_a_machine_is_looked_at_interface_by_interface() -> None:
     host = machine("5.10.0-28-amd64\n")
     found = await interfaces(host)
     assert [(one.name, one.reaches_others) for one in found] == [
@@ -257,7 +259,7 @@ async def test_a_machine_is_looked_at_interface_by_interface():
     assert "5.18" in checks["frames made by XDP"].text
 
 
-async def test_the_kernels_own_word_counts_where_it_has_one():
+async def test_the_kernels_own_word_counts_where_it_has_one() -> None:
     host = machine("6.18.0\n")
     host.local = False
     host.answer("python3 -I -", lambda _command: FLAGS)

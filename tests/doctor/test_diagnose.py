@@ -22,7 +22,7 @@ def machine() -> FakeHost:
     return FakeHost()
 
 
-async def test_a_machine_where_every_command_fails_is_still_diagnosed():
+async def test_a_machine_where_every_command_fails_is_still_diagnosed() -> None:
     host = FakeHost()
     for command in ("unshare", "dpkg-query", "ip"):
         host.fail(command, "Operation not permitted")
@@ -35,14 +35,14 @@ async def test_a_machine_where_every_command_fails_is_still_diagnosed():
     assert checks["Debian packages (runtime)"].state is State.MISSING
 
 
-async def test_every_missing_thing_that_a_command_fixes_names_it():
+async def test_every_missing_thing_that_a_command_fixes_names_it() -> None:
     checks = await diagnose(machine())
     lacking = [check for check in checks if check.state is State.MISSING]
     assert lacking
     assert all(check.mend_command for check in lacking if check.name != "AF_XDP sockets")
 
 
-async def test_diagnosing_writes_no_file_and_changes_no_setting():
+async def test_diagnosing_writes_no_file_and_changes_no_setting() -> None:
     host = machine()
     await diagnose(host)
     assert host.writes == []
@@ -50,7 +50,7 @@ async def test_diagnosing_writes_no_file_and_changes_no_setting():
     assert all(command[0] == "unshare" for command in host.commands if "ip link" in " ".join(command))
 
 
-def test_every_examination_is_found():
+def test_every_examination_is_found() -> None:
     found = set(find("nicbench.doctor.checks", Examination))
     assert {"packages", "privileges", "kernel", "engine", "cores", "clock_source", "hypervisor"} <= found
     assert {"huge_pages", "locked_memory"} <= found

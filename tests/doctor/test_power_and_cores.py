@@ -18,7 +18,7 @@ def governors(*names: str) -> dict[str, str]:
     return {f"{CPUS}cpufreq/policy{number}/scaling_governor": name for number, name in enumerate(names)}
 
 
-def test_a_governor_that_follows_the_load_is_named_with_the_command_that_ends_it():
+def test_a_governor_that_follows_the_load_is_named_with_the_command_that_ends_it() -> None:
     check = cores.judge_governor(governors("schedutil", "performance"))
     assert check.state is State.WARNING
     assert "performance, schedutil" in check.text
@@ -36,7 +36,7 @@ def test_a_governor_that_follows_the_load_is_named_with_the_command_that_ends_it
         ("cpufreq/boost", "0", None),
     ],
 )
-def test_turbo_is_a_promise_that_heat_ends(switch, value, mend):
+def test_turbo_is_a_promise_that_heat_ends(switch: str, value: str, mend: str | None) -> None:
     check = cores.judge_turbo({f"{CPUS}{switch}": value})
     assert check.mend_command == mend
     assert check.state is (State.WARNING if mend else State.OK)
@@ -51,7 +51,7 @@ SKYLAKE = {
 }
 
 
-def test_a_deep_sleep_is_named_with_the_time_it_takes_to_wake():
+def test_a_deep_sleep_is_named_with_the_time_it_takes_to_wake() -> None:
     check = cores.judge_idle_states(SKYLAKE)
     assert check.state is State.WARNING
     assert "C6 (133 µs)" in check.text
@@ -59,14 +59,14 @@ def test_a_deep_sleep_is_named_with_the_time_it_takes_to_wake():
     assert check.mend_command == f"echo 1 | tee {CPUS}cpu*/cpuidle/state3/disable"
 
 
-def test_a_sleep_that_is_disabled_everywhere_is_none():
+def test_a_sleep_that_is_disabled_everywhere_is_none() -> None:
     disabled = {path: "1" if path.endswith("disable") else value for path, value in SKYLAKE.items()}
     assert cores.judge_idle_states(disabled).state is State.OK
     assert "virtual machine's host" in cores.judge_idle_states({}).text
     assert cores.judge_idle_states({f"{CPUS}cpu0/cpuidle/state1/latency": "?"}).state is State.OK
 
 
-def test_cores_to_set_aside_are_named_with_the_boot_parameters():
+def test_cores_to_set_aside_are_named_with_the_boot_parameters() -> None:
     check = cores.judge_isolated_cores(tuple(range(8)), (), (), (0, 1))
     assert check.state is State.WARNING
     assert "isolcpus=6-7 nohz_full=6-7 rcu_nocbs=6-7" in (check.mend_command or "")
@@ -74,7 +74,7 @@ def test_cores_to_set_aside_are_named_with_the_boot_parameters():
     assert (few.state, few.mend_command) == (State.OK, None)
 
 
-def test_isolated_cores_on_which_nothing_is_measured_help_nobody():
+def test_isolated_cores_on_which_nothing_is_measured_help_nobody() -> None:
     check = cores.judge_isolated_cores(tuple(range(8)), (6, 7), (6, 7), (0, 1))
     assert check.state is State.WARNING
     assert "measure on 0-1" in check.text
@@ -84,14 +84,14 @@ def test_isolated_cores_on_which_nothing_is_measured_help_nobody():
     assert "the timer ticks" in ticking.text
 
 
-def test_cores_of_which_only_some_are_isolated_are_not_isolated():
+def test_cores_of_which_only_some_are_isolated_are_not_isolated() -> None:
     check = cores.judge_isolated_cores(tuple(range(8)), (6, 7), (6, 7), (5, 6))
     assert check.state is State.WARNING
     assert "measure on 5, where other tasks run" in check.text
     assert check.mend_command == "taskset --cpu-list 6-7 nicbench run BENCH.yaml"
 
 
-def test_one_isolated_core_is_not_enough_for_tester_and_dut():
+def test_one_isolated_core_is_not_enough_for_tester_and_dut() -> None:
     check = cores.judge_isolated_cores(tuple(range(8)), (7,), (7,), (0, 7))
     assert "measure on 0, where other tasks run" in check.text
     assert "isolcpus=6-7 " in (check.mend_command or "")
@@ -99,7 +99,7 @@ def test_one_isolated_core_is_not_enough_for_tester_and_dut():
     assert (alone.state, alone.mend_command) == (State.WARNING, None)
 
 
-async def test_the_cores_that_are_to_be_isolated_are_those_of_tester_and_dut():
+async def test_the_cores_that_are_to_be_isolated_are_those_of_tester_and_dut() -> None:
     host = FakeHost(files={f"{CPUS}online": "0-7\n", f"{CPUS}isolated": "5,7\n", f"{CPUS}nohz_full": "5,7\n"})
     host.files["/proc/self/status"] = "Cpus_allowed_list:\t5-7\n"
     siblings = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list:{}\n"
@@ -109,12 +109,12 @@ async def test_the_cores_that_are_to_be_isolated_are_those_of_tester_and_dut():
     assert "nicbench measures on 5,7" in check.text
 
 
-def test_lists_of_cpus_in_the_kernels_words():
+def test_lists_of_cpus_in_the_kernels_words() -> None:
     assert cores.parse_listed("2-3,6\n") == (2, 3, 6)
     assert cores.parse_listed(" (null)\n") == cores.parse_listed("\n") == ()
 
 
-def test_without_an_iommu_the_words_to_boot_with_are_named():
+def test_without_an_iommu_the_words_to_boot_with_are_named() -> None:
     intel = adapters.judge_iommu([], 2, adapters.INTEL, virtual=False)
     assert intel.state is State.WARNING
     assert "VT-d" in intel.text
@@ -124,12 +124,12 @@ def test_without_an_iommu_the_words_to_boot_with_are_named():
     assert "QEMU" in adapters.judge_iommu([], 1, adapters.INTEL, virtual=True).text
 
 
-def test_an_iommu_that_translates_for_the_kernels_drivers_costs_rate():
+def test_an_iommu_that_translates_for_the_kernels_drivers_costs_rate() -> None:
     assert adapters.judge_iommu(["DMA-FQ", "identity"], 2, adapters.INTEL, virtual=False).state is State.WARNING
     assert adapters.judge_iommu(["identity"] * 9, 2, adapters.INTEL, virtual=False).state is State.OK
 
 
-def test_on_arm64_it_is_the_smmu_with_parameters_of_its_own():
+def test_on_arm64_it_is_the_smmu_with_parameters_of_its_own() -> None:
     cpuinfo = (Path(__file__).parents[1] / "system" / "inventory" / "golden" / "cpuinfo_arm.txt").read_text()
     arm = adapters.platform_of(cpuinfo)
     lacking, translating = (adapters.judge_iommu(types, 2, arm, virtual=False) for types in ([], ["DMA-FQ"]))
@@ -146,7 +146,7 @@ ANSWER = '{"cpus":[{"cpu":0,"looks":200,"slow":3},{"cpu":1,"looks":200,"slow":19
 STAT = "cpu  1 0 1 8 0 0 0 0 0 0\ncpu0 {busy} 0 0 90 0 0 0 {steal} 0 0\ncpu10 7 0 0 0 0 0 0 999 0 0\n"
 
 
-def test_a_neighbour_is_seen_by_the_looks_that_found_the_core_slow():
+def test_a_neighbour_is_seen_by_the_looks_that_found_the_core_slow() -> None:
     check = cores.judge_neighbours(cores.parse_looks(ANSWER), 0.0)
     assert check.state is State.WARNING
     assert "2 % of 200 samples of CPU 0, 95 % of 200 samples of CPU 1" in check.text
@@ -154,7 +154,7 @@ def test_a_neighbour_is_seen_by_the_looks_that_found_the_core_slow():
     assert cores.judge_neighbours(cores.parse_looks(ANSWER)[:1], 0.0).state is State.OK
 
 
-def test_time_that_a_hypervisor_takes_now_counts_as_well():
+def test_time_that_a_hypervisor_takes_now_counts_as_well() -> None:
     steal = cores.stolen_ratio(STAT.format(busy=10, steal=0), STAT.format(busy=90, steal=20), (0,))
     assert steal == 0.2
     check = cores.judge_neighbours(cores.parse_looks(ANSWER)[:1], steal)
@@ -164,19 +164,19 @@ def test_time_that_a_hypervisor_takes_now_counts_as_well():
 
 
 @pytest.mark.parametrize("line", ["", "{}", "[]", '{"cpus":[{"cpu":"x"}]}', '{"cpus":3}'])
-def test_an_answer_that_is_none_is_an_error_of_the_host(line):
+def test_an_answer_that_is_none_is_an_error_of_the_host(line: str) -> None:
     with pytest.raises(HostError, match="measure sharing"):
         cores.parse_looks(line)
 
 
-def test_where_nobody_could_look_nothing_is_claimed():
+def test_where_nobody_could_look_nothing_is_claimed() -> None:
     assert (
         "could not be sampled"
         in cores.judge_neighbours(cores.parse_looks('{"cpus":[{"cpu":0,"looks":0,"slow":0}]}'), None).text
     )
 
 
-async def test_the_looks_of_the_warm_up_are_not_counted(monkeypatch, tmp_path):
+async def test_the_looks_of_the_warm_up_are_not_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     binary = tmp_path / "nicbench-packets"
     binary.touch(0o755)
     monkeypatch.setenv("NICBENCH_ENGINE_DIR", str(tmp_path))
@@ -190,13 +190,13 @@ async def test_the_looks_of_the_warm_up_are_not_counted(monkeypatch, tmp_path):
     assert "0 % of 200 samples of CPU 4, 0 % of 200 samples of CPU 5" in check.text
 
 
-async def test_without_the_engine_nobody_can_look(monkeypatch, tmp_path):
+async def test_without_the_engine_nobody_can_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NICBENCH_ENGINE_DIR", str(tmp_path))
     (check,) = await cores.Neighbours().examine(FakeHost())
     assert (check.state, check.mend_command) == (State.WARNING, "make install")
     assert "cannot be looked for" in check.text
 
 
-async def test_a_machine_that_says_nothing_has_no_warning_of_power():
+async def test_a_machine_that_says_nothing_has_no_warning_of_power() -> None:
     for examination in (cores.CoreClock(), cores.IdleStates(), cores.IsolatedCores()):
         assert {check.state for check in await examination.examine(FakeHost())} == {State.OK}

@@ -55,7 +55,7 @@ class ScriptedProcess(Process):
         return self._stderr
 
 
-async def test_a_reply_is_matched_by_its_id_and_events_meanwhile_are_kept():
+async def test_a_reply_is_matched_by_its_id_and_events_meanwhile_are_kept() -> None:
     process = ScriptedProcess(
         [
             READY,
@@ -71,30 +71,30 @@ async def test_a_reply_is_matched_by_its_id_and_events_meanwhile_are_kept():
 
 
 @pytest.mark.parametrize("theirs", ["2.0", "0.9", "1", "next", None])
-async def test_another_protocol_is_refused_naming_both_versions(theirs):
+async def test_another_protocol_is_refused_naming_both_versions(theirs: str | None) -> None:
     client = EngineClient(ScriptedProcess([{**READY, "protocol": theirs}]), "engine")
     with pytest.raises(EngineError, match=rf"protocol {theirs}, this controller speaks {PROTOCOL}"):
         await client.greet()
 
 
-async def test_an_engine_older_than_the_controller_is_refused_before_it_is_asked_for_anything():
+async def test_an_engine_older_than_the_controller_is_refused_before_it_is_asked_for_anything() -> None:
     process = ScriptedProcess([{**READY, "protocol": "1.0"}, {"id": 1, "ok": True}])
     with pytest.raises(EngineError, match=r"(?s)older than the controller.*protocol 1\.0.*make install") as caught:
         await EngineClient(process, "engine").greet()
     assert (caught.value.kind, process.written) == ("version", [])
 
 
-async def test_a_newer_engine_of_the_same_major_number_is_welcome():
+async def test_a_newer_engine_of_the_same_major_number_is_welcome() -> None:
     process = ScriptedProcess([{**READY, "protocol": "1.999"}, {"id": 1, "ok": True, "engine": "nicbench-packets"}])
     assert (await EngineClient(process, "engine").greet())["engine"] == "nicbench-packets"
 
 
-async def test_a_program_that_is_no_engine_is_refused():
+async def test_a_program_that_is_no_engine_is_refused() -> None:
     with pytest.raises(EngineError, match="does not start with protocol"):
         await EngineClient(ScriptedProcess([{"event": "hello"}]), "engine").greet()
 
 
-async def test_an_error_of_the_engine_carries_its_kind_and_next_step():
+async def test_an_error_of_the_engine_carries_its_kind_and_next_step() -> None:
     error = {"kind": "frame_size", "message": "frames of 60 bytes cannot hold the signature", "next": "use 64"}
     client = EngineClient(ScriptedProcess([{"id": 1, "ok": False, "error": error}]), "engine")
     with pytest.raises(EngineError, match="use 64") as caught:
@@ -103,24 +103,24 @@ async def test_an_error_of_the_engine_carries_its_kind_and_next_step():
     assert caught.value.exit_status == 4
 
 
-async def test_an_engine_that_was_killed_is_named_with_its_signal_and_last_words():
+async def test_an_engine_that_was_killed_is_named_with_its_signal_and_last_words() -> None:
     client = EngineClient(ScriptedProcess([], status=-9, stderr="EAL: out of memory"), "engine on netns x")
     with pytest.raises(EngineError, match=r"engine on netns x.*killed by signal 9.*EAL: out of memory"):
         await client.request("drain")
 
 
 @pytest.mark.parametrize("line", ["not json", "[1, 2]", '"text"'], ids=["no json", "a list", "a text"])
-async def test_a_line_that_is_no_message_is_an_error_not_a_crash(line):
+async def test_a_line_that_is_no_message_is_an_error_not_a_crash(line: str) -> None:
     client = EngineClient(ScriptedProcess([line]), "engine")
     with pytest.raises(HostError, match="not a message"):
         await client.request("hello")
 
 
-async def test_closing_an_engine_that_is_gone_does_not_raise():
+async def test_closing_an_engine_that_is_gone_does_not_raise() -> None:
     await EngineClient(ScriptedProcess([], status=1), "engine").close()
 
 
-async def test_the_lease_is_kept_up_between_requests_and_not_after_the_end(monkeypatch):
+async def test_the_lease_is_kept_up_between_requests_and_not_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "RENEW_AFTER_S", 0.01)
     process = ScriptedProcess([{"id": 1, "ok": True}])
     client = EngineClient(process, "engine")
@@ -135,8 +135,8 @@ async def test_the_lease_is_kept_up_between_requests_and_not_after_the_end(monke
 
 
 async def test_an_engine_that_died_between_two_requests_is_named_with_its_signal_too(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def broken(self: ScriptedProcess, line: str) -> None:
         raise HostError("nicbench-packets: has ended")
 
@@ -157,19 +157,19 @@ async def test_an_engine_that_died_between_two_requests_is_named_with_its_signal
     ],
     ids=["deep list", "deep value", "NaN", "infinity", "number of thousands of digits"],
 )
-async def test_a_line_that_no_engine_writes_is_an_error_and_not_a_traceback(line):
+async def test_a_line_that_no_engine_writes_is_an_error_and_not_a_traceback(line: str) -> None:
     with pytest.raises(EngineError, match="not a message"):
         await EngineClient(ScriptedProcess([READY, line]), "engine").greet()
 
 
 @pytest.mark.parametrize("error", [[], "no", {"message": 5, "next": ["x"]}, None])
-async def test_an_error_of_another_form_is_an_error_all_the_same(error):
+async def test_an_error_of_another_form_is_an_error_all_the_same(error: Any) -> None:
     with pytest.raises(EngineError):
         await EngineClient(ScriptedProcess([READY, {"id": 1, "ok": False, "error": error}]), "engine").greet()
 
 
 @pytest.mark.parametrize("protocol", ["1." + "9" * 5000, "\u0663.\u0661", "1.1.1", "", None, []])
-async def test_a_version_that_is_none_is_refused(protocol):
+async def test_a_version_that_is_none_is_refused(protocol: Any) -> None:
     with pytest.raises(EngineError, match="protocol"):
         await EngineClient(ScriptedProcess([{**READY, "protocol": protocol}]), "engine").greet()
 
@@ -177,7 +177,7 @@ async def test_a_version_that_is_none_is_refused(protocol):
 # A conversation in which requests stand side by side.
 
 
-async def test_a_request_that_no_line_holds_is_refused_before_it_is_sent(monkeypatch):
+async def test_a_request_that_no_line_holds_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "LINE_LIMIT_BYTES", 3 << 20)
     engine = Played([])
     asks = Conversation(engine, "tester", lambda _: None)
@@ -212,11 +212,11 @@ def binary(tmp_path: Path) -> Path:
     return path
 
 
-async def test_on_this_machine_it_is_started_where_it_is(binary):
+async def test_on_this_machine_it_is_started_where_it_is(binary: Path) -> None:
     assert await deploy_file(LocalHost(), binary) == str(binary)
 
 
-async def test_it_is_copied_once_and_again_only_when_it_has_changed(binary, tmp_path):
+async def test_it_is_copied_once_and_again_only_when_it_has_changed(binary: Path, tmp_path: Path) -> None:
     host, folder = _Elsewhere(), str(tmp_path / "cache")
     first = await deploy_file(host, binary, folder)
     again = await deploy_file(host, binary, folder)
@@ -228,7 +228,7 @@ async def test_it_is_copied_once_and_again_only_when_it_has_changed(binary, tmp_
     assert Path(first).stat().st_mode & 0o777 == 0o700
 
 
-async def test_what_somebody_made_of_it_is_replaced(binary, tmp_path):
+async def test_what_somebody_made_of_it_is_replaced(binary: Path, tmp_path: Path) -> None:
     host, folder = _Elsewhere(), str(tmp_path / "cache")
     path = Path(await deploy_file(host, binary, folder))
     path.write_text("planted")
@@ -237,7 +237,7 @@ async def test_what_somebody_made_of_it_is_replaced(binary, tmp_path):
     assert path.read_text() == binary.read_text()
 
 
-async def test_a_folder_of_ours_that_others_may_only_read_becomes_ours_alone(binary, tmp_path):
+async def test_a_folder_of_ours_that_others_may_only_read_becomes_ours_alone(binary: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(0o755)
@@ -247,7 +247,7 @@ async def test_a_folder_of_ours_that_others_may_only_read_becomes_ours_alone(bin
 
 
 @pytest.mark.parametrize("how", ["anybody may write to it", "it is a link", "it is a file"])
-async def test_a_folder_in_which_somebody_else_may_write_is_refused(how, binary, tmp_path):
+async def test_a_folder_in_which_somebody_else_may_write_is_refused(how: str, binary: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     if how == "it is a file":
         folder.write_text("")
@@ -262,7 +262,7 @@ async def test_a_folder_in_which_somebody_else_may_write_is_refused(how, binary,
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a folder of another user needs root")
-async def test_a_folder_of_somebody_else_is_refused(binary, tmp_path):
+async def test_a_folder_of_somebody_else_is_refused(binary: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
     os.chown(folder, 65534, 65534)
@@ -270,7 +270,7 @@ async def test_a_folder_of_somebody_else_is_refused(binary, tmp_path):
         await deploy_file(_Elsewhere(), binary, str(folder))
 
 
-async def test_a_host_that_changes_what_it_gets_is_told_of(binary, tmp_path):
+async def test_a_host_that_changes_what_it_gets_is_told_of(binary: Path, tmp_path: Path) -> None:
     class Spoiling(_Elsewhere):
         async def run(
             self,

@@ -81,14 +81,14 @@ def conversations() -> list[Path]:
     return [path for path in sorted(EXAMPLES.glob("*.ndjson")) if requests(path.read_text().splitlines()) is not None]
 
 
-def test_most_conversations_are_such_as_a_controller_leads():
+def test_most_conversations_are_such_as_a_controller_leads() -> None:
     assert {"trial", "faults", "overload", "capture", "layers", "card", "generator", "hosts"} <= {
         path.stem for path in conversations()
     }
 
 
 @pytest.mark.parametrize("path", conversations(), ids=lambda path: path.stem)
-async def test_the_controller_asks_as_written_and_understands_the_answers(path):
+async def test_the_controller_asks_as_written_and_understands_the_answers(path: Path) -> None:
     lines = path.read_text().splitlines()
     asked = requests(lines)
     assert asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.commands import run_tried
@@ -13,7 +14,7 @@ NAME = "nicbench-frames"
 
 
 @pytest.mark.lab
-def test_frames_are_written_and_read_in_an_empty_root(tmp_path):
+def test_frames_are_written_and_read_in_an_empty_root(tmp_path: Path) -> None:
     program = tmp_path / NAME
     program.write_bytes(find_binary(NAME).read_bytes())
     program.chmod(0o755)

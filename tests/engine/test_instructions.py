@@ -21,7 +21,7 @@ TOLERANCE = 0.03
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed (package valgrind)")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the budgets are for x86-64")
-def test_no_hot_loop_takes_more_instructions_than_its_budget(tmp_path):
+def test_no_hot_loop_takes_more_instructions_than_its_budget(tmp_path: Path) -> None:
     budgets = tomllib.loads(BUDGETS.read_text())
     counts = counted_instructions(tmp_path)
     assert set(counts) == set(budgets), f"{BUDGETS.name} and `nicbench-packets measure loops` name different loops"

@@ -33,7 +33,7 @@ def sums_to_zero(data: bytes) -> bool:
     return total == 0xFFFF
 
 
-def test_a_report_of_igmp_version_3_is_that_of_the_rfc():
+def test_a_report_of_igmp_version_3_is_that_of_the_rfc() -> None:
     groups = [IPv4Address("239.192.0.1"), IPv4Address("239.192.0.2")]
     (frame,) = reports(MAC, "198.18.0.2", groups, leave=False, older=False)
     packet = bytes.fromhex(frame)
@@ -47,7 +47,7 @@ def test_a_report_of_igmp_version_3_is_that_of_the_rfc():
     assert message[:2].hex() + message[4:].hex() == "2200" + "00000002" + "04000000efc00001" + "04000000efc00002"
 
 
-def test_a_leave_of_igmp_version_2_goes_to_all_routers():
+def test_a_leave_of_igmp_version_2_goes_to_all_routers() -> None:
     (frame,) = reports(MAC, "198.18.0.2", [IPv4Address("239.192.0.1")], leave=True, older=True)
     packet = bytes.fromhex(frame)
     assert packet[:6].hex() == "01005e000002"
@@ -58,7 +58,7 @@ def test_a_leave_of_igmp_version_2_goes_to_all_routers():
     (False, False, 143, "333300000016"), (False, True, 143, "333300000016"),
     (True, False, 131, "333300010001"), (True, True, 132, "333300000002"),
 ])  # fmt: skip
-def test_reports_of_mld_have_their_checksums(older, leave, kind, to):
+def test_reports_of_mld_have_their_checksums(older: bool, leave: bool, kind: int, to: str) -> None:
     (frame,) = reports(MAC, "0.0.0.0", [IPv6Address("ff18::1:1")], leave=leave, older=older)
     packet = bytes.fromhex(frame)
     message = packet[62:]
@@ -68,7 +68,7 @@ def test_reports_of_mld_have_their_checksums(older, leave, kind, to):
     assert sums_to_zero(pseudo + message)
 
 
-def test_many_groups_take_several_reports_that_fit_any_frame():
+def test_many_groups_take_several_reports_that_fit_any_frame() -> None:
     for ip, most in ((4, 1518), (6, 1518)):
         frames = list(reports(MAC, "198.18.0.2", [group_address(ip, number) for number in range(400)],
                               leave=False, older=False))  # fmt: skip
@@ -76,7 +76,7 @@ def test_many_groups_take_several_reports_that_fit_any_frame():
         assert max(len(frame) // 2 for frame in frames) + 20 <= most
 
 
-def test_a_group_has_the_address_of_its_rfc():
+def test_a_group_has_the_address_of_its_rfc() -> None:
     assert group_mac("239.192.0.1") == "01:00:5e:40:00:01"
     assert group_mac("ff18::1:1") == "33:33:00:01:00:01"
 
@@ -96,7 +96,7 @@ def request(groups: Groups) -> TrialRequest:
     )  # fmt: skip
 
 
-def test_members_join_before_the_load_and_leave_behind_it_and_others_are_watched():
+def test_members_join_before_the_load_and_leave_behind_it_and_others_are_watched() -> None:
     asked = request(Groups(groups=3, members=1, send_s=0.5))
     assert asked.groups is not None
     streams = group_requests([way(1), way(2)], 128, asked.groups, asked)
@@ -111,7 +111,7 @@ def test_members_join_before_the_load_and_leave_behind_it_and_others_are_watched
     assert last_s(asked.groups, asked) == pytest.approx(2.55)
 
 
-def test_frames_to_all_stations_need_no_report_and_every_port_counts():
+def test_frames_to_all_stations_need_no_report_and_every_port_counts() -> None:
     asked = request(Groups(groups=0, members=1))
     assert asked.groups is not None
     streams = group_requests([way(1), way(2)], 128, asked.groups, asked)
@@ -120,7 +120,7 @@ def test_frames_to_all_stations_need_no_report_and_every_port_counts():
     assert not beside_streams(streams)
 
 
-def test_frames_to_stations_come_between_those_to_groups_at_each_port_in_turn():
+def test_frames_to_stations_come_between_those_to_groups_at_each_port_in_turn() -> None:
     """RFC 3918 section 4.1: m1 u1 m2 u2 m1 u1 ..."""
     asked = request(Groups(groups=2, members=2, unicast=0.5, send_s=0.25))
     assert asked.groups is not None
@@ -134,7 +134,7 @@ def test_frames_to_stations_come_between_those_to_groups_at_each_port_in_turn():
 
 
 @pytest.mark.parametrize("gateway", [None, "02:00:00:00:00:ff"], ids=["switched", "routed"])
-def test_burdening_ports_send_to_each_other_from_the_beginning_to_the_end(gateway):
+def test_burdening_ports_send_to_each_other_from_the_beginning_to_the_end(gateway: str | None) -> None:
     asked = request(Groups(groups=1, members=1, send_s=0.5, burden=Burden(rate=100.0, ports=3)))
     assert asked.groups is not None
     there = [way(port) for port in range(1, 5)]
@@ -157,7 +157,7 @@ def test_burdening_ports_send_to_each_other_from_the_beginning_to_the_end(gatewa
     assert first["layers"][1]["destination"]["first"] == way(4).destination_address
 
 
-def test_every_tenth_frame_of_a_port_is_a_broadcast_that_comes_to_every_other():
+def test_every_tenth_frame_of_a_port_is_a_broadcast_that_comes_to_every_other() -> None:
     ways = [way(1), replace(way(3), transmit=2), replace(way(1), transmit=1, receive=0)]
     load = [
         {"name": "0->1", "transmit_port": 0, "receive_port": 1, "rate_frames_per_s": 1000.0, "frames": 500},
@@ -172,7 +172,7 @@ def test_every_tenth_frame_of_a_port_is_a_broadcast_that_comes_to_every_other():
     assert streams[2]["layers"][0]["destination"] == "ff:ff:ff:ff:ff:ff"
 
 
-def test_what_is_no_load_is_in_no_count():
+def test_what_is_no_load_is_in_no_count() -> None:
     lost = Counts(intended=1, sent=1, received=0, lost=1)
     came = Counts(intended=5, sent=5, received=5, lost=0)
     whole = reading_of(1.0, [StreamReading(name="0->1", counts=came), StreamReading(name="1->0 0 join", counts=lost)])

@@ -171,7 +171,7 @@ async def transmit(pair: EnginePair, trial: int = 2) -> tuple[dict[str, Any], di
     return await pair.request("drain", duration_s=0.1), await pair.request("settle", duration_s=0.1)
 
 
-async def test_each_machine_opens_its_own_ports_and_knows_those_of_the_other_by_number():
+async def test_each_machine_opens_its_own_ports_and_knows_those_of_the_other_by_number() -> None:
     _, near, far = await make_pair()
     asked = [next(one for one in each.asked if one["command"] == "configure") for each in (near, far)]
     assert [[port["kind"] for port in one["ports"]] for one in asked] == [
@@ -181,7 +181,7 @@ async def test_each_machine_opens_its_own_ports_and_knows_those_of_the_other_by_
     assert [one["worker_cpu"] for one in asked] == [2, 5]
 
 
-async def test_what_one_sent_and_the_other_did_not_receive_is_lost():
+async def test_what_one_sent_and_the_other_did_not_receive_is_lost() -> None:
     pair, _, _ = await make_pair()
     drained, settled = await transmit(pair)
     reading = parse_reading(drained, settled["late"])
@@ -201,7 +201,7 @@ async def test_what_one_sent_and_the_other_did_not_receive_is_lost():
 
 
 @pytest.mark.parametrize(("ahead_ns", "drift"), [(1_000_000, 100e-6), (-5_000_000_000, -100e-6), (0, 0.0)])
-async def test_the_clocks_are_found_to_differ_as_they_do(ahead_ns, drift):
+async def test_the_clocks_are_found_to_differ_as_they_do(ahead_ns: int, drift: float) -> None:
     pair, near, far = await make_pair(ahead_ns, drift)
     for trial in (2, 4, 6):
         await transmit(pair, trial)
@@ -215,7 +215,7 @@ async def test_the_clocks_are_found_to_differ_as_they_do(ahead_ns, drift):
     assert mapping.asymmetry_bound_ns == pytest.approx(WAY_NS, abs=2)
 
 
-async def test_times_since_the_beginning_are_those_of_the_first_machines_clock():
+async def test_times_since_the_beginning_are_those_of_the_first_machines_clock() -> None:
     pair, _, _ = await make_pair(0, 100e-6)
     for trial in (2, 4, 6):
         await transmit(pair, trial)
@@ -228,7 +228,7 @@ async def test_times_since_the_beginning_are_those_of_the_first_machines_clock()
     assert (back.arrivals.first_ns, back.last_jump_ns) == (10**9, 10**9 - gained_ns)
 
 
-async def test_both_begin_at_one_moment_and_what_is_received_is_timed_by_the_senders_clock():
+async def test_both_begin_at_one_moment_and_what_is_received_is_timed_by_the_senders_clock() -> None:
     pair, near, far = await make_pair(1_000_000_000, 100e-6)
     for trial in (2, 4):
         await transmit(pair, trial)
@@ -238,7 +238,7 @@ async def test_both_begin_at_one_moment_and_what_is_received_is_timed_by_the_sen
     assert "sender_drift" not in first["streams"][0], "a stream of its own has the clock of the engine"
 
 
-async def test_a_clock_that_is_set_in_the_trial_is_told():
+async def test_a_clock_that_is_set_in_the_trial_is_told() -> None:
     pair, _, far = await make_pair()
     await transmit(pair, 2)
     await transmit(pair, 4)
@@ -250,7 +250,7 @@ async def test_a_clock_that_is_set_in_the_trial_is_told():
     assert mapping.step_ns == pytest.approx(1_000_000, abs=WAY_NS + 1000)
 
 
-async def test_the_machine_whose_engine_died_is_named_and_the_other_is_not_waited_for():
+async def test_the_machine_whose_engine_died_is_named_and_the_other_is_not_waited_for() -> None:
     pair, _, far = await make_pair()
     await pair.request("start", trial=2, duration_s=1e-5, streams=STREAMS)
     far.is_dead = True
@@ -260,7 +260,7 @@ async def test_the_machine_whose_engine_died_is_named_and_the_other_is_not_waite
     await pair.close()
 
 
-async def test_flows_that_begin_on_their_own_are_refused():
+async def test_flows_that_begin_on_their_own_are_refused() -> None:
     pair, _, _ = await make_pair()
     with pytest.raises(EngineError, match="two machines"):
         pair.hand_over()

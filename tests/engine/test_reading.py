@@ -67,7 +67,7 @@ def drained(streams: list[dict[str, Any]], ports: list[dict[str, Any]]) -> dict[
     return {"trial": 1, "transmit_ns": 10, "streams": streams, "ports": ports, "health": HEALTH}
 
 
-def test_rates_count_over_the_sending_and_not_over_the_wait_for_the_last_frames():
+def test_rates_count_over_the_sending_and_not_over_the_wait_for_the_last_frames() -> None:
     raw = {**drained([stream("0->1")], [port("t0")]), "transmit_ns": 108, "sending_ns": 100, "sent_while_sending": 7}
     reading = parse_reading(raw, [0])
     assert (reading.transmit_ns, reading.offering_ns, reading.sent_while_sending) == (108, 100, 7)
@@ -75,7 +75,7 @@ def test_rates_count_over_the_sending_and_not_over_the_wait_for_the_last_frames(
     assert (before_it_was_measured.offering_ns, before_it_was_measured.sent_while_sending) == (10, None)
 
 
-def test_streams_and_ports_are_summed_once():
+def test_streams_and_ports_are_summed_once() -> None:
     reading = parse_reading(
         drained(
             [
@@ -94,7 +94,7 @@ def test_streams_and_ports_are_summed_once():
     assert reading.health.core_clock_hz == (2.6e9, 2.5e9)
 
 
-def test_a_frame_that_came_after_the_drain_is_late_and_not_lost():
+def test_a_frame_that_came_after_the_drain_is_late_and_not_lost() -> None:
     reading = parse_reading(
         drained([stream("0->1", intended=10, sent=10, received=6, lost=4)], [port("t0"), port("t1")]), [3]
     )
@@ -102,7 +102,7 @@ def test_a_frame_that_came_after_the_drain_is_late_and_not_lost():
 
 
 @pytest.mark.parametrize(("late", "lost", "unattributed"), [(1, 0, 3), (2, 0, 2), (4, 0, 0)])
-def test_a_late_frame_was_not_the_one_with_a_broken_signature(late, lost, unattributed):
+def test_a_late_frame_was_not_the_one_with_a_broken_signature(late: int, lost: int, unattributed: int) -> None:
     """Every frame has one fate: what came late in the end is not charged as altered too."""
     raw = stream("0->1", intended=10, sent=10, received=6, lost=1) | {"unattributed": 3}
     counts = parse_reading(drained([raw], [port("t0"), port("t1", corrupted_unattributed=3)]), [late]).counts
@@ -110,13 +110,13 @@ def test_a_late_frame_was_not_the_one_with_a_broken_signature(late, lost, unattr
     assert counts.received + (counts.late or 0) + counts.lost + (counts.unattributed or 0) == counts.sent
 
 
-def test_fields_that_a_newer_engine_adds_are_ignored():
+def test_fields_that_a_newer_engine_adds_are_ignored() -> None:
     raw = drained([{**stream("0->1"), "new": 1}], [port("t0", newer=2)])
     raw["health"] = {**HEALTH, "newest": 3}
     assert parse_reading(raw, [0]).counts.intended == 0
 
 
-def test_how_evenly_a_stream_was_sent_and_how_each_worker_fared_are_kept():
+def test_how_evenly_a_stream_was_sent_and_how_each_worker_fared_are_kept() -> None:
     gaps = {"count": 9, "minimum_ns": 0, "mean_ns": 5.5, "maximum_ns": 70, "histogram": "x", "newer": 1}
     worker = {
         "longest_gap_ns": 7,
@@ -136,7 +136,7 @@ def test_how_evenly_a_stream_was_sent_and_how_each_worker_fared_are_kept():
     assert [worker.sent for worker in reading.health.workers] == [10, 0]
 
 
-def test_a_histogram_that_holds_other_frames_than_its_latency_counts_is_refused():
+def test_a_histogram_that_holds_other_frames_than_its_latency_counts_is_refused() -> None:
     latency = {
         **dict.fromkeys(("count", "minimum_ns", "mean_ns", "maximum_ns"), 1),
         "source": "software",
@@ -147,7 +147,7 @@ def test_a_histogram_that_holds_other_frames_than_its_latency_counts_is_refused(
         parse_reading(drained(streams, [port("t0"), port("t1")]), [0])
 
 
-def test_stamps_of_the_ports_and_latencies_that_came_out_negative_are_kept():
+def test_stamps_of_the_ports_and_latencies_that_came_out_negative_are_kept() -> None:
     stamps = {
         **dict.fromkeys(("readings", "outliers", "steps", "unstamped", "implausible", "early", "early_maximum_ns"), 1),
         "source": "card",
@@ -176,7 +176,7 @@ def test_stamps_of_the_ports_and_latencies_that_came_out_negative_are_kept():
     assert (reading.latency.negative, reading.latency.negative_maximum_ns) == (2, 30)
 
 
-def test_looks_and_frames_of_a_shared_core_are_read_and_an_older_engine_has_none():
+def test_looks_and_frames_of_a_shared_core_are_read_and_an_older_engine_has_none() -> None:
     times = ("user", "nice", "system", "softirq", "irq", "steal", "idle")
     cpu = {"cpu": 1, **{f"{name}_ns": 1 for name in times}}
     looks = {"begins_ns": -5, "slot_ns": 2_000_000, "shares": "eA=="}
@@ -217,7 +217,7 @@ def test_looks_and_frames_of_a_shared_core_are_read_and_an_older_engine_has_none
         ({"capture": {"frames": 1}}, [0]),
     ],
 )
-def test_counts_that_make_no_reading_are_an_error_of_the_engine(changed, late):
+def test_counts_that_make_no_reading_are_an_error_of_the_engine(changed: dict[str, Any], late: list[Any]) -> None:
     with pytest.raises(EngineError, match="counts are inconsistent"):
         require_consistent(parse_reading({**drained([stream("0->1")], [port("t0")]), **changed}, late))
 
@@ -225,7 +225,7 @@ def test_counts_that_make_no_reading_are_an_error_of_the_engine(changed, late):
 # What the receiver knows beyond counts, as the frozen types; engines that tell less, or more, are understood.
 
 
-def test_what_an_older_engine_leaves_out_is_unknown():
+def test_what_an_older_engine_leaves_out_is_unknown() -> None:
     fields = parse_received({"name": "0->1"})
     assert fields == {
         "checked_bytes": None,
@@ -241,18 +241,18 @@ def test_what_an_older_engine_leaves_out_is_unknown():
     assert parse_recorded({}) == {"capture": None, "flow_report": None}
 
 
-def test_what_a_newer_engine_tells_beyond_is_ignored():
+def test_what_a_newer_engine_tells_beyond_is_ignored() -> None:
     raw = {"pairs": 3, "mean_ns": 1.5, "maximum_ns": 9, "colour": "green"}
     variation = parse_received({"variation": raw})["variation"]
     assert (variation.pairs, variation.maximum_ns) == (3, 9)
 
 
-def test_files_are_named_by_their_place_in_the_run_folder():
+def test_files_are_named_by_their_place_in_the_run_folder() -> None:
     raw = {"path": "/somewhere/run/raw/t0007.pcapng", "frames": 12, "jumps": 1, "truncated": False, "error": None}
     assert parse_recorded({"capture": raw})["capture"].name == "raw/t0007.pcapng"
 
 
-def test_flows_keep_their_worst():
+def test_flows_keep_their_worst() -> None:
     raw = {
         "flows": 256,
         "silent": 0,
@@ -284,7 +284,7 @@ def generator(*replies: dict[str, Any]) -> tuple[Generator, Played]:
     return Generator(EngineClient(engine, "tester")), engine
 
 
-async def test_the_conversation_of_the_protocol_is_led_with_types():
+async def test_the_conversation_of_the_protocol_is_led_with_types() -> None:
     lines = [json.dumps(known(json.loads(line.removeprefix("< ")))) for line in LINES if line.startswith("< ")]
     engine = Played(lines)
     client = EngineClient(engine, "tester")
@@ -310,7 +310,7 @@ async def test_the_conversation_of_the_protocol_is_led_with_types():
         assert {**defaults, **request} == {**defaults, **expected}
 
 
-async def test_flows_by_columns_are_told_as_in_their_tallies():
+async def test_flows_by_columns_are_told_as_in_their_tallies() -> None:
     flows, engine = generator({**told(8), "id": 1})
     told_by_columns = (await flows.tally_columns()).columns
     whole = parse_tally(known(told(7))).flows
@@ -324,7 +324,7 @@ async def test_flows_by_columns_are_told_as_in_their_tallies():
         await flows.tally_columns()
 
 
-async def test_what_the_engine_refuses_is_an_error_of_its_kind():
+async def test_what_the_engine_refuses_is_an_error_of_its_kind() -> None:
     refused = {**told(12), "id": 1}
     flows, _ = generator(refused)
     with pytest.raises(EngineError) as error:
@@ -333,7 +333,7 @@ async def test_what_the_engine_refuses_is_an_error_of_its_kind():
     assert "64 bytes" in str(error.value)
 
 
-def test_what_a_newer_engine_tells_beyond_is_ignored_and_a_reply_that_is_none_is_an_error():
+def test_what_a_newer_engine_tells_beyond_is_ignored_and_a_reply_that_is_none_is_an_error() -> None:
     reply = known(told(7))
     assert parse_tally({**reply, "colour": "green"}).flows == parse_tally(reply).flows
     for wrong in ({}, {**reply, "flows": [{}]}, {**reply, "health": 3}):

@@ -65,7 +65,7 @@ def phased(**written: Any) -> tuple[list[dict[str, Any]], list[int]]:
     return phase_requests(phases, at)
 
 
-def test_phases_are_streams_of_the_same_frames_one_after_another():
+def test_phases_are_streams_of_the_same_frames_one_after_another() -> None:
     (first, second), numbers = phased(flows=8)
     assert numbers == [1, 2]
     assert [first[key] for key in ("name", "begins_s", "rate_frames_per_s", "frames")] == [
@@ -81,14 +81,14 @@ def test_phases_are_streams_of_the_same_frames_one_after_another():
     }
 
 
-def test_each_stream_of_a_port_has_its_share_of_each_phase():
+def test_each_stream_of_a_port_has_its_share_of_each_phase() -> None:
     shares = [{"name": "a", "share": 0.75}, {"name": "b", "share": 0.25}]
     found, numbers = phased(streams=shares)
     assert numbers == [1, 1, 2, 2]
     assert [stream["frames"] for stream in found] == [1650, 550, 206, 69]
 
 
-def test_a_burst_that_is_too_short_for_every_stream_goes_to_some():
+def test_a_burst_that_is_too_short_for_every_stream_goes_to_some() -> None:
     several = traffic(streams=[{"name": name, "share": share} for name, share in (("a", 0.6), ("b", 0.3), ("c", 0.1))])
     rates = stream_rates_frames_per_s(several, 1000.0)
     for frames in range(1, 12):
@@ -97,7 +97,7 @@ def test_a_burst_that_is_too_short_for_every_stream_goes_to_some():
         assert all(parts)
 
 
-def test_plain_traffic_is_told_in_the_flat_fields():
+def test_plain_traffic_is_told_in_the_flat_fields() -> None:
     (stream,) = streams(flows=8)
     assert "layers" not in stream
     assert (stream["flows"], stream["frame_bytes"], stream["name"]) == (8, 128, "0->1")
@@ -116,13 +116,13 @@ def test_plain_traffic_is_told_in_the_flat_fields():
     ],
     ids=["802.1Q", "QinQ", "TCP", "UDP with checksum", "raw", "VXLAN"],
 )
-def test_headers_are_layers_and_say_the_smallest_frame(written, names, smallest):
+def test_headers_are_layers_and_say_the_smallest_frame(written: Any, names: list[str], smallest: int) -> None:
     (stream,) = streams(**written)
     assert layer_names(stream) == names
     assert smallest_frame_bytes(traffic(**written)) == smallest
 
 
-def test_of_two_tags_the_outer_one_is_the_providers_and_fields_go_to_the_inner():
+def test_of_two_tags_the_outer_one_is_the_providers_and_fields_go_to_the_inner() -> None:
     (stream,) = streams(vlan=[200, 100], fields={"vlan": {"first": 100, "count": 4}, "vlan_priority": 5})
     outer, inner = stream["layers"][1:3]
     assert outer == {"layer": "vlan", "tpid": 0x88A8, "id": 200}
@@ -130,12 +130,12 @@ def test_of_two_tags_the_outer_one_is_the_providers_and_fields_go_to_the_inner()
     assert (inner["tpid"], inner["priority"]) == (0x8100, 5)
 
 
-def test_a_drawn_field_has_its_seed():
+def test_a_drawn_field_has_its_seed() -> None:
     (stream,) = streams(fields={"source_port": {"first": 1024, "count": 64_512, "seed": 7}})
     assert stream["layers"][-1]["source"] == {"first": 1024, "count": 64_512, "step": 1, "seed": 7}
 
 
-def test_streams_share_the_rate_and_take_what_they_leave_out_from_the_traffic():
+def test_streams_share_the_rate_and_take_what_they_leave_out_from_the_traffic() -> None:
     bulk, small = streams(
         vlan=5,
         flows=99,
@@ -146,13 +146,13 @@ def test_streams_share_the_rate_and_take_what_they_leave_out_from_the_traffic():
     assert layer_names(small) == ["ethernet", "vlan", "ipv4", "udp"]
 
 
-def test_as_fast_as_the_port_takes_frames_there_are_no_bursts():
+def test_as_fast_as_the_port_takes_frames_there_are_no_bursts() -> None:
     (stream,) = streams(load=None, burst_frames=16)
     assert stream["rate_frames_per_s"] == 0.0
     assert "burst_frames" not in stream
 
 
-def test_a_mix_is_sizes_with_weights_and_its_line_rate_is_that_of_the_mean():
+def test_a_mix_is_sizes_with_weights_and_its_line_rate_is_that_of_the_mean() -> None:
     (stream,) = streams(size=IMIX)
     assert [(size["frame_bytes"], size["weight"]) for size in stream["sizes"]] == [(64, 7), (570, 4), (1518, 1)]
     assert line_rate_frames_per_s(10e9, IMIX.frame_bytes) == pytest.approx(12 * 10e9 / 8 / (4246 + 12 * 20))
@@ -166,18 +166,18 @@ STREAMS = [
 ]
 
 
-def test_streams_with_a_rate_of_their_own_keep_it_and_the_others_share_what_is_left_of_the_load():
+def test_streams_with_a_rate_of_their_own_keep_it_and_the_others_share_what_is_left_of_the_load() -> None:
     assert [stream["rate_frames_per_s"] for stream in streams(load=1000.0, streams=STREAMS)] == [660, 100, 220, 20]
     assert [stream["rate_frames_per_s"] for stream in streams(load=5120.0, streams=STREAMS)] == [3750, 100, 1250, 20]
 
 
-def test_of_a_load_below_their_own_rates_streams_leave_a_hundredth_to_the_others():
+def test_of_a_load_below_their_own_rates_streams_leave_a_hundredth_to_the_others() -> None:
     rates = [stream["rate_frames_per_s"] for stream in streams(load=60.0, streams=STREAMS)]
     assert rates == pytest.approx([0.45, 49.5, 0.15, 9.9])
     assert sum(rates) == pytest.approx(60.0)
 
 
-def test_a_fixed_number_of_frames_ends_a_stream_that_would_send_more_and_no_other():
+def test_a_fixed_number_of_frames_ends_a_stream_that_would_send_more_and_no_other() -> None:
     (stream,) = streams(load=1000.0, frames=500)
     assert stream["frames"] == 500
     for load in (250.0, 100.0, None):  # 2 s of them are as many, fewer, and as fast as it goes
@@ -185,7 +185,7 @@ def test_a_fixed_number_of_frames_ends_a_stream_that_would_send_more_and_no_othe
         assert "frames" not in stream
 
 
-def test_a_number_of_frames_of_the_port_is_shared_out_to_the_last_frame():
+def test_a_number_of_frames_of_the_port_is_shared_out_to_the_last_frame() -> None:
     made = traffic(
         streams=[{"name": name, "share": share} for name, share in (("a", "33 %"), ("b", "33 %"), ("c", "34 %"))]
     )
@@ -197,14 +197,14 @@ def test_a_number_of_frames_of_the_port_is_shared_out_to_the_last_frame():
     assert whole["frames"] == 1500
 
 
-def test_a_raw_frame_is_sent_as_it_stands_and_says_the_smallest_frame():
+def test_a_raw_frame_is_sent_as_it_stands_and_says_the_smallest_frame() -> None:
     (stream,) = streams(raw_frame="02 00 00 00 00 01 02 00 00 00 00 00 88 b5" + " 00" * 40)
     assert stream["layers"] == [{"layer": "raw", "hex": "02000000000102000000000088b5" + "00" * 40}]
     assert (stream["flows"], "source_mac" in stream) == (1, False)
     assert smallest_frame_bytes(traffic(raw_frame="00" * 54)) == 54 + 16 + 4
 
 
-def test_a_sweep_is_every_size_in_turn_and_its_mean_is_theirs():
+def test_a_sweep_is_every_size_in_turn_and_its_mean_is_theirs() -> None:
     written = traffic(mixes={"every": {"smallest": 64, "largest": 70, "step": 3}})
     every = written.mix("every")
     assert every.frame_bytes == 67.0
@@ -213,20 +213,20 @@ def test_a_sweep_is_every_size_in_turn_and_its_mean_is_theirs():
     assert "frame_bytes" not in stream
 
 
-def test_streams_with_sizes_of_their_own_send_those_whatever_the_tests():
+def test_streams_with_sizes_of_their_own_send_those_whatever_the_tests() -> None:
     own = [{"name": "a", "share": 0.5, "frame_bytes": 64}, {"name": "b", "share": 0.5, "frame_bytes": "imix"}]
     small, mixed = streams(size=1518, streams=own)
     assert (small["frame_bytes"], len(mixed["sizes"])) == (64, 3)
 
 
-def test_a_capture_gets_the_addresses_of_the_link_and_no_headers():
+def test_a_capture_gets_the_addresses_of_the_link_and_no_headers() -> None:
     (stream,) = streams(pcap="/captures/a.pcap", signature_offset=60)
     assert (stream["pcap"], stream["signature_offset"]) == ("/captures/a.pcap", 60)
     assert stream["destination_mac"] == WAY.destination_mac
     assert "layers" not in stream
 
 
-def test_streams_with_loads_of_a_trial_send_those_in_its_sizes_and_the_others_nothing():
+def test_streams_with_loads_of_a_trial_send_those_in_its_sizes_and_the_others_nothing() -> None:
     written = traffic(streams=[{"name": name, "share": "25 %"} for name in ("a", "b", "c", "d")])
     loads = (
         StreamLoad(stream="d", load_frames_per_s=10.0, size=IMIX),
@@ -238,7 +238,7 @@ def test_streams_with_loads_of_a_trial_send_those_in_its_sizes_and_the_others_no
     assert (sent[0]["frame_bytes"], [one["frame_bytes"] for one in sent[1]["sizes"]]) == (90, [64, 570, 1518])
 
 
-def test_addresses_are_taught_one_way_and_looked_for_the_other_after_a_pause():
+def test_addresses_are_taught_one_way_and_looked_for_the_other_after_a_pause() -> None:
     back = dataclasses.replace(WAY, transmit=1, receive=0, source_mac="02:00:00:00:00:01")
     macs = MacTable(addresses=100, learning_frames_per_s=50.0, pause_s=1.0)
     learning, test = mac_requests((WAY, back), 64, macs, 200.0)
@@ -268,7 +268,7 @@ def matches(stream: dict[str, object], frame: bytes) -> bool:
     return True
 
 
-def test_frames_are_those_that_scapy_makes():
+def test_frames_are_those_that_scapy_makes() -> None:
     link = Ether(src=MAC, dst=TO)
     pfc = link / MACControlClassBasedFlowControl(c3_enabled=1, c3_pause_time=1000)
     pause = link / MACControlPause(pause_time=77)
@@ -276,11 +276,11 @@ def test_frames_are_those_that_scapy_makes():
     assert pause_frame(MAC, None, 77) == bytes(pause).ljust(60, b"\0")
 
 
-def test_quanta_last_longer_on_a_slower_link():
+def test_quanta_last_longer_on_a_slower_link() -> None:
     assert pause_seconds(65_535, 100e9) == pytest.approx(0.000335539, rel=1e-4)
 
 
-def test_frames_of_the_dut_are_told_from_our_own_and_by_their_priority():
+def test_frames_of_the_dut_are_told_from_our_own_and_by_their_priority() -> None:
     train = PauseTrain(priority=3, quanta=9, frames=2, frames_per_s=10.0, begins_s=0.5)
     ours, ended, heard = pause_requests(PAUSE_WAY, Pausing(trains=(train,), priority=3))
     assert [is_beside(one["name"]) for one in (ours, ended, heard)] == [True] * 3
@@ -295,7 +295,7 @@ def test_frames_of_the_dut_are_told_from_our_own_and_by_their_priority():
     assert matches(ours, pause_frame(MAC, 3, 9))
 
 
-def test_the_transmission_lasts_until_the_last_pause_frame():
+def test_the_transmission_lasts_until_the_last_pause_frame() -> None:
     train = PauseTrain(priority=None, quanta=9, frames=11, frames_per_s=10.0, begins_s=0.5)
     request = TrialRequest(
         frame_bytes=64, load_frames_per_s=10.0, duration_s=1.0, drain_s=0.0, settle_s=0.0, purpose=Purpose.PAUSE,
@@ -304,7 +304,7 @@ def test_the_transmission_lasts_until_the_last_pause_frame():
     assert transmission_s(request) == pytest.approx(1.51)
 
 
-def test_the_codepoint_is_set_and_the_dscp_stays_that_of_the_stream():
+def test_the_codepoint_is_set_and_the_dscp_stays_that_of_the_stream() -> None:
     traffic = Traffic.model_validate({
         "fields": {"traffic_class": 0xB8},
         "streams": [
@@ -318,7 +318,7 @@ def test_the_codepoint_is_set_and_the_dscp_stays_that_of_the_stream():
     assert with_codepoint(traffic, None) is traffic
 
 
-def test_classes_that_vary_are_refused():
+def test_classes_that_vary_are_refused() -> None:
     traffic = Traffic.model_validate({"fields": {"traffic_class": {"first": 0, "count": 4}}})
     with pytest.raises(UsageError, match="ECN bits of every frame"):
         with_codepoint(traffic, Codepoint.CE)
@@ -367,13 +367,13 @@ def addresses(layers: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
     return [(first(one["source"]), first(one["destination"])) for one in layers if one["layer"].startswith("ip")]
 
 
-def test_a_tunnel_with_its_ends_carries_packets_that_are_addressed_through_the_dut():
+def test_a_tunnel_with_its_ends_carries_packets_that_are_addressed_through_the_dut() -> None:
     layers = stream(tunnels=[GRE])["layers"]
     assert names(layers) == ["ethernet", "ipv4", "gre", "ipv4", "udp"]
     assert addresses(layers) == [("192.0.2.7", "192.0.2.9"), ("198.18.64.0", "198.19.64.0")]
 
 
-def test_a_tunnel_without_ends_is_addressed_through_the_dut_itself():
+def test_a_tunnel_without_ends_is_addressed_through_the_dut_itself() -> None:
     layers = stream(tunnels=[{"kind": "gtp-u", "teid": 5}])["layers"]
     assert names(layers) == ["ethernet", "ipv4", "udp", "gtp", "ipv4", "udp"]
     assert addresses(layers) == [("198.18.64.0", "198.19.64.0"), ("192.0.2.1", "192.0.2.2")]
@@ -391,12 +391,12 @@ def test_a_tunnel_without_ends_is_addressed_through_the_dut_itself():
         ([GRE, {"kind": "mpls", "label": 17, "ethernet": True}], ["ipv4", "gre", "mpls", "ethernet"]),
     ],
 )
-def test_each_kind_has_its_layers_behind_the_tags(tunnels, expected):
+def test_each_kind_has_its_layers_behind_the_tags(tunnels: Any, expected: list[str]) -> None:
     layers = stream(vlan=5, tunnels=tunnels)["layers"]
     assert names(layers) == ["ethernet", "vlan", *expected, "ipv4", "udp"]
 
 
-def test_where_a_tunnel_ends_in_the_dut_frames_come_back_without_it_and_the_other_way_round():
+def test_where_a_tunnel_ends_in_the_dut_frames_come_back_without_it_and_the_other_way_round() -> None:
     there = stream(tunnels=[GRE], arrives=[])
     assert names(there["received_layers"]) == ["ethernet", "ipv4", "udp"]
     back = stream(BACK, tunnels=[GRE], arrives=[])
@@ -404,32 +404,32 @@ def test_where_a_tunnel_ends_in_the_dut_frames_come_back_without_it_and_the_othe
     assert addresses(back["received_layers"]) == [("192.0.2.9", "192.0.2.7"), ("198.19.64.0", "198.18.64.0")]
 
 
-def test_without_a_dut_frames_come_back_as_they_were_sent():
+def test_without_a_dut_frames_come_back_as_they_were_sent() -> None:
     assert "received_layers" not in stream(dataclasses.replace(TUNNEL_WAY, is_direct=True), tunnels=[GRE], arrives=[])
     assert "received_layers" not in stream(tunnels=[GRE])
 
 
-def test_the_port_that_the_beginning_of_a_tunnel_chooses_may_be_any():
+def test_the_port_that_the_beginning_of_a_tunnel_chooses_may_be_any() -> None:
     carrier = stream(arrives=[VXLAN])["received_layers"][2]
     assert carrier["source"] == {"first": 0, "count": 65_536, "step": 1, "seed": None}
     assert stream(arrives=[{**VXLAN, "source_port": 77}])["received_layers"][2]["source"] == 77
 
 
-def test_fields_of_a_tunnel_differ_between_flows_as_those_of_the_packet_inside():
+def test_fields_of_a_tunnel_differ_between_flows_as_those_of_the_packet_inside() -> None:
     labels = {"first": 100, "count": 8, "step": 1, "seed": None}
     layers = stream(tunnels=[{"kind": "mpls", "label": labels}], fields={"source_port": labels})["layers"]
     assert layers[1]["label"] == labels
     assert layers[3]["source"] == labels
 
 
-def test_the_smallest_frame_holds_all_headers_and_is_whole_behind_the_tunnel():
+def test_the_smallest_frame_holds_all_headers_and_is_whole_behind_the_tunnel() -> None:
     assert smallest_frame_bytes(tunnel_traffic(tunnels=[GRE])) == 90  # 14 + 20 + 8 + 20 + 8 + 16 + 4
     assert smallest_frame_bytes(tunnel_traffic(tunnels=[GRE], arrives=[])) == 92  # 64 behind the tunnel
     assert growth_bytes(tunnel_traffic(arrives=[VXLAN]), 4) == 50
     assert describe_headers(tunnel_traffic(vlan=5, tunnels=[VXLAN]), 4) == "802.1Q, VXLAN, Ethernet, IPv4, UDP"
 
 
-def test_frames_without_a_signature_say_so_and_how_they_are_counted():
+def test_frames_without_a_signature_say_so_and_how_they_are_counted() -> None:
     raw = stream(raw_frame="020000000002 020000000001 88b5 00", signature=False, filter=[{"at": 12, "hex": "88 b5"}])
     assert (raw["unsigned"], raw["filter"]) == (True, [{"at": 12, "hex": "88b5"}])
     assert smallest_frame_bytes(tunnel_traffic(raw_frame="02" * 70, signature=False)) == 74

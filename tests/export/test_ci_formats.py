@@ -29,14 +29,14 @@ def exported(path: Path, kind: str) -> str:
     return stream.getvalue().decode("utf-8")
 
 
-def test_open_metrics_are_read_by_the_strict_parser(every_shape, measured, hostile_run):
+def test_open_metrics_are_read_by_the_strict_parser(every_shape: Path, measured: Path, hostile_run: Path) -> None:
     for path in (every_shape, measured, hostile_run):
         text = exported(path, "openmetrics")
         assert text.endswith("# EOF\n")
         assert list(text_string_to_metric_families(text))
 
 
-def test_open_metrics_have_exact_numbers_units_and_labels(every_shape):
+def test_open_metrics_have_exact_numbers_units_and_labels(every_shape: Path) -> None:
     families = {family.name: family for family in text_string_to_metric_families(exported(every_shape, "openmetrics"))}
     rates = families["nicbench_ndr_frames_per_s"]
 
@@ -67,7 +67,7 @@ def cases(text: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_what_was_missed_fails_where_the_result_is_reliable(missed_run, every_shape):
+def test_what_was_missed_fails_where_the_result_is_reliable(missed_run: Path, every_shape: Path) -> None:
     found = cases(exported(missed_run, "junit"))
     assert found["first/0"] == ("failure", "the target of 24.0 frames/s was missed")
     assert found["first/1"] == ("failure", "it paused too late")
@@ -76,7 +76,7 @@ def test_what_was_missed_fails_where_the_result_is_reliable(missed_run, every_sh
     assert why.startswith("disturbed; the target of 24.0 frames/s was missed; ")
 
 
-def test_what_warms_up_is_left_out(every_shape):
+def test_what_warms_up_is_left_out(every_shape: Path) -> None:
     found = cases(exported(every_shape, "junit"))
 
     assert found["first/64/2"] == ("passed", "")
@@ -86,7 +86,7 @@ def test_what_warms_up_is_left_out(every_shape):
     assert sum(int(suite.get("skipped") or 0) for suite in root) == 1
 
 
-def test_a_test_case_takes_as_long_as_its_trials(measured):
+def test_a_test_case_takes_as_long_as_its_trials(measured: Path) -> None:
     root = ElementTree.fromstring(exported(measured, "junit"))
     times = {case.attrib["name"]: float(case.attrib["time"]) for case in root.iter("testcase")}
     assert times["throughput/64"] > 0
@@ -94,7 +94,7 @@ def test_a_test_case_takes_as_long_as_its_trials(measured):
     assert float(root.attrib["time"]) == pytest.approx(sum(times.values()), abs=0.01)
 
 
-def test_what_is_disturbed_is_skipped_with_its_reason(measured):
+def test_what_is_disturbed_is_skipped_with_its_reason(measured: Path) -> None:
     found = cases(exported(measured, "junit"))
 
     assert found["throughput/64"] == ("passed", "")
@@ -103,7 +103,7 @@ def test_what_is_disturbed_is_skipped_with_its_reason(measured):
     assert "the least disturbed of 4 trials" in why
 
 
-def test_a_threshold_fails_only_where_the_bench_file_sets_it(measured, tmp_path):
+def test_a_threshold_fails_only_where_the_bench_file_sets_it(measured: Path, tmp_path: Path) -> None:
     found = cases(exported(measured, "junit"))
     assert found["total_gap_share"] == ("passed", "")
     assert found["unsent_share"] == ("passed", "")
@@ -154,11 +154,11 @@ def measure(given: str = '{"frame_bytes": 64}', told: Told = NDR) -> Measure:
         (Figure(14_200.0, "disturbed"), "14.20 kpps (disturbed)"),
     ],
 )
-def test_a_badge_says_value_unit_and_a_verdict_that_is_not_valid(figure, shown):
+def test_a_badge_says_value_unit_and_a_verdict_that_is_not_valid(figure: Figure, shown: str) -> None:
     assert texts(badge_of(measure(), figure)) == ["NDR, 64 bytes", shown]
 
 
-def test_the_badge_of_a_run_whose_main_value_is_only_known_as_a_bound_shows_the_bound(tmp_path):
+def test_the_badge_of_a_run_whose_main_value_is_only_known_as_a_bound_shows_the_bound(tmp_path: Path) -> None:
     below = Bounded(value=None, upper=12_000.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed")
     values = [{"ndr_frames_per_s": below, "pdr_frames_per_s": 200e3}, {"ndr_frames_per_s": 80e3}]
     results = [result("throughput", 64 + place, each, ResultVerdict.VALID) for place, each in enumerate(values)]
@@ -168,7 +168,7 @@ def test_the_badge_of_a_run_whose_main_value_is_only_known_as_a_bound_shows_the_
     assert texts(written.getvalue().decode()) == ["NDR, 64 bytes", "< 12.00 kpps"]
 
 
-def test_a_badge_has_a_title_with_its_verdict():
+def test_a_badge_has_a_title_with_its_verdict() -> None:
     told = Told("latency_p50_ns", "median latency", "µs", True, False)
     svg = badge_of(measure('{"frame_bytes": 64, "load_of": "NDR", "load_percent": 50}', told), Figure(5290.0, "valid"))
     root = ElementTree.fromstring(svg)
@@ -177,14 +177,14 @@ def test_a_badge_has_a_title_with_its_verdict():
     assert "style" not in svg
 
 
-def test_texts_of_strangers_stay_texts():
+def test_texts_of_strangers_stay_texts() -> None:
     svg = badge('<script>alert(1)</script>" onload="x', "1 & 2\x00", "valid")
     assert texts(svg)[0] == '<script>alert(1)</script>" onload="x'
     assert [each.tag for each in ElementTree.fromstring(svg).iter() if "script" in each.tag] == []
     assert len(texts(badge("x" * 500, "1", "valid"))[0]) == 60
 
 
-def test_the_badge_of_several_runs_shows_their_median_and_the_worst_verdict(tmp_path):
+def test_the_badge_of_several_runs_shows_their_median_and_the_worst_verdict(tmp_path: Path) -> None:
     rates = [(80e3, ResultVerdict.VALID), (120e3, ResultVerdict.DISTURBED), (100e3, ResultVerdict.VALID)]
     results = [
         result("throughput", 64, {"ndr_frames_per_s": rate}, verdict).replace(
@@ -208,5 +208,5 @@ def test_the_badge_of_several_runs_shows_their_median_and_the_worst_verdict(tmp_
         ([Figure(5e6, "valid", 5e6, None, "tester")] * 2, "at least 5.000 Mpps"),
     ],
 )  # fmt: skip
-def test_the_median_of_runs_is_a_bound_where_those_in_the_middle_are(figures, shown):
+def test_the_median_of_runs_is_a_bound_where_those_in_the_middle_are(figures: list[Figure], shown: str) -> None:
     assert texts(badge_of(measure(), median_figure(figures)))[1] == shown

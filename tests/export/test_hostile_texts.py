@@ -30,7 +30,7 @@ def exported(path: Path, kind: str, table: str = "results") -> bytes:
     return stream.getvalue()
 
 
-def test_no_cell_of_text_begins_like_a_formula(hostile_run):
+def test_no_cell_of_text_begins_like_a_formula(hostile_run: Path) -> None:
     for table in ("results", "values"):
         text = exported(hostile_run, "csv", table).decode()
         for row in csv.reader(io.StringIO(text, newline="")):
@@ -38,7 +38,7 @@ def test_no_cell_of_text_begins_like_a_formula(hostile_run):
 
 
 @pytest.mark.parametrize("number", [-1.5, -7, 1e-30])
-def test_a_negative_number_stays_one(number, hostile_run, monkeypatch):
+def test_a_negative_number_stays_one(number: float, hostile_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from nicbench.export.tables import Column, Table
 
     table = Table("results", (Column("x_ns", "number", "ns"),), ((number,),))
@@ -47,7 +47,7 @@ def test_a_negative_number_stays_one(number, hostile_run, monkeypatch):
     assert exported(hostile_run, "csv").decode() == f"x_ns\r\n{number!r}\r\n"
 
 
-def test_no_cell_of_a_workbook_is_more_than_text(hostile_run):
+def test_no_cell_of_a_workbook_is_more_than_text(hostile_run: Path) -> None:
     book = zipfile.ZipFile(io.BytesIO(exported(hostile_run, "xlsx")))
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     kinds = set()
@@ -61,7 +61,7 @@ def test_no_cell_of_a_workbook_is_more_than_text(hostile_run):
     assert kinds <= {None, "inlineStr", "b"}
 
 
-def test_xml_and_json_are_well_formed_and_keep_the_words(hostile_run):
+def test_xml_and_json_are_well_formed_and_keep_the_words(hostile_run: Path) -> None:
     root = ElementTree.fromstring(exported(hostile_run, "junit"))
     assert len(list(root.iter("testcase"))) == 19
     assert "<script>alert(1)</script>" in "".join(root.itertext())
@@ -72,14 +72,14 @@ def test_xml_and_json_are_well_formed_and_keep_the_words(hostile_run):
     ]
 
 
-def test_parquet_holds_the_words_as_they_are(hostile_run):
+def test_parquet_holds_the_words_as_they_are(hostile_run: Path) -> None:
     table = pq.read_table(io.BytesIO(exported(hostile_run, "parquet")))
     summary = json.loads((hostile_run / "summary.json").read_text())
 
     assert table["parameter_host"].to_pylist() == [each["parameters"]["host"] for each in summary["results"]]
 
 
-def test_half_a_character_is_written_as_the_replacement_character():
+def test_half_a_character_is_written_as_the_replacement_character() -> None:
     assert storable("a\ud800b") == "a\ufffdb"
     assert storable("\ud83d\ude00") == "\U0001f600"
     assert replace_controls("a\x00\ud800\tb\n") == "a\ufffd\ufffd\tb\n"
@@ -88,7 +88,9 @@ def test_half_a_character_is_written_as_the_replacement_character():
 
 @pytest.mark.parametrize("wrong", ["1e999", "NaN", "-Infinity", "1" + "0" * 400])
 @pytest.mark.parametrize("kind", sorted(FORMATS))
-def test_a_number_that_is_none_is_an_error_that_names_it(wrong, kind, every_shape, tmp_path):
+def test_a_number_that_is_none_is_an_error_that_names_it(
+    wrong: str, kind: str, every_shape: Path, tmp_path: Path
+) -> None:
     path = damaged_copy(every_shape, tmp_path, '"latency_p50_ns": 5400', f'"latency_p50_ns": {wrong}')
 
     with pytest.raises(NicbenchError) as stopped:
@@ -98,7 +100,7 @@ def test_a_number_that_is_none_is_an_error_that_names_it(wrong, kind, every_shap
 
 
 @pytest.mark.parametrize("kind", sorted(FORMATS))
-def test_half_characters_in_a_summary_end_no_export(kind, every_shape, tmp_path):
+def test_half_characters_in_a_summary_end_no_export(kind: str, every_shape: Path, tmp_path: Path) -> None:
     path = damaged_copy(every_shape, tmp_path, '"title": "A run"', '"title": "A \\ud800 run"')
 
     try:
@@ -109,7 +111,7 @@ def test_half_characters_in_a_summary_end_no_export(kind, every_shape, tmp_path)
         assert content
 
 
-def test_an_inventory_that_is_nested_too_deep_is_damaged(every_shape, tmp_path):
+def test_an_inventory_that_is_nested_too_deep_is_damaged(every_shape: Path, tmp_path: Path) -> None:
     path = damaged_copy(every_shape, tmp_path, "", "")
     (path / "inventory.json").write_text("[" * 500 + "]" * 500)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
@@ -46,7 +47,7 @@ def rows(path: Path, table: str = "results") -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(exported(path, "csv", table).decode(), newline="")))
 
 
-def test_the_published_schema_is_current_and_an_export_fits_it(every_shape, measured):
+def test_the_published_schema_is_current_and_an_export_fits_it(every_shape: Path, measured: Path) -> None:
     published = (ROOT / "docs" / "export.schema.json").read_text(encoding="utf-8")
 
     assert published == export_schema_text(), "to be made anew by `python -m nicbench.export.document`"
@@ -59,7 +60,9 @@ def test_the_published_schema_is_current_and_an_export_fits_it(every_shape, meas
     upper=st.floats(allow_nan=False, allow_infinity=False),
 )
 @settings(max_examples=60)
-def test_any_number_comes_through_json_and_csv_as_it_is(value, upper, tmp_path_factory):
+def test_any_number_comes_through_json_and_csv_as_it_is(
+    value: float | None, upper: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = RunFolder(tmp_path_factory.mktemp("empty"))
     given_values = {"x_ns": value, "rate_frames_per_s": Bounded(value=upper, lower=None, upper=upper, n=1)}
     row = Result(id="a", test="a", method="m", parameters={}, values=given_values)
@@ -72,7 +75,7 @@ def test_any_number_comes_through_json_and_csv_as_it_is(value, upper, tmp_path_f
     assert repr(cells["rate_frames_per_s_upper"]) == repr(upper)
 
 
-def test_csv_has_a_row_for_each_result_and_reads_back_exactly(every_shape):
+def test_csv_has_a_row_for_each_result_and_reads_back_exactly(every_shape: Path) -> None:
     found = rows(every_shape)
 
     assert [row["result"] for row in found] == ["first/64", "first/64/2", "first/mix", "second/64", "first/64/over"]
@@ -97,7 +100,7 @@ def test_csv_has_a_row_for_each_result_and_reads_back_exactly(every_shape):
     assert (over["ndr_frames_per_s_lower"], over["ndr_frames_per_s_mean"]) == ("310000.0", "325000.0")
 
 
-def test_the_long_table_has_a_row_for_each_value_with_its_unit(every_shape):
+def test_the_long_table_has_a_row_for_each_value_with_its_unit(every_shape: Path) -> None:
     found = {(row["result"], row["name"]): row for row in rows(every_shape, "values")}
 
     assert found["first/64", "latency_p50_ns"]["unit"] == "ns"
@@ -109,14 +112,14 @@ def test_the_long_table_has_a_row_for_each_value_with_its_unit(every_shape):
     assert found["first/64/over", "ndr_frames_per_s"]["mean_confidence_ratio"] == "0.95"
 
 
-def test_csv_is_rfc_4180(every_shape):
+def test_csv_is_rfc_4180(every_shape: Path) -> None:
     text = exported(every_shape, "csv").decode("utf-8")
 
     assert text.endswith("\r\n")
     assert "\n" not in text.replace("\r\n", "")
 
 
-def test_parquet_has_types_and_units(every_shape):
+def test_parquet_has_types_and_units(every_shape: Path) -> None:
     table = pq.read_table(io.BytesIO(exported(every_shape, "parquet")))
 
     assert table.schema.field("ndr_frames_per_s").metadata[b"unit"] == b"frames_per_s"
@@ -131,7 +134,7 @@ def test_parquet_has_types_and_units(every_shape):
     assert table["ndr_frames_per_s"].to_pylist()[0] == 0.1 + 0.2
 
 
-def test_the_long_parquet_has_all_digits_of_a_whole_number_that_its_column_cannot_hold(every_shape):
+def test_the_long_parquet_has_all_digits_of_a_whole_number_that_its_column_cannot_hold(every_shape: Path) -> None:
     table = pq.read_table(io.BytesIO(exported(every_shape, "parquet", "values")))
     found = [row for row in table.to_pylist() if row["name"] == "sent_frames" and row["value"] is not None]
 
@@ -140,7 +143,7 @@ def test_the_long_parquet_has_all_digits_of_a_whole_number_that_its_column_canno
 
 
 @pytest.mark.parametrize("table", ["results", "values", "trials"])
-def test_parquet_and_csv_have_the_same_rows(table, measured):
+def test_parquet_and_csv_have_the_same_rows(table: str, measured: Path) -> None:
     parquet = pq.read_table(io.BytesIO(exported(measured, "parquet", table)))
     found = rows(measured, table)
 
@@ -168,7 +171,7 @@ def sheets(content: bytes) -> dict[str, list[list[tuple[str | None, str]]]]:
     return found
 
 
-def test_a_workbook_has_numbers_as_numbers_with_all_their_digits(every_shape, measured):
+def test_a_workbook_has_numbers_as_numbers_with_all_their_digits(every_shape: Path, measured: Path) -> None:
     found = sheets(exported(every_shape, "xlsx"))
     assert list(found) == ["results", "values", "settings", "machine"]
     assert (None, "0.30000000000000004") in found["results"][1]
@@ -180,12 +183,12 @@ def test_a_workbook_has_numbers_as_numbers_with_all_their_digits(every_shape, me
     assert list(sheets(exported(measured, "xlsx"))) == ["results", "values", "trials", "settings", "machine"]
 
 
-def test_the_same_run_is_the_same_bytes_in_every_kind(measured):
+def test_the_same_run_is_the_same_bytes_in_every_kind(measured: Path) -> None:
     for kind in FORMATS:
         assert exported(measured, kind) == exported(measured, kind), kind
 
 
-def test_fixed_columns_come_first_in_a_stable_order(every_shape, measured):
+def test_fixed_columns_come_first_in_a_stable_order(every_shape: Path, measured: Path) -> None:
     for make in (wide_table, long_table):
         one, other = (
             [column.name for column in make(document_of(RunFolder.open(path))).columns]
@@ -220,11 +223,11 @@ def test_fixed_columns_come_first_in_a_stable_order(every_shape, measured):
         ("status", None),
     ],
 )
-def test_the_unit_is_the_end_of_the_name(name, unit):
+def test_the_unit_is_the_end_of_the_name(name: str, unit: str | None) -> None:
     assert unit_of(name) == unit
 
 
-def test_no_rate_of_any_method_is_exported_as_a_time():
+def test_no_rate_of_any_method_is_exported_as_a_time() -> None:
     names = {
         column.value
         for method in find("nicbench.methods", Method).values()
@@ -236,7 +239,7 @@ def test_no_rate_of_any_method_is_exported_as_a_time():
     assert {name: unit for name, unit in rates.items() if "per_" not in (unit or "")} == {}
 
 
-def test_the_documentation_names_every_column_and_every_kind():
+def test_the_documentation_names_every_column_and_every_kind() -> None:
     page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
     tables = (ROOT / "docs/tables/export.markdown").read_text(encoding="utf-8")
 
@@ -257,7 +260,7 @@ def code_cells() -> list[str]:
     return ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
 
 
-def test_importing_nicbench_loads_nothing_heavy():
+def test_importing_nicbench_loads_nothing_heavy() -> None:
     program = (
         "import sys, nicbench; print(*[n for n in ('pydantic', 'pyarrow', 'numpy', 'altair') if n in sys.modules])"
     )
@@ -265,7 +268,7 @@ def test_importing_nicbench_loads_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout == b"\n"
 
 
-def test_a_run_has_typed_results_and_tables(measured):
+def test_a_run_has_typed_results_and_tables(measured: Path) -> None:
     run = nicbench.load(measured)
     rate = run.results[0].values["ndr_frames_per_s"]
 
@@ -282,12 +285,12 @@ def test_a_run_has_typed_results_and_tables(measured):
         run.monitor_frame(["nonsense"])
 
 
-def test_a_run_is_found_by_its_id_and_as_the_latest(measured):
+def test_a_run_is_found_by_its_id_and_as_the_latest(measured: Path) -> None:
     assert nicbench.load(measured.name, runs=measured.parent).run_id == measured.name
     assert nicbench.load("latest", runs=str(measured.parent)).run_id == measured.name
 
 
-def test_a_run_that_is_not_finished_gives_its_results_so_far(synthetic, tmp_path):
+def test_a_run_that_is_not_finished_gives_its_results_so_far(synthetic: Any, tmp_path: Path) -> None:
     begun = synthetic.SyntheticRun(tmp_path).start()
     begun.measure((64,), latency=False)
     begun.folder.journal.close()
@@ -298,7 +301,9 @@ def test_a_run_that_is_not_finished_gives_its_results_so_far(synthetic, tmp_path
     assert (len(run.results), run.trials_frame().num_rows) == (1, 11)
 
 
-def test_every_cell_of_the_notebook_runs_and_draws_a_chart(measured, monkeypatch, capsys):
+def test_every_cell_of_the_notebook_runs_and_draws_a_chart(
+    measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("NICBENCH_RUN", str(measured))
     names = {}
     for number, cell in enumerate(code_cells(), start=1):
@@ -311,7 +316,7 @@ def test_every_cell_of_the_notebook_runs_and_draws_a_chart(measured, monkeypatch
     assert {row["result"] for row in rows} == {"throughput/64"}, "what was disturbed is left out"
 
 
-def test_the_notebook_holds_no_output():
+def test_the_notebook_holds_no_output() -> None:
     content = json.loads(NOTEBOOK.read_text())
 
     assert not [cell for cell in content["cells"] if cell.get("outputs") or cell.get("execution_count")]

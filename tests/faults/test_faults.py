@@ -84,26 +84,26 @@ def resume(scene: Scene) -> Ended:
 # `make test` draws thirteen cases in all; most are of workloads, which leave the processors to what runs beside them.
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", FRAMES, ids=[case.name for case in FRAMES])
-def test_a_fault_of_frames_is_told_and_charged_to_nobody(case, tmp_path, draw):
+def test_a_fault_of_frames_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
     assert_told(case, tmp_path, draw)
 
 
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", WORKLOADS, ids=[case.name for case in WORKLOADS])
-def test_a_fault_of_workloads_is_told_and_charged_to_nobody(case, tmp_path, draw):
+def test_a_fault_of_workloads_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
     assert_told(case, tmp_path, draw)
 
 
 @pytest.mark.sampled(1)  # both sides poll, each of them a processor
 @pytest.mark.parametrize("case", POLLED, ids=[case.name for case in POLLED])
-def test_a_fault_of_rings_is_told_and_charged_to_nobody(case, tmp_path, draw):
+def test_a_fault_of_rings_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
     assert_told(case, tmp_path, draw)
 
 
 @pytest.mark.vm
 @pytest.mark.acceptance  # each boots a machine, or two
 @pytest.mark.parametrize("case", IN_GUESTS, ids=[case.name for case in IN_GUESTS])
-def test_a_fault_of_a_guest_is_told_and_charged_to_nobody(case, tmp_path, draw):
+def test_a_fault_of_a_guest_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
     assert_told(case, tmp_path, draw)
 
 

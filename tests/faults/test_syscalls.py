@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ HIGHEST = {"write": 60, "fsync": 31, "rename": 15, "openat": 200, "clone": 3, "m
 
 
 @pytest.mark.skipif(not syscalls.has_strace(), reason="needs root, and strace")
-def test_whichever_call_fails_what_was_measured_is_given_and_can_be_gone_on_from(draw):
+def test_whichever_call_fails_what_was_measured_is_given_and_can_be_gone_on_from(draw: random.Random) -> None:
     calls = [f"{kind}:{draw.randint(1, most)}" for kind, most in HIGHEST.items()]
     command = [sys.executable, "-m", "tests.faults.syscalls", *calls]
     tried = run_tried(command, cwd=Path(__file__).parents[2])

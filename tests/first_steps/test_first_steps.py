@@ -43,7 +43,7 @@ def machine() -> FakeHost:
     return host
 
 
-async def test_each_port_says_what_it_is_and_why_not_to_use_it():
+async def test_each_port_says_what_it_is_and_why_not_to_use_it() -> None:
     found = {port.name: port for port in await look_at_ports(machine())}
     assert list(found) == ["eth0", "eth1", "eth2", "eth3"]  # neither the loopback nor the bridge is a port
     assert found["eth0"].never == "carries the default route of this machine"
@@ -56,7 +56,7 @@ async def test_each_port_says_what_it_is_and_why_not_to_use_it():
     assert found["eth3"].warning == "it is a member of the bridge br0"
 
 
-async def test_without_ethtool_and_lldp_nothing_is_made_up():
+async def test_without_ethtool_and_lldp_nothing_is_made_up() -> None:
     host = machine()
     for program in ("ethtool", "lldpcli"):
         host.fail(program, "not found")
@@ -66,19 +66,19 @@ async def test_without_ethtool_and_lldp_nothing_is_made_up():
     assert (eth1.driver, eth1.speed_bits_per_s, eth1.neighbour) == (None, None, None)
 
 
-async def test_interfaces_that_cannot_be_listed_are_an_error():
+async def test_interfaces_that_cannot_be_listed_are_an_error() -> None:
     host = FakeHost()
     host.fail("ip", "Operation not permitted")
     with pytest.raises(NotReadyError, match="cannot be listed"):
         await look_at_ports(host)
 
 
-def test_ports_with_a_link_are_offered_first():
+def test_ports_with_a_link_are_offered_first() -> None:
     ports = [FoundPort("a", has_link=False), FoundPort("b", has_link=True), FoundPort("c", never="way out")]
     assert [port.name for port in free_ports(ports)] == ["b", "a"]
 
 
-def test_a_frame_that_no_switch_forwards_tells_a_cable_from_a_switch():
+def test_a_frame_that_no_switch_forwards_tells_a_cable_from_a_switch() -> None:
     arrivals = frozenset({(0, "b", False), (0, "b", True), (1, "a", False), (2, "c", True), (0, "c", False)})
     assert pair_up(["a", "b", "c"], arrivals) == (Cabling("a", "b", True), Cabling("a", "c", False))
     assert str(Cabling("a", "c", False)) == "a <-> c: through a switch"
@@ -89,13 +89,13 @@ def test_a_frame_that_no_switch_forwards_tells_a_cable_from_a_switch():
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_table_of_a_card_maker_needs_no_manual():
+def test_the_table_of_a_card_maker_needs_no_manual() -> None:
     found = how_to_import(ROOT / "examples" / "published-zero-loss.csv")
     assert found.options == ("--method", "throughput", "--configuration", "NIC", "--column", "Ports=link")
     assert found.open == ()
 
 
-def test_what_only_its_author_knows_is_left_open(tmp_path):
+def test_what_only_its_author_knows_is_left_open(tmp_path: Path) -> None:
     table = tmp_path / "mine.csv"
     table.write_text("Frame size,Throughput (%),Remark\n64,88,cold\n128,100,warm\n")
     found = how_to_import(table)
@@ -103,7 +103,7 @@ def test_what_only_its_author_knows_is_left_open(tmp_path):
     assert "needs the link's speed" in found.open[0].message
 
 
-def test_a_table_of_something_else_is_refused(tmp_path):
+def test_a_table_of_something_else_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "mine.csv"
     table.write_text("name,price\nA,10\n")
     with pytest.raises(UsageError, match="those of no method"):
@@ -134,14 +134,14 @@ STREAMS = [
 
 
 @pytest.mark.parametrize("wish", [*FRAMES, *STREAMS], ids=str)
-def test_every_answer_makes_a_valid_commented_bench_file(wish):
+def test_every_answer_makes_a_valid_commented_bench_file(wish: Frames | Streams) -> None:
     text = text_of(wish, "mine.yaml")
     assert parse(text.encode(), Path("mine.yaml")).tests
     assert max(map(len, text.splitlines())) <= 120
     assert "sudo nicbench run mine.yaml" in text
 
 
-def test_the_answers_are_in_the_file(tmp_path):
+def test_the_answers_are_in_the_file(tmp_path: Path) -> None:
     wish = Frames(
         ("0000:03:00.0", "eth1"), Device.ROUTER, MACS, is_full=True, is_datasheet=True, title='yes: a "title"'
     )
@@ -154,7 +154,7 @@ def test_the_answers_are_in_the_file(tmp_path):
     assert bench.tests[0].options.model_dump()["trial"]["duration"] == 60.0  # RFC 2544 section 24
 
 
-def test_virtual_ports_get_a_coarse_search_and_a_threshold_for_a_tester_that_shares_its_machine():
+def test_virtual_ports_get_a_coarse_search_and_a_threshold_for_a_tester_that_shares_its_machine() -> None:
     virtual = parse(text_of(Frames(PORTS, are_virtual=True), "a.yaml").encode(), Path("a.yaml"))
     cards = parse(text_of(Frames(PORTS), "a.yaml").encode(), Path("a.yaml"))
     assert (dict(virtual.thresholds), virtual.tests[0].options.model_dump()["search"]["precision"]) == (
@@ -164,7 +164,7 @@ def test_virtual_ports_get_a_coarse_search_and_a_threshold_for_a_tester_that_sha
     assert (dict(cards.thresholds), cards.tests[0].options.model_dump()["search"]["precision"]) == ({}, 0.005)
 
 
-def test_each_editor_has_a_folder_and_the_file_names_them_all(tmp_path):
+def test_each_editor_has_a_folder_and_the_file_names_them_all(tmp_path: Path) -> None:
     wish = Streams(End("e0"), End("e1"), folder="/srv/media", editors=3)
     write(wish, tmp_path / "a.yaml")
     bench = load(tmp_path / "a.yaml")
@@ -173,7 +173,7 @@ def test_each_editor_has_a_folder_and_the_file_names_them_all(tmp_path):
     assert bench.tests[0].options.model_dump()["instances"] == (1, 2, 3)
 
 
-def test_a_file_that_is_there_stays_as_it_is(tmp_path):
+def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("mine\n")
     with pytest.raises(UsageError, match="there is such a file already"):
@@ -181,7 +181,7 @@ def test_a_file_that_is_there_stays_as_it_is(tmp_path):
     assert path.read_text() == "mine\n"
 
 
-def test_an_answer_that_no_bench_file_may_have_is_told_and_nothing_is_written(tmp_path):
+def test_an_answer_that_no_bench_file_may_have_is_told_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(WrongBenchFileError, match="whole path"):
         write(Streams(folder="media"), tmp_path / "mine.yaml")
     assert not (tmp_path / "mine.yaml").exists()

@@ -201,7 +201,9 @@ def proposed(table: Table, capsys: pytest.CaptureFixture[str]) -> list[list[str]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_what_is_proposed_imports_the_table_as_it_is(table, tmp_path, monkeypatch, capsys):
+def test_what_is_proposed_imports_the_table_as_it_is(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     first, _ = proposed(table, capsys)
     ended = main([*first, "--dry-run", "--json"])
@@ -212,7 +214,9 @@ def test_what_is_proposed_imports_the_table_as_it_is(table, tmp_path, monkeypatc
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_two_commands_make_the_datasheet(table, tmp_path, monkeypatch, capsys):
+def test_two_commands_make_the_datasheet(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     for words in proposed(table, capsys):
         assert main(words) == 0, capsys.readouterr().err
@@ -221,14 +225,14 @@ def test_two_commands_make_the_datasheet(table, tmp_path, monkeypatch, capsys):
     assert list(path.parent.glob("*.pdf"))
 
 
-def test_a_unit_beside_drops_is_no_throughput(tmp_path):
+def test_a_unit_beside_drops_is_no_throughput(tmp_path: Path) -> None:
     path = tmp_path / "drops.csv"
     path.write_text("Frame size,Drops A [Mpps],Drops B [Mpps]\n64,0.1,0.2\n512,0,0\n")
     found = how_to_import(path)
     assert "not said what the figures of `Drops A [Mpps]` are" in found.open[0].message
 
 
-def test_what_is_open_is_asked_at_once(tmp_path):
+def test_what_is_open_is_asked_at_once(tmp_path: Path) -> None:
     path = tmp_path / "latency.csv"
     path.write_text("Frame size,Min,Avg,Max\n64,5.1,5.6,9\n512,6,7,8\n")
     found = how_to_import(path)
@@ -238,7 +242,7 @@ def test_what_is_open_is_asked_at_once(tmp_path):
     ]
 
 
-def test_a_load_that_is_assumed_is_told(tmp_path):
+def test_a_load_that_is_assumed_is_told(tmp_path: Path) -> None:
     path = tmp_path / "both.csv"
     path.write_text("Size,Throughput [Mpps],Latency [us]\n64,37.2,9.1\n")
     assert "at the throughput" in how_to_import(path).notes[0]

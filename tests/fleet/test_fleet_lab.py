@@ -47,7 +47,7 @@ def state_of(cluster: Cluster, node: str) -> str:
     )
 
 
-def test_machines_find_the_cables_between_them(cluster):
+def test_machines_find_the_cables_between_them(cluster: Cluster) -> None:
     features = (sys.executable, "-m", "nicbench", "fleet", "features", "--cables", "5s")
     said = cluster.lab("in", "srun", "-N2", "-C", "cable=c1", *features).splitlines()
     assert sorted(line.split()[0] for line in said) == ["NodeName=n1", "NodeName=n2"]
@@ -55,7 +55,7 @@ def test_machines_find_the_cables_between_them(cluster):
         assert line.endswith("cable=n1.data0--n2.data0,cable=n1.data1--n2.data1")
 
 
-def test_real_frames_between_two_machines_and_nothing_is_left_of_them(cluster):
+def test_real_frames_between_two_machines_and_nothing_is_left_of_them(cluster: Cluster) -> None:
     """The example of the documentation, with the keys of this cluster."""
     example = ROOT / "examples" / "fleet"
     bench = (example / "forwarding.yaml").read_text()
@@ -83,7 +83,7 @@ def _half_of_a_pair_is_busy(cluster: Cluster) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_half_of_a_pair_is_busy")
-def test_every_combination_is_measured_once_on_joined_machines_though_one_dies(cluster):
+def test_every_combination_is_measured_once_on_joined_machines_though_one_dies(cluster: Cluster) -> None:
     more = """joined_by: cable
 matrix: {set: [long, short]}
 overlays: {set: {short: {tests: {loss: {frame_bytes: [512]}}}}}
@@ -103,7 +103,7 @@ overlays: {set: {short: {tests: {loss: {frame_bytes: [512]}}}}}
     assert f"{folder.name}: 2 runs: 2 done" in cluster.fleet("status", str(folder))
 
 
-def test_forty_combinations_have_forty_results_though_a_machine_dies(cluster):
+def test_forty_combinations_have_forty_results_though_a_machine_dies(cluster: Cluster) -> None:
     sets = ", ".join(f"s{number}" for number in range(20))
     more = f"joined_by: cable\nmatrix: {{set: [{sets}]}}\nrepeat: 2\noverlays: {{set: {{}}}}\n"
     folder = cluster.submit(cluster.write_fleet("forty", "{tester: {role: tester}, dut: {role: dut}}", more))
@@ -116,7 +116,7 @@ def test_forty_combinations_have_forty_results_though_a_machine_dies(cluster):
     assert all(len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 2 for row in rows)
 
 
-def test_a_cancelled_run_keeps_what_it_measured_and_goes_on_when_submitted_again(cluster):
+def test_a_cancelled_run_keeps_what_it_measured_and_goes_on_when_submitted_again(cluster: Cluster) -> None:
     folder = cluster.submit(cluster.write_fleet("cancelled", machine("cx5"), sizes=10, duration="10 s"))
     cluster.until_trials(folder, 0)
     cluster.fleet("cancel", str(folder))
@@ -129,7 +129,7 @@ def test_a_cancelled_run_keeps_what_it_measured_and_goes_on_when_submitted_again
     assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 20
 
 
-def test_an_urgent_run_stops_another_which_goes_on_later(cluster):
+def test_an_urgent_run_stops_another_which_goes_on_later(cluster: Cluster) -> None:
     nightly = cluster.submit(
         cluster.write_fleet("nightly", machine("cx6"), "priority: nightly\n", sizes=25, duration="10 s")
     )
@@ -141,7 +141,7 @@ def test_an_urgent_run_stops_another_which_goes_on_later(cluster):
     assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 50
 
 
-def test_what_the_controller_has_written_down_is_not_lost_with_it(cluster):
+def test_what_the_controller_has_written_down_is_not_lost_with_it(cluster: Cluster) -> None:
     fleet = cluster.write_fleet("controller", "{machine: {role: tester}}", "repeat: 4\n", sizes=8, duration="10 s")
     folder = cluster.submit(fleet)
     cluster.until_trials(folder, 0)
@@ -151,7 +151,7 @@ def test_what_the_controller_has_written_down_is_not_lost_with_it(cluster):
     assert len({row["run"] for row in cluster.until_done(folder)}) == 4
 
 
-def test_a_run_beyond_its_limit_is_stopped_and_goes_on_when_submitted_again(cluster):
+def test_a_run_beyond_its_limit_is_stopped_and_goes_on_when_submitted_again(cluster: Cluster) -> None:
     fleet = cluster.write_fleet("limit", machine("cx5"), "time_limit: 1 min\n", sizes=300, duration="10 s")
     folder = cluster.submit(fleet)
     row = cluster.until(folder, 0, "timeout")
@@ -167,7 +167,7 @@ def test_a_run_beyond_its_limit_is_stopped_and_goes_on_when_submitted_again(clus
     cluster.fleet("cancel", str(folder))
 
 
-def test_a_machine_that_is_cut_off_has_its_run_made_elsewhere_and_no_trial_is_counted_twice(cluster):
+def test_a_machine_that_is_cut_off_has_its_run_made_elsewhere_and_no_trial_is_counted_twice(cluster: Cluster) -> None:
     fleet = cluster.write_fleet("cut", "{machine: {role: tester}}", sizes=40, duration="10 s")
     folder = cluster.submit(fleet)
     victim = cluster.until_trials(folder, 0)
@@ -197,7 +197,7 @@ tests:
 """
 
 
-def test_a_machine_that_somebody_has_is_tried_again(cluster):
+def test_a_machine_that_somebody_has_is_tried_again(cluster: Cluster) -> None:
     """Exit status 3: the lease of the machine is held outside of Slurm, or by the other node that shares it."""
     for name, duration in (("held", "200 ms"), ("holding", "30 s")):
         (cluster.folder / f"{name}-bench.yaml").write_text(VETH.format(duration=duration))
@@ -223,7 +223,7 @@ def test_a_machine_that_somebody_has_is_tried_again(cluster):
     assert [state_of(cluster, node) for node in ("n5", "n6")] == before
 
 
-def test_a_machine_whose_changes_are_not_undone_is_taken_out_of_the_queue(cluster):
+def test_a_machine_whose_changes_are_not_undone_is_taken_out_of_the_queue(cluster: Cluster) -> None:
     record = "/run/nicbench/2026-01-01T000000Z-dead/undo.json"
     cluster.lab(
         "on", "n2", "sh", "-c", f"mkdir -p -m 700 $(dirname {record}) && echo '{{' > {record} && chmod 600 {record}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.errors import BusyError, HostError, NotReadyError, UsageError
+from nicbench.core.errors import BusyError, HostError, NicbenchError, NotReadyError, UsageError
 from nicbench.core.events import RunFinished
 from nicbench.core.result import ResultVerdict, Summary
 from nicbench.fleet import FleetFolder
@@ -44,7 +44,7 @@ def make_run(fleet: FleetFolder, *, complete: bool) -> Path:
     return run.path
 
 
-def test_a_finished_run_that_was_not_moved_is_moved_by_the_next_job_and_not_made_again(fleet):
+def test_a_finished_run_that_was_not_moved_is_moved_by_the_next_job_and_not_made_again(fleet: FleetFolder) -> None:
     run = make_run(fleet, complete=True)
     fleet.note(0, BOUND)
     assert fleet.finished_run(0) is None
@@ -53,14 +53,14 @@ def test_a_finished_run_that_was_not_moved_is_moved_by_the_next_job_and_not_made
     assert prepare(fleet, 0, {}) is None
 
 
-def test_a_run_that_was_noted_and_not_moved_is_not_finished(fleet):
+def test_a_run_that_was_noted_and_not_moved_is_not_finished(fleet: FleetFolder) -> None:
     run = make_run(fleet, complete=True)
     fleet.note(0, BOUND.replace(run=run.name))
     (fleet.runs / run.name).mkdir(parents=True)
     assert fleet.finished_run(0) is None
 
 
-def test_an_interrupted_run_is_not_finished(fleet):
+def test_an_interrupted_run_is_not_finished(fleet: FleetFolder) -> None:
     make_run(fleet, complete=False)
     fleet.note(0, BOUND)
     with pytest.raises(UsageError, match="this is no job of Slurm"):
@@ -68,17 +68,17 @@ def test_an_interrupted_run_is_not_finished(fleet):
     assert fleet.finished_run(0) is None
 
 
-def test_a_run_that_is_not_in_the_manifest_is_refused(fleet):
+def test_a_run_that_is_not_in_the_manifest_is_refused(fleet: FleetFolder) -> None:
     with pytest.raises(UsageError, match="there is no run 1\n  next: they go from 0 to 0"):
         prepare(fleet, 1, {})
 
 
-def test_what_is_no_folder_of_a_fleet_is_refused(tmp_path):
+def test_what_is_no_folder_of_a_fleet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"it holds no manifest\.json"):
         FleetFolder.open(tmp_path)
 
 
-def test_a_damaged_manifest_is_named(fleet):
+def test_a_damaged_manifest_is_named(fleet: FleetFolder) -> None:
     (fleet.path / MANIFEST).write_text("{")
     with pytest.raises(HostError, match=r"manifest\.json.*is damaged"):
         _ = fleet.manifest
@@ -95,7 +95,7 @@ def test_a_damaged_manifest_is_named(fleet):
         (UsageError("wrong"), 0, 2),
     ],
 )
-def test_what_may_pass_is_tried_again_so_often(error, restarts, status):
+def test_what_may_pass_is_tried_again_so_often(error: NicbenchError, restarts: int, status: int) -> None:
     ended = try_again(error, {"SLURM_RESTART_COUNT": str(restarts)})
     assert ended.exit_status == status
     assert error.message in str(ended)

@@ -33,7 +33,7 @@ def read_model(text: str, folder: Path) -> Fleet:
     return read_fleet(path)
 
 
-def test_every_combination_is_there_but_those_that_are_excluded(tmp_path):
+def test_every_combination_is_there_but_those_that_are_excluded(tmp_path: Path) -> None:
     cells = read_model(GOOD, tmp_path).cells()
     assert (
         len(cells) == 9
@@ -43,7 +43,7 @@ def test_every_combination_is_there_but_those_that_are_excluded(tmp_path):
     assert not any(cell.values["bench"] == "latency" and cell.values["set"] == "default" for cell in cells)
 
 
-def test_features_of_a_role_have_the_values_of_the_combination(tmp_path):
+def test_features_of_a_role_have_the_values_of_the_combination(tmp_path: Path) -> None:
     fleet = read_model(GOOD, tmp_path)
     last = fleet.cells()[-1]
     assert last.features_of(fleet.file.roles["dut"]) == {"role=dut", "card=cx6", "kernel=k6.12"}
@@ -69,7 +69,7 @@ def test_features_of_a_role_have_the_values_of_the_combination(tmp_path):
         ("repeat: 3", "repeat: 0", "8:9", "it must be at least 1"),
     ],
 )
-def test_a_mistake_is_refused_with_its_place(old, new, place, message, tmp_path):
+def test_a_mistake_is_refused_with_its_place(old: str, new: str, place: str, message: str, tmp_path: Path) -> None:
     assert old in GOOD
     with pytest.raises(WrongFileError) as refused:
         read_model(GOOD.replace(old, new, 1), tmp_path)
@@ -77,23 +77,23 @@ def test_a_mistake_is_refused_with_its_place(old, new, place, message, tmp_path)
     assert message in str(refused.value)
 
 
-def test_one_machine_alone_is_not_joined(tmp_path):
+def test_one_machine_alone_is_not_joined(tmp_path: Path) -> None:
     with pytest.raises(WrongFileError, match="one machine alone is not joined to another"):
         read_model("fleet: 1\nbenches: [a.yaml]\nroles: {machine: {lab: veth}}\njoined_by: cable\n", tmp_path)
 
 
-def test_what_excludes_everything_is_refused(tmp_path):
+def test_what_excludes_everything_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongFileError, match="every combination is excluded"):
         read_model("fleet: 1\nbenches: [a.yaml]\nroles: {machine: {lab: veth}}\nexclude: [{bench: a}]\n", tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "- 1\n", "fleet\n", "fleet: 1\n"])
-def test_what_is_no_fleet_file_is_refused(text, tmp_path):
+def test_what_is_no_fleet_file_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(WrongFileError):
         read_model(text, tmp_path)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"absent\.yaml: there is no such file"):
         read_fleet(tmp_path / "absent.yaml")
 
@@ -138,7 +138,7 @@ def make(folder: Path, text: str) -> Fleet:
     return read_fleet(folder / "fleet.yaml")
 
 
-def test_hosts_that_are_roles_get_the_addresses_of_their_machines(fleet):
+def test_hosts_that_are_roles_get_the_addresses_of_their_machines(fleet: Fleet) -> None:
     tree = tree_of(fleet, fleet.cells()[0])
     bound = bind_tree(tree, fleet, {"tester": None, "dut": "10.0.0.2"}, {"tester": "n1", "dut": "n2"})
     bench = parse(write_tree(bound).encode(), Path("bench.yaml"))
@@ -149,22 +149,22 @@ def test_hosts_that_are_roles_get_the_addresses_of_their_machines(fleet):
     assert bench.written["ports"]["d0"]["device"] == "data0"
 
 
-def test_a_node_changes_what_is_its_own(fleet):
+def test_a_node_changes_what_is_its_own(fleet: Fleet) -> None:
     bound = bind_tree(tree_of(fleet, fleet.cells()[0]), fleet, {}, {"dut": "n4"}).plain()
     assert bound["ports"]["d0"] == {"host": "dut", "device": "ens1f0", "ip": "198.18.0.1/24"}
 
 
-def test_a_value_of_an_axis_changes_the_bench_file(fleet):
+def test_a_value_of_an_axis_changes_the_bench_file(fleet: Fleet) -> None:
     default, small = (tree_of(fleet, cell).plain()["tests"][0]["frame_bytes"] for cell in fleet.cells())
     assert (default, small) == ([64, 512], [64])
 
 
-def test_a_combination_that_is_valid_on_every_machine_has_a_time(fleet):
+def test_a_combination_that_is_valid_on_every_machine_has_a_time(fleet: Fleet) -> None:
     one, other = (check_cell(fleet, cell, NODES) for cell in fleet.cells())
     assert one > other > 0.0
 
 
-def test_a_mistake_of_an_overlay_stands_in_the_fleet_file(tmp_path):
+def test_a_mistake_of_an_overlay_stands_in_the_fleet_file(tmp_path: Path) -> None:
     fleet = make(tmp_path, FLEET.replace("SIZES", "9"))
     check_cell(fleet, fleet.cells()[0], NODES)
     with pytest.raises(WrongBenchFileError) as refused:
@@ -172,28 +172,28 @@ def test_a_mistake_of_an_overlay_stands_in_the_fleet_file(tmp_path):
     assert f"{tmp_path}/fleet.yaml:5:43: with bench, set=small: " in str(refused.value)
 
 
-def test_a_mistake_of_one_machine_alone_is_found(tmp_path):
+def test_a_mistake_of_one_machine_alone_is_found(tmp_path: Path) -> None:
     text = FLEET.replace("SIZES", "64").replace("device: ens1f0", "devise: ens1f0")
     fleet = make(tmp_path, text)
     with pytest.raises(WrongBenchFileError, match=r"fleet\.yaml:6:27: with bench, set=default: unknown key"):
         check_cell(fleet, fleet.cells()[0], NODES)
 
 
-def test_a_mistake_of_the_bench_file_stands_there(tmp_path):
+def test_a_mistake_of_the_bench_file_stands_there(tmp_path: Path) -> None:
     fleet = make(tmp_path, FLEET.replace("SIZES", "64"))
     (tmp_path / "bench.yaml").write_text(BENCH.replace("method: throughput", "method: thruput"))
     with pytest.raises(WrongBenchFileError, match=r"bench\.yaml:13:27: "):
         check_cell(fleet, fleet.cells()[0], NODES)
 
 
-def test_a_bench_file_that_is_not_there_is_named(tmp_path):
+def test_a_bench_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     fleet = make(tmp_path, FLEET.replace("SIZES", "64"))
     (tmp_path / "bench.yaml").unlink()
     with pytest.raises(UsageError, match=r"bench\.yaml: there is no such file"):
         check_cell(fleet, fleet.cells()[0], NODES)
 
 
-def test_names_of_files_of_a_hypervisor_are_made_absolute(tmp_path):
+def test_names_of_files_of_a_hypervisor_are_made_absolute(tmp_path: Path) -> None:
     fleet = make(tmp_path, FLEET.replace("SIZES", "64"))
     (tmp_path / "bench.yaml").write_text(BENCH + "hypervisor: {dut: {libvirt: dut.xml}}\n")
     tree = tree_of(fleet, fleet.cells()[0]).plain()
@@ -215,7 +215,7 @@ Scalars = st.one_of(
         st.one_of(Scalars, st.lists(Scalars), st.dictionaries(st.text("xy", min_size=1), Scalars)),
     )
 )
-def test_what_is_written_reads_as_the_same(content):
+def test_what_is_written_reads_as_the_same(content: dict[str, object]) -> None:
     assert read(write_tree(_node(content)).encode(), "bench.yaml").plain() == content
 
 

@@ -30,14 +30,14 @@ ACCOUNTING = """\
 """
 
 
-def test_nodes_have_names_addresses_and_features():
+def test_nodes_have_names_addresses_and_features() -> None:
     one, other = slurm.parse_nodes(NODES)
     assert (one.name, one.address) == ("n1", "10.77.0.11")
     assert one.features == {"role=tester", "card=cx5", "cable=c1"}
     assert (other.name, other.features) == ("n2", frozenset())
 
 
-def test_the_queue_tells_of_runs_of_arrays_alone():
+def test_the_queue_tells_of_runs_of_arrays_alone() -> None:
     found = slurm.parse_queue(QUEUE)
     assert set(found) == {("fleet.0", 3), ("fleet.1", 2)}
     waiting = found["fleet.1", 2]
@@ -45,7 +45,7 @@ def test_the_queue_tells_of_runs_of_arrays_alone():
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_run_that_was_submitted_again_is_the_one_that_lives_or_the_later_one(order):
+def test_a_run_that_was_submitted_again_is_the_one_that_lives_or_the_later_one(order: int) -> None:
     again = ["13_0|fleet.0|RUNNING|None|n3", "12_0|fleet.0|FAILED|NonZeroExitCode|n2"]
     found = slurm.parse_queue("\n".join(again[::order]))
     assert (found["fleet.0", 0].job, found["fleet.0", 0].is_alive) == ("13_0", True)
@@ -53,7 +53,7 @@ def test_a_run_that_was_submitted_again_is_the_one_that_lives_or_the_later_one(o
     assert slurm.parse_queue("\n".join(both_ended[::order]))["fleet.0", 0].job == "10_0"
 
 
-def test_accounting_tells_how_runs_ended_and_of_repeated_ones_the_last_end():
+def test_accounting_tells_how_runs_ended_and_of_repeated_ones_the_last_end() -> None:
     found = slurm.parse_accounting(ACCOUNTING)
     assert {key: (job.state, job.exit_status, job.is_alive) for key, job in found.items()} == {
         ("fleet.0", 3): ("COMPLETED", 0, False),
@@ -63,8 +63,8 @@ def test_accounting_tells_how_runs_ended_and_of_repeated_ones_the_last_end():
 
 
 def test_a_run_that_the_controller_has_forgotten_does_not_run_whatever_accounting_says(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     said = {
         "sacct": "1_0|fleet.0|RUNNING|0:0|n1\n1_1|fleet.0|FAILED|4:0|n2\n1_3|fleet.0|RUNNING|0:0|n2\n",
         "squeue": QUEUE,
@@ -76,21 +76,21 @@ def test_a_run_that_the_controller_has_forgotten_does_not_run_whatever_accountin
     assert (found["fleet.0", 1].state, found["fleet.0", 3].state) == ("FAILED", "RUNNING")
 
 
-def test_an_array_is_asked_for_with_its_runs_in_ranges():
+def test_an_array_is_asked_for_with_its_runs_in_ranges() -> None:
     command = slurm.submit_command("f.0", [7, 1, 2, 3], 2, "[cable=c1]", 90, "/log", {"qos": "nightly"})
     assert command[:2] == ("sbatch", "--parsable")
     assert {"--array=1-3,7", "--nodes=2", "--constraint=[cable=c1]", "--time=90", "--qos=nightly"} <= set(command)
     assert not any(word.startswith("--constraint") for word in slurm.submit_command("f", [0], 1, "", 1, "/log", {}))
 
 
-def test_a_machine_without_slurm_is_told_what_to_install(monkeypatch):
+def test_a_machine_without_slurm_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NotReadyError, match="the command scontrol is not installed\n  next: install Slurm"):
         slurm.list_machines()
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "-1", "٣", "1_2", "[3-9]", ""])
-def test_what_is_no_number_of_a_run_is_left_out(number):
+def test_what_is_no_number_of_a_run_is_left_out(number: str) -> None:
     assert slurm.parse_queue(f"7_{number}|fleet.0|RUNNING|None|n1\n") == {}
     (state,) = slurm.parse_accounting(f"7_1|fleet.0|FAILED|{number}:0|n1\n").values()
     assert state.exit_status is None
@@ -119,26 +119,26 @@ def names(bound: dict[str, Machine] | None) -> dict[str, str] | None:
     return None if bound is None else {role: one.name for role, one in bound.items()}
 
 
-def test_joined_machines_are_asked_for_by_the_cables_that_will_do():
+def test_joined_machines_are_asked_for_by_the_cables_that_will_do() -> None:
     assert constraint_of(ROLES, PAIRS, "cable", "f") == "[cable=c2|cable=c3]"
 
 
-def test_what_all_roles_need_stands_in_front():
+def test_what_all_roles_need_stands_in_front() -> None:
     both = {role: features | {"card=cx6"} for role, features in ROLES.items()}
     assert constraint_of(both, PAIRS, "cable", "f") == "card=cx6&[cable=c2]"
 
 
-def test_machines_that_are_not_joined_are_asked_for_by_counts():
+def test_machines_that_are_not_joined_are_asked_for_by_counts() -> None:
     assert constraint_of(ROLES, PAIRS, None, "f") == "[(role=tester)*1&(card=cx6&role=dut)*1]"
 
 
-def test_machines_of_one_kind_are_asked_for_without_counts():
+def test_machines_of_one_kind_are_asked_for_without_counts() -> None:
     assert constraint_of({"one": frozenset({"card=cx5"})}, PAIRS, None, "f") == "card=cx5"
     two = {"one": frozenset({"card=cx5"}), "other": frozenset({"card=cx5"})}
     assert constraint_of(two, PAIRS, None, "f") == "card=cx5"
 
 
-def test_one_fabric_is_asked_for_with_counts_of_its_roles():
+def test_one_fabric_is_asked_for_with_counts_of_its_roles() -> None:
     fabric = [
         machine(f"n{number}", "fabric=f1", "role=tester" if number % 2 else "role=dut", "card=cx6")
         for number in range(6)
@@ -146,7 +146,7 @@ def test_one_fabric_is_asked_for_with_counts_of_its_roles():
     assert constraint_of(ROLES, fabric, "fabric", "f") == "fabric=f1&[(role=tester)*1&(card=cx6&role=dut)*1]"
 
 
-def test_one_of_two_fabrics_cannot_be_asked_for():
+def test_one_of_two_fabrics_cannot_be_asked_for() -> None:
     fabrics = [
         machine(f"n{number}", f"fabric=f{number % 2}", role, "card=cx6")
         for number in range(6)
@@ -163,30 +163,30 @@ def test_one_of_two_fabrics_cannot_be_asked_for():
         ({"role=dut", "cable=c1"}, "speed", "no machines that could have the roles tester, dut have the same speed"),
     ],
 )
-def test_machines_that_are_not_there_are_said(needed, joined_by, why):
+def test_machines_that_are_not_there_are_said(needed: set[str], joined_by: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         constraint_of({**ROLES, "dut": frozenset(needed)}, PAIRS, joined_by, "fleet.yaml, a cell")
 
 
-def test_too_few_machines_are_said():
+def test_too_few_machines_are_said() -> None:
     many = {f"tester{number}": frozenset({"role=tester"}) for number in range(4)}
     with pytest.raises(UsageError, match="there are too few machines"):
         constraint_of(many, PAIRS, None, "f")
 
 
-def test_roles_are_bound_to_machines_on_one_cable():
+def test_roles_are_bound_to_machines_on_one_cable() -> None:
     assert names(bind(ROLES, PAIRS, "cable")) == {"tester": "n3", "dut": "n4"}
     assert names(bind(ROLES, [PAIRS[0], PAIRS[3]], "cable")) is None
     assert names(bind(ROLES, [PAIRS[0], PAIRS[3]], None)) == {"tester": "n1", "dut": "n4"}
 
 
-def test_a_machine_that_can_have_two_roles_leaves_one_to_the_other():
+def test_a_machine_that_can_have_two_roles_leaves_one_to_the_other() -> None:
     every = machine("n1", "role=tester", "role=dut", "card=cx6")
     tester = machine("n2", "role=tester")
     assert names(bind(ROLES, [every, tester], None)) == {"tester": "n2", "dut": "n1"}
 
 
-def test_machines_that_cannot_have_the_roles_are_refused_with_what_they_have():
+def test_machines_that_cannot_have_the_roles_are_refused_with_what_they_have() -> None:
     with pytest.raises(HostError, match="n1 has cable=c1, card=cx5, role=tester; n2 has"):
         bind_given(ROLES, PAIRS[:2], "cable")
 
@@ -195,7 +195,9 @@ def test_machines_that_cannot_have_the_roles_are_refused_with_what_they_have():
     st.dictionaries(st.sampled_from("abcd"), st.frozensets(st.sampled_from("xyz")), min_size=1),
     st.lists(st.frozensets(st.sampled_from("xyz")), max_size=6),
 )
-def test_a_binding_is_found_where_there_is_one(roles, features):
+def test_a_binding_is_found_where_there_is_one(
+    roles: dict[str, frozenset[str]], features: list[frozenset[str]]
+) -> None:
     from itertools import permutations
 
     machines = [Machine(f"n{number}", "", each) for number, each in enumerate(features)]
@@ -229,7 +231,7 @@ PORTS = [
 ]
 
 
-def test_features_are_those_of_ports_that_a_test_may_use():
+def test_features_are_those_of_ports_that_a_test_may_use() -> None:
     assert features_of("n1", FACTS, PORTS, [Neighbour("ens1f1", "n2", "ens1f1")]) == [
         "kernel=6.12.8-amd64",
         "kernel=6.12",
@@ -242,13 +244,13 @@ def test_features_are_those_of_ports_that_a_test_may_use():
     ]
 
 
-def test_both_ends_of_a_cable_give_it_one_name():
+def test_both_ends_of_a_cable_give_it_one_name() -> None:
     one = features_of("n1", {}, [], [Neighbour("a", "n2", "b")])
     other = features_of("n2", {}, [], [Neighbour("b", "n1", "a")])
     assert one == other == ["cable=n1.a--n2.b"]
 
 
-def test_nothing_is_said_of_what_is_not_known():
+def test_nothing_is_said_of_what_is_not_known() -> None:
     assert features_of("n1", {"kernel": None, "pci_adapters": None}, [FoundPort("p0")], []) == []
 
 
@@ -256,11 +258,11 @@ def test_nothing_is_said_of_what_is_not_known():
     st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=60),
     st.from_regex(r"[a-z0-9.]{1,15}", fullmatch=True),
 )
-def test_what_a_port_says_of_itself_is_read_by_others(machine, port):
+def test_what_a_port_says_of_itself_is_read_by_others(machine: str, port: str) -> None:
     assert read_name(write_name(machine, port).ljust(60, b"\0")) == (machine, port)
 
 
 @given(st.binary(max_size=80))
-def test_other_frames_name_nobody(payload):
+def test_other_frames_name_nobody(payload: bytes) -> None:
     read_name(b"nicbench is here:" + payload)  # whatever it says, it is read or refused
     assert read_name(payload) is None or payload.startswith(b"nicbench is here:")

@@ -68,7 +68,9 @@ async def conversation(path: Path, answer: bytes, *, repeats: bool = True) -> Ag
     ],
     ids=lambda given: given if isinstance(given, str) else given[:12].hex(),
 )
-async def test_what_is_no_answer_ends_the_conversation_and_whoever_waits_is_told(tmp_path, answer, told):
+async def test_what_is_no_answer_ends_the_conversation_and_whoever_waits_is_told(
+    tmp_path: Path, answer: bytes, told: str
+) -> None:
     connection = await conversation(tmp_path / "port", answer)
     async with asyncio.timeout(_LOST_S):
         with pytest.raises(PortLostError, match=told.replace("the port", "the guest's port")):
@@ -78,7 +80,7 @@ async def test_what_is_no_answer_ends_the_conversation_and_whoever_waits_is_told
     await connection.close()
 
 
-async def test_noise_ends_the_conversation_and_never_the_controller(tmp_path, draw):
+async def test_noise_ends_the_conversation_and_never_the_controller(tmp_path: Path, draw: random.Random) -> None:
     for number in range(30):
         connection = await conversation(tmp_path / f"port{number}", noise(draw))
         async with asyncio.timeout(_LOST_S):
@@ -98,12 +100,12 @@ def noise(draw: random.Random) -> bytes:
     return b"".join(parts)
 
 
-async def test_a_port_that_closes_before_it_greets_is_told(tmp_path):
+async def test_a_port_that_closes_before_it_greets_is_told(tmp_path: Path) -> None:
     with pytest.raises(PortLostError, match="the guest's port was closed"):
         await conversation(tmp_path / "port", b"", repeats=False)
 
 
-async def test_a_guest_that_dies_is_told_as_dead_though_its_port_is_closed_before_it_is_gone(tmp_path):
+async def test_a_guest_that_dies_is_told_as_dead_though_its_port_is_closed_before_it_is_gone(tmp_path: Path) -> None:
     dying = await asyncio.create_subprocess_exec("sleep", "0.5")
     (tmp_path / KNOWN_BY).write_text(f"{dying.pid} {start_ticks(dying.pid)}\n")
     (tmp_path / "console.log").write_text("Kernel panic - not syncing: Attempted to kill init!\n")

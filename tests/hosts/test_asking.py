@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 from tests.fakes import FakeHost, FakeProcess
+from tests.hosts.sshd_server import Server
 
 from nicbench.core.errors import HostError
 from nicbench.core.machine import NumaNode
@@ -23,14 +25,14 @@ from nicbench.hosts.options import VmOptions
 DEBUGFS = "/sys/kernel/debug/mlx5/0000:af:00.0/cc_params"
 
 
-async def test_a_folder_may_have_colons():
+async def test_a_folder_may_have_colons() -> None:
     host = FakeHost()
     host.answer(("sh", "-c"), f"{DEBUGFS}/rp_ai_rate:5\n{DEBUGFS}/np_cnp_dscp:0x30:1\n")
     found = await values_of(host, [f"{DEBUGFS}/*"])
     assert found == {f"{DEBUGFS}/rp_ai_rate": "5", f"{DEBUGFS}/np_cnp_dscp": "0x30:1"}
 
 
-def test_a_path_ends_where_it_fits_what_was_asked_for():
+def test_a_path_ends_where_it_fits_what_was_asked_for() -> None:
     text = "/sys/a:0/b:1/name:x/y: z\n/sys/net/e:0/mac:02:00:00:00:00:01\n/sys/other:v:w\nno value\n"
     patterns = ("/sys/a:*/b:[0-9]/name", "/sys/net/'e:0'/mac")
     assert paths_and_values(text, patterns) == {
@@ -40,7 +42,7 @@ def test_a_path_ends_where_it_fits_what_was_asked_for():
     }
 
 
-def test_many_files_by_name_are_each_found():
+def test_many_files_by_name_are_each_found() -> None:
     paths = [f"/proc/irq/{number}/smp_affinity_list" for number in range(20_000)]
     assert len(paths_and_values("\n".join(f"{path}:0-3" for path in paths), paths)) == len(paths)
 
@@ -48,20 +50,20 @@ def test_many_files_by_name_are_each_found():
 # Clocks of hosts are compared by asking them.
 
 
-async def test_a_host_by_ssh_that_has_our_clock_is_found_to_have_it(sshd):
+async def test_a_host_by_ssh_that_has_our_clock_is_found_to_have_it(sshd: Server) -> None:
     (found,) = await compare_clocks([sshd.host()])
 
     assert (found.host, found.exchanges) == ("client1", 10)
     assert abs(found.offset_s) <= found.uncertainty_s + 1e-6  # it tells whole microseconds
 
 
-async def test_what_is_on_this_machine_is_not_asked():
+async def test_what_is_on_this_machine_is_not_asked() -> None:
     found = await compare_clocks([LocalHost("tester"), NetnsHost(LocalHost(), "lab")])
 
     assert [(each.host, each.offset_s, each.exchanges) for each in found] == [("tester", 0.0, 0), ("lab", 0.0, 0)]
 
 
-async def test_a_host_that_does_not_tell_the_time_is_an_error():
+async def test_a_host_that_does_not_tell_the_time_is_an_error() -> None:
     host = FakeHost("odd")
     host.process(("sh", "-c"), FakeProcess(["%s.%N"]))
     with pytest.raises(HostError, match="odd: it does not tell the time"):
@@ -79,7 +81,7 @@ MAPS = """\
 """
 
 
-def test_nodes_with_cpus_are_told_and_those_of_memory_alone_left_out():
+def test_nodes_with_cpus_are_told_and_those_of_memory_alone_left_out() -> None:
     files = {
         f"{NODE}/online": "0-2\n",
         f"{NODE}/node0/cpulist": "0-1,4\n",
@@ -93,11 +95,11 @@ def test_nodes_with_cpus_are_told_and_those_of_memory_alone_left_out():
     assert asyncio.run(numa_nodes(FakeHost("server"))) == ()
 
 
-def test_pages_of_a_process_are_its_own_and_not_those_of_files():
+def test_pages_of_a_process_are_its_own_and_not_those_of_files() -> None:
     assert count_pages(MAPS) == {0: 2, 1: 36}
 
 
-def test_a_process_of_this_machine_tells_where_it_may_run():
+def test_a_process_of_this_machine_tells_where_it_may_run() -> None:
     found = asyncio.run(read_placement(LocalHost("local"), os.getpid()))
     assert set(found.cpus) == os.sched_getaffinity(0)
 
@@ -126,23 +128,23 @@ def test_a_process_of_this_machine_tells_where_it_may_run():
         ({"boot_parameters": ("a b",)}, "pattern"),
     ],
 )
-def test_what_no_guest_can_have_is_refused(given, told):
+def test_what_no_guest_can_have_is_refused(given: dict[str, object], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         VmOptions.model_validate(given)
 
 
-async def test_a_guest_that_does_not_run_is_gone_and_what_was_in_it_too():
+async def test_a_guest_that_does_not_run_is_gone_and_what_was_in_it_too() -> None:
     host = host_from_spec({"kind": "vm", "folder": "/run/nicbench-vm-that-never-was"})
     assert isinstance(host, VmHost)
     assert await host.is_gone()
 
 
-def test_a_guest_is_made_again_from_what_is_kept_of_it():
+def test_a_guest_is_made_again_from_what_is_kept_of_it() -> None:
     spec = {"kind": "vm", "cpus": 4, "cards": {"n0": {"model": "igb"}}, "folder": "/run/nicbench-vm-1"}
     assert host_from_spec(spec, "guest").spec() == spec
 
 
-def test_what_ended_a_guest_is_told_by_its_console_or_else_by_qemu(tmp_path):
+def test_what_ended_a_guest_is_told_by_its_console_or_else_by_qemu(tmp_path: Path) -> None:
     assert last_words(str(tmp_path)) == ""
     (tmp_path / "console.log").write_text("nicbench: ready after 5 s\n")
     assert last_words(str(tmp_path)) == ""

@@ -32,7 +32,7 @@ LIMITS = "Max processes             96365                96365                pr
 LIMITS += "Max open files            1024                 20000                files\n"
 
 
-async def test_it_is_started_once_when_it_is_first_needed_and_commands_run_in_it():
+async def test_it_is_started_once_when_it_is_first_needed_and_commands_run_in_it() -> None:
     machine = _machine()
     host = ContainerHost(machine, ContainerOptions(image="debian"))
     assert machine.commands == []
@@ -45,16 +45,16 @@ async def test_it_is_started_once_when_it_is_first_needed_and_commands_run_in_it
     assert [command[command.index("sh") + 4 :] for command in inside] == [("iperf3", "--version"), ("true",)]
 
 
-async def test_no_image_is_ever_pulled_and_the_container_removes_itself():
+async def test_no_image_is_ever_pulled_and_the_container_removes_itself() -> None:
     assert {"--pull=never", "--rm"} <= set(await _run_command(image="debian"))
 
 
-async def test_the_root_of_the_machine_stands_under_a_throw_away_overlay():
+async def test_the_root_of_the_machine_stands_under_a_throw_away_overlay() -> None:
     command = await _run_command(root="/")
     assert command[command.index("--rootfs") + 1] == "/:O"
 
 
-async def test_cpus_memory_rights_and_further_arguments_go_to_the_engine():
+async def test_cpus_memory_rights_and_further_arguments_go_to_the_engine() -> None:
     command = await _run_command(
         image="debian", cpus="0-1,3", cpu_time=1.5, memory=2 << 30, privileged=True, arguments=("--device=/dev/x",)
     )
@@ -64,12 +64,12 @@ async def test_cpus_memory_rights_and_further_arguments_go_to_the_engine():
     assert command.index("--device=/dev/x") < command.index("debian")
 
 
-async def test_it_sees_folders_of_the_machine_and_has_memory_of_a_node():
+async def test_it_sees_folders_of_the_machine_and_has_memory_of_a_node() -> None:
     command = await _run_command(image="debian", memory_node=1, folders=("/mnt/d1", "/mnt/d2"))
     assert {"--cpuset-mems=1", "--volume=/mnt/d1:/mnt/d1", "--volume=/mnt/d2:/mnt/d2"} <= set(command)
 
 
-async def test_arguments_of_the_engine_stand_before_each_of_its_commands():
+async def test_arguments_of_the_engine_stand_before_each_of_its_commands() -> None:
     machine = FakeHost()
     words = ("podman", "--storage-driver=vfs")
     machine.process((*words, "run"), FakeProcess([READY]))
@@ -79,7 +79,7 @@ async def test_arguments_of_the_engine_stand_before_each_of_its_commands():
     assert all(command[:2] == words for command in machine.commands)
 
 
-async def test_in_a_network_namespace_the_engine_runs_outside_and_the_container_joins_it():
+async def test_in_a_network_namespace_the_engine_runs_outside_and_the_container_joins_it() -> None:
     machine = _machine()
     host = ContainerHost(NetnsHost(machine, "router"), ContainerOptions(image="debian"))
     await host.run(("true",))
@@ -88,7 +88,7 @@ async def test_in_a_network_namespace_the_engine_runs_outside_and_the_container_
     assert any("--network=ns:/run/netns/router" in command for command in machine.commands)
 
 
-def test_docker_cannot_join_a_namespace():
+def test_docker_cannot_join_a_namespace() -> None:
     with pytest.raises(UsageError, match="docker cannot join"):
         ContainerHost(NetnsHost(LocalHost(), "x"), ContainerOptions(engine="docker", image="debian"))
 
@@ -106,20 +106,22 @@ def test_docker_cannot_join_a_namespace():
         ),
     ],
 )
-def test_it_says_where_its_network_is_seen_from_outside(network, inner, expected):
+def test_it_says_where_its_network_is_seen_from_outside(
+    network: str, inner: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
     host = host_from_spec({"kind": "container", "image": "x", "network": network, "inner": inner})
     assert isinstance(host, ContainerHost)
     seen = host.network
     assert (None if seen is host else seen.spec()) == expected
 
 
-def test_what_belongs_to_the_whole_machine_is_asked_of_the_machine():
+def test_what_belongs_to_the_whole_machine_is_asked_of_the_machine() -> None:
     machine = LocalHost()
     assert outermost(ContainerHost(NetnsHost(machine, "x"), ContainerOptions(image="x"))) is machine
     assert outermost(NetnsHost(ContainerHost(machine, ContainerOptions(image="x")), "x")) is machine
 
 
-def test_one_monitor_watches_the_machine_of_containers_and_the_namespaces_that_they_joined():
+def test_one_monitor_watches_the_machine_of_containers_and_the_namespaces_that_they_joined() -> None:
     hosts = [
         ContainerHost(LocalHost(), ContainerOptions(image="x", network="ns:/run/netns/a"), "one"),
         ContainerHost(NetnsHost(LocalHost(), "b"), ContainerOptions(image="x"), "two"),
@@ -129,33 +131,33 @@ def test_one_monitor_watches_the_machine_of_containers_and_the_namespaces_that_t
     assert found.namespaces == {"a": "/run/netns/a", "b": "/run/netns/b"}
 
 
-async def test_the_first_line_is_the_process_and_no_output_of_the_command():
+async def test_the_first_line_is_the_process_and_no_output_of_the_command() -> None:
     machine = _machine("42\nhello\nworld")
     done = await ContainerHost(machine, ContainerOptions(image="x")).run(("echo",))
     assert done.stdout == "hello\nworld"
 
 
-async def test_a_command_that_the_image_lacks_is_told_with_the_image():
+async def test_a_command_that_the_image_lacks_is_told_with_the_image() -> None:
     host = ContainerHost(_machine("missing\n"), ContainerOptions(image="debian"))
     with pytest.raises(NotReadyError, match=r"iperf3: command not found(.|\n)*debian"):
         await host.run(("iperf3",))
 
 
-async def test_an_engine_that_fails_is_not_taken_for_the_command():
+async def test_an_engine_that_fails_is_not_taken_for_the_command() -> None:
     machine = _machine()
     machine.fail(("podman", "exec"), "Error: no container with name nicbench-1", 125)
     with pytest.raises(HostError, match="podman could not run it: Error: no container"):
         await ContainerHost(machine, ContainerOptions(image="x")).run(("true",), check=False)
 
 
-async def test_a_failed_command_has_its_own_status_and_words():
+async def test_a_failed_command_has_its_own_status_and_words() -> None:
     machine = _machine()
     machine.answer(("podman", "exec"), lambda command: Completed(command, 3, "42\n", "oops"))
     with pytest.raises(HostError, match="false: exit status 3: oops"):
         await ContainerHost(machine, ContainerOptions(image="x")).run(("false",))
 
 
-async def test_closed_it_ends_and_comes_again():
+async def test_closed_it_ends_and_comes_again() -> None:
     machine = _machine()
     host = ContainerHost(machine, ContainerOptions(image="x"))
     await host.run(("true",))
@@ -166,7 +168,7 @@ async def test_closed_it_ends_and_comes_again():
     assert sum(command[:2] == ("podman", "run") for command in machine.commands) == 2
 
 
-async def test_what_a_machine_needs_is_found_out_and_kept():
+async def test_what_a_machine_needs_is_found_out_and_kept() -> None:
     machine = FakeHost(files={"/proc/self/limits": LIMITS, "/proc/sys/kernel/pid_max": "32768\n"})
     machine.process(("podman", "run"), FakeProcess(stderr="crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted"))
     host = ContainerHost(machine, ContainerOptions(image="x"))
@@ -194,7 +196,7 @@ async def test_what_a_machine_needs_is_found_out_and_kept():
         ("dial unix /run/systemd/private: connect: no such file", ("--cgroup-manager=cgroupfs",)),
     ],
 )
-def test_known_trouble_has_an_adaptation_unless_the_user_chose(message, expected):
+def test_known_trouble_has_an_adaptation_unless_the_user_chose(message: str, expected: tuple[str, ...]) -> None:
     found = adaptation_for(ContainerOptions(image="x"), message, "", "")
     assert isinstance(found, Adaptation)
     assert found.engine_arguments == expected
@@ -202,7 +204,7 @@ def test_known_trouble_has_an_adaptation_unless_the_user_chose(message, expected
     assert adaptation_for(chosen, message, "", "") is None
 
 
-def test_unknown_trouble_has_none():
+def test_unknown_trouble_has_none() -> None:
     assert adaptation_for(ContainerOptions(image="x"), "no space left on device", "", "") is None
 
 
@@ -215,14 +217,14 @@ def test_unknown_trouble_has_none():
         ("", "ended without a message", "engine_arguments"),
     ],
 )
-def test_a_start_that_fails_says_why_and_what_to_do(message, words, step):
+def test_a_start_that_fails_says_why_and_what_to_do(message: str, words: str, step: str) -> None:
     error = start_error(ContainerOptions(image="debian"), message, "dut")
     assert isinstance(error, NotReadyError)
     assert words in error.message
     assert step in (error.next_step or "")
 
 
-async def test_a_start_that_fails_leaves_nothing_behind():
+async def test_a_start_that_fails_leaves_nothing_behind() -> None:
     machine = FakeHost()
     machine.process(("podman", "run"), FakeProcess(stderr="Error: something new"))
     with pytest.raises(NicbenchError):
@@ -231,11 +233,11 @@ async def test_a_start_that_fails_leaves_nothing_behind():
 
 
 @pytest.mark.parametrize(("engine", "ours"), [(0, 0), (3, 3), (125, 125), (137, -9), (143, -15), (255, 255)])
-def test_a_signal_is_a_negative_status(engine, ours):
+def test_a_signal_is_a_negative_status(engine: int, ours: int) -> None:
     assert status_of(engine) == ours
 
 
-def test_containers_of_dead_controllers_ended_ones_and_those_of_another_boot_are_left_over():
+def test_containers_of_dead_controllers_ended_ones_and_those_of_another_boot_are_left_over() -> None:
     me, boot = this_process(), boot_id()
     living = f"{me.pid}:{me.start_ticks}:{boot}"
     dead = f"{me.pid}:{me.start_ticks + 1}:{boot}"
@@ -250,7 +252,7 @@ def test_containers_of_dead_controllers_ended_ones_and_those_of_another_boot_are
     assert not is_left("id running nonsense nonsense nonsense", boot)
 
 
-def test_a_host_is_made_again_from_its_spec():
+def test_a_host_is_made_again_from_its_spec() -> None:
     options = ContainerOptions(root="/", network="none", cpus="0-1", memory=2 << 30, arguments=("--device=/dev/x",))
     host = ContainerHost(NetnsHost(LocalHost(), "lab"), options, "dut")
     again = host_from_spec(host.spec(), "dut")
@@ -259,7 +261,7 @@ def test_a_host_is_made_again_from_its_spec():
     assert (again.name, again.spec(), again.options) == ("dut", host.spec(), options)
 
 
-def test_a_bench_file_names_the_host_that_runs_the_engine_with_its_own_options():
+def test_a_bench_file_names_the_host_that_runs_the_engine_with_its_own_options() -> None:
     section = {"image": "debian", "memory": "2 GiB", "inner": {"kind": "netns", "namespace": "router"}}
     options = ContainerOptions.model_validate(section, context={UNITS_REQUIRED: True})
 
@@ -287,12 +289,12 @@ def test_a_bench_file_names_the_host_that_runs_the_engine_with_its_own_options()
         ({"image": "x", "inner": {"kind": "netns"}}, "namespace: Field required"),
     ],
 )
-def test_options_that_cannot_be_are_refused_in_words(options, words):
+def test_options_that_cannot_be_are_refused_in_words(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         ContainerOptions.model_validate(options)
 
 
-async def test_what_is_known_of_its_network_and_machine_is_read_outside_and_what_it_is_inside():
+async def test_what_is_known_of_its_network_and_machine_is_read_outside_and_what_it_is_inside() -> None:
     machine = _machine()
     machine.answer(("podman", "inspect"), "crun|3af|sha256:77\n")
     machine.answer(("podman", "version"), "4.3.1\n")
@@ -324,11 +326,11 @@ async def test_what_is_known_of_its_network_and_machine_is_read_outside_and_what
     assert any(command[:4] == ("ip", "netns", "exec", "lab") for command in machine.commands)
 
 
-async def test_a_host_that_is_no_container_says_so():
+async def test_a_host_that_is_no_container_says_so() -> None:
     assert (await collect_host(FakeHost(), ()))["container"] is False
 
 
-async def test_it_is_tuned_from_outside_where_no_right_is_missing():
+async def test_it_is_tuned_from_outside_where_no_right_is_missing() -> None:
     host = ContainerHost(NetnsHost(FakeHost(), "lab"), ContainerOptions(image="debian"), "dut")
     items = find("nicbench.tuning.items", Item)
     wishes = [
@@ -355,11 +357,11 @@ async def _run_command(**options: Any) -> tuple[str, ...]:
     return next(command for command in machine.commands if command[:2] == ("podman", "run"))
 
 
-async def test_everything_in_a_container_bears_the_mark_of_this_controller():
+async def test_everything_in_a_container_bears_the_mark_of_this_controller() -> None:
     assert f"--env={OWNER_MARK}={owner_mark()}" in await _run_command(image="debian")
 
 
-def test_bounds_are_read_of_either_kind_of_cgroup():
+def test_bounds_are_read_of_either_kind_of_cgroup() -> None:
     status = "Cpus_allowed_list:\t0-3\nMems_allowed_list:\t1\n"
     second = "/sys/fs/cgroup/a/cpu.max:150000 100000\n/sys/fs/cgroup/a/memory.max:268435456\n"
     first = (

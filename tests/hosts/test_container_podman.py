@@ -40,7 +40,7 @@ async def host() -> AsyncIterator[ContainerHost]:
     assert _containers(made) == []
 
 
-async def test_commands_run_in_it_with_input_output_errors_and_status(host):
+async def test_commands_run_in_it_with_input_output_errors_and_status(host: ContainerHost) -> None:
     done = await host.run(("sh", "-c", "cat; echo oops >&2; exit 3"), input_text="hello\nworld", check=False)
     assert (done.status, done.stdout, done.stderr) == (3, "hello\nworld", "oops\n")
     with pytest.raises(HostError, match="exit status -9"):
@@ -49,7 +49,7 @@ async def test_commands_run_in_it_with_input_output_errors_and_status(host):
         await host.run(("no-such-command",))
 
 
-async def test_it_sees_neither_the_machines_processes_nor_its_changes_of_files(host):
+async def test_it_sees_neither_the_machines_processes_nor_its_changes_of_files(host: ContainerHost) -> None:
     path = f"/var/tmp/nicbench-{secrets.token_hex(6)}"
     await host.write_file(path, "inside\n")
 
@@ -59,19 +59,19 @@ async def test_it_sees_neither_the_machines_processes_nor_its_changes_of_files(h
     assert "sh" in (await host.read_file("/proc/1/cmdline") or "")
 
 
-async def test_a_command_that_does_not_end_is_killed_in_the_container_with_what_it_started(host):
+async def test_a_command_that_does_not_end_is_killed_in_the_container_with_what_it_started(host: ContainerHost) -> None:
     with pytest.raises(HostError, match=r"^container: sh -c .*: did not end within"):
         await host.run(("sh", "-c", "setsid sleep 1234 & sleep 1235"), timeout_s=1.0)
     assert await _sleeping(host) == []
 
 
-async def test_endless_output_is_cut_off_and_its_command_killed(host):
+async def test_endless_output_is_cut_off_and_its_command_killed(host: ContainerHost) -> None:
     with pytest.raises(HostError, match=r"yes: more than .* bytes of output"):
         await host.run(("yes",))
     assert (await host.run(("pgrep", "-x", "yes"), check=False)).stdout == ""
 
 
-async def test_a_process_is_talked_to_and_signalled(host):
+async def test_a_process_is_talked_to_and_signalled(host: ContainerHost) -> None:
     script = (
         "trap 'echo ended >&2; exit 5' TERM; echo ready; "
         "while read line; do echo got $line; done; echo closed; sleep 1234 & wait"
@@ -89,7 +89,7 @@ async def test_a_process_is_talked_to_and_signalled(host):
     await process.signal(signal.SIGTERM)  # nothing happens any more
 
 
-async def test_a_killed_process_ends_with_children_that_left_its_session(host):
+async def test_a_killed_process_ends_with_children_that_left_its_session(host: ContainerHost) -> None:
     process = await host.start(("sh", "-c", "setsid sleep 1234 & echo ready; wait"))
     assert await process.read_line(20.0) == "ready"
     await process.signal(signal.SIGKILL)
@@ -98,7 +98,7 @@ async def test_a_killed_process_ends_with_children_that_left_its_session(host):
     assert await _sleeping(host) == []
 
 
-async def test_cpus_and_memory_are_bounded():
+async def test_cpus_and_memory_are_bounded() -> None:
     cpu = min(os.sched_getaffinity(0))
     host = ContainerHost(
         LocalHost(), ContainerOptions(root="/", network="none", cpus=str(cpu), cpu_time=0.5, memory=256 << 20)
@@ -127,7 +127,7 @@ async def test_cpus_and_memory_are_bounded():
         await host.close()
 
 
-async def test_in_a_namespace_it_has_the_namespaces_interfaces_and_no_others(namespace):
+async def test_in_a_namespace_it_has_the_namespaces_interfaces_and_no_others(namespace: str) -> None:
     host = ContainerHost(NetnsHost(LocalHost(), namespace), ContainerOptions(root="/"))
     await _begin(host)
     try:
@@ -138,13 +138,13 @@ async def test_in_a_namespace_it_has_the_namespaces_interfaces_and_no_others(nam
         await host.close()
 
 
-async def test_an_image_that_is_not_there_is_not_pulled():
+async def test_an_image_that_is_not_there_is_not_pulled() -> None:
     host = ContainerHost(LocalHost(), ContainerOptions(image="localhost/nicbench-no-such-image", network="none"))
     with pytest.raises(NotReadyError, match="nicbench pulls none by itself"):
         await host.run(("true",))
 
 
-def test_nothing_is_left_of_a_controller_that_is_killed(tmp_path):
+def test_nothing_is_left_of_a_controller_that_is_killed(tmp_path: Path) -> None:
     mark = f"12{secrets.randbelow(10**7):07}"
     script = (
         "import asyncio\n"
@@ -175,7 +175,7 @@ def test_nothing_is_left_of_a_controller_that_is_killed(tmp_path):
     wait_until(lambda: not _mounts_of(container))
 
 
-async def test_containers_of_dead_runs_are_removed_and_those_of_living_ones_stay(host):
+async def test_containers_of_dead_runs_are_removed_and_those_of_living_ones_stay(host: ContainerHost) -> None:
     me = this_process()
     dead = f"nicbench-test-{secrets.token_hex(4)}"
     labels = (f"--label={OWNER_LABEL}={me.pid}:{me.start_ticks + 1}:{boot_id()}", f"--label={BOOT_LABEL}={boot_id()}")

@@ -14,6 +14,8 @@ from nicbench.core.result import Summary
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 
+from .sshd_server import Server
+
 pytestmark = pytest.mark.lab
 
 FRAMES = """\
@@ -56,7 +58,7 @@ tests: [{name: stream, method: stream, workload: iperf3, at_once: [port], durati
     [FRAMES, *(pytest.param(each, marks=pytest.mark.acceptance) for each in (RINGS, ROUTER)), STREAMS],
     ids=["frames", "rings", "l3fwd", "streams"],
 )
-async def test_a_lab_on_a_host_by_ssh_measures_and_leaves_nothing(sshd, tmp_path, bench):
+async def test_a_lab_on_a_host_by_ssh_measures_and_leaves_nothing(sshd: Server, tmp_path: Path, bench: str) -> None:
     rack = {"kind": "ssh", **sshd.options().model_dump(mode="json", exclude_defaults=True)}
     before = _namespaces()
     folder = RunFolder.create(tmp_path, bench.replace("RACK", json.dumps(rack)), "lab")

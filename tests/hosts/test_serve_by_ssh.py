@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.otg.served import add_flow, capture, captured_frames, configured, serving, transmit, wait_for_stop
 
+from .sshd_server import Server
+
 pytestmark = [pytest.mark.lab, pytest.mark.acceptance]
 
 BENCH = """
@@ -19,7 +21,7 @@ dut: {kind: bridge}
 """
 
 
-def test_captures_on_another_machine_are_fetched_and_nothing_is_left_there(sshd, tmp_path):
+def test_captures_on_another_machine_are_fetched_and_nothing_is_left_there(sshd: Server, tmp_path: Path) -> None:
     rack = {"kind": "ssh", **sshd.options().model_dump(mode="json", exclude_defaults=True)}
     with serving(tmp_path, text=BENCH.replace("RACK", json.dumps(rack))) as served:
         api = served.api()

@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +20,12 @@ from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.ssh_pool import machine
 from nicbench.tuning.lease import HostLease
 
+from .sshd_server import Server
 
-async def test_a_lease_by_ssh_names_how_long_it_outlives_its_controller_and_ends_with_it(sshd, tmp_path):
+
+async def test_a_lease_by_ssh_names_how_long_it_outlives_its_controller_and_ends_with_it(
+    sshd: Server, tmp_path: Path
+) -> None:
     first = HostLease(sshd.host(lease=7), "first", None, folder=tmp_path)
     await first.take()
     with pytest.raises(BusyError, match=r"run first of .* or 7 s after its controller was last heard of"):
@@ -32,7 +37,7 @@ async def test_a_lease_by_ssh_names_how_long_it_outlives_its_controller_and_ends
     await second.release()
 
 
-async def test_a_lease_outlives_the_closing_of_its_host_between_two_turns(sshd, tmp_path):
+async def test_a_lease_outlives_the_closing_of_its_host_between_two_turns(sshd: Server, tmp_path: Path) -> None:
     said = []
     first = HostLease(sshd.host(), "first", None, said.append, folder=tmp_path)
     await first.take()
@@ -50,7 +55,7 @@ async def test_a_lease_outlives_the_closing_of_its_host_between_two_turns(sshd, 
     await second.release()
 
 
-async def test_a_host_that_nobody_leases_any_more_is_closed(sshd, tmp_path):
+async def test_a_host_that_nobody_leases_any_more_is_closed(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host()
     leases = [HostLease(host, run, [port], folder=tmp_path) for run, port in (("first", "a"), ("second", "b"))]
     for each in leases:
@@ -64,7 +69,9 @@ async def test_a_host_that_nobody_leases_any_more_is_closed(sshd, tmp_path):
     assert not machine(host.options)._connections
 
 
-async def test_a_controller_that_is_not_heard_of_loses_its_lease_and_the_next_is_told_whose_it_was(sshd, tmp_path):
+async def test_a_controller_that_is_not_heard_of_loses_its_lease_and_the_next_is_told_whose_it_was(
+    sshd: Server, tmp_path: Path
+) -> None:
     said = []
     host = sshd.host(lease=3)
     first = HostLease(host, "first", None, said.append, folder=tmp_path)
@@ -83,7 +90,7 @@ async def test_a_controller_that_is_not_heard_of_loses_its_lease_and_the_next_is
 
 
 @pytest.mark.skipif(shutil.which("podman") is None or os.geteuid() != 0, reason="needs podman and root")
-async def test_a_container_on_a_host_by_ssh_runs_signals_and_ends_with_the_connection(sshd):
+async def test_a_container_on_a_host_by_ssh_runs_signals_and_ends_with_the_connection(sshd: Server) -> None:
     host = ContainerHost(sshd.host(), ContainerOptions(root="/", network="none"), "inside")
     try:
         done = await host.run(("sh", "-c", "cat; exit 3"), input_text="hello", check=False, timeout_s=60.0)

@@ -26,11 +26,11 @@ from nicbench.monitor.running import NAME, MonitorClient
 from nicbench.system.xdp.abilities import ask_flags, try_live_frames
 
 
-async def test_a_signal_that_ended_a_command_is_a_negative_status(sshd):
+async def test_a_signal_that_ended_a_command_is_a_negative_status(sshd: Server) -> None:
     assert (await sshd.host().run(("sh", "-c", "kill -TERM $$"), check=False)).status == -signal.SIGTERM
 
 
-async def test_words_reach_the_command_as_they_are_and_so_does_its_environment(sshd):
+async def test_words_reach_the_command_as_they_are_and_so_does_its_environment(sshd: Server) -> None:
     words = ("a b", "$HOME", "'", '"', "\\", "*", "", "line\nline", "ä")
     environment = {"TOLD": "it's $HOME"}
     done = await sshd.host().run(
@@ -40,7 +40,7 @@ async def test_words_reach_the_command_as_they_are_and_so_does_its_environment(s
     assert done.stdout.split("|")[:-1] == ["it's $HOME", "C", *words]
 
 
-async def test_a_long_line_arrives_whole_and_output_that_nobody_reads_waits(sshd):
+async def test_a_long_line_arrives_whole_and_output_that_nobody_reads_waits(sshd: Server) -> None:
     script = "head -c 20000000 /dev/zero | tr '\\0' x; echo; yes | head -n 10000000; echo end >&2"
     process = await sshd.host().start(("sh", "-c", script))
 
@@ -51,14 +51,14 @@ async def test_a_long_line_arrives_whole_and_output_that_nobody_reads_waits(sshd
     assert await process.wait(10.0) < 0
 
 
-async def test_a_process_ends_at_the_end_of_its_input(sshd):
+async def test_a_process_ends_at_the_end_of_its_input(sshd: Server) -> None:
     process = await sshd.host().start(("cat",))
     await process.close_stdin()
 
     assert await process.wait(10.0) == 0
 
 
-async def test_commands_beyond_what_one_connection_takes_run_over_another(sshd):
+async def test_commands_beyond_what_one_connection_takes_run_over_another(sshd: Server) -> None:
     processes = await asyncio.gather(*(sshd.host().start(("cat",)) for _ in range(12)))
     for number, process in enumerate(processes):
         await process.write_line(str(number))
@@ -68,7 +68,7 @@ async def test_commands_beyond_what_one_connection_takes_run_over_another(sshd):
     assert {await process.wait(60.0) for process in processes} == {-signal.SIGTERM}
 
 
-async def test_an_sshd_that_allows_few_sessions_gets_more_connections(sshd):
+async def test_an_sshd_that_allows_few_sessions_gets_more_connections(sshd: Server) -> None:
     host = sshd.host(proxy_command=sshd.command("-o", "MaxSessions=4"))
     processes = [await host.start(("cat",)) for _ in range(5)]
     for process in processes:
@@ -77,13 +77,13 @@ async def test_an_sshd_that_allows_few_sessions_gets_more_connections(sshd):
     assert [await process.wait(10.0) for process in processes] == [0] * 5
 
 
-async def test_an_sshd_that_allows_one_session_is_told_of(sshd):
+async def test_an_sshd_that_allows_one_session_is_told_of(sshd: Server) -> None:
     host = sshd.host(proxy_command=sshd.command("-o", "MaxSessions=1"))
     with pytest.raises(NotReadyError, match="MaxSessions"):
         await host.run(("true",))
 
 
-async def test_files_of_the_kernel_are_read_and_a_folder_is_none(sshd, tmp_path):
+async def test_files_of_the_kernel_are_read_and_a_folder_is_none(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host()
     assert await host.read_file("/proc/self/no/such") is None
     assert (await host.read_file("/proc/sys/kernel/ostype")) == "Linux\n"
@@ -91,7 +91,7 @@ async def test_files_of_the_kernel_are_read_and_a_folder_is_none(sshd, tmp_path)
         await host.read_file(str(tmp_path))
 
 
-async def test_a_host_is_made_again_from_its_spec_and_shares_the_connection(sshd):
+async def test_a_host_is_made_again_from_its_spec_and_shares_the_connection(sshd: Server) -> None:
     host = sshd.host()
     pid = (await host.run(("sh", "-c", "echo $PPID"))).stdout
     again = host_from_spec(host.spec(), "again")
@@ -101,7 +101,7 @@ async def test_a_host_is_made_again_from_its_spec_and_shares_the_connection(sshd
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a namespace needs root")
-async def test_a_namespace_of_another_machine_is_a_host_too(sshd):
+async def test_a_namespace_of_another_machine_is_a_host_too(sshd: Server) -> None:
     name = f"nb-ssh-{os.getpid()}"
     outer = sshd.host()
     await outer.run(("ip", "netns", "add", name))
@@ -118,7 +118,7 @@ async def test_a_namespace_of_another_machine_is_a_host_too(sshd):
         await outer.run(("ip", "netns", "delete", name))
 
 
-async def test_what_interfaces_can_do_with_xdp_is_asked_there_without_copying_a_file(sshd):
+async def test_what_interfaces_can_do_with_xdp_is_asked_there_without_copying_a_file(sshd: Server) -> None:
     host = sshd.host()
     asked_here, asked_there = await ask_flags(LocalHost()), await ask_flags(host)
     assert asked_there == asked_here
@@ -128,7 +128,7 @@ async def test_what_interfaces_can_do_with_xdp_is_asked_there_without_copying_a_
 # The engine's own binaries on a host by ssh: copied over, talked to, and ended with the connection.
 
 
-async def test_the_monitor_runs_on_a_host_by_ssh(sshd, tmp_path):
+async def test_the_monitor_runs_on_a_host_by_ssh(sshd: Server, tmp_path: Path) -> None:
     try:
         binary = find_binary(NAME)
     except NotReadyError as error:
@@ -151,7 +151,7 @@ def _stubborn(pids: Path) -> tuple[str, ...]:
     return ("sh", "-c", _STUBBORN.replace("PIDS", str(pids)))
 
 
-async def test_closing_in_order_ends_everything_and_leaves_no_folder(sshd, tmp_path):
+async def test_closing_in_order_ends_everything_and_leaves_no_folder(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host()
     await host.start(_stubborn(tmp_path / "pids"))
     folder = machine_of(host).connection.keeper.folder
@@ -162,7 +162,7 @@ async def test_closing_in_order_ends_everything_and_leaves_no_folder(sshd, tmp_p
     await until(lambda: not Path(folder).exists())
 
 
-def test_everything_ends_when_the_controller_is_killed(sshd_folder, tmp_path):
+def test_everything_ends_when_the_controller_is_killed(sshd_folder: Path, tmp_path: Path) -> None:
     script = (
         "import asyncio, json, sys\n"
         "from nicbench.hosts import host_from_spec\n"
@@ -182,7 +182,7 @@ def test_everything_ends_when_the_controller_is_killed(sshd_folder, tmp_path):
     asyncio.run(until(lambda: _running(pids) == 0))
 
 
-async def test_a_connection_that_goes_silent_ends_everything_on_both_sides(sshd, tmp_path):
+async def test_a_connection_that_goes_silent_ends_everything_on_both_sides(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host(lease=3.0)
     process = await host.start(_stubborn(tmp_path / "pids"))
     running = asyncio.create_task(host.run(("sleep", "600"), timeout_s=600.0))
@@ -201,7 +201,7 @@ async def test_a_connection_that_goes_silent_ends_everything_on_both_sides(sshd,
     await host.run(("true",))
 
 
-async def test_everything_ends_with_a_keeper_that_somebody_kills(sshd, tmp_path):
+async def test_everything_ends_with_a_keeper_that_somebody_kills(sshd: Server, tmp_path: Path) -> None:
     host = sshd.host()
     process = await host.start(_stubborn(tmp_path / "pids"))
     await until(lambda: _running(tmp_path / "pids") == 2)
@@ -214,7 +214,7 @@ async def test_everything_ends_with_a_keeper_that_somebody_kills(sshd, tmp_path)
     shutil.rmtree(keeper.folder)  # it had no time for that
 
 
-async def test_no_watcher_stays_behind_its_command(sshd):
+async def test_no_watcher_stays_behind_its_command(sshd: Server) -> None:
     host = sshd.host()
     await asyncio.gather(*(host.run(("true",)) for _ in range(20)))
     folder = machine_of(host).connection.keeper.folder

@@ -130,8 +130,8 @@ async def connect(namespace: str, server: Server, user: str) -> Process:
 
 @pytest.mark.sampled(5, of="alone in turn")
 def test_a_busy_connection_over_the_measured_interface_goes_on_and_nothing_is_miscounted(
-    sshd_folder, tmp_path, monkeypatch
-):
+    sshd_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     server = Server(sshd_folder)

@@ -18,6 +18,7 @@ import pytest_asyncio
 from pydantic import ValidationError
 from tests.commands import run_captured, run_checked, run_tried
 from tests.hosts.ending import machine_of, silence, until
+from tests.hosts.sshd_server import Server
 
 from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.hosts import close_connections
@@ -50,7 +51,9 @@ async def _changed(host: SshHost, runtime: Path, values: list[Path]) -> UndoStac
     return changes
 
 
-async def test_a_host_that_hears_nothing_puts_its_values_back_and_the_undo_says_so(sshd, tmp_path, values):
+async def test_a_host_that_hears_nothing_puts_its_values_back_and_the_undo_says_so(
+    sshd: Server, tmp_path: Path, values: list[Path]
+) -> None:
     host = sshd.host(lease=3.0)
     changes = await _changed(host, tmp_path / "run", values)
     folder = Path(folder_of(str(tmp_path / "run"), "run", host))
@@ -69,7 +72,9 @@ async def test_a_host_that_hears_nothing_puts_its_values_back_and_the_undo_says_
     assert not folder.exists()
 
 
-async def test_a_host_that_is_closed_before_the_undo_leaves_the_undo_to_it(sshd, tmp_path, values):
+async def test_a_host_that_is_closed_before_the_undo_leaves_the_undo_to_it(
+    sshd: Server, tmp_path: Path, values: list[Path]
+) -> None:
     host = sshd.host()
     changes = await _changed(host, tmp_path / "run", values)
     await host.close()
@@ -78,7 +83,7 @@ async def test_a_host_that_is_closed_before_the_undo_leaves_the_undo_to_it(sshd,
     assert [file.read_text() for file in values] == ["old"] * 3
 
 
-async def test_an_undo_in_order_leaves_nothing_to_the_script(sshd, tmp_path, values):
+async def test_an_undo_in_order_leaves_nothing_to_the_script(sshd: Server, tmp_path: Path, values: list[Path]) -> None:
     host = sshd.host()
     changes = await _changed(host, tmp_path / "run", values)
     assert await changes.undo_all() == []
@@ -88,7 +93,9 @@ async def test_an_undo_in_order_leaves_nothing_to_the_script(sshd, tmp_path, val
     assert [file.read_text() for file in values] == ["old"] * 3
 
 
-async def test_restore_takes_the_script_of_a_dead_run_away_and_undoes_the_rest(sshd, tmp_path, values):
+async def test_restore_takes_the_script_of_a_dead_run_away_and_undoes_the_rest(
+    sshd: Server, tmp_path: Path, values: list[Path]
+) -> None:
     host = sshd.host()
     await _changed(host, tmp_path / "run", values)
     record = tmp_path / "run" / "run" / "undo.json"
@@ -115,7 +122,7 @@ async def namespace() -> AsyncIterator[str]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a namespace needs root")
-async def test_settings_that_tools_make_are_put_back_too(sshd, namespace, tmp_path):
+async def test_settings_that_tools_make_are_put_back_too(sshd: Server, namespace: str, tmp_path: Path) -> None:
     host = NetnsHost(sshd.host(lease=3.0), namespace, "dut")
     changes = UndoStack("run", None, tmp_path / "run")
     sysctls = Sysctls(Sysctls.Options.model_validate({"values": {"net.ipv4.ip_forward": "1"}}))
@@ -140,7 +147,9 @@ async def test_settings_that_tools_make_are_put_back_too(sshd, namespace, tmp_pa
     assert len(await changes.undo_all()) == 2
 
 
-async def test_changes_that_are_kept_stay_when_the_connection_ends(sshd, tmp_path, values):
+async def test_changes_that_are_kept_stay_when_the_connection_ends(
+    sshd: Server, tmp_path: Path, values: list[Path]
+) -> None:
     host = sshd.host()
     changes = await _changed(host, tmp_path / "run", values)
     folder = Path(folder_of(str(tmp_path / "run"), "run", host))
@@ -168,7 +177,7 @@ def port() -> Iterator[str]:
 
 @pytest.mark.acceptance  # twenty seconds of waiting
 @pytest.mark.skipif(os.geteuid() != 0, reason="a namespace needs root")
-async def test_an_interface_that_was_moved_comes_back_by_itself(sshd, port, tmp_path):
+async def test_an_interface_that_was_moved_comes_back_by_itself(sshd: Server, port: str, tmp_path: Path) -> None:
     host = NetnsHost(sshd.host(lease=3.0), f"nb-moved-{os.getpid()}", "server")
     changes = UndoStack("run", None, tmp_path / "run")
     making = Making({"server": host}, {"s0": Port(host="server", device=port)}, changes, created=(host,))
@@ -214,7 +223,9 @@ def _fingerprint(key: Path) -> str:
     return shown.stdout.split()[1]
 
 
-async def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_the_command_that_accepts_it(sshd, tmp_path):
+async def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_the_command_that_accepts_it(
+    sshd: Server, tmp_path: Path
+) -> None:
     error = await _refusal(sshd.host(known_hosts=str(tmp_path / "none")))
 
     assert f"its host key is not known: ssh-ed25519 {_fingerprint(sshd.folder / 'host.pub')}" in error.message
@@ -223,7 +234,7 @@ async def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_the_comma
     assert "sshd -i -f" in error.next_step
 
 
-async def test_a_changed_host_key_is_refused_with_both_fingerprints(sshd, tmp_path):
+async def test_a_changed_host_key_is_refused_with_both_fingerprints(sshd: Server, tmp_path: Path) -> None:
     other = (sshd.folder / "other_host.pub").read_text()
     (tmp_path / "known").write_text(f"server {other}")
     error = await _refusal(sshd.host(known_hosts=str(tmp_path / "known")))
@@ -234,7 +245,7 @@ async def test_a_changed_host_key_is_refused_with_both_fingerprints(sshd, tmp_pa
     assert f"ssh-keygen -R server -f {tmp_path}/known" in str(error.next_step)
 
 
-async def test_a_revoked_host_key_is_said_to_be_revoked_and_is_not_to_be_accepted(sshd, tmp_path):
+async def test_a_revoked_host_key_is_said_to_be_revoked_and_is_not_to_be_accepted(sshd: Server, tmp_path: Path) -> None:
     key = (sshd.folder / "host.pub").read_text()
     for known in (f"@revoked * {key}", f"@revoked server {key}\nserver {key}"):
         (tmp_path / "known").write_text(known)
@@ -244,7 +255,7 @@ async def test_a_revoked_host_key_is_said_to_be_revoked_and_is_not_to_be_accepte
         assert "never accept this one" in str(error.next_step)
 
 
-async def test_no_configuration_switches_the_check_of_host_keys_off(sshd, tmp_path):
+async def test_no_configuration_switches_the_check_of_host_keys_off(sshd: Server, tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text("Host *\nStrictHostKeyChecking no\nUserKnownHostsFile none\n")
     error = await _refusal(sshd.host(known_hosts=None))
@@ -252,7 +263,7 @@ async def test_no_configuration_switches_the_check_of_host_keys_off(sshd, tmp_pa
     assert "its host key is not known" in error.message
 
 
-async def test_known_hosts_and_user_of_the_ssh_configuration_are_honoured(sshd, tmp_path):
+async def test_known_hosts_and_user_of_the_ssh_configuration_are_honoured(sshd: Server, tmp_path: Path) -> None:
     user = sshd.options().user
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text(
@@ -264,7 +275,7 @@ async def test_known_hosts_and_user_of_the_ssh_configuration_are_honoured(sshd, 
     assert (await host.run(("echo", "there"))).stdout == "there\n"
 
 
-async def test_a_key_that_the_host_does_not_know_is_refused(sshd):
+async def test_a_key_that_the_host_does_not_know_is_refused(sshd: Server) -> None:
     error = await _refusal(sshd.host(key=str(sshd.folder / "stranger")))
 
     assert "refused every key" in error.message
@@ -292,7 +303,7 @@ class _AsksForPasswords(asyncssh.SSHServer):
         return False
 
 
-async def test_no_password_is_sent_whatever_the_ssh_configuration_says(sshd, tmp_path):
+async def test_no_password_is_sent_whatever_the_ssh_configuration_says(sshd: Server, tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text(
         "Host *\nPasswordAuthentication yes\nKbdInteractiveAuthentication yes\n"
@@ -313,11 +324,11 @@ async def test_no_password_is_sent_whatever_the_ssh_configuration_says(sshd, tmp
     assert told == []
 
 
-async def test_a_key_file_that_is_not_there_is_named(sshd, tmp_path):
+async def test_a_key_file_that_is_not_there_is_named(sshd: Server, tmp_path: Path) -> None:
     assert "no-such-key" in (await _refusal(sshd.host(key=str(tmp_path / "no-such-key")))).message
 
 
-async def test_a_key_with_a_passphrase_is_left_to_the_agent(sshd, tmp_path):
+async def test_a_key_with_a_passphrase_is_left_to_the_agent(sshd: Server, tmp_path: Path) -> None:
     shutil.copy(sshd.folder / "user", tmp_path / "locked")
     run_checked(("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", tmp_path / "locked"))
     error = await _refusal(sshd.host(key=str(tmp_path / "locked")))
@@ -325,33 +336,33 @@ async def test_a_key_with_a_passphrase_is_left_to_the_agent(sshd, tmp_path):
     assert "ssh-add" in str(error.next_step)
 
 
-async def test_a_proxy_command_that_ends_is_told_of(sshd):
+async def test_a_proxy_command_that_ends_is_told_of(sshd: Server) -> None:
     error = await _refusal(sshd.host(proxy_command=["false"]))
 
     assert "ssh to" in error.message
     assert "ProxyCommand=false" in str(error.next_step)
 
 
-async def test_a_host_that_never_answers_is_given_up(sshd):
+async def test_a_host_that_never_answers_is_given_up(sshd: Server) -> None:
     error = await _refusal(sshd.host(proxy_command=["sleep", "60"], connect_timeout=0.5))
 
     assert "no answer within 0.5 s" in error.message
 
 
-async def test_a_shell_that_never_answers_is_given_up(sshd):
+async def test_a_shell_that_never_answers_is_given_up(sshd: Server) -> None:
     """A start-up file that waits for something is one."""
     error = await _refusal(sshd.host(proxy_command=sshd.command("-o", "ForceCommand=sleep 60"), connect_timeout=2.0))
 
     assert "did not start a shell: silent for 2 s" in error.message
 
 
-async def test_nothing_that_listens_is_told_as_that(sshd):
+async def test_nothing_that_listens_is_told_as_that(sshd: Server) -> None:
     error = await _refusal(sshd.host(address="127.0.0.1", port=1, proxy_command=None))
 
     assert "nothing listens there" in error.message
 
 
-async def test_a_name_that_nobody_knows_is_told_as_that(sshd):
+async def test_a_name_that_nobody_knows_is_told_as_that(sshd: Server) -> None:
     error = await _refusal(sshd.host(address="no-such-host.invalid", proxy_command=None))
 
     assert "its name is not known" in error.message
@@ -366,12 +377,14 @@ async def test_a_name_that_nobody_knows_is_told_as_that(sshd):
         ({"address": "a", "lease": 1.0}, "lease"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, said):
+def test_options_that_cannot_be_are_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         SshOptions.model_validate(options)
 
 
-async def test_a_key_that_the_agent_holds_is_enough_and_the_agent_stays_here(sshd, tmp_path, monkeypatch):
+async def test_a_key_that_the_agent_holds_is_enough_and_the_agent_stays_here(
+    sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     socket = str(tmp_path / "agent")
     agent = subprocess.Popen(("ssh-agent", "-D", "-a", socket), stdout=subprocess.DEVNULL)
     try:

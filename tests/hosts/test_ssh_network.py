@@ -114,7 +114,7 @@ def network(sshd_folder: Path, tmp_path: Path) -> Iterator[Network]:
             _do(f"ip netns delete {name}")
 
 
-def test_a_host_behind_a_jump_host_is_reached(network):
+def test_a_host_behind_a_jump_host_is_reached(network: Network) -> None:
     user = network.server.options().user
     # Its address is one that only the jump host can have meant.
     said = network.said(
@@ -124,12 +124,14 @@ def test_a_host_behind_a_jump_host_is_reached(network):
     assert said.split()[::2] == ["127.0.0.1", "127.0.0.1"]
 
 
-def test_a_host_that_cannot_be_reached_is_told_as_that(network):
+def test_a_host_that_cannot_be_reached_is_told_as_that(network: Network) -> None:
     assert "there is no route to it" in network.said(("true",), address="203.0.113.1")
     assert "nothing listens there" in network.said(("true",), port=1)
 
 
-def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_settings_back(network, tmp_path):
+def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_settings_back(
+    network: Network, tmp_path: Path
+) -> None:
     (tmp_path / "value").write_text("old\n")
     spec = network.spec(lease=3.0)
     controller = network.controller(_UNTIL_SILENCE, json.dumps(spec), str(tmp_path))

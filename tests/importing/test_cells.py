@@ -28,16 +28,16 @@ def rows(text: str, delimiter: str | None = None) -> list[list[str]]:
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
-def test_delimiters_and_line_ends_are_found(mark, ends):
+def test_delimiters_and_line_ends_are_found(mark: str, ends: str) -> None:
     text = ends.join([mark.join("abc"), mark.join("123"), "", mark.join("456")]) + ends
     assert rows(text) == [["1", "2", "3"], ["4", "5", "6"]]
 
 
-def test_a_line_of_excel_names_the_delimiter():
+def test_a_line_of_excel_names_the_delimiter() -> None:
     assert rows("sep=;\na,x;b\n1,5;2\n") == [["1,5", "2"]]
 
 
-def test_what_is_quoted_holds_anything_and_keeps_its_place():
+def test_what_is_quoted_holds_anything_and_keeps_its_place() -> None:
     sheet = read_sheet('a,b\n"x, ""y""\nz" , 2\n3,4\n', "x.csv")
     assert [[(cell.text, cell.position) for cell in row] for row in sheet.rows] == [
         [('x, "y"\nz', Position(2, 1)), ("2", Position(3, 5))],
@@ -46,7 +46,7 @@ def test_what_is_quoted_holds_anything_and_keeps_its_place():
 
 
 @given(st.lists(st.lists(TEXTS, min_size=3, max_size=3), min_size=1, max_size=6))
-def test_what_the_standard_library_writes_is_read_as_it_was(table):
+def test_what_the_standard_library_writes_is_read_as_it_was(table: list[list[str]]) -> None:
     stream = io.StringIO()
     csv.writer(stream, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([["a", "b", "c"], *table])
     kept = [[cell.strip() for cell in row] for row in table if any(cell.strip() for cell in row)]
@@ -55,7 +55,7 @@ def test_what_the_standard_library_writes_is_read_as_it_was(table):
 
 
 @given(st.text(alphabet=st.sampled_from('a1,;"\n\r'), max_size=60))
-def test_whatever_the_text_it_is_a_sheet_or_an_error_with_a_place(text):
+def test_whatever_the_text_it_is_a_sheet_or_an_error_with_a_place(text: str) -> None:
     places, widths = ["x.csv:"], {0}
     try:
         sheet = read_sheet(text, "x.csv")
@@ -80,20 +80,20 @@ def test_whatever_the_text_it_is_a_sheet_or_an_error_with_a_place(text):
         (",".join(map(str, range(300))) + "\n1\n", "1:1", "has 300 columns, more than 256"),
     ],
 )
-def test_a_wrong_file_is_told_with_its_place(text, place, message):
+def test_a_wrong_file_is_told_with_its_place(text: str, place: str, message: str) -> None:
     with pytest.raises(WrongFileError) as refused:
         read_sheet(text, "x.csv")
     assert (refused.value.place, refused.value.message) == (f"x.csv:{place}", message)
 
 
-def test_rows_are_bounded(monkeypatch):
+def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "MOST_ROWS", 3)
     assert len(rows("a\n1\n2\n3\n")) == 3
     with pytest.raises(WrongFileError, match="has more than 3 rows"):
         rows("a\n1\n2\n3\n4\n")
 
 
-def test_what_stands_above_the_headings_is_left_out_and_lines_keep_their_numbers():
+def test_what_stands_above_the_headings_is_left_out_and_lines_keep_their_numbers() -> None:
     sheet = read_sheet('A report, "unfinished\n\na,b\n1,2\n', "x.csv", Dialect(heading_lines=(3, 3)))
     assert sheet.rows[0][1].position == Position(4, 3)
 
@@ -102,16 +102,16 @@ TEXT = "Größe;Latenz [µs]\r\n64;1,5\r\n"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_a_mark_names_the_encoding(encoding):
+def test_a_mark_names_the_encoding(encoding: str) -> None:
     assert decode(TEXT.encode(encoding), "x.csv") == TEXT
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_seen_without_its_mark_as_well(encoding):
+def test_utf_16_is_seen_without_its_mark_as_well(encoding: str) -> None:
     assert decode("frame size,load\n64,10\n".encode(encoding), "x.csv") == "frame size,load\n64,10\n"
 
 
-def test_another_encoding_is_named_and_not_guessed():
+def test_another_encoding_is_named_and_not_guessed() -> None:
     with pytest.raises(UsageError) as refused:
         decode("a,b\n64,µs\n".encode("cp1252"), "x.csv")
     assert refused.value.place == "x.csv:2:4"
@@ -123,12 +123,12 @@ def test_another_encoding_is_named_and_not_guessed():
     ("content", "encoding", "message"),
     [(b"a,b\n1,\x002\n", None, "it holds a NUL"), (b"a", "klingon", "is no encoding")],
 )
-def test_what_is_no_text_is_refused(content, encoding, message):
+def test_what_is_no_text_is_refused(content: bytes, encoding: str | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         decode(content, "x.csv", encoding)
 
 
-def test_only_a_regular_file_of_a_reasonable_size_is_read(tmp_path):
+def test_only_a_regular_file_of_a_reasonable_size_is_read(tmp_path: Path) -> None:
     big = tmp_path / "big.csv"
     big.write_bytes(b"x" * 11)
     with pytest.raises(UsageError, match="is larger than"):
@@ -141,7 +141,7 @@ def test_only_a_regular_file_of_a_reasonable_size_is_read(tmp_path):
         read_bytes(Path(os.devnull))
 
 
-def test_a_workbook_is_told_from_text_in_another_encoding():
+def test_a_workbook_is_told_from_text_in_another_encoding() -> None:
     with pytest.raises(WrongFileError, match="a workbook or an archive") as refused:
         decode(b"PK\x03\x04\x14\x00", "results.xlsx")
     assert "save the sheet as CSV" in str(refused.value)
@@ -169,7 +169,7 @@ def test_a_workbook_is_told_from_text_in_another_encoding():
         ("Frame size", "frame size", None),
     ],
 )
-def test_a_heading_is_a_name_and_the_unit_that_it_names(text, name, unit):
+def test_a_heading_is_a_name_and_the_unit_that_it_names(text: str, name: str, unit: str | None) -> None:
     heading = parse_heading(text)
     assert (heading.name, str(heading.unit) if heading.unit else None) == (name, unit)
 
@@ -187,17 +187,17 @@ def test_a_heading_is_a_name_and_the_unit_that_it_names(text, name, unit):
         ("Throughput_MBPS", "throughput mbps", None),  # bits or bytes: nobody knows
     ],
 )
-def test_a_unit_is_known_in_any_case_that_leaves_no_doubt(heading, name, unit):
+def test_a_unit_is_known_in_any_case_that_leaves_no_doubt(heading: str, name: str, unit: str | None) -> None:
     found = parse_heading(heading)
     assert (found.name, found.unit.name if found.unit else None) == (name, unit)
 
 
-def test_the_delimiter_is_the_one_that_stands_alike_in_most_lines():
+def test_the_delimiter_is_the_one_that_stands_alike_in_most_lines() -> None:
     text = "Frame size [bytes, with FCS];Frame rate, highest [Mpps]\n64;1,25\n128;1,5\n"
     assert read_sheet(text, "x.csv").texts() == ("Frame size [bytes, with FCS]", "Frame rate, highest [Mpps]")
 
 
-def test_two_heading_lines_are_one_and_notes_below_are_left_out():
+def test_two_heading_lines_are_one_and_notes_below_are_left_out() -> None:
     text = "A title\n,Card A,,Card B,\nSize,Mpps,us,Mpps,us\n64,1,2,3,4\nNote: two queues, 7.2, x, y, z, w\n"
     sheet = read_sheet(text, "x.csv", Dialect(heading_lines=(2, 3), last_line=4))
     assert sheet.texts() == ("Size", "Card A Mpps", "Card A us", "Card B Mpps", "Card B us")
@@ -217,17 +217,17 @@ def test_two_heading_lines_are_one_and_notes_below_are_left_out():
     ],
     ids=["cut", "damaged", "xz", "bzip2", "zstd", "a bomb"],
 )
-def test_what_is_packed_and_cannot_be_unpacked_is_named(content, says):
+def test_what_is_packed_and_cannot_be_unpacked_is_named(content: bytes, says: str) -> None:
     with pytest.raises(WrongFileError, match=says):
         decode(content, "x.csv.gz")
 
 
-def test_what_gzip_packed_is_read():
+def test_what_gzip_packed_is_read() -> None:
     assert decode(gzip.compress("a,b\n1,2\n".encode("utf-16")), "x.csv.gz") == "a,b\n1,2\n"
 
 
 @pytest.mark.parametrize("text", ["GBPS", "mm", "h", "min", "x/s", "ns L2", ""])
-def test_what_is_no_unit_or_could_be_two_is_none(text):
+def test_what_is_no_unit_or_could_be_two_is_none(text: str) -> None:
     assert parse_unit(text) is None
 
 
@@ -244,7 +244,9 @@ def test_what_is_no_unit_or_could_be_two_is_none(text):
         ("-0.5", "point", None, "-0.5", 0.05),
     ],
 )  # fmt: skip
-def test_a_number_keeps_its_digits_and_what_they_leave_open(text, decimal, thousands, value, rounding):
+def test_a_number_keeps_its_digits_and_what_they_leave_open(
+    text: str, decimal: str, thousands: str | None, value: str, rounding: float
+) -> None:
     number = parse_number(text, Writing(decimal, thousands))  # type: ignore[arg-type]
     assert (number.text, float(number.value), float(number.rounding)) == (value, float(value), rounding)
 
@@ -261,7 +263,7 @@ def test_a_number_keeps_its_digits_and_what_they_leave_open(text, decimal, thous
         ("1e999", "point", None, "not a known unit"),
     ],
 )
-def test_what_is_no_number_says_what_to_do(text, decimal, thousands, hint):
+def test_what_is_no_number_says_what_to_do(text: str, decimal: str, thousands: str | None, hint: str) -> None:
     with pytest.raises(ValueError, match=hint):
         parse_number(text, Writing(decimal, thousands))  # type: ignore[arg-type]
 
@@ -270,12 +272,12 @@ def test_what_is_no_number_says_what_to_do(text, decimal, thousands, hint):
     ("text", "bits_per_s", "ports"),
     [("25GbE", 25e9, None), ("2x100GbE", 1e11, 2), ("4 x 25 Gb/s", 25e9, 4), ("400GE", 4e11, None)],
 )  # fmt: skip
-def test_a_link_is_the_speed_of_one_port_and_how_many(text, bits_per_s, ports):
+def test_a_link_is_the_speed_of_one_port_and_how_many(text: str, bits_per_s: float, ports: int | None) -> None:
     link = parse_link(text)
     assert (link.bits_per_s, link.ports) == (bits_per_s, ports)
 
 
 @pytest.mark.parametrize("text", ["fast", "25", "0x10GbE", "0 Gb/s", "10 cars/s", "2.5", "0.88", "37.20"])
-def test_what_is_no_speed_is_refused(text):
+def test_what_is_no_speed_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_link(text)

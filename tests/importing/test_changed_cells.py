@@ -158,7 +158,7 @@ def found_in(imported: Imported, table: Table) -> set[tuple[int | None, str, str
     return {(result.parameters.get("run"), one.value, one.reason) for result, one in taken.errata}
 
 
-def test_what_the_source_printed_is_possible_but_for_its_two_known_errata(imported):
+def test_what_the_source_printed_is_possible_but_for_its_two_known_errata(imported: Imported) -> None:
     found = [(table, one) for table in tables() for one in sorted(found_in(imported, table))]
     assert [(table.configuration, table.instances, run, value) for table, (run, value, _) in found] == [
         ("4x25", 1, 3, "sum_frames_per_s"),
@@ -166,7 +166,9 @@ def test_what_the_source_printed_is_possible_but_for_its_two_known_errata(import
     ]
 
 
-def test_every_change_that_can_be_revealed_is_found(imported, draw, record_property):
+def test_every_change_that_can_be_revealed_is_found(
+    imported: Imported, draw: random.Random, record_property: Callable[[str, object], None]
+) -> None:
     revealed = Counter()
     hidden = 0
     before = {number: found_in(imported, table) for number, table in enumerate(tables())}
@@ -249,7 +251,9 @@ def overlap(printed: str, least: Fraction, most: Fraction) -> bool:
         ),
     ],
 )
-def test_every_changed_rate_that_its_row_contradicts_is_found(imported, draw, file, method, options):
+def test_every_changed_rate_that_its_row_contradicts_is_found(
+    imported: Imported, draw: random.Random, file: str, method: str, options: dict[str, object]
+) -> None:
     heads, *texts = (REFERENCE / f"{file}.csv").read_text().splitlines()
     rows = [Row(line, dict(zip(heads.split(","), text.split(","), strict=True))) for line, text in enumerate(texts)]
     rows = [row for row in rows if row.is_possible()]
@@ -269,7 +273,7 @@ def test_every_changed_rate_that_its_row_contradicts_is_found(imported, draw, fi
             assert not found, cells
 
 
-def test_what_all_ports_carry_is_the_sum_of_their_clients(imported, draw):
+def test_what_all_ports_carry_is_the_sum_of_their_clients(imported: Imported, draw: random.Random) -> None:
     heads = "link,duplex,port,client,at once,throughput_mbps"
     clients = [
         f"100Mb/s,{row['duplex']},{row['port']},{row['client']},together,{row['throughput_mbps']}"

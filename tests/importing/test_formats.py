@@ -31,13 +31,13 @@ Imported = Callable[..., ImportedResults]
 GIGABIT, TEN_GIGABIT = parse_link("1x1GbE"), parse_link("1x10GbE")
 
 
-def test_every_format_says_what_it_is():
+def test_every_format_says_what_it_is() -> None:
     formats = find("nicbench.importing.formats", Format)
     assert {"iperf3", "ixnetwork", "long", "plain", "testcenter", "tframetest", "trex", "wide"} < set(formats)
     assert all(one.about for one in formats.values())
 
 
-def test_ixnetwork_latency(imported, golden):
+def test_ixnetwork_latency(imported: Imported, golden: Path) -> None:
     text = (golden / "ixnetwork_aggregate_results.csv").read_text()
     (result,) = imported(text, "latency", "ixnetwork").results
     assert (result.parameters["load_percent"], result.parameters["load_of"]) == (10.0, "line rate")
@@ -46,7 +46,7 @@ def test_ixnetwork_latency(imported, golden):
     assert result.values["loss_ratio"] == pytest.approx(2e-5)
 
 
-def test_ixnetwork_throughput_that_allowed_loss_is_a_pdr(imported, golden):
+def test_ixnetwork_throughput_that_allowed_loss_is_a_pdr(imported: Imported, golden: Path) -> None:
     text = (golden / "ixnetwork_aggregate_results.csv").read_text()
     with pytest.raises(UsageError, match=r"loss 0.002 % cannot be: the rate beside it was found without loss"):
         imported(text, "throughput", "ixnetwork", link=GIGABIT)
@@ -56,14 +56,14 @@ def test_ixnetwork_throughput_that_allowed_loss_is_a_pdr(imported, golden):
     assert result.values["line_rate_frames_per_s"] == pytest.approx(1e9 / (84 * 8))
 
 
-def test_ixnetwork_frame_loss(imported, golden):
+def test_ixnetwork_frame_loss(imported: Imported, golden: Path) -> None:
     text = (golden / "ixnetwork_aggregate_results.csv").read_text()
     (result,) = imported(text, "frame-loss", "ixnetwork").results
     names = ("offered_frames", "returned_frames", "lost_frames", "loss_percent")
     assert [result.values[name] for name in names] == [1_488_095, 1_488_068, 27, 0.002]
 
 
-def test_several_trials_are_not_thrown_together(imported, golden):
+def test_several_trials_are_not_thrown_together(imported: Imported, golden: Path) -> None:
     head, row, *_ = (golden / "ixnetwork_aggregate_results.csv").read_text().splitlines()
     text = "\n".join([head, row, row.replace("1,64", "2,64", 1)])
     with pytest.raises(UsageError, match="about the same as line 2"):
@@ -72,7 +72,7 @@ def test_several_trials_are_not_thrown_together(imported, golden):
     assert result.imported.line == 3
 
 
-def test_testcenter_throughput_is_the_highest_load_that_passed(imported, golden):
+def test_testcenter_throughput_is_the_highest_load_that_passed(imported: Imported, golden: Path) -> None:
     text = (golden / "testcenter_throughput.csv").read_text()
     found = imported(text, "throughput", "testcenter", link=TEN_GIGABIT)
     rates = [result.values["ndr_frames_per_s"] for result in found.results]
@@ -101,7 +101,9 @@ TrialNumber{0}FrameSize{0}Load(%){0}Result{0}ForwardingRate(fps){0}PercentLoss
         (";", ("9,5 %", "50,25 %", "100 %"), {"decimal": "comma"}),
     ],
 )
-def test_testcenter_s_iterations_are_compared_by_the_numbers_that_they_print(mark, loads, options, imported):
+def test_testcenter_s_iterations_are_compared_by_the_numbers_that_they_print(
+    mark: str, loads: tuple[str, ...], options: dict[str, str], imported: Imported
+) -> None:
     (result,) = imported(ITERATIONS.format(mark, *loads), "throughput", "testcenter", **options).results
     assert result.values["ndr_frames_per_s"] == Bounded(value=747_768.0)
 
@@ -114,13 +116,15 @@ def test_testcenter_s_iterations_are_compared_by_the_numbers_that_they_print(mar
         (("10.5", "", "97.5"), "``: it is no number"),
     ],
 )
-def test_testcenter_s_loads_that_cannot_be_read_are_refused(loads, says, imported):
+def test_testcenter_s_loads_that_cannot_be_read_are_refused(
+    loads: tuple[str, ...], says: str, imported: Imported
+) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported(ITERATIONS.format(";", *loads), "throughput", "testcenter")
     assert says in str(refused.value)
 
 
-def test_testcenter_latency_is_at_every_load(imported, golden):
+def test_testcenter_latency_is_at_every_load(imported: Imported, golden: Path) -> None:
     text = (golden / "testcenter_throughput.csv").read_text()
     results = imported(text, "latency", "testcenter").results
     assert [result.parameters["load_percent"] for result in results] == [100.0, 50.0, 75.0, 87.5, 100.0, 1.0]
@@ -128,14 +132,14 @@ def test_testcenter_latency_is_at_every_load(imported, golden):
 
 
 @pytest.mark.parametrize("form", ["ixnetwork", "testcenter"])
-def test_a_table_of_something_else_is_no_export(form, imported):
+def test_a_table_of_something_else_is_no_export(form: str, imported: Imported) -> None:
     with pytest.raises(UsageError, match="this is no table of"):
         imported("frame size,frame rate [Mpps]\n64,1\n", "throughput", form)
     with pytest.raises(UsageError, match="nothing is known of how"):
         imported("Framesize,x\n64,1\n", "single-core", form)
 
 
-def test_a_long_table_needs_its_columns_and_each_figure_once(imported):
+def test_a_long_table_needs_its_columns_and_each_figure_once(imported: Imported) -> None:
     with pytest.raises(UsageError, match="there is no column `metric`"):
         imported("a,value\n1,2\n", "latency", "long")
     with pytest.raises(UsageError, match="stands on line 2 already"):
@@ -172,11 +176,11 @@ def imported(*texts: str, **said: Any) -> ImportedResults:
         ("3.16-udp", ["UDP to the server, writes of 1398 bytes"]),
     ],
 )
-def test_what_was_sent_is_told_as_of_measured_streams(case, modes):
+def test_what_was_sent_is_told_as_of_measured_streams(case: str, modes: list[str]) -> None:
     assert [one.parameters["mode"] for one in imported(text_of(case)).results] == modes
 
 
-def test_a_throughput_is_what_the_receiver_got():
+def test_a_throughput_is_what_the_receiver_got() -> None:
     text = text_of("3.12-tcp")
     (result,) = imported(text).results
     received = json.loads(text)["end"]["sum_received"]["bits_per_second"]
@@ -187,7 +191,7 @@ def test_a_throughput_is_what_the_receiver_got():
     assert text.splitlines()[result.imported.line - 1].strip().startswith('"sum_received"')
 
 
-def test_lost_datagrams_are_a_share_of_those_sent():
+def test_lost_datagrams_are_a_share_of_those_sent() -> None:
     text = text_of("3.16-udp")
     (result,) = imported(text).results
     end = json.loads(text)["end"]
@@ -195,7 +199,7 @@ def test_lost_datagrams_are_a_share_of_those_sent():
     assert result.values["lost_datagrams_percent"] == pytest.approx(lost)
 
 
-def test_several_files_of_the_same_are_told_apart_by_their_names():
+def test_several_files_of_the_same_are_told_apart_by_their_names() -> None:
     text = text_of("3.12-tcp")
     with pytest.raises(UsageError, match=r"client 2.json: is about the same as client 1.json") as refused:
         imported(text, text)
@@ -208,7 +212,7 @@ def test_several_files_of_the_same_are_told_apart_by_their_names():
     assert ports == ["port client 1", "port client 2"]
 
 
-def test_more_than_the_link_carries_is_refused_with_its_place():
+def test_more_than_the_link_carries_is_refused_with_its_place() -> None:
     with pytest.raises(WrongFileError, match=r"client 1.json:\d+:\d+: throughput .* the link carries no more"):
         imported(text_of("3.12-tcp"), link=parse_link("1 Mb/s"))
 
@@ -239,12 +243,12 @@ def changed(case: str, *path: str, to: object) -> str:
         (changed("3.12-tcp", "end", "sum_received", "bits_per_second", to=1e300), "cannot be"),
     ],
 )
-def test_what_is_no_such_file_is_refused(text, refused):
+def test_what_is_no_such_file_is_refused(text: str, refused: str) -> None:
     with pytest.raises(WrongFileError, match=refused):
         imported(text)
 
 
-def test_names_in_the_file_are_texts_and_no_more():
+def test_names_in_the_file_are_texts_and_no_more() -> None:
     text = changed("3.12-tcp", "start", "connecting_to", to={"host": "=cmd|\x1b[2J\n<b>" + "x" * 5000, "port": 1})
     (result,) = imported(text).results
     port = result.parameters["port"]
@@ -270,7 +274,7 @@ STATS = {
 GIVEN = {"frame size": "64", "load [% of line rate]": "50"}
 
 
-def test_several_tests_in_a_file_are_told_apart_by_their_number():
+def test_several_tests_in_a_file_are_told_apart_by_their_number() -> None:
     one, other = text_of("3.12-tcp"), text_of("3.12-tcp-reverse")
     found = imported(f"{one}\n{other}").results
     assert [result.parameters["direction"] for result in found] == ["forward", "reverse"]
@@ -282,7 +286,7 @@ def test_several_tests_in_a_file_are_told_apart_by_their_number():
     assert len(imported(f"{one}\n{one}").results) == 1, "iperf3 3.16 may print its report twice"
 
 
-def test_events_of_json_stream_are_the_document_that_they_make_up():
+def test_events_of_json_stream_are_the_document_that_they_make_up() -> None:
     whole = json.loads(text_of("3.12-tcp"))
     lines = [
         {"event": "start", "data": whole["start"]},
@@ -306,7 +310,7 @@ def film_imported(*texts: str, **said: Any) -> ImportedResults:
     return import_files(files, Tframetest, (Frames,), ImportOptions(**said), Dialect())
 
 
-def test_files_of_tframetest_are_instances_of_a_run():
+def test_files_of_tframetest_are_instances_of_a_run() -> None:
     texts = [INSTANCE.format(OF_CASES.format(frames, frames / 10)) for frames in (240, 235)]
     found = film_imported(*texts).results
     assert [(one.parameters["instance"], one.parameters["instances"]) for one in found] == [(1, 2), (2, 2)]
@@ -324,7 +328,7 @@ def test_files_of_tframetest_are_instances_of_a_run():
         (INSTANCE.format(OF_CASES.format(240, 24.0)).replace('"write"', '"scan"'), "it is none of read, write"),
     ],
 )
-def test_what_tframetest_cannot_have_written_is_refused(text, says):
+def test_what_tframetest_cannot_have_written_is_refused(text: str, says: str) -> None:
     with pytest.raises(WrongFileError) as refused:
         film_imported(text)
     assert says in str(refused.value)
@@ -336,14 +340,14 @@ def trex_imported(stats: object, method: str, **said: Any) -> ImportedResults:
     return import_files(files, TrexStatistics, (method_of(method),), ImportOptions(given=GIVEN, **said), Dialect())
 
 
-def test_frames_of_all_ports_are_a_frame_loss():
+def test_frames_of_all_ports_are_a_frame_loss() -> None:
     (result,) = trex_imported(STATS, "frame-loss").results
     assert (result.values["offered_frames"], result.values["returned_frames"]) == (1000, 990)
     assert result.values["loss_percent"] == 1.0
     assert (result.parameters["frame_bytes"], result.parameters["load_percent"]) == (64, 50.0)
 
 
-def test_latencies_are_those_of_each_packet_group():
+def test_latencies_are_those_of_each_packet_group() -> None:
     first, second = trex_imported(STATS, "latency", configurations=("packet group",)).results
     names = ("latency_minimum_ns", "latency_mean_ns", "latency_maximum_ns")
     assert [first.values.get(name) for name in names] == [10_000, 21_500, 84_000]
@@ -353,12 +357,12 @@ def test_latencies_are_those_of_each_packet_group():
     assert chosen.values["latency_maximum_ns"] == 90_000
 
 
-def test_two_groups_are_not_thrown_together():
+def test_two_groups_are_not_thrown_together() -> None:
     with pytest.raises(WrongFileError, match="about the same"):
         trex_imported(STATS, "latency")
 
 
-def test_more_than_was_sent_is_refused():
+def test_more_than_was_sent_is_refused() -> None:
     wrong = {**STATS, "total": {"opackets": 10, "ipackets": 11}}
     with pytest.raises(WrongFileError, match=r"stats.json:1:1: "):
         trex_imported(wrong, "frame-loss")
@@ -376,6 +380,6 @@ def test_more_than_was_sent_is_refused():
         (STATS, "throughput", "nothing of `throughput`"),
     ],
 )
-def test_what_is_no_such_file_is_refused_of_trex(stats, method, refused):
+def test_what_is_no_such_file_is_refused_of_trex(stats: object, method: str, refused: str) -> None:
     with pytest.raises(UsageError, match=refused):
         trex_imported(stats, method)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicbench.core.errors import Problem, WrongFileError
-from nicbench.core.number_reader import POINT, THOUSANDS, WRITINGS, plain_number, read_number
+from nicbench.core.number_reader import POINT, THOUSANDS, WRITINGS, Writing, plain_number, read_number
 from nicbench.core.result import Bounded
 from nicbench.importing.columns import parse_link
 from nicbench.importing.results import ImportedResults
@@ -60,7 +60,9 @@ def problems(error: pytest.ExceptionInfo[WrongFileError]) -> list[Problem]:
 
 
 @pytest.mark.parametrize(("method", "text", "either"), QUESTIONS)
-def test_what_could_be_two_numbers_is_asked_in_one_question(method, text, either, imported):
+def test_what_could_be_two_numbers_is_asked_in_one_question(
+    method: str, text: str, either: str, imported: Imported
+) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported(text, method)
     [problem] = problems(refused)
@@ -69,20 +71,22 @@ def test_what_could_be_two_numbers_is_asked_in_one_question(method, text, either
 
 
 @pytest.mark.parametrize(("method", "text", "either"), QUESTIONS)
-def test_either_answer_to_the_question_is_taken(method, text, either, imported):
+def test_either_answer_to_the_question_is_taken(method: str, text: str, either: str, imported: Imported) -> None:
     mark = "," if "234,962" in text else "."
     as_decimal, as_thousands = ("comma", "comma") if mark == "," else ("point", "point")
     assert imported(text, method, decimal=as_decimal).results
     assert imported(text, method, thousands=as_thousands).results
 
 
-def test_points_that_set_thousands_apart_are_read_so(imported):
+def test_points_that_set_thousands_apart_are_read_so(imported: Imported) -> None:
     first, _ = imported(f"{RATE}512;234.962\n1518;81.274\n", "throughput", thousands="point").results
     assert first.values["ndr_frames_per_s"] == Bounded(value=234_962.0)
 
 
 @pytest.mark.parametrize(("text", "flags", "frames_per_s"), DECIDED)
-def test_what_the_whole_column_decides_is_told_with_its_options(text, flags, frames_per_s, imported):
+def test_what_the_whole_column_decides_is_told_with_its_options(
+    text: str, flags: tuple[str, ...], frames_per_s: float, imported: Imported
+) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported(text, "throughput")
     [problem] = problems(refused)
@@ -93,11 +97,11 @@ def test_what_the_whole_column_decides_is_told_with_its_options(text, flags, fra
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_nothing_is_asked_where_the_file_shows_a_decimal_point(text, imported):
+def test_nothing_is_asked_where_the_file_shows_a_decimal_point(text: str, imported: Imported) -> None:
     assert imported(text, "throughput").results
 
 
-def test_a_link_that_is_named_tells_thousands_from_decimals(imported):
+def test_a_link_that_is_named_tells_thousands_from_decimals(imported: Imported) -> None:
     text = f"{RATE}512;234.962\n1518;812.740\n"
     with pytest.raises(WrongFileError, match="can be"):
         imported(text, "throughput", link=parse_link("10GbE"))
@@ -106,14 +110,14 @@ def test_a_link_that_is_named_tells_thousands_from_decimals(imported):
     ).results  # 234,962 frames/s are more than it carries
 
 
-def test_a_number_that_is_written_otherwise_than_the_others_is_told(imported):
+def test_a_number_that_is_written_otherwise_than_the_others_is_told(imported: Imported) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported("Frame size;Frame rate [fps];% of line rate\n64;1.488.095;99.99\n", "throughput")
     assert "`99.99`: it is no number" in str(refused.value)
 
 
 @given(st.integers(0, 10**12), st.integers(0, 999), st.sampled_from(WRITINGS))
-def test_every_way_of_writing_is_read_back(whole, thousandths, writing):
+def test_every_way_of_writing_is_read_back(whole: int, thousandths: int, writing: Writing) -> None:
     mark = THOUSANDS[writing.thousands][0] if writing.thousands else ""
     point = "." if writing.decimal == "point" else ","
     text = f"{f'{whole:,}'.replace(',', mark)}{point}{thousandths:03}"
@@ -121,13 +125,13 @@ def test_every_way_of_writing_is_read_back(whole, thousandths, writing):
 
 
 @pytest.mark.parametrize("text", ["1_000", "inf", "nan", "1,5", "0x10", "\u0661", "", "1 000", "--1", "1e"])
-def test_a_tool_s_number_is_plain_or_none(text):
+def test_a_tool_s_number_is_plain_or_none(text: str) -> None:
     with pytest.raises(ValueError, match="is no number"):
         plain_number(text)
 
 
 @pytest.mark.parametrize("text", ["12.34.5", "1,23,4", "1.2345.678", "1 23", "1'23"])
-def test_marks_at_other_places_than_thousands_are_no_number(text):
+def test_marks_at_other_places_than_thousands_are_no_number(text: str) -> None:
     for writing in WRITINGS:
         try:
             assert read_number(text, writing).rest, (text, writing)
@@ -135,5 +139,5 @@ def test_marks_at_other_places_than_thousands_are_no_number(text):
             continue
 
 
-def test_the_writing_that_nobody_says():
+def test_the_writing_that_nobody_says() -> None:
     assert (POINT.decimal, POINT.thousands) == ("point", None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.core.errors import WrongFileError
@@ -28,7 +30,7 @@ def values(recording: Recording, sample: int = 0) -> dict[str, int | None]:
     return {f"{one.metric} {one.of}".strip(): one.value for one in recording.samples[sample].readings}
 
 
-def test_what_nmon_16_recorded_on_linux(golden):
+def test_what_nmon_16_recorded_on_linux(golden: Path) -> None:
     recording = read_nmon((golden / "linux_16n.nmon").read_text(), "linux_16n.nmon")
     assert (recording.host, recording.recorder, recording.interval_s) == ("vm", "nmon 16n", 1.0)
     assert [sample.interval_s for sample in recording.samples] == [1.0] * 4
@@ -40,7 +42,7 @@ def test_what_nmon_16_recorded_on_linux(golden):
     assert "VM" in recording.left_out
 
 
-def test_a_sorted_file_of_an_older_nmon_is_read_as_it_was_before_it_was_sorted(golden):
+def test_a_sorted_file_of_an_older_nmon_is_read_as_it_was_before_it_was_sorted(golden: Path) -> None:
     recording = read_nmon((golden / "linux_14i_sorted.nmon").read_text(), "x.nmon")
     first, second = values(recording), values(recording, 1)
     assert (first["cpu_user_ns cpu0"], second["cpu_user_ns cpu0"]) == (200_000_000, 600_000_000)  # of 2 s
@@ -51,7 +53,7 @@ def test_a_sorted_file_of_an_older_nmon_is_read_as_it_was_before_it_was_sorted(g
     assert first["memory_cached_bytes"] == 537_395_200
 
 
-def test_aix_has_its_own_columns_and_a_snapshot_that_came_late_took_longer(golden):
+def test_aix_has_its_own_columns_and_a_snapshot_that_came_late_took_longer(golden: Path) -> None:
     recording = read_nmon((golden / "aix_topas.nmon").read_text(), "x.nmon")
     assert (recording.host, recording.recorder) == ("lpar1", "topas_nmon TOPAS-NMON")
     assert [sample.interval_s for sample in recording.samples] == [60.0, 60.0, 90.0]
@@ -64,14 +66,14 @@ def test_aix_has_its_own_columns_and_a_snapshot_that_came_late_took_longer(golde
     assert values(recording, 2)["receive_bytes en0"] == 100 * 1024 * 90
 
 
-def test_snapshots_a_second_apart_are_a_second_long_though_the_clock_tells_whole_seconds():
+def test_snapshots_a_second_apart_are_a_second_long_though_the_clock_tells_whole_seconds() -> None:
     text = SMALL.replace("ZZZZ,T0002,00:00:00,01-JAN-2027", "ZZZZ,T0002,23:59:59,31-DEC-2026")
     first, second = read_nmon(text, "x.nmon").samples
     assert (first.interval_s, second.interval_s) == (1.0, 1.0)
     assert second.at_s > first.at_s
 
 
-def test_machines_recorded_at_once_are_on_one_time_and_others_on_their_own():
+def test_machines_recorded_at_once_are_on_one_time_and_others_on_their_own() -> None:
     one = read_nmon(SMALL, "x.nmon")
     later = read_nmon(SMALL.replace("23:59:59,31-DEC", "23:59:58,31-DEC"), "y.nmon", "other")
     another_day = read_nmon(SMALL.replace("DEC-2026", "DEC-2025").replace("JAN-2027", "JAN-2026"), "z.nmon", "third")
@@ -79,13 +81,13 @@ def test_machines_recorded_at_once_are_on_one_time_and_others_on_their_own():
     assert {row[1]: row[2] for row in reversed([*rows([one, another_day])])} == {"client": 1.0, "third": 1.0}
 
 
-def test_the_last_line_of_a_recording_that_was_killed_is_left_out():
+def test_the_last_line_of_a_recording_that_was_killed_is_left_out() -> None:
     cut = read_nmon(SMALL[:-4], "x.nmon")
     assert "receive_bytes eth0" not in values(cut, 1)
     assert values(cut, 1)["cpu_user_ns cpu0"] == 200_000_000
 
 
-def test_another_name_for_the_machine():
+def test_another_name_for_the_machine() -> None:
     assert read_nmon(SMALL, "x.nmon", "server").host == "server"
 
 
@@ -113,7 +115,9 @@ DISKREAD,T0003,8.0
     ],
     ids=["one came", "one went", "one went in the packets alone"],
 )
-def test_where_an_interface_came_or_went_the_rest_is_read_and_no_later_column_is_taken_for_another(old, new):
+def test_where_an_interface_came_or_went_the_rest_is_read_and_no_later_column_is_taken_for_another(
+    old: str, new: str
+) -> None:
     recording = read_nmon((SMALL + MORE).replace(old, new), "x.nmon")
     first, second, third = (values(recording, number) for number in range(3))
     assert (first["receive_bytes eth0"], first["receive_packets eth0"]) == (102_400, 5)
@@ -123,7 +127,7 @@ def test_where_an_interface_came_or_went_the_rest_is_read_and_no_later_column_is
     assert "NET and NETPACKET from T0002 on, as interfaces came or went" in recording.left_out
 
 
-def test_where_a_drive_came_the_network_is_read():
+def test_where_a_drive_came_the_network_is_read() -> None:
     recording = read_nmon((SMALL + MORE).replace("DISKREAD,T0003,8.0", "DISKREAD,T0003,8.0,1.0"), "x.nmon")
     assert values(recording, 2)["receive_bytes eth0"] == 307_200
     assert "disk_read_bytes vda" in values(recording, 1)
@@ -161,7 +165,7 @@ def test_where_a_drive_came_the_network_is_read():
         ("ZZZZ,T0001,", f"ZZZZ,T{'1' * 5000},", "7:6", "no number of a snapshot"),
     ],
 )
-def test_what_is_wrong_is_told_with_line_column_and_section(old, new, place, says):
+def test_what_is_wrong_is_told_with_line_column_and_section(old: str, new: str, place: str, says: str) -> None:
     assert old in SMALL
     with pytest.raises(WrongFileError) as caught:
         read_nmon(SMALL.replace(old, new), "x.nmon")

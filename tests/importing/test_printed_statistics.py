@@ -38,7 +38,9 @@ def statistics(values: np.ndarray, ddof: int) -> str:
 
 
 @pytest.mark.parametrize(("ddof", "divisor"), [(0, "the population’s, divisor n"), (1, "the sample’s, divisor n - 1")])
-def test_statistics_of_numpy_and_scipy_are_possible_and_the_divisor_is_named(imported, draw, ddof, divisor):
+def test_statistics_of_numpy_and_scipy_are_possible_and_the_divisor_is_named(
+    imported: Imported, draw: random.Random, ddof: int, divisor: str
+) -> None:
     for _ in range(20):
         taken = imported("\n".join(of_runs(draw, ddof)), "frames")
         checks = {one.what: one.comparisons for one in taken.checks}
@@ -69,7 +71,7 @@ def test_statistics_of_numpy_and_scipy_are_possible_and_the_divisor_is_named(imp
         ("2,1,,,,,,,,27.0", "maximum 27.0 fps cannot be: 2 instances, the first on line 2, have another"),
     ],
 )
-def test_a_statistic_is_refused_with_the_rows_that_it_contradicts(imported, row, said):
+def test_a_statistic_is_refused_with_the_rows_that_it_contradicts(imported: Imported, row: str, said: str) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported("\n".join((HEADS, "2,1,1,24.0,,,,,,", "2,1,2,26.0,,,,,,", row)), "frames")
     assert said in str(refused.value)
@@ -85,19 +87,19 @@ def test_a_statistic_is_refused_with_the_rows_that_it_contradicts(imported, row,
         ("4,1,,,,27.0,,,24.0,26.0", "maximum 26.0 fps cannot be: it cannot be less than the average"),
     ],
 )
-def test_a_row_alone_is_held_against_itself(imported, row, said):
+def test_a_row_alone_is_held_against_itself(imported: Imported, row: str, said: str) -> None:
     with pytest.raises(WrongFileError, match=said):
         imported(f"{HEADS}\n{row}", "frames")
 
 
-def test_where_some_instances_are_missing_only_what_cannot_be_is_refused(imported):
+def test_where_some_instances_are_missing_only_what_cannot_be_is_refused(imported: Imported) -> None:
     known = (HEADS, "3,1,1,24.0,,,,,,", "3,1,2,26.0,,,,,,")
     assert imported("\n".join((*known, "3,1,,,75.0,25.0,25.0,0.8,24.0,26.0")), "frames").results
     with pytest.raises(WrongFileError, match="2 known ones of 3 instances"):
         imported("\n".join((*known, "3,1,,,49.0,,,,,")), "frames")
 
 
-def test_statistics_over_runs_need_all_runs(imported):
+def test_statistics_over_runs_need_all_runs(imported: Imported) -> None:
     """Runs 1 and 3 alone do not tell the average of three."""
     sums = ("2,1,,,48.0,,,,,", "2,3,,,50.0,,,,,")
     assert imported("\n".join((HEADS, *sums, "2,,,,,48.2,,,,")), "frames").results
@@ -105,20 +107,20 @@ def test_statistics_over_runs_need_all_runs(imported):
         imported("\n".join((HEADS, *sums, "2,2,,,49.0,,,,,", "2,,,,,48.2,,,,")), "frames")
 
 
-def test_zeros_that_a_spreadsheet_leaves_out_are_digits(imported):
+def test_zeros_that_a_spreadsheet_leaves_out_are_digits(imported: Imported) -> None:
     rows = [f"2,{run},{instance},{rate},,,,,," for run in range(1, 6) for instance, rate in ((1, "25"), (2, "25.1"))]
     assert imported("\n".join((HEADS, *rows, "2,1,,,50.1,,,,,")), "frames").results
     with pytest.raises(WrongFileError, match="make another"):
         imported("\n".join((HEADS, *rows, "2,1,,,50.3,,,,,")), "frames")
 
 
-def test_significant_digits_are_not_taken_for_missing_zeros(imported):
+def test_significant_digits_are_not_taken_for_missing_zeros(imported: Imported) -> None:
     """Of three digits 100 is known to 0.5, whereas 99.5 is known to 0.05."""
     rows = [f"8,1,{number},{rate},,,,,," for number, rate in enumerate(("99.1",) * 6 + ("100", "100"), 1)]
     assert imported("\n".join((HEADS, *rows, "8,1,,,795.2,,,,,")), "frames").results
 
 
-def test_ports_measured_alone_do_not_make_all_ports(imported):
+def test_ports_measured_alone_do_not_make_all_ports(imported: Imported) -> None:
     rows = ("port,throughput [Mb/s]", "1,90.0", "2,91.0", "all,150.0")
     assert imported("\n".join(rows), "stream").results
     together = ("port,at once,throughput [Mb/s]", "1,2 ports,90.0", "2,2 ports,91.0", "all,2 ports,150.0")
@@ -126,21 +128,21 @@ def test_ports_measured_alone_do_not_make_all_ports(imported):
         imported("\n".join(together), "stream")
 
 
-def test_a_back_to_back_value_is_between_its_extremes_and_deviates_no_further(imported):
+def test_a_back_to_back_value_is_between_its_extremes_and_deviates_no_further(imported: Imported) -> None:
     heads = "frame size,back-to-back value,minimum,maximum,std. deviation,repetitions"
     assert imported(f"{heads}\n64,105.0,100,110,2.1,50", "back-to-back").results
     with pytest.raises(WrongFileError, match="50 repetitions between this minimum and this maximum have another"):
         imported(f"{heads}\n64,105.0,100,110,7.0,50", "back-to-back")
 
 
-def test_counts_are_the_sum_of_their_parts(imported):
+def test_counts_are_the_sum_of_their_parts(imported: Imported) -> None:
     heads = "frame size,load [% of line rate],loss [%],offered frames,returned frames,lost frames"
     assert imported(f"{heads}\n64,100,10.0,1000,900,100", "frame-loss").results
     with pytest.raises(WrongFileError, match="901 frames and 100 frames make another; computed: 1001 frames"):
         imported(f"{heads}\n64,100,10.0,1000,901,100", "frame-loss")
 
 
-def test_the_report_says_what_was_compared_and_how_often(imported):
+def test_the_report_says_what_was_compared_and_how_often(imported: Imported) -> None:
     taken = imported(
         "\n".join((HEADS, "2,1,1,24.0,,,,,,", "2,1,2,26.0,,,,,,", "2,1,,,51.0,,,,,")), "frames", errata=True
     )

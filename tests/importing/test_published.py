@@ -63,7 +63,7 @@ def zero_loss(results: tuple[Result, ...]) -> list[list[tuple[str, ...]]]:
     return [[row.cells for row in further.rows] for further in found if further.table.title == "Zero packet loss"]
 
 
-def test_zero_loss(imported, reference):
+def test_zero_loss(imported: Imported, reference: Path) -> None:
     path = reference / "connectx5_dpdk1908_zero_loss.csv"
     options = {
         "columns": {"ports": "link"},
@@ -95,7 +95,7 @@ SINGLE_CORE = {
 }
 
 
-def test_single_core(imported, reference):
+def test_single_core(imported: Imported, reference: Path) -> None:
     path = reference / "connectx5_dpdk1908_single_core.csv"
     found = imported(path.read_text(), "single-core", **SINGLE_CORE)
     columns = ("frame_rate_mpps", "line_rate_mpps", "throughput_gbps", "cpu_frequency_ghz", "cpu_cycles_per_packet")
@@ -108,7 +108,7 @@ def test_single_core(imported, reference):
     assert shown == [tuple(row[column] for column in columns) for row in lines(path)]
 
 
-def test_the_errata_of_single_core_are_those_that_are_known(imported, reference):
+def test_the_errata_of_single_core_are_those_that_are_known(imported: Imported, reference: Path) -> None:
     """At 100 Gb/s the line rate is that of one port where two carry traffic; at 25 three bit rates miss their rates."""
     path = reference / "connectx5_dpdk1908_single_core.csv"
     found = imported(path.read_text(), "single-core", **SINGLE_CORE)
@@ -130,7 +130,7 @@ def test_the_errata_of_single_core_are_those_that_are_known(imported, reference)
     assert computed["148.81 Mpps"] == "297.619 Mpps"
 
 
-def test_load_sweep(imported, reference):
+def test_load_sweep(imported: Imported, reference: Path) -> None:
     path = reference / "nsfnic4_2000_load_sweep.csv"
     found = imported(path.read_text(), "load-sweep", ignore=("table",))
     (section,) = sections(found.results, {})
@@ -144,7 +144,7 @@ def test_load_sweep(imported, reference):
         assert grid.spans(1) == (("2 ports", 1), ("4 ports", 1)) * 4
 
 
-def test_long_tail(imported, reference):
+def test_long_tail(imported: Imported, reference: Path) -> None:
     """The report does not print the frame size of its 100 million frames; 64 bytes stand in."""
     found = imported(
         (reference / "netxtreme25_2018_findings.csv").read_text(),
@@ -169,7 +169,9 @@ def test_long_tail(imported, reference):
     assert value(found.results[0], "latency_maximum_ns") == 40_000
 
 
-def test_without_the_option_errata_are_refused_with_place_and_computed_value(imported, reference):
+def test_without_the_option_errata_are_refused_with_place_and_computed_value(
+    imported: Imported, reference: Path
+) -> None:
     text = (reference / "connectx5_dpdk1908_single_core.csv").read_text()
     options = {**SINGLE_CORE, "errata": False}
     with pytest.raises(
@@ -223,7 +225,7 @@ def statistics(reference: Path) -> ImportedResults:
     )
 
 
-def test_every_row_becomes_a_result_with_the_digits_of_its_source(reference):
+def test_every_row_becomes_a_result_with_the_digits_of_its_source(reference: Path) -> None:
     found = sums(reference)
     assert len(found.results) == 720
     assert not found.errata
@@ -234,14 +236,14 @@ def test_every_row_becomes_a_result_with_the_digits_of_its_source(reference):
     assert first.configuration == "1x100"
 
 
-def test_rates_of_instances_need_no_option_for_their_unit(reference):
+def test_rates_of_instances_need_no_option_for_their_unit(reference: Path) -> None:
     found = instances(reference)
     assert len(found.results) == 1800
     assert {result.parameters["part"] for result in found.results} == {"instances"}
     assert found.results[0].values == {RATE: 25.2}
 
 
-def test_the_summary_rows_of_the_imported_runs_are_those_printed(reference):
+def test_the_summary_rows_of_the_imported_runs_are_those_printed(reference: Path) -> None:
     """Average, median and target; averages to half a unit of the inputs and half a unit of their own."""
     runs = runs_of(sums(reference).results, TARGET)
     assert len(runs) == 48
@@ -260,7 +262,9 @@ def test_the_summary_rows_of_the_imported_runs_are_those_printed(reference):
     ("configuration", "direction", "every", "median"),
     [("1x100", "read", 9, 9), ("1x100", "write", 9, 9), ("4x25", "read", 2, 4), ("4x25", "write", 3, 4)],
 )
-def test_the_imported_runs_tell_the_streams_sustained(reference, configuration, direction, every, median):
+def test_the_imported_runs_tell_the_streams_sustained(
+    reference: Path, configuration: str, direction: str, every: int, median: int
+) -> None:
     runs = runs_of(sums(reference).results, TARGET)
     found = find_sustained(
         summarise_run_figures(of, TARGET) for point, of in runs.items() if point[:2] == (configuration, direction)
@@ -269,21 +273,21 @@ def test_the_imported_runs_tell_the_streams_sustained(reference, configuration, 
     assert found.by_every_instance is None, "of sums alone nobody knows"
 
 
-def test_runs_are_made_of_instances_where_those_are_printed(reference):
+def test_runs_are_made_of_instances_where_those_are_printed(reference: Path) -> None:
     runs = runs_of((*instances(reference).results, *sums(reference).results), TARGET)
     assert len(runs) == 48
     known = [run for of_point in runs.values() for run in of_point if run.instances_met is not None]
     assert len(known) == 300
 
 
-def test_an_instance_that_the_file_lacks_is_unknown():
+def test_an_instance_that_the_file_lacks_is_unknown() -> None:
     found = imported("instances,run,instance,fps\n2,1,1,24\n2,2,1,24\n2,2,2,23.9\n")
     (runs,) = runs_of(found.results, TARGET).values()
     assert [run.is_met for run in runs] == [False, True]
     assert runs[0].sum_frames_per_s is None
 
 
-def test_what_is_an_erratum_is_as_good_as_unknown():
+def test_what_is_an_erratum_is_as_good_as_unknown() -> None:
     heads = "instances,run,instance,fps,dropped frames,due frames"
     rows = ("1,1,1,-24,0,480", "1,2,1,24,9,8", "1,3,2,24,0,480", "0,4,,24,0,480", "1.5,5,1,24,0,480")
     found = imported("\n".join((heads, *rows)), errata=True)
@@ -295,12 +299,12 @@ def test_what_is_an_erratum_is_as_good_as_unknown():
     ]
 
 
-def test_where_no_run_is_numbered_there_is_one():
+def test_where_no_run_is_numbered_there_is_one() -> None:
     (runs,) = runs_of(imported("instances,sum [fps]\n2,47.9\n").results, TARGET).values()
     assert [run.is_met for run in runs] == [True]
 
 
-def test_dropped_frames_come_along():
+def test_dropped_frames_come_along() -> None:
     found = imported("instances,run,instance,fps,dropped frames,due frames\n1,1,1,23.95,1,480\n")
     (runs,) = runs_of(found.results, TARGET).values()
     assert (runs[0].dropped_frames, runs[0].due_frames) == (1, 480)
@@ -318,12 +322,12 @@ def test_dropped_frames_come_along():
         ("run,sum [fps]\n1,24\n", "there is no column `instances`"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_reason(text, refused):
+def test_what_cannot_be_read_is_refused_with_its_reason(text: str, refused: str) -> None:
     with pytest.raises(WrongFileError, match=refused):
         imported(text)
 
 
-def test_no_two_columns_answer_to_one_name_and_rules_are_about_columns():
+def test_no_two_columns_answer_to_one_name_and_rules_are_about_columns() -> None:
     names = [name for column in IMPORTS.columns for name in {plain(name) for name in (column.name, *column.also)}]
     assert len(names) == len(set(names))
     values = {column.value for column in IMPORTS.columns}

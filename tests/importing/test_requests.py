@@ -88,7 +88,9 @@ def imported_of(text: str, form: str, method: str = METHOD, **said: Any) -> tupl
         ("fio_3.33.json", "fio", (10083.333333, 43_324, 91_754.471074, 48_896, 1_384_448, 3_845_139)),
     ],
 )
-def test_what_was_recorded_is_read_and_proposed(file, form, figures, golden):
+def test_what_was_recorded_is_read_and_proposed(
+    file: str, form: str, figures: tuple[float | None, ...], golden: Path
+) -> None:
     first = imported_of((golden / file).read_text(), form)[0]
     assert [first.values.get(name) for name in NAMES] == [pytest.approx(one) if one else one for one in figures]
     assert how_to_import(golden / file).options == ("--method", METHOD, "--from", form)
@@ -104,17 +106,17 @@ def test_what_was_recorded_is_read_and_proposed(file, form, figures, golden):
         (NETPERF.format(68492.37, "Trans/s"), "netperf", (68492.37, 4000, 14_490, 13_000, 33_000, 6_655_000)),
     ],
 )
-def test_what_public_programs_read_is_read(text, form, figures):
+def test_what_public_programs_read_is_read(text: str, form: str, figures: tuple[float | None, ...]) -> None:
     (only,) = imported_of(text, form)
     assert [only.values.get(name) for name in NAMES] == [pytest.approx(one) if one else one for one in figures]
 
 
-def test_fio_has_a_row_for_each_direction(golden):
+def test_fio_has_a_row_for_each_direction(golden: Path) -> None:
     found = imported_of((golden / "fio_3.33.json").read_text(), "fio")
     assert [one.parameters["mode"] for one in found] == ["t, read", "t, write"]
 
 
-def test_netperf_s_streams_are_streams():
+def test_netperf_s_streams_are_streams() -> None:
     (only,) = imported_of(NETPERF.format(941.5, "10^6bits/s"), "netperf", "stream")
     assert only.values["throughput_bits_per_s"] == 941.5e6
     (blank,) = imported_of(NETPERF.format(68492.37, "Trans/s").replace("6655", "-1"), "netperf")
@@ -148,14 +150,14 @@ def test_netperf_s_streams_are_streams():
         (NETPERF.format(941.5, "10^6bits/s"), "netperf", "nothing of `request-response`"),
     ],
 )
-def test_what_is_wrong_is_told(text, form, says):
+def test_what_is_wrong_is_told(text: str, form: str, says: str) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported_of(text, form)
     assert says in str(refused.value)
 
 
 @pytest.mark.parametrize("form", ["fio", "k6", "wrk", "h2load", "sockperf"])
-def test_requests_are_of_one_method(form, golden):
+def test_requests_are_of_one_method(form: str, golden: Path) -> None:
     texts = {"k6": k6(), "wrk": WRK2, "h2load": H2LOAD}
     files = {"fio": "fio_3.33.json", "sockperf": "sockperf_3.7.txt"}
     text = texts.get(form) or (golden / files[form]).read_text()
@@ -163,6 +165,6 @@ def test_requests_are_of_one_method(form, golden):
         imported_of(text, form, "throughput")
 
 
-def test_a_table_of_requests_is_a_table(imported):
+def test_a_table_of_requests_is_a_table(imported: Any) -> None:
     (only,) = imported("tool,requests/s,p50 [us],p99 [us]\nmine,1000,5.5,9.25\n", METHOD).results
     assert (only.values["transactions_per_s"], only.values["latency_p99_ns"]) == (1000.0, 9250.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,7 +49,7 @@ COLUMN = Column("throughput_bits_per_s", "Throughput", unit="Gb/s", form="gigabi
         ("frame rate", "1 Mpps", 1e6),
     ],
 )
-def test_units_of_a_rate(head, cell, frames_per_s, imported):
+def test_units_of_a_rate(head: str, cell: str, frames_per_s: float, imported: Imported) -> None:
     (result,) = imported(f"frame size,{head}\n64,{cell}\n", "throughput", link=LINK).results
     rate = result.values["ndr_frames_per_s"]
     assert rate.value == pytest.approx(frames_per_s)
@@ -57,60 +58,60 @@ def test_units_of_a_rate(head, cell, frames_per_s, imported):
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("ns", 1), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)])
-def test_units_of_a_latency(unit, factor, imported):
+def test_units_of_a_latency(unit: str, factor: float, imported: Imported) -> None:
     text = f"frame size,load [% of line rate],max [{unit}]\n64,100,1.5\n"
     (result,) = imported(text, "latency").results
     assert result.values["latency_maximum_ns"] == pytest.approx(1.5 * factor)
 
 
-def test_a_decimal_comma_in_a_spreadsheet_of_windows(imported):
+def test_a_decimal_comma_in_a_spreadsheet_of_windows(imported: Imported) -> None:
     (result,) = imported("frame size;PDR [Mpps]\r\n64;1,25\r\n", "throughput", decimal="comma").results
     assert result.values["pdr_frames_per_s"] == Bounded(value=1.25e6)
     assert result.imported.printed["pdr_frames_per_s"].text == "1.25"
 
 
 @pytest.mark.parametrize("empty", ["", "-", "--", "n/a", "\u2013"])
-def test_an_empty_cell_is_unknown_and_never_zero(empty, imported):
+def test_an_empty_cell_is_unknown_and_never_zero(empty: str, imported: Imported) -> None:
     results = imported(f"frame size,frame rate [Mpps]\n64,{empty}\n128,1\n", "throughput").results
     rate = results[0].values["ndr_frames_per_s"]
     assert rate.value is None
     assert results[0].values.get("ndr_percent_of_line_rate") is None
 
 
-def test_what_the_source_does_not_print_is_computed_and_said(imported):
+def test_what_the_source_does_not_print_is_computed_and_said(imported: Imported) -> None:
     (result,) = imported("frame size,% of line rate\n64,50\n", "throughput", link=LINK).results
     rate = result.values["ndr_frames_per_s"]
     assert rate.value == pytest.approx(10e9 / 672 / 2)
     assert set(result.imported.computed) == {"ndr_frames_per_s", "line_rate_frames_per_s"}
 
 
-def test_a_share_of_a_line_rate_that_nobody_names_stands_alone(imported):
+def test_a_share_of_a_line_rate_that_nobody_names_stands_alone(imported: Imported) -> None:
     (result,) = imported("frame size,% of line rate\n64,50\n", "throughput").results
     assert result.values["ndr_percent_of_line_rate"] == 50.0
     assert result.values["ndr_frames_per_s"] == Bounded(value=None, reason_null="the source has no figure")
     assert not any(name.startswith("pdr") for name in result.values)
 
 
-def test_bins_alone_are_enough_of_a_latency(imported):
+def test_bins_alone_are_enough_of_a_latency(imported: Imported) -> None:
     text = "frame size,load [% of line rate],frames,frames outside 20 us\n64,100,1000,5\n"
     (result,) = imported(text, "latency").results
     assert result.values["outside_20000_ns_per_100_million"] == 500_000.0
 
 
-def test_an_interval_is_kept(imported):
+def test_an_interval_is_kept(imported: Imported) -> None:
     text = "frame size,frame rate [Mpps],frame rate lower [Mpps],frame rate upper [Mpps]\n64,2,1.9,2.1\n"
     (result,) = imported(text, "throughput").results
     assert result.values["ndr_frames_per_s"] == Bounded(value=2e6, lower=1.9e6, upper=2.1e6)
 
 
-def test_back_to_back(imported):
+def test_back_to_back(imported: Imported) -> None:
     text = "frame size,back-to-back value,min,max,N,implied buffer time [ms]\n64,100.5,90,110,50,0.25\n"
     (result,) = imported(text, "back-to-back").results
     assert result.values["back_to_back_frames"] == Bounded(value=100.5)
     assert result.values["implied_buffer_time_us"] == pytest.approx(250.0)
 
 
-def test_a_rate_that_its_rounding_lifts_above_the_line_rate_is_all_of_it(imported):
+def test_a_rate_that_its_rounding_lifts_above_the_line_rate_is_all_of_it(imported: Imported) -> None:
     text = "frame size,frame rate [fps],PDR [fps]\n64,1.49E+06,1.49E+06\n1518,8E+04,\n"
     first, second = imported(text, "throughput", link=parse_link("1x1GbE")).results
     assert first.values["ndr_percent_of_line_rate"] == first.values["pdr_percent_of_line_rate"] == 100.0
@@ -120,7 +121,7 @@ def test_a_rate_that_its_rounding_lifts_above_the_line_rate_is_all_of_it(importe
     assert [share for name, share in only.values.items() if name.endswith("percent_of_line_rate")] == [100.0]
 
 
-def test_an_erratum_above_the_line_rate_keeps_its_share(imported):
+def test_an_erratum_above_the_line_rate_keeps_its_share(imported: Imported) -> None:
     (result,) = imported("size,rate [fps]\n64,1600000\n", "throughput", link=parse_link("1GbE"), errata=True).results
     assert result.values["ndr_percent_of_line_rate"] == pytest.approx(107.52)
 
@@ -134,13 +135,15 @@ def test_an_erratum_above_the_line_rate_keeps_its_share(imported):
         ("load-sweep", "offered frames,lost frames\n64,100,1000,100", ("returned_percent", 90.0)),
     ],
 )
-def test_a_loss_that_is_not_printed_follows_from_counts(method, counts, loss, imported):
+def test_a_loss_that_is_not_printed_follows_from_counts(
+    method: str, counts: str, loss: tuple[str, float], imported: Imported
+) -> None:
     (result,) = imported(f"frame size,load [%],{counts}\n", method).results
     assert result.values[loss[0]] == pytest.approx(loss[1])
     assert loss[0] in result.imported.computed
 
 
-def test_one_count_says_nothing_of_a_loss(imported):
+def test_one_count_says_nothing_of_a_loss(imported: Imported) -> None:
     with pytest.raises(WrongFileError, match="there is no column `loss` or `returned`"):
         imported("frame size,load [%],lost frames\n64,100,100\n", "frame-loss")
 
@@ -158,8 +161,8 @@ MERGED = [
 
 @pytest.mark.parametrize(("method", "text", "head", "configurations"), MERGED)
 def test_an_empty_cell_where_others_tell_rows_apart_is_refused_or_the_value_above(
-    method, text, head, configurations, imported
-):
+    method: str, text: str, head: str, configurations: tuple[str, ...], imported: Imported
+) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported(text, method, configurations=configurations)
     asked = [problem.flags for problem in refused.value.problems]
@@ -170,7 +173,7 @@ def test_an_empty_cell_where_others_tell_rows_apart_is_refused_or_the_value_abov
     assert not any(result.configuration == "default" for result in results if configurations)
 
 
-def test_a_first_cell_that_is_empty_has_no_value_above(imported):
+def test_a_first_cell_that_is_empty_has_no_value_above(imported: Imported) -> None:
     text = "NIC,Frame size,Frame rate [Mpps]\n,64,37.2\nA,512,5.87\n"
     for repeat in ((), ("NIC",)):
         with pytest.raises(WrongFileError, match="`NIC` is empty") as refused:
@@ -178,7 +181,7 @@ def test_a_first_cell_that_is_empty_has_no_value_above(imported):
         assert refused.value.problems[0].flags == ()
 
 
-def test_an_instance_of_no_run_is_refused_where_others_have_one(imported):
+def test_an_instance_of_no_run_is_refused_where_others_have_one(imported: Imported) -> None:
     text = "instances,run,instance,rate [fps]\n2,1,1,24\n2,,2,25\n2,2,1,24\n2,,2,25\n"
     with pytest.raises(WrongFileError, match="`run` is empty, and the row is of a part of one") as refused:
         imported(text, "frames")
@@ -186,7 +189,7 @@ def test_an_instance_of_no_run_is_refused_where_others_have_one(imported):
     assert [result.parameters["run"] for result in imported(text, "frames", repeat=("run",)).results] == [1, 1, 2, 2]
 
 
-def test_empty_cells_of_a_run_of_all_its_instances_say_so(imported):
+def test_empty_cells_of_a_run_of_all_its_instances_say_so(imported: Imported) -> None:
     text = "instances,run,instance,rate [fps],sum [fps]\n2,1,1,24,\n2,1,2,24,\n2,1,,,48\n"
     assert len(imported(text, "frames").results) == 3
 
@@ -241,7 +244,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "place", "options", "message", "hint"), WRONG)
-def test_a_wrong_throughput_table(text, place, options, message, hint, imported):
+def test_a_wrong_throughput_table(
+    text: str, place: str, options: dict[str, Any], message: str, hint: str, imported: Imported
+) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported(text, "throughput", **options)
     problem = next(one for one in refused.value.list_errors() if message in one.message)
@@ -263,7 +268,9 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("method", "text", "name", "computed"), IMPOSSIBLE)
-def test_what_cannot_be_is_refused_or_listed_as_it_is_printed(method, text, name, computed, imported):
+def test_what_cannot_be_is_refused_or_listed_as_it_is_printed(
+    method: str, text: str, name: str, computed: str | None, imported: Imported
+) -> None:
     with pytest.raises(WrongFileError, match="cannot be"):
         imported(text, method)
     ((result, erratum),) = imported(text, method, errata=True).errata
@@ -271,7 +278,7 @@ def test_what_cannot_be_is_refused_or_listed_as_it_is_printed(method, text, name
     assert erratum.printed.startswith(result.imported.printed[name].text)
 
 
-def test_an_overload_of_several_ports_is_at_its_own_rate_and_no_higher(imported):
+def test_an_overload_of_several_ports_is_at_its_own_rate_and_no_higher(imported: Imported) -> None:
     text = "size,load [% of line rate],load rate [kpps],returned [%]\n64,150,{},66.7\n"
     (result,) = imported(text.format(22321), "load-sweep", link=LINK).results
     assert result.values["load_frames_per_s"] == pytest.approx(22_321e3)
@@ -279,7 +286,7 @@ def test_an_overload_of_several_ports_is_at_its_own_rate_and_no_higher(imported)
         imported(text.format(22400), "load-sweep", link=LINK)
 
 
-def test_a_load_says_of_what(imported):
+def test_a_load_says_of_what(imported: Imported) -> None:
     text = "size,load [%],max [us]\n64,50,5\n"
     with pytest.raises(WrongFileError, match="it is not said what 100 % is"):
         imported(text, "latency")
@@ -289,7 +296,7 @@ def test_a_load_says_of_what(imported):
     assert result.parameters["load_of"] == "throughput"
 
 
-def test_an_option_that_names_a_column_the_file_has_not_is_refused(imported):
+def test_an_option_that_names_a_column_the_file_has_not_is_refused(imported: Imported) -> None:
     for option in (
         {"ignore": ("rat",)},
         {"where": {"rat": "1"}},
@@ -301,14 +308,14 @@ def test_an_option_that_names_a_column_the_file_has_not_is_refused(imported):
         assert refused.value.next_step == "did you mean `rate`?"
 
 
-def test_rows_that_nobody_has_are_told_with_those_there_are(imported):
+def test_rows_that_nobody_has_are_told_with_those_there_are(imported: Imported) -> None:
     with pytest.raises(UsageError, match="no row has nic = x") as refused:
         imported("nic,frame size,rate [Mpps]\na,64,1\nb,64,1\n", "throughput", where={"nic": "x"})
     assert refused.value.next_step == "its values are: a, b"
 
 
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=2, max_size=4), st.sampled_from(list(importable())))
-def test_whatever_stands_in_a_table_it_is_results_or_an_error_for_its_user(table, method):
+def test_whatever_stands_in_a_table_it_is_results_or_an_error_for_its_user(table: list[list[str]], method: str) -> None:
     text = "\n".join(",".join(row) for row in table)
     told = []
     try:
@@ -321,7 +328,7 @@ def test_whatever_stands_in_a_table_it_is_results_or_an_error_for_its_user(table
     assert all(told)
 
 
-def test_a_method_without_imports_says_which_have_them(imported):
+def test_a_method_without_imports_says_which_have_them(imported: Imported) -> None:
     with pytest.raises(UsageError, match="results of `soak` cannot be imported") as refused:
         imported("a\n1\n", "soak")
     assert "`throughput`" in str(refused.value.next_step)
@@ -338,6 +345,8 @@ def test_a_method_without_imports_says_which_have_them(imported):
         ("throughput [b/s]", "9412345678.25", "9.41"),  # as a program prints: cut
     ],
 )
-def test_a_source_s_digits_are_shown_in_the_unit_of_the_column_too(head, cell, shown, imported):
+def test_a_source_s_digits_are_shown_in_the_unit_of_the_column_too(
+    head: str, cell: str, shown: str, imported: Imported
+) -> None:
     results = imported(f"tool,port,{head}\niperf,1,{cell}\n", "stream").results
     assert text_of(COLUMN, results[0]) == shown

@@ -61,18 +61,18 @@ SHEET = "xl/worksheets/sheet1.xml"
         (True, None, "1", False),
     ],
 )
-def test_a_cell_is_what_people_see(value, form, text, is_typed):
+def test_a_cell_is_what_people_see(value: object, form: str | None, text: str, is_typed: bool) -> None:
     [[cell]] = read_workbook(one_cell(value, form), "x.xlsx")
     assert (cell.text, cell.is_typed) == (text, is_typed)
 
 
-def test_a_date_is_no_number_as_spreadsheets_make_dates_of_figures():
+def test_a_date_is_no_number_as_spreadsheets_make_dates_of_figures() -> None:
     [[cell]] = read_workbook(one_cell(date(2026, 5, 1), "d.m"), "x.xlsx")
     assert cell.text.startswith("the date")
     assert not cell.is_typed
 
 
-def test_merged_cells_are_filled_and_places_are_those_of_the_sheet():
+def test_merged_cells_are_filled_and_places_are_those_of_the_sheet() -> None:
     def fill(book: xlsxwriter.Workbook) -> None:
         sheet = book.add_worksheet()
         sheet.merge_range("A2:A3", "Card A")
@@ -83,7 +83,7 @@ def test_merged_cells_are_filled_and_places_are_those_of_the_sheet():
     assert rows[1][2].position[:2] == (3, 3)
 
 
-def test_of_several_sheets_one_is_to_be_named():
+def test_of_several_sheets_one_is_to_be_named() -> None:
     def fill(book: xlsxwriter.Workbook) -> None:
         for name in ("Remarks", "Results", "Hidden", "Empty"):
             sheet = book.add_worksheet(name)
@@ -116,7 +116,7 @@ def test_of_several_sheets_one_is_to_be_named():
     ],
     ids=["no archive", "no number", "no result", "a far cell", "entities", "a bomb", "no such text", "cut"],
 )
-def test_what_is_wrong_with_a_workbook_is_told(content, says):
+def test_what_is_wrong_with_a_workbook_is_told(content: bytes, says: str) -> None:
     assert is_workbook(content) or says == "no workbook that can be read"
     with pytest.raises(WrongFileError, match=says):
         read_workbook(content, "x.xlsx")

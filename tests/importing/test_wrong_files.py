@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,7 +71,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("form", "method", "text", "place", "says"), WRONG)
-def test_what_is_wrong_is_told_with_its_place(form, method, text, place, says, imported):
+def test_what_is_wrong_is_told_with_its_place(
+    form: str, method: str, text: str, place: str, says: str, imported: Callable[..., Any]
+) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported(text, method, form)
     problem = next((one for one in refused.value.list_errors() if says in one.message), None)
@@ -89,13 +93,13 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def test_every_file_that_it_links_to_is_there(page):
+def test_every_file_that_it_links_to_is_there(page: Path) -> None:
     files = re.findall(r'href="\./([^"#]+)"', page.read_text())
     assert "raw/results.csv" in files
     assert [name for name in files if not (page.parent / name).exists()] == []
 
 
-def test_no_column_is_empty_and_no_interval_is_promised(page):
+def test_no_column_is_empty_and_no_interval_is_promised(page: Path) -> None:
     first_screen = page.read_text().partition('id="findings"')[0]
     assert "Limited by" not in first_screen
     assert "its interval" not in first_screen
@@ -117,18 +121,18 @@ def refused(*lines: str) -> str:
 
 
 @pytest.mark.parametrize("order", list(permutations(["read,1,1,24,24", "read,1,2,24,48"])))
-def test_targets_that_contradict_each_other_are_refused_in_either_order(order):
+def test_targets_that_contradict_each_other_are_refused_in_either_order(order: tuple[str, ...]) -> None:
     said = refused(OF_RUNS, *order)
     assert re.search(r"x\.csv:3:\d+", said)
     assert "which contradicts line 2" in said
 
 
-def test_a_target_of_one_instance_beside_sums_is_refused_with_what_it_would_be_of_each():
+def test_a_target_of_one_instance_beside_sums_is_refused_with_what_it_would_be_of_each() -> None:
     said = refused(OF_RUNS, "read,1,1,24,24", "read,2,1,48,24")
     assert "target 24 fps is 12 fps for each of 2, which contradicts line 2" in said
 
 
-def test_each_number_of_instances_is_judged_by_its_own_target():
+def test_each_number_of_instances_is_judged_by_its_own_target() -> None:
     found = group_by_point(imported(OF_RUNS, "read,1,1,30,30", "read,2,1,50,60", "write,1,1,24,24").results, Target())
     assert {point[1:]: (one.target, one.over.runs_met) for point, one in found.items()} == {
         ("read", 1): (Target(30.0), 1),
@@ -137,11 +141,11 @@ def test_each_number_of_instances_is_judged_by_its_own_target():
     }
 
 
-def test_targets_that_round_to_what_is_printed_agree():
+def test_targets_that_round_to_what_is_printed_agree() -> None:
     assert imported(OF_RUNS, "read,1,1,24.0,24.0", "read,3,1,72.0,71.9").results
 
 
-def test_the_target_of_an_instance_is_its_own_and_a_summary_has_that_of_all():
+def test_the_target_of_an_instance_is_its_own_and_a_summary_has_that_of_all() -> None:
     of_one = imported("instances,run,instance,fps,target [fps]", "2,1,1,30,30", "2,1,2,30,30")
     (one,) = group_by_point(of_one.results, Target()).values()
     assert one.target == Target(30.0)
@@ -151,13 +155,13 @@ def test_the_target_of_an_instance_is_its_own_and_a_summary_has_that_of_all():
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_where_files_contradict_each_other_the_strictest_target_holds(turned):
+def test_where_files_contradict_each_other_the_strictest_target_holds(turned: bool) -> None:
     results = [imported(OF_RUNS, row).results[0] for row in ("read,1,1,24,24", "read,1,2,24,48")]
     (one,) = group_by_point(reversed(results) if turned else results, Target()).values()
     assert (one.target, one.over.runs_met) == (Target(48.0), 0)
 
 
-def test_a_sum_that_is_not_that_of_its_instances_is_refused_or_an_erratum():
+def test_a_sum_that_is_not_that_of_its_instances_is_refused_or_an_erratum() -> None:
     rows = (OF_INSTANCES, "read,1,2,1,24,", "read,1,2,2,24,", "read,1,2,,,40")
     said = refused(*rows)
     assert re.search(r"x\.csv:4:\d+", said)
@@ -177,11 +181,11 @@ def test_a_sum_that_is_not_that_of_its_instances_is_refused_or_an_erratum():
     ],
     ids=["rounded", "on each row", "of instances that are not all known", "another direction", "another run"],
 )
-def test_a_sum_that_can_be_is_taken(rows):
+def test_a_sum_that_can_be_is_taken(rows: tuple[str, ...]) -> None:
     assert imported(OF_INSTANCES, *rows).results
 
 
-def test_a_sum_below_the_instances_that_are_known_is_refused():
+def test_a_sum_below_the_instances_that_are_known_is_refused() -> None:
     said = refused(OF_INSTANCES, "read,1,3,1,24,", "read,1,3,2,24,", "read,1,3,,,40")
     assert "2 known ones of 3 instances" in said
 
@@ -199,22 +203,22 @@ def test_a_sum_below_the_instances_that_are_known_is_refused():
         ("read,1,1,1,24,0", "target 0 fps cannot be: it is above 0"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_place_and_the_next_step(row, said):
+def test_what_cannot_be_is_refused_with_its_place_and_the_next_step(row: str, said: str) -> None:
     message = refused("direction,run,instances,instance,rate [fps],target [fps]", row)
     assert said in message.replace('"', "'").replace("`", "'")
     assert re.search(r"x\.csv:2:\d+", message)
     assert "next: " in message
 
 
-def test_a_direction_is_known_in_any_case():
+def test_a_direction_is_known_in_any_case() -> None:
     [result] = imported(OF_RUNS, "Write,1,1,24,24").results
     assert result.parameters["direction"] == "write"
 
 
-def test_the_unit_that_is_asked_for_is_the_one_that_fits():
+def test_the_unit_that_is_asked_for_is_the_one_that_fits() -> None:
     assert "--unit 'sum=UNIT': fps\n" in f"{refused('instances,run,sum', '1,1,24')}\n"
 
 
-def test_dropped_and_due_frames_have_short_headings_too():
+def test_dropped_and_due_frames_have_short_headings_too() -> None:
     [result] = imported("instances,run,instance,fps,dropped,due", "1,1,1,24,1,480").results
     assert (result.values["dropped_frames"], result.values["due_frames"]) == (1, 480)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,7 +70,7 @@ def rows(lake: Path, table: str) -> int:
     return sum(pq.ParquetFile(path).metadata.num_rows for path in (lake / table).rglob(FILE))
 
 
-def test_a_lake_says_of_each_run_what_its_folder_says(runs, tmp_path):
+def test_a_lake_says_of_each_run_what_its_folder_says(runs: Path, tmp_path: Path) -> None:
     found = gather([runs], tmp_path / "lake", lambda summary: f"{len(summary.results)} results")
     assert (len(found.added), found.known, found.skipped, found.strangers) == (10, 0, (), ())
     in_lake = find_in_lake(Lake.open(tmp_path / "lake"), Search(), 100)
@@ -84,7 +85,9 @@ def test_a_lake_says_of_each_run_what_its_folder_says(runs, tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_in_however_many_steps_and_in_whatever_order_the_bytes_are_the_same(runs, tmp_path, draw, size, monkeypatch):
+def test_in_however_many_steps_and_in_whatever_order_the_bytes_are_the_same(
+    runs: Path, tmp_path: Path, draw: random.Random, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tables, "_ROWS", dict.fromkeys((HEADLINE, FIGURES, "settings"), 4))
     monkeypatch.setattr(tables, "_ROWS_OF_SAMPLES", 5)
     gather([runs], tmp_path / "one")
@@ -95,7 +98,7 @@ def test_in_however_many_steps_and_in_whatever_order_the_bytes_are_the_same(runs
     assert bytes_of(tmp_path / "many") == bytes_of(tmp_path / "one")
 
 
-def test_gathered_again_it_writes_nothing(runs, tmp_path):
+def test_gathered_again_it_writes_nothing(runs: Path, tmp_path: Path) -> None:
     gather([runs], tmp_path / "lake")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "lake").rglob(FILE)}
     found = gather([runs], tmp_path / "lake")
@@ -106,7 +109,9 @@ def test_gathered_again_it_writes_nothing(runs, tmp_path):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("moment", ["before", "torn", "after"])
 @pytest.mark.parametrize("number", range(1, 9))
-def test_killed_anywhere_and_repeated_it_gives_the_same_bytes(runs, tmp_path, number, moment):
+def test_killed_anywhere_and_repeated_it_gives_the_same_bytes(
+    runs: Path, tmp_path: Path, number: int, moment: str
+) -> None:
     gather([runs], tmp_path / "whole")
     lake = tmp_path / "lake"
     assert kill_gathering(runs, lake, number, moment) == -signal.SIGKILL
@@ -117,7 +122,7 @@ def test_killed_anywhere_and_repeated_it_gives_the_same_bytes(runs, tmp_path, nu
 
 
 @pytest.mark.acceptance
-def test_killed_at_random_times_again_and_again_it_gives_the_same_bytes(tmp_path, draw):
+def test_killed_at_random_times_again_and_again_it_gives_the_same_bytes(tmp_path: Path, draw: random.Random) -> None:
     make_history(tmp_path / "runs", 60)
     for path in (tmp_path / "runs").iterdir():
         add_trials(path, 200)
@@ -132,7 +137,7 @@ def test_killed_at_random_times_again_and_again_it_gives_the_same_bytes(tmp_path
     assert bytes_of(tmp_path / "lake") == bytes_of(tmp_path / "whole")
 
 
-def test_new_tags_and_a_new_place_replace_what_the_lake_says(runs, tmp_path):
+def test_new_tags_and_a_new_place_replace_what_the_lake_says(runs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     gather([runs], lake)
     first, second = sorted(path for path in runs.iterdir() if path.is_dir())[:2]
@@ -161,7 +166,9 @@ def make_older(lake: Path) -> None:
         pq.write_table(table, file)
 
 
-def test_an_older_lake_is_read_and_its_runs_are_gathered_again_with_the_figures_that_it_lacks(runs, tmp_path):
+def test_an_older_lake_is_read_and_its_runs_are_gathered_again_with_the_figures_that_it_lacks(
+    runs: Path, tmp_path: Path
+) -> None:
     make_collapse(runs, 2, 2)
     lake = tmp_path / "lake"
     gather([runs], lake)
@@ -180,7 +187,7 @@ def test_an_older_lake_is_read_and_its_runs_are_gathered_again_with_the_figures_
     assert bytes_of(lake) == whole
 
 
-def test_a_copy_of_a_run_that_an_older_nicbench_gathered_is_the_same_run(runs, tmp_path):
+def test_a_copy_of_a_run_that_an_older_nicbench_gathered_is_the_same_run(runs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     gather([runs], lake)
     make_older(lake)
@@ -189,7 +196,7 @@ def test_a_copy_of_a_run_that_an_older_nicbench_gathered_is_the_same_run(runs, t
     assert (len(found.updated), found.skipped) == (10, ())
 
 
-def test_another_run_of_a_known_name_is_named_and_left_out(runs, tmp_path):
+def test_another_run_of_a_known_name_is_named_and_left_out(runs: Path, tmp_path: Path) -> None:
     gather([runs], tmp_path / "lake")
     name = sorted(path.name for path in runs.iterdir() if path.is_dir())[1]
     shutil.copytree(runs / name, tmp_path / "elsewhere" / name)
@@ -200,7 +207,7 @@ def test_another_run_of_a_known_name_is_named_and_left_out(runs, tmp_path):
     assert bytes_of(tmp_path / "lake") == before
 
 
-def test_damaged_and_unfinished_runs_are_named_and_cost_the_others_nothing(runs, tmp_path):
+def test_damaged_and_unfinished_runs_are_named_and_cost_the_others_nothing(runs: Path, tmp_path: Path) -> None:
     damaged, torn, unfinished, *_ = sorted(path for path in runs.iterdir() if path.is_dir())
     (damaged / "trials.parquet").write_bytes(b"PAR1")
     (torn / "summary.json").write_text("{")
@@ -213,7 +220,7 @@ def test_damaged_and_unfinished_runs_are_named_and_cost_the_others_nothing(runs,
     assert "is not finished" in reasons[str(unfinished)]
 
 
-def test_strangers_in_a_lake_are_named_and_left_alone(runs, tmp_path):
+def test_strangers_in_a_lake_are_named_and_left_alone(runs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     gather([runs], lake)
     stranger = lake / Path(Month(2024, 11).path(HEADLINE)).parent / "copy.parquet"
@@ -223,7 +230,7 @@ def test_strangers_in_a_lake_are_named_and_left_alone(runs, tmp_path):
     assert stranger.read_bytes() == b"whose is this"
 
 
-def test_a_foreign_file_in_the_place_of_ours_is_never_replaced(runs, tmp_path):
+def test_a_foreign_file_in_the_place_of_ours_is_never_replaced(runs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     gather([runs], lake)
     theirs = lake / Month(2024, 11).path(FIGURES)
@@ -237,7 +244,7 @@ def test_a_foreign_file_in_the_place_of_ours_is_never_replaced(runs, tmp_path):
 
 
 @pytest.mark.parametrize("table", [HEADLINE, FIGURES])
-def test_a_damaged_file_of_a_lake_is_named_and_not_replaced(runs, tmp_path, table):
+def test_a_damaged_file_of_a_lake_is_named_and_not_replaced(runs: Path, tmp_path: Path, table: str) -> None:
     lake = tmp_path / "lake"
     gather([runs], lake)
     file = lake / Month(2024, 11).path(table)
@@ -256,7 +263,7 @@ def test_a_damaged_file_of_a_lake_is_named_and_not_replaced(runs, tmp_path, tabl
     assert bytes_of(lake) == bytes_of(tmp_path / "whole")
 
 
-def test_what_a_stranger_wrote_into_a_lake_steers_no_terminal(runs, tmp_path):
+def test_what_a_stranger_wrote_into_a_lake_steers_no_terminal(runs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     gather([runs], lake, lambda _: "\x1b]0;title\x07 rate")
     runs_found = find_in_lake(Lake.open(lake), Search(), 3).runs
@@ -270,7 +277,7 @@ def test_what_a_stranger_wrote_into_a_lake_steers_no_terminal(runs, tmp_path):
     assert {run.title for run in find_in_lake(Lake.open(lake), Search(until="2024-11"), 3).runs} == {" [2Jcleared"}
 
 
-def test_a_folder_of_somebody_else_becomes_no_lake(runs, tmp_path):
+def test_a_folder_of_somebody_else_becomes_no_lake(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")
     with pytest.raises(UsageError, match="is not empty and no lake"):
@@ -282,7 +289,7 @@ def test_a_folder_of_somebody_else_becomes_no_lake(runs, tmp_path):
     assert find_lake(runs) is not None
 
 
-def test_on_a_full_disk_the_lake_stays_as_it_was(runs, tmp_path, monkeypatch):
+def test_on_a_full_disk_the_lake_stays_as_it_was(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = tmp_path / "lake"
     first, *others = sorted(path for path in runs.iterdir() if path.is_dir())
     gather([first], lake)
@@ -301,14 +308,14 @@ def test_on_a_full_disk_the_lake_stays_as_it_was(runs, tmp_path, monkeypatch):
     assert bytes_of(lake) == bytes_of(tmp_path / "whole")
 
 
-def test_one_process_writes_at_a_time(runs, tmp_path):
+def test_one_process_writes_at_a_time(runs: Path, tmp_path: Path) -> None:
     Lake.open(tmp_path / "lake", create=True)
     with Lake.open(tmp_path / "lake").locked(), pytest.raises(BusyError, match="gathering into this lake"):
         gather([runs], tmp_path / "lake")
 
 
 @pytest.mark.parametrize("address", [str, lambda path: path.as_uri()], ids=["path", "file://"])
-def test_a_lake_is_named_by_a_path_or_an_address(runs, tmp_path, address):
+def test_a_lake_is_named_by_a_path_or_an_address(runs: Path, tmp_path: Path, address: Callable[[Path], str]) -> None:
     gather([runs], address(tmp_path / "a lake"))
     assert find_in_lake(Lake.open(address(tmp_path / "a lake")), Search(), 1).every == 10
 
@@ -316,7 +323,7 @@ def test_a_lake_is_named_by_a_path_or_an_address(runs, tmp_path, address):
 # The figures of a lake are those that the index of the folder has.
 
 
-def test_measures_figures_and_settings_are_those_of_the_folder(runs, tmp_path):
+def test_measures_figures_and_settings_are_those_of_the_folder(runs: Path, tmp_path: Path) -> None:
     make_collapse(runs, 5, 3)
     index = FigureIndex(runs)
     index.update(list_indexed_runs(runs, lambda _: None).runs, lambda _done, _of: None)
@@ -346,7 +353,7 @@ def test_measures_figures_and_settings_are_those_of_the_folder(runs, tmp_path):
     }
 
 
-def test_a_damaged_row_is_left_out_and_hides_no_other(runs, tmp_path):
+def test_a_damaged_row_is_left_out_and_hides_no_other(runs: Path, tmp_path: Path) -> None:
     make_collapse(runs, 5, 3)
     gather([runs], tmp_path / "lake")
     for file in (tmp_path / "lake" / "figures").rglob("*.parquet"):
@@ -361,7 +368,7 @@ def test_a_damaged_row_is_left_out_and_hides_no_other(runs, tmp_path):
     assert all(figure.number_or_bound > 0 for figure in found)
 
 
-def test_what_runs_measured_first_comes_first(runs, tmp_path):
+def test_what_runs_measured_first_comes_first(runs: Path, tmp_path: Path) -> None:
     """Rows of a lake lie in the order of their names; its measures do not."""
     gather([runs], tmp_path / "lake")
     index = FigureIndex(runs)
@@ -394,7 +401,9 @@ def one_of(draw: random.Random, *choices: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("case", range(5))
-def test_any_search_finds_the_same_runs_as_in_the_folder(lab, draw, case):
+def test_any_search_finds_the_same_runs_as_in_the_folder(
+    lab: tuple[tuple[RunHeadline, ...], Lake], draw: random.Random, case: int
+) -> None:
     runs, lake = lab
     for _ in range(12):
         times = (None, None, "2024", "2024-12", "2025-01-06", "2025-01-06T02:30", "2025-02-28T23", "2026")
@@ -414,7 +423,7 @@ def test_any_search_finds_the_same_runs_as_in_the_folder(lab, draw, case):
         assert (found.runs, found.matching, found.every) == (expected[-most:], len(expected), len(runs)), search
 
 
-def test_a_run_of_both_counts_once_and_as_its_folder_is_now(lab):
+def test_a_run_of_both_counts_once_and_as_its_folder_is_now(lab: tuple[tuple[RunHeadline, ...], Lake]) -> None:
     runs, lake = lab
     own = [run._replace(tags=("changed",)) for run in runs[-10:]] + [RunHeadline("2026-01-01T000000Z-new", "/new")]
     found = find_together(own, lake, Search(), 1000)

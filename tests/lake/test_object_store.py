@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyarrow import fs
@@ -53,7 +54,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.wait()
 
 
-def test_a_lake_in_an_object_store_is_as_one_in_a_folder(runs, tmp_path, address):
+def test_a_lake_in_an_object_store_is_as_one_in_a_folder(runs: Path, tmp_path: Path, address: str) -> None:
     with pytest.raises(UsageError, match="is no lake"):
         Lake.open(address)
     assert len(gather([runs], address).added) == 10
@@ -66,7 +67,7 @@ def test_a_lake_in_an_object_store_is_as_one_in_a_folder(runs, tmp_path, address
     assert stored.strangers() == []
 
 
-def test_a_store_that_does_not_answer_is_named(monkeypatch):
+def test_a_store_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "password")
     with pytest.raises(HostError, match="cannot be read") as refused:

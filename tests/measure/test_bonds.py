@@ -120,7 +120,7 @@ CONTROL = ("10.0.0.1:5201", "10.0.0.2:39998", 300)
 STRANGER = ("10.0.0.1:22", "10.0.0.9:41000", 10)
 
 
-def test_each_connection_has_its_port_and_the_counters_agree():
+def test_each_connection_has_its_port_and_the_counters_agree() -> None:
     frames = PAYLOAD * 1514 // 1448
     moments = [
         counters(7, 9),
@@ -161,7 +161,7 @@ def behind_a_switch(moments_of_switch: list[str]) -> tuple[BondObservation, Bond
     return own, far
 
 
-def test_what_comes_to_the_server_is_predicted_at_the_switch_of_a_lab():
+def test_what_comes_to_the_server_is_predicted_at_the_switch_of_a_lab() -> None:
     nothing = [counters(0, 0), counters(0, 0), counters(0, 0)]
     own, far = behind_a_switch(nothing)
     assert (own.endpoint, far.endpoint, far.bond.name) == ("s0", "switch", "bond0")
@@ -175,7 +175,7 @@ def test_what_comes_to_the_server_is_predicted_at_the_switch_of_a_lab():
     assert {port.speed_bits_per_s for port in far.bond.ports} == {25e6}
 
 
-def test_counters_that_contradict_the_prediction_refute_it():
+def test_counters_that_contradict_the_prediction_refute_it() -> None:
     frames = PAYLOAD * 1514 // 1448
     moments = [counters(0, 0), counters(2 * frames, 0) + connections(*BOTH), counters(4 * frames, 0)]
     (seen,) = played(Server(moments))
@@ -184,7 +184,7 @@ def test_counters_that_contradict_the_prediction_refute_it():
     assert "eth2 sent 100 % of the bytes, and 50 % were predicted" in seen.why
 
 
-def test_a_connection_that_is_older_than_the_round_counts_from_its_beginning():
+def test_a_connection_that_is_older_than_the_round_counts_from_its_beginning() -> None:
     frames = PAYLOAD * 1514 // 1448
     older = [(local, peer, 9 * sent) for local, peer, sent in BOTH[:1]]
     moments = [
@@ -196,13 +196,13 @@ def test_a_connection_that_is_older_than_the_round_counts_from_its_beginning():
     assert (seen.flows[0].connection.sent_bytes, seen.confirmed) == (PAYLOAD, True)
 
 
-def test_a_round_that_is_over_too_early_says_so():
+def test_a_round_that_is_over_too_early_says_so() -> None:
     (seen,) = played(Server([counters(0, 0), counters(1, 1)]), request(duration_s=60.0), looks=1)
     assert seen.confirmed is None
     assert seen.why == "the round was over before its connections were looked at"
 
 
-def test_a_host_without_a_bond_is_asked_once():
+def test_a_host_without_a_bond_is_asked_once() -> None:
     server = Server([], facts="")
     watched, bonds = Watched(), Bonds(rack(server.host))
 
@@ -216,7 +216,7 @@ def test_a_host_without_a_bond_is_asked_once():
     assert [command for command in server.host.commands if command[:2] == ("sh", "-c")] == [("sh", "-c", BONDS_SCRIPT)]
 
 
-def test_a_round_that_breaks_off_is_looked_at_no_more():
+def test_a_round_that_breaks_off_is_looked_at_no_more() -> None:
     server = Server([counters(0, 0)])
     bonds = Bonds(rack(server.host))
 
@@ -232,7 +232,7 @@ def test_a_round_that_breaks_off_is_looked_at_no_more():
     assert server.looks == 1
 
 
-def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round():
+def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round() -> None:
     server = Server([counters(0, 0)])
 
     asked = []
@@ -262,14 +262,14 @@ def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round():
         "not JSON",
     ],
 )
-def test_what_cannot_be_read_is_no_reason_to_end_a_round(text):
+def test_what_cannot_be_read_is_no_reason_to_end_a_round(text: str) -> None:
     strange = f"\n=== nicbench section neighbours\n{text}"
     moments = [counters(0, 0), counters(10**8, 0) + connections(*BOTH[:1]) + strange, counters(2 * 10**8, 0)]
     (seen,) = played(Server(moments))
     assert seen.ports["eth2"].sent == 2 * 10**8
 
 
-async def test_the_files_of_a_job_are_reached_by_the_connection_of_their_mount():
+async def test_the_files_of_a_job_are_reached_by_the_connection_of_their_mount() -> None:
     client = FakeHost("h2")
     client.answer(("sh", "-c", MOUNT_SCRIPT), (Path(__file__).parent / "golden/mount_nfs.txt").read_text())
     wanted = await connections_of_mount(3, client, "/mnt/b")

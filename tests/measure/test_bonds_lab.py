@@ -98,7 +98,9 @@ def _end(host: NetnsHost, name: str, address: str, device: str) -> Endpoint:
 
 
 @pytest.mark.lab
-def test_connections_and_counters_of_a_round_are_read_as_they_are(testbed_of_two_links, tmp_path, monkeypatch):
+def test_connections_and_counters_of_a_round_are_read_as_they_are(
+    testbed_of_two_links: EndpointTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     testbed = testbed_of_two_links
 
     def made_up(text: str, devices: Iterable[str]) -> dict[str, Bond]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,7 +93,7 @@ async def calibrate(ceilings: Ceilings, *sizes: Size) -> None:
     await ceilings.calibrate(sizes, sizes)
 
 
-async def test_every_size_and_mix_is_measured_with_the_sink_and_the_cable_laid_once():
+async def test_every_size_and_mix_is_measured_with_the_sink_and_the_cable_laid_once() -> None:
     lab = Bench()
     ceilings, published = calibration(lab)
     await calibrate(ceilings, 64, 1518, IMIX, 64)
@@ -110,7 +111,7 @@ async def test_every_size_and_mix_is_measured_with_the_sink_and_the_cable_laid_o
     assert told[0].text.endswith("64 bytes take 9.0 µs (median)")
 
 
-async def test_a_cable_that_loses_frames_is_told():
+async def test_a_cable_that_loses_frames_is_told() -> None:
     ceilings, published = calibration(Bench(), tester=Timed(2500.0, TESTER_MPPS * 1e6))
     await calibrate(ceilings, 64)
     (told,) = [event for event in published if isinstance(event, TesterLatencyFound)]
@@ -130,12 +131,12 @@ class Waiting(FakeTester):
         )
 
 
-async def test_frames_that_leave_after_the_sending_and_the_wait_for_them_are_not_in_the_ceiling():
+async def test_frames_that_leave_after_the_sending_and_the_wait_for_them_are_not_in_the_ceiling() -> None:
     ceilings, _ = calibration(Bench(), tester=Waiting(1e9, TESTER_MPPS * 1e6))
     assert await ceilings.ceiling_frames_per_s(64) == pytest.approx(0.9 * TESTER_MPPS * 1e6, rel=1e-5)
 
 
-async def test_what_was_calibrated_beforehand_is_not_measured_again_and_other_sizes_are_when_asked_for():
+async def test_what_was_calibrated_beforehand_is_not_measured_again_and_other_sizes_are_when_asked_for() -> None:
     lab = Bench()
     ceilings, published = calibration(lab)
     await calibrate(ceilings, 64)
@@ -153,7 +154,9 @@ async def test_what_was_calibrated_beforehand_is_not_measured_again_and_other_si
     [((64, 512), (), ["sink"], 2 * FLOODS), ((), (64,), ["cable"], 1), ((), (), [], 0)],
     ids=["ceilings alone", "latencies alone", "nothing"],
 )
-async def test_only_what_tests_ask_for_is_measured(ceilings_at, latencies_at, laid, made):
+async def test_only_what_tests_ask_for_is_measured(
+    ceilings_at: tuple[int, ...], latencies_at: tuple[int, ...], laid: list[str], made: int
+) -> None:
     lab = Bench()
     ceilings, published = calibration(lab)
     await ceilings.calibrate(ceilings_at, latencies_at)
@@ -161,7 +164,7 @@ async def test_only_what_tests_ask_for_is_measured(ceilings_at, latencies_at, la
     assert len(trials_in(published)) == made
 
 
-async def test_a_resumed_calibration_goes_on_where_it_was_and_touches_nothing_where_it_was_complete():
+async def test_a_resumed_calibration_goes_on_where_it_was_and_touches_nothing_where_it_was_complete() -> None:
     ceilings, published = calibration(Bench())
     await calibrate(ceilings, 64, 512)
     whole = trials_in(published)
@@ -175,7 +178,7 @@ async def test_a_resumed_calibration_goes_on_where_it_was_and_touches_nothing_wh
         assert await ceilings.ceiling_frames_per_s(512) is not None
 
 
-async def test_a_trial_made_after_a_journal_in_another_order_has_a_number_of_its_own():
+async def test_a_trial_made_after_a_journal_in_another_order_has_a_number_of_its_own() -> None:
     ceilings, published = calibration(Bench())
     await calibrate(ceilings, 64)
     whole = trials_in(published)
@@ -196,7 +199,7 @@ async def test_a_trial_made_after_a_journal_in_another_order_has_a_number_of_its
     ],
     ids=["both ways", "two pairs", "full mesh", "many to one", "one to many"],
 )
-async def test_the_ceiling_is_of_what_a_load_is_of(ways, share, words):
+async def test_the_ceiling_is_of_what_a_load_is_of(ways: Ways, share: int, words: str) -> None:
     ceilings, published = calibration(Bench(), ways=ways)
     ceiling = await ceilings.ceiling_frames_per_s(64)
     assert {trial.request.bidirectional for trial in trials_in(published)} == {ways.bidirectional}
@@ -204,13 +207,13 @@ async def test_the_ceiling_is_of_what_a_load_is_of(ways, share, words):
     assert words in next(event.text for event in published if isinstance(event, CeilingFound))
 
 
-async def test_the_testers_own_latency_is_unknown_where_frames_come_back_on_their_port():
+async def test_the_testers_own_latency_is_unknown_where_frames_come_back_on_their_port() -> None:
     ceilings, _ = calibration(Bench(), ways=ways_of(Pattern.SAME_PORT, 2))
     assert await ceilings.latency(64) is None
 
 
 @pytest.mark.parametrize("lab", [None, Bench(there_is_a_sink=False)], ids=["real ports", "a lab without a sink"])
-async def test_where_nothing_can_stand_in_the_duts_place_both_are_unknown(lab):
+async def test_where_nothing_can_stand_in_the_duts_place_both_are_unknown(lab: Bench | None) -> None:
     ceilings, published = calibration(lab)
     await calibrate(ceilings, 64)
     assert await ceilings.ceiling_frames_per_s(64) is None
@@ -240,7 +243,9 @@ SWEPT = "{name: sweep, method: load-sweep, frame_bytes: [1518], of: line_rate}"
     ],
     ids=["a search", "latency", "given loads", "all"],
 )
-def test_before_the_first_test_only_what_its_loads_or_latencies_need_is_calibrated(tests, told, tmp_path):
+def test_before_the_first_test_only_what_its_loads_or_latencies_need_is_calibrated(
+    tests: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
     file = tmp_path / "bench.yaml"
     file.write_text(BENCH.format(tests=", ".join(tests)))
     plan = plan_calibration(load(file))

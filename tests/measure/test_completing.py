@@ -59,7 +59,7 @@ def trial(number: int, load: float, lost: int) -> Trial:
     )  # fmt: skip
 
 
-def test_a_frame_to_a_group_was_offered_once_and_is_expected_at_each_member():
+def test_a_frame_to_a_group_was_offered_once_and_is_expected_at_each_member() -> None:
     counts = Counts(intended=100, sent=100, received=99, lost=1)
     alone = Counts(intended=30, sent=30, received=30, lost=0)
     parts = [*((f"0->{port}", counts) for port in (1, 2)), ("0->1 unicast", alone)]
@@ -75,29 +75,29 @@ def test_a_frame_to_a_group_was_offered_once_and_is_expected_at_each_member():
     assert (figures.combined.offered_frames, figures.combined.lost_frames) == (130, 2)
 
 
-def test_between_two_ports_one_way_nothing_is_added():
+def test_between_two_ports_one_way_nothing_is_added() -> None:
     assert add_basis(RESULT, ways_of(Pattern.ONE_TO_ONE, 2)) == RESULT
     assert add_ports(RESULT, ways_of(Pattern.ONE_TO_ONE, 2), [trial(1, 100.0, 0)]) == RESULT
 
 
-def test_the_sum_of_ports_stands_beside_each_rate_and_line_rates_stay_those_of_a_port():
+def test_the_sum_of_ports_stands_beside_each_rate_and_line_rates_stay_those_of_a_port() -> None:
     result = add_basis(RESULT, ways_of(Pattern.FULL_MESH, 4))
     assert result.scope == "per port of 4 that send at once"
     added = {name: value for name, value in result.values.items() if name not in RESULT.values}
     assert added == {"ndr_frames_per_s_sum_of_ports": 4000.0, "load_frames_per_s_sum_of_ports": 3600.0}
 
 
-def test_what_many_ports_send_to_one_is_the_sum_already():
+def test_what_many_ports_send_to_one_is_the_sum_already() -> None:
     result = add_basis(RESULT, ways_of(Pattern.MANY_TO_ONE, 4))
     assert (result.scope, result.values) == ("the sum of 3 ports that send to one", RESULT.values)
 
 
-def test_a_method_that_summed_by_itself_is_left_as_it_is():
+def test_a_method_that_summed_by_itself_is_left_as_it_is() -> None:
     summed = RESULT.replace(scope="sum of 2 ports")
     assert add_basis(summed, ways_of(Pattern.FULL_MESH, 4)) == summed
 
 
-def test_each_way_and_each_port_is_that_of_the_trial_that_tells_most():
+def test_each_way_and_each_port_is_that_of_the_trial_that_tells_most() -> None:
     both = ways_of(Pattern.ONE_TO_ONE, 2, bidirectional=True)
     trials = [trial(1, 300.0, 30), trial(2, 100.0, 0), trial(3, 200.0, 0), trial(4, 400.0, 6)]
     figures = add_ports(RESULT, both, trials).by_port
@@ -140,13 +140,13 @@ def told(**received: int) -> object:
     return add_broadcasts(result, (trial,)).values.get("broadcasts")
 
 
-def test_ports_without_all_of_them_are_named():
+def test_ports_without_all_of_them_are_named() -> None:
     assert told(t1=100, t2=100) == "10 % of all frames; every receiving port got all of them"
     assert told(t1=100, t2=90, t3=0) == "10 % of all frames; t2 got 90 of 100, t3 got 0 of 100; the other ports got all"
     assert told(t1=0) == "10 % of all frames; t1 got 0 of 100"
 
 
-def test_nothing_is_said_where_none_were_sent():
+def test_nothing_is_said_where_none_were_sent() -> None:
     assert told() is None
 
 
@@ -163,29 +163,31 @@ def rate(frames_per_s: float | None) -> Bounded:
     return Bounded(value=frames_per_s, lower=frames_per_s, limited_by=LimitedBy.DUT)
 
 
-def test_a_rate_within_five_percent_of_the_testers_ceiling_is_near_it():
+def test_a_rate_within_five_percent_of_the_testers_ceiling_is_near_it() -> None:
     (found,) = near(ndr_frames_per_s=rate(0.90e6), pdr_frames_per_s=rate(0.96e6), ceiling_frames_per_s=1e6)
     assert (found.value, found.limit) == ("pdr_frames_per_s", "ceiling_frames_per_s")
     assert "960.0 kpps are 96 % of what the tester sends without a DUT (1.000 Mpps)" in found.text
 
 
-def test_the_line_rate_is_no_rate_of_the_dut():
+def test_the_line_rate_is_no_rate_of_the_dut() -> None:
     assert near(ndr_frames_per_s=rate(0.5e6), line_rate_frames_per_s=14.88e6, ceiling_frames_per_s=1e6) == ()
 
 
 @pytest.mark.parametrize("ceiling", [None, 2e6], ids=["unknown", "far away"])
-def test_a_ceiling_that_is_unknown_or_far_away_is_not_spoken_of(ceiling):
+def test_a_ceiling_that_is_unknown_or_far_away_is_not_spoken_of(ceiling: float | None) -> None:
     assert near(ndr_frames_per_s=rate(0.96e6), pdr_frames_per_s=rate(None), ceiling_frames_per_s=ceiling) == ()
 
 
-def test_a_median_below_twice_the_testers_own_is_near_it():
+def test_a_median_below_twice_the_testers_own_is_near_it() -> None:
     (found,) = near(latency_p50_ns=10_000, tester_latency_p50_ns=6_000)
     assert (found.value, found.limit) == ("latency_p50_ns", "tester_latency_p50_ns")
     assert "the median of 10 µs is less than twice the tester's own (6 µs)" in found.text
 
 
 @pytest.mark.parametrize(("median_ns", "own_ns"), [(10_000, 4_000), (10_000, None), (None, 6_000)])
-def test_a_median_far_from_the_testers_own_or_unknown_is_not_spoken_of(median_ns, own_ns):
+def test_a_median_far_from_the_testers_own_or_unknown_is_not_spoken_of(
+    median_ns: int | None, own_ns: int | None
+) -> None:
     assert near(latency_p50_ns=median_ns, tester_latency_p50_ns=own_ns) == ()
 
 
@@ -239,7 +241,7 @@ def judged(*trials: Trial) -> Result:
     return result
 
 
-def test_a_later_trial_that_lost_too_much_demotes_every_rate_that_it_breaks():
+def test_a_later_trial_that_lost_too_much_demotes_every_rate_that_it_breaks() -> None:
     result = judged(trial_of_contradictions(3, 20))
     assert result.verdict is ResultVerdict.DISTURBED
     assert result.disturbances == (
@@ -249,7 +251,7 @@ def test_a_later_trial_that_lost_too_much_demotes_every_rate_that_it_breaks():
     assert limits == [None, LimitedBy.DUT]  # 0.2 % is within what the PDR allows
 
 
-def test_the_worst_trial_is_named_and_both_rates_fall():
+def test_the_worst_trial_is_named_and_both_rates_fall() -> None:
     result = judged(
         trial_of_contradictions(3, 20), trial_of_contradictions(4, 400, load=0.5 * RATE), trial_of_contradictions(5, 30)
     )
@@ -257,7 +259,7 @@ def test_the_worst_trial_is_named_and_both_rates_fall():
     assert all("t0004" in text and "50.00 kpps" in text for text in result.disturbances)
 
 
-def test_what_says_nothing_about_the_rate_leaves_it_as_it_is():
+def test_what_says_nothing_about_the_rate_leaves_it_as_it_is() -> None:
     others = (
         trial_of_contradictions(1, 400),  # of the search itself, which settled it
         trial_of_contradictions(3, 0),
@@ -269,7 +271,7 @@ def test_what_says_nothing_about_the_rate_leaves_it_as_it_is():
     assert judged(*others) == RESULT_OF_CONTRADICTIONS
 
 
-def test_a_trial_that_overloads_one_port_on_purpose_contradicts_no_rate():
+def test_a_trial_that_overloads_one_port_on_purpose_contradicts_no_rate() -> None:
     ways = tuple(WayLoad(transmit=port, receive=2, load_frames_per_s=RATE) for port in (0, 1))
     overload = trial_of_contradictions(3, 2500, purpose=Purpose.LOSS)
     mixed = overload.replace(request=overload.request.replace(ways=ways))

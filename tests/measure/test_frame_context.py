@@ -43,7 +43,7 @@ def guided() -> Search:
     return find("nicbench.search", Search)["guided"]()
 
 
-async def test_a_failing_trial_fails_the_search():
+async def test_a_failing_trial_fails_the_search() -> None:
     async def measure(load: float, duration: float) -> Sample:
         raise OSError("the peer is gone")
 
@@ -51,7 +51,7 @@ async def test_a_failing_trial_fails_the_search():
         await run_search(guided(), measure, [NDR], LIMITS)
 
 
-async def test_cancelling_the_run_cancels_the_trial_under_way_and_ends_the_search():
+async def test_cancelling_the_run_cancels_the_trial_under_way_and_ends_the_search() -> None:
     under_way = asyncio.Event()
     cancelled = asyncio.Event()
 
@@ -97,25 +97,25 @@ TELLS = {
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_what_was_found_tells_what_a_trial_may_decide(trial, reason):
+def test_what_was_found_tells_what_a_trial_may_decide(trial: MakeTrial, reason: Reason) -> None:
     sample = sample_of(trial(0).replace(verdict=found(reason)))
     assert (sample.may_pass, sample.may_fail, sample.is_even) == TELLS.get(reason, (False, False, False))
     assert sample.core_shared == (reason is Reason.DUT_DISTURBED)
 
 
-def test_a_trial_without_findings_may_decide_everything(trial):
+def test_a_trial_without_findings_may_decide_everything(trial: MakeTrial) -> None:
     sample = sample_of(trial(0))
     assert sample.is_valid
     assert not sample.core_shared
     assert (sample.load_frames_per_s, sample.duration_s, sample.trial_ids) == (1e6, 1.0, ("t0",))
 
 
-def test_the_pauses_of_the_tester_are_shares_of_the_transmission(trial):
+def test_the_pauses_of_the_tester_are_shares_of_the_transmission(trial: MakeTrial) -> None:
     sample = sample_of(trial(0, longest_gap_ns=30_000_000, total_gap_ns=80_000_000))
     assert (sample.longest_pause_share, sample.held_up_share) == pytest.approx((0.03, 0.08))
 
 
-def test_the_time_in_which_stations_join_and_leave_is_none_of_the_load(trial):
+def test_the_time_in_which_stations_join_and_leave_is_none_of_the_load(trial: MakeTrial) -> None:
     plain = trial(0)
     joined = plain.replace(request=plain.request.replace(groups=Groups(groups=4, members=3, send_s=0.05)))
     longer = joined.replace(reading=joined.reading.replace(sending_ns=1_100_000_000))
@@ -169,7 +169,9 @@ SILENT = {
         "no streams",
     ],
 )
-def test_what_was_queued_is_the_tail_that_the_mean_latency_confirms(reading, streams, queued):
+def test_what_was_queued_is_the_tail_that_the_mean_latency_confirms(
+    reading: MakeReading, streams: list[StreamReading], queued: float | None
+) -> None:
     told = queued_s(reading().replace(streams=tuple(streams)))
     assert told == (None if queued is None else pytest.approx(queued, abs=1e-9))
 
@@ -187,7 +189,7 @@ class Interrupted(FakeTester):
         return await super().trial(number, request, *rest)
 
 
-async def test_an_interrupted_search_publishes_what_its_trials_showed_and_then_ends():
+async def test_an_interrupted_search_publishes_what_its_trials_showed_and_then_ends() -> None:
     rig = Rig(Interrupted(DUT))
     with pytest.raises(asyncio.CancelledError):
         await rig.throughput()
@@ -201,7 +203,7 @@ async def test_an_interrupted_search_publishes_what_its_trials_showed_and_then_e
     assert any("the run was interrupted after 3 trials" in text for text in result.disturbances)
 
 
-async def test_a_search_that_is_interrupted_before_its_first_trial_ended_publishes_nothing():
+async def test_a_search_that_is_interrupted_before_its_first_trial_ended_publishes_nothing() -> None:
     tester = Interrupted(DUT)
     tester.after = 0
     rig = Rig(tester)
@@ -221,7 +223,7 @@ class Late(FakeTester):
         return with_counts(reading, counts.replace(received=counts.received - 5, late=5))
 
 
-async def test_a_trial_whose_frames_came_late_is_made_again_and_one_that_fell_short_is_not():
+async def test_a_trial_whose_frames_came_late_is_made_again_and_one_that_fell_short_is_not() -> None:
     rig = Rig(Late(DUT, ceiling_frames_per_s=5e6))
     result = await rig.throughput()
     assert [trial.repeat for trial in rig.trials][:4] == [0, 0, 1, 0]
@@ -231,7 +233,7 @@ async def test_a_trial_whose_frames_came_late_is_made_again_and_one_that_fell_sh
     assert result.verdict is ResultVerdict.VALID
 
 
-async def test_a_resumed_search_makes_the_trials_that_are_missing_and_gives_the_same_result():
+async def test_a_resumed_search_makes_the_trials_that_are_missing_and_gives_the_same_result() -> None:
     whole = Rig(FakeTester(DUT))
     expected = await whole.throughput()
     kept = {trial.key: trial for trial in whole.trials[:3]}
@@ -256,7 +258,7 @@ def rate_of(result: Result, name: str = "ndr_frames_per_s") -> Bounded:
 
 @every_search
 @shares
-async def test_a_search_gives_the_rate_of_the_dut_and_one_sentence(search, share):
+async def test_a_search_gives_the_rate_of_the_dut_and_one_sentence(search: str, share: float) -> None:
     rig = Rig(FakeTester(DUT, sent_share=share))
     result = await rig.throughput(search)
     assert rate_of(result).value == pytest.approx(DUT, rel=0.012)
@@ -270,7 +272,7 @@ async def test_a_search_gives_the_rate_of_the_dut_and_one_sentence(search, share
 
 
 @every_search
-async def test_a_ceiling_is_still_a_ceiling_and_published(search):
+async def test_a_ceiling_is_still_a_ceiling_and_published(search: str) -> None:
     rig = Rig(FakeTester(100e6, ceiling_frames_per_s=5e6))
     result = await rig.throughput(search)
     assert rate_of(result).limited_by is LimitedBy.TESTER
@@ -279,7 +281,7 @@ async def test_a_ceiling_is_still_a_ceiling_and_published(search):
     assert not any("of what it was asked for" in text for text in result.disturbances)
 
 
-async def test_a_method_without_a_search_offers_its_load_as_far_as_the_line_carries_what_is_asked_for():
+async def test_a_method_without_a_search_offers_its_load_as_far_as_the_line_carries_what_is_asked_for() -> None:
     rig = Rig(FakeTester(DUT, sent_share=0.6))
     options = FrameLoss.Options(frame_bytes=(64,), trial=TIMES)
     results = [rig.context.complete(result) for result in await FrameLoss("t", options).run(rig.context)]
@@ -294,6 +296,8 @@ async def test_a_method_without_a_search_offers_its_load_as_far_as_the_line_carr
 
 
 @pytest.mark.parametrize(("unsent", "valid"), [(400_000, True), (430_000, True), (500_000, False), (0, True)], ids=str)
-def test_what_the_tester_always_falls_short_by_is_no_disturbance_and_more_is(reading, unsent, valid):
+def test_what_the_tester_always_falls_short_by_is_no_disturbance_and_more_is(
+    reading: Callable[..., Reading], unsent: int, valid: bool
+) -> None:
     evidence = Evidence.of(reading(sent=1_000_000 - unsent, unsent_tester=unsent), sent_share=0.6)
     assert judge(evidence, Thresholds()).valid is valid

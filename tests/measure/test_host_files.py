@@ -31,7 +31,7 @@ def stack(folder: Path) -> UndoStack:
     return UndoStack("r1", None, folder / "runtime")
 
 
-async def test_a_source_is_filled_and_gone_after_the_undo(tmp_path):
+async def test_a_source_is_filled_and_gone_after_the_undo(tmp_path: Path) -> None:
     changes = stack(tmp_path)
     path = Path(await RoundFiles(changes).make(LocalHost("local"), str(tmp_path), "c0-source", 100_000, filled=True))
     assert path == tmp_path / "nicbench-r1-c0-source"
@@ -41,7 +41,7 @@ async def test_a_source_is_filled_and_gone_after_the_undo(tmp_path):
     assert not path.exists()
 
 
-async def test_a_sink_is_empty_and_may_be_made_again_after_its_removal(tmp_path):
+async def test_a_sink_is_empty_and_may_be_made_again_after_its_removal(tmp_path: Path) -> None:
     changes, host = stack(tmp_path), LocalHost("local")
     files = RoundFiles(changes)
     for _ in range(2):
@@ -53,7 +53,7 @@ async def test_a_sink_is_empty_and_may_be_made_again_after_its_removal(tmp_path)
     await changes.undo_all()
 
 
-async def test_a_file_that_is_there_already_is_never_written_over(tmp_path):
+async def test_a_file_that_is_there_already_is_never_written_over(tmp_path: Path) -> None:
     changes = stack(tmp_path)
     theirs = tmp_path / "nicbench-r1-c0-source"
     theirs.write_text("kept")
@@ -63,13 +63,13 @@ async def test_a_file_that_is_there_already_is_never_written_over(tmp_path):
     assert theirs.read_text() == "kept"
 
 
-async def test_without_the_folder_the_next_step_is_told(tmp_path):
+async def test_without_the_folder_the_next_step_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match="there is no folder /nowhere/x") as told:
         await RoundFiles(stack(tmp_path)).make(LocalHost("local"), "/nowhere/x", "a", 10, filled=True)
     assert "mkdir -p /nowhere/x" in str(told.value.next_step)
 
 
-async def test_without_room_nothing_is_written(tmp_path):
+async def test_without_room_nothing_is_written(tmp_path: Path) -> None:
     host, changes = FakeHost("h"), stack(tmp_path)
     host.answer("sh -c", "1000000\n")
     with pytest.raises(NotReadyError, match="1000000 bytes free"):
@@ -85,7 +85,7 @@ def folder(client: str, parent: Path, instance: int) -> OwnFolder:
     return OwnFolder(endpoint=client, parent=str(parent), name=f"nicbench-a-run/editors-{instance}", needed_bytes=1)
 
 
-async def test_two_clients_may_work_in_one_directory_that_both_of_them_see(tmp_path):
+async def test_two_clients_may_work_in_one_directory_that_both_of_them_see(tmp_path: Path) -> None:
     changes = UndoStack("a-run", None, tmp_path / "runtime")
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -105,8 +105,8 @@ async def test_two_clients_may_work_in_one_directory_that_both_of_them_see(tmp_p
     ],
 )
 async def test_a_directory_that_is_gone_is_told_with_its_host_and_what_failed_there(
-    parent, silent, said, step, tmp_path
-):
+    parent: str, silent: bool, said: str, step: str, tmp_path: Path
+) -> None:
     own = OwnFolders(UndoStack("a-run", None, tmp_path / "runtime"))
     gone = folder("c0", Path(parent), 1)
     hosts = {"c0": Without("c0a", silent=silent)}
@@ -119,7 +119,7 @@ async def test_a_directory_that_is_gone_is_told_with_its_host_and_what_failed_th
     assert "nicbench resume" in str(stopped.value.next_step)
 
 
-async def test_a_directory_that_does_not_answer_is_told_before_anything_is_made_in_it(tmp_path):
+async def test_a_directory_that_does_not_answer_is_told_before_anything_is_made_in_it(tmp_path: Path) -> None:
     own = OwnFolders(UndoStack("a-run", None, tmp_path / "runtime"))
     with pytest.raises(NotReadyError, match=r"^c0a: the directory /mnt/d1 does not answer"):
         await own.make({"c0": Without("c0a", silent=True)}, [folder("c0", Path("/mnt/d1"), 1)])
@@ -272,7 +272,7 @@ async def elsewhere(tmp_path: Path) -> AsyncIterator[Bench]:
     await made.changes.undo_all()
 
 
-async def test_each_client_costs_its_own_samples_alone(bench):
+async def test_each_client_costs_its_own_samples_alone(bench: Bench) -> None:
     one = await bench.play("reads", "dies", "leaves nothing", "leaves something else", "cannot begin", "reads")
     await bench.left.keep(one)
 
@@ -291,7 +291,7 @@ async def test_each_client_costs_its_own_samples_alone(bench):
     assert not any("frames/" in name for outcome in (nothing, other, never) for name in outcome.files)
 
 
-async def test_nothing_stays_on_the_host_or_beside_what_is_kept(bench):
+async def test_nothing_stays_on_the_host_or_beside_what_is_kept(bench: Bench) -> None:
     for number in (1, 2):
         await bench.left.keep(await bench.play("reads", "dies", number=number))
         assert list(bench.there.iterdir()) == []
@@ -303,7 +303,7 @@ async def test_nothing_stays_on_the_host_or_beside_what_is_kept(bench):
     assert not there.exists()
 
 
-async def test_after_a_crash_the_undo_removes_what_nobody_kept(bench):
+async def test_after_a_crash_the_undo_removes_what_nobody_kept(bench: Bench) -> None:
     await bench.play("reads")
     there = bench.there
     assert (there / "r0001/1/samples").is_file()
@@ -312,7 +312,7 @@ async def test_after_a_crash_the_undo_removes_what_nobody_kept(bench):
     assert not there.exists()
 
 
-async def test_a_round_that_is_played_again_has_its_own_samples(bench):
+async def test_a_round_that_is_played_again_has_its_own_samples(bench: Bench) -> None:
     await bench.play("reads", "reads")  # and the run was killed before it was journaled
     await bench.left.keep(await bench.play("reads", "leaves nothing"))
     assert bench.instances() == {1}
@@ -320,20 +320,20 @@ async def test_a_round_that_is_played_again_has_its_own_samples(bench):
     assert not (bench.run_folder / "frames/r0001.parquet").exists()
 
 
-async def test_a_run_folder_that_cannot_be_written_ends_the_run(elsewhere):
+async def test_a_run_folder_that_cannot_be_written_ends_the_run(elsewhere: Bench) -> None:
     (elsewhere.run_folder / ".left").write_text("no folder")
     with pytest.raises(HostError, match="cannot be read or written"):
         await elsewhere.play("reads")
 
 
-async def test_workloads_that_leave_nothing_ask_nothing_of_a_host(bench, monkeypatch):
+async def test_workloads_that_leave_nothing_ask_nothing_of_a_host(bench: Bench, monkeypatch: Any) -> None:
     monkeypatch.setattr(Leaves, "leaves", lambda self, job: ())
     one = await bench.play("leaves nothing")
     await bench.left.keep(one)
     assert (bench.changes.entries, one.outcomes[0].notes) == ((), ())
 
 
-async def test_a_host_without_any_place_is_told_what_to_do(tmp_path):
+async def test_a_host_without_any_place_is_told_what_to_do(tmp_path: Path) -> None:
     host = FakeHost("h1")
     host.fail("sh -c", "")
     with pytest.raises(NotReadyError, match="no folder for what its workloads leave") as caught:
@@ -341,7 +341,7 @@ async def test_a_host_without_any_place_is_told_what_to_do(tmp_path):
     assert "TMPDIR" in str(caught.value.next_step)
 
 
-async def test_hosts_of_one_machine_do_not_share_a_folder(bench):
+async def test_hosts_of_one_machine_do_not_share_a_folder(bench: Bench) -> None:
     bench.left.begin("r0001")
     paths = await asyncio.gather(
         *(bench.left.folder(LocalHost(name), job) for name in ("h1", "h2") for job in (1, 2, 3))

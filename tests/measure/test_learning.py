@@ -101,7 +101,7 @@ class Bench:
         return await self.maker.make(f"{test}/{self.made}/0", test, {}, request, 0)
 
 
-async def test_where_all_flows_pass_at_once_each_is_sent_once():
+async def test_where_all_flows_pass_at_once_each_is_sent_once() -> None:
     tester = Opening(1e9)
     bench = Bench(tester)
     trial = await bench.trial()
@@ -110,7 +110,7 @@ async def test_where_all_flows_pass_at_once_each_is_sent_once():
     assert Trial.model_validate_json(trial.model_dump_json()) == trial
 
 
-async def test_flows_are_sent_again_until_all_return():
+async def test_flows_are_sent_again_until_all_return() -> None:
     tester = Opening(1e9, drops=1)
     bench = Bench(tester)
     (learnt,) = (await bench.trial()).reading.learning
@@ -118,7 +118,7 @@ async def test_flows_are_sent_again_until_all_return():
     assert (learnt.silent, learnt.frames_per_flow) == (0, 3)
 
 
-async def test_flows_that_never_pass_are_told_and_the_trial_is_valid():
+async def test_flows_that_never_pass_are_told_and_the_trial_is_valid() -> None:
     bench = Bench(Opening(1e9, blocked=12))
     trials = [await bench.trial(), await bench.trial()]
     assert [trial.verdict.valid for trial in trials] == [True, True]
@@ -130,7 +130,7 @@ async def test_flows_that_never_pass_are_told_and_the_trial_is_valid():
     assert (told.disturbances, told.verdict) == ((f"{said}, as learning frames showed",), ResultVerdict.VALID)
 
 
-async def test_flows_that_the_tester_did_not_send_are_told_as_its_own_and_not_as_silent():
+async def test_flows_that_the_tester_did_not_send_are_told_as_its_own_and_not_as_silent() -> None:
     bench = Bench(Opening(1e9, unsent=12))
     trial = await bench.trial()
     said = "a learning frame of 12 of 8192 flows from port t0 to t1 was not sent by the tester"
@@ -147,7 +147,7 @@ def named(trial: Trial) -> Trial:
     return trial.replace(reading=trial.reading.replace(ports=ports))
 
 
-async def test_a_threshold_also_makes_trials_invalid_before_which_flows_were_not_sent():
+async def test_a_threshold_also_makes_trials_invalid_before_which_flows_were_not_sent() -> None:
     bench = Bench(Opening(1e9, unsent=12), thresholds=Thresholds(unlearnt_flow_share=0.001))
     verdict = (await bench.trial()).verdict
     assert verdict.reasons == (Reason.UNLEARNT,)
@@ -155,8 +155,8 @@ async def test_a_threshold_also_makes_trials_invalid_before_which_flows_were_not
 
 
 async def test_where_the_tester_sends_no_learning_frame_nothing_is_proved_to_pass(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "UNTIL_FRAMES_COME_BACK_S", (0.0,))
     tester = Opening(1e9, unsent=FLOWS, drops=1000)
     with pytest.raises(HostError, match="nothing comes back from port t0 to t1"):
@@ -206,17 +206,17 @@ async def teach(*shortfalls: Shortfall) -> tuple[int, LearntFlows]:
     return tester.sendings, learnt
 
 
-async def test_an_attempt_that_the_tester_did_not_send_in_full_is_sent_again_and_counts_once():
+async def test_an_attempt_that_the_tester_did_not_send_in_full_is_sent_again_and_counts_once() -> None:
     sendings, learnt = await teach(Shortfall(by_tester=9), Shortfall(silent=2))
     assert (sendings, learnt.silent, learnt.unsent, learnt.frames_per_flow) == (2, 2, 0, 1)
 
 
-async def test_what_stays_unsent_is_the_testers_and_the_sendings_are_bounded():
+async def test_what_stays_unsent_is_the_testers_and_the_sendings_are_bounded() -> None:
     sendings, learnt = await teach(*[Shortfall(by_tester=9, silent=3)] * 5)
     assert (sendings, learnt.silent, learnt.unsent) == (3, 3, 9)
 
 
-async def test_flows_that_a_lossless_port_refused_do_not_pass():
+async def test_flows_that_a_lossless_port_refused_do_not_pass() -> None:
     sendings, learnt = await teach(Shortfall(by_back_pressure=9))
     assert (sendings, learnt.silent, learnt.unsent) == (1, 9, 0)
 
@@ -225,7 +225,7 @@ def result() -> Result:
     return Result(id="t/64", method="throughput", parameters={}, verdict=ResultVerdict.VALID, values={}, trials=())
 
 
-async def test_a_threshold_makes_trials_invalid_before_which_flows_did_not_pass():
+async def test_a_threshold_makes_trials_invalid_before_which_flows_did_not_pass() -> None:
     tester = Opening(1e9, blocked=12)
     bench = Bench(tester, thresholds=Thresholds(unlearnt_flow_share=0.001))
     verdict = (await bench.trial()).verdict
@@ -238,13 +238,13 @@ async def test_a_threshold_makes_trials_invalid_before_which_flows_did_not_pass(
     ).verdict.valid
 
 
-async def test_where_no_flow_passes_the_run_ends(monkeypatch):
+async def test_where_no_flow_passes_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UNTIL_FRAMES_COME_BACK_S", (0.0, 0.0))
     with pytest.raises(HostError, match="nothing comes back from port t0 to t1"):
         await Bench(Opening(1e9, blocked=FLOWS)).trial()
 
 
-async def test_flows_are_taught_again_where_the_dut_may_have_forgotten_them():
+async def test_flows_are_taught_again_where_the_dut_may_have_forgotten_them() -> None:
     tester = Opening(1e9)
     bench = Bench(tester)
     await bench.trial()
@@ -266,7 +266,7 @@ def trial_of(trial: Trial, interruption: Interruption) -> Trial:
     return trial.replace(request=trial.request.replace(interruption=interruption))
 
 
-async def test_nothing_is_sent_before_a_trial_where_frames_of_its_size_have_just_come_back():
+async def test_nothing_is_sent_before_a_trial_where_frames_of_its_size_have_just_come_back() -> None:
     tester = Opening(1e9)
     bench = Bench(tester, Learning(flows="few"))
     trials = [await bench.trial(), await bench.trial()]
@@ -275,7 +275,7 @@ async def test_nothing_is_sent_before_a_trial_where_frames_of_its_size_have_just
     assert tester.sent == 2
 
 
-async def test_behind_a_trial_that_lost_frames_they_are_sent_once_for_it_and_for_the_next():
+async def test_behind_a_trial_that_lost_frames_they_are_sent_once_for_it_and_for_the_next() -> None:
     tester = Opening(900.0)
     bench = Bench(tester, Learning(flows="few"))
     await bench.trial()
@@ -284,7 +284,7 @@ async def test_behind_a_trial_that_lost_frames_they_are_sent_once_for_it_and_for
     assert tester.sent == 3
 
 
-async def test_a_proof_does_not_stand_for_long(monkeypatch):
+async def test_a_proof_does_not_stand_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     for age in ("_STANDS_S", "_LEARN_AGAIN_S"):
         monkeypatch.setattr(module, age, 0.0)
         tester = Opening(1e9)
@@ -295,7 +295,7 @@ async def test_a_proof_does_not_stand_for_long(monkeypatch):
         monkeypatch.undo()
 
 
-async def test_few_frames_are_a_proof_and_teach_nothing():
+async def test_few_frames_are_a_proof_and_teach_nothing() -> None:
     tester = Opening(1e9)
     trial = await Bench(tester, Learning(flows="few")).trial()
     assert (tester.taught, tester.sent, trial.reading.learning) == ([], 1, ())
@@ -305,7 +305,7 @@ async def test_few_frames_are_a_proof_and_teach_nothing():
     assert tester.taught == []
 
 
-def test_each_port_sends_every_flow_at_the_rate_and_all_streams_end_together():
+def test_each_port_sends_every_flow_at_the_rate_and_all_streams_end_together() -> None:
     streams = [{"name": "a", "share": 0.5, "flows": 300, "burst_frames": 9}, {"name": "b", "share": 0.5, "flows": 100}]
     traffic = Traffic.model_validate({"streams": streams, "learning": {"rate": 2000.0}})
     for frames_per_flow in (1, 4):
@@ -317,7 +317,7 @@ def test_each_port_sends_every_flow_at_the_rate_and_all_streams_end_together():
     assert one["frames"] == 8
 
 
-async def test_of_the_flows_of_a_capture_file_nothing_is_said():
+async def test_of_the_flows_of_a_capture_file_nothing_is_said() -> None:
     tester = PacketsTester(FakeHost("tester"), "nicbench-packets", options_of(Traffic(pcap="office.pcap")))
     assert await tester.teach(1, REQUEST, (WAY,), 1) == ()  # and nothing is asked of an engine that does not run
 
@@ -372,7 +372,9 @@ class Far(FakeTester):
 @pytest.mark.parametrize(
     ("delay_s", "settle_s", "drain_s"), [(0.2, 0.05, 1.0), (0.6, 0.05, 2.0), (2.0, 0.05, 8.0), (30.0, 31.0, None)]
 )
-async def test_how_long_frames_take_is_learnt_once_and_waited_for_everywhere(delay_s, settle_s, drain_s, lost):
+async def test_how_long_frames_take_is_learnt_once_and_waited_for_everywhere(
+    delay_s: float, settle_s: float, drain_s: float | None, lost: int
+) -> None:
     bench = Bench(tester := Far(1e9, delay_s=delay_s, lost=lost))
     update = {"settle_s": settle_s, "drain_s": 0.1 if settle_s < delay_s else delay_s + 1.0}
     trials = [await bench.trial(request=REQUEST.replace(**update)) for _ in range(2)]
@@ -384,14 +386,14 @@ async def test_how_long_frames_take_is_learnt_once_and_waited_for_everywhere(del
     assert len(bench.notes) == (1 if settle_s < delay_s else 0)
 
 
-async def test_a_run_that_goes_on_knows_how_long_frames_take():
+async def test_a_run_that_goes_on_knows_how_long_frames_take() -> None:
     first = Bench(Far(1e9, delay_s=0.6, lost=10))
     request = REQUEST.replace(settle_s=0.05)
     made = await first.trial(request=request)
     assert Patience([made]).needed_s == first.maker._patience.needed_s
 
 
-async def test_a_path_that_takes_longer_than_anybody_waits_is_named_with_the_option_for_it():
+async def test_a_path_that_takes_longer_than_anybody_waits_is_named_with_the_option_for_it() -> None:
     with pytest.raises(HostError, match="nothing comes back") as caught:
         await Bench(Far(1e9, delay_s=30.0)).trial()
     assert "write a longer `settle` where frames take over 4 s" in str(caught.value.next_step)

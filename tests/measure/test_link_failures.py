@@ -67,7 +67,7 @@ class _Rack:
         ]
 
 
-async def test_the_link_goes_down_at_the_other_end_and_comes_back():
+async def test_the_link_goes_down_at_the_other_end_and_comes_back() -> None:
     rack = _Rack()
     await rack.watch.begin()
     await rack.see(2)
@@ -79,7 +79,7 @@ async def test_the_link_goes_down_at_the_other_end_and_comes_back():
     assert seen.step_s == 1.0
 
 
-async def test_a_round_that_is_over_first_leaves_the_link_up():
+async def test_a_round_that_is_over_first_leaves_the_link_up() -> None:
     rack = _Rack(after=0.5, lasts=60.0)
     await rack.watch.begin()
     await rack.see(1)
@@ -88,7 +88,7 @@ async def test_a_round_that_is_over_first_leaves_the_link_up():
     assert rack.watch.outcome_of(()).up_at_s is None
 
 
-async def test_a_round_that_breaks_off_before_takes_nothing_down():
+async def test_a_round_that_breaks_off_before_takes_nothing_down() -> None:
     rack = _Rack(after=60.0)
     await rack.watch.begin()
     await rack.watch.close()
@@ -96,7 +96,7 @@ async def test_a_round_that_breaks_off_before_takes_nothing_down():
     assert rack.watch.outcome_of(()).down_at_s is None
 
 
-async def test_a_link_that_cannot_be_taken_down_is_told():
+async def test_a_link_that_cannot_be_taken_down_is_told() -> None:
     rack = _Rack()
     rack.switch.fail(("sh", "-c"), "Operation not permitted")
     await rack.watch.begin()
@@ -105,7 +105,7 @@ async def test_a_link_that_cannot_be_taken_down_is_told():
     assert "Operation not permitted" in str(rack.watch.outcome_of(()).trouble)
 
 
-async def test_its_undo_brings_it_up():
+async def test_its_undo_brings_it_up() -> None:
     host = FakeHost("switch")
     host.answer("ip -j link show dev p-s0p2", '[{"ifname": "p-s0p2"}]')
     await undo_one(host, SetLinkUp(device="p-s0p2"))
@@ -129,7 +129,7 @@ SENDS = Connection(
 )
 
 
-async def test_what_each_connection_did_is_told_with_its_ports():
+async def test_what_each_connection_did_is_told_with_its_ports() -> None:
     rack = _Rack()
     await rack.watch.begin()
     await rack.see(2)
@@ -161,16 +161,16 @@ async def test_what_each_connection_did_is_told_with_its_ports():
     assert Round.model_validate_json(one.model_dump_json()) == one
 
 
-def test_a_connection_that_is_not_known_to_any_bond_has_no_port():
+def test_a_connection_that_is_not_known_to_any_bond_has_no_port() -> None:
     assert ports_of(SENDS, (), frozenset({"s0p2"})) == {}
 
 
 @pytest.mark.parametrize("text", ["", "=== at 5.0\n", "=== at nonsense\n=== at 6.0\n"])
-def test_a_look_that_is_cut_off_is_left_out(text):
+def test_a_look_that_is_cut_off_is_left_out(text: str) -> None:
     assert parse_looks(text) == []
 
 
-def test_carriers_of_a_bond_are_counted_by_interface():
+def test_carriers_of_a_bond_are_counted_by_interface() -> None:
     text = (
         "/sys/class/net/s0/carrier_changes:3\n/sys/class/net/s0/lower_s0p1/carrier_changes:2\n"
         "/sys/class/net/v0/lower_bond0/lower_e1/carrier_changes:4\n/sys/class/net/s0/statistics/tx_bytes:9\n"

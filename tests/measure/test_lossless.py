@@ -67,14 +67,14 @@ async def throughput(tester: FakeTester, search: str) -> Bounded:
 
 
 @pytest.mark.parametrize("search", ["guided", "mlr"])
-async def test_a_search_finds_the_rate_that_the_dut_takes_and_lays_the_limit_to_it(search):
+async def test_a_search_finds_the_rate_that_the_dut_takes_and_lays_the_limit_to_it(search: str) -> None:
     rate = await throughput(Lossless(DUT_MPPS * 1e6, TESTER_MPPS * 1e6), search)
     assert rate.limited_by is LimitedBy.DUT
     assert rate.value == pytest.approx(DUT_MPPS * 1e6, rel=0.011)
 
 
 @pytest.mark.parametrize("search", ["guided", "mlr"])
-async def test_a_dut_that_refuses_nothing_is_not_blamed_for_the_testers_ceiling(search):
+async def test_a_dut_that_refuses_nothing_is_not_blamed_for_the_testers_ceiling(search: str) -> None:
     rate = await throughput(Lossless(100e6, TESTER_MPPS * 1e6), search)
     assert rate.limited_by is LimitedBy.TESTER
     assert rate.at_least
@@ -86,7 +86,7 @@ async def averaged(tester: FakeTester) -> Result:
     return result
 
 
-async def test_an_average_is_limited_by_who_refused():
+async def test_an_average_is_limited_by_who_refused() -> None:
     by_dut = await averaged(Lossless(DUT_MPPS * 1e6, TESTER_MPPS * 1e6))
     by_tester = await averaged(Lossless(100e6, TESTER_MPPS * 1e6))
     assert by_dut.values["limited_by"] == "DUT"

@@ -9,7 +9,7 @@ import pytest
 
 from nicbench.core.errors import HostError
 from nicbench.core.judging import RepeatPolicy
-from nicbench.core.trial import Trial
+from nicbench.core.trial import CpuTime, Trial
 from nicbench.measure.frame_context import CeilingReached, TrialRepeats
 from nicbench.measure.samples import Repeats
 
@@ -73,7 +73,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("found", "used", "disturbed", "made", "how"), CASES.values(), ids=CASES)
-async def test_an_invalid_trial_is_repeated_within_bounds(found, used, disturbed, made, how, trial):
+async def test_an_invalid_trial_is_repeated_within_bounds(
+    found: list[dict[str, Any]], used: int, disturbed: bool, made: int, how: dict[str, Any], trial: MakeTrial
+) -> None:
     tester = FakeTester(trial, *found)
     repeats = repeats_of(how.get("budget_s", 100.0), how.get("policy"))
     taken, is_disturbed = await repeats.measure(tester.once, repeats=how.get("repeats", True))
@@ -81,8 +83,8 @@ async def test_an_invalid_trial_is_repeated_within_bounds(found, used, disturbed
 
 
 async def test_a_link_that_changes_in_every_repeat_ends_the_run_and_resuming_it_begins_them_anew(
-    trial,
-):
+    trial: MakeTrial,
+) -> None:
     with pytest.raises(
         HostError, match=r"link of the tester's port .* changed its state, in each of 4 trials"
     ) as caught:
@@ -93,7 +95,9 @@ async def test_a_link_that_changes_in_every_repeat_ends_the_run_and_resuming_it_
     assert (used.id, disturbed) == ("t4", False)
 
 
-async def test_of_trials_beside_a_neighbour_the_one_with_the_least_of_it_is_used(trial, cpu):
+async def test_of_trials_beside_a_neighbour_the_one_with_the_least_of_it_is_used(
+    trial: MakeTrial, cpu: Callable[..., CpuTime]
+) -> None:
     def beside(slow: int) -> dict[str, Any]:
         shared = cpu(1).replace(speed_samples=50, slow_samples=slow)
         return {"cpus": (cpu(0), shared)}
@@ -104,7 +108,7 @@ async def test_of_trials_beside_a_neighbour_the_one_with_the_least_of_it_is_used
     assert (used.id, disturbed) == ("t1", True)
 
 
-async def test_repeats_take_no_more_than_their_share_of_the_time(trial):
+async def test_repeats_take_no_more_than_their_share_of_the_time(trial: MakeTrial) -> None:
     repeats = repeats_of(10.0)  # 3 s for repeats; a trial takes 1.3 s
     tester = FakeTester(trial, GAP)
     assert (await repeats.measure(tester.once))[1] is True
@@ -115,7 +119,7 @@ async def test_repeats_take_no_more_than_their_share_of_the_time(trial):
     assert later.made == 1
 
 
-async def test_the_same_shortfall_twice_is_a_ceiling(trial):
+async def test_the_same_shortfall_twice_is_a_ceiling(trial: MakeTrial) -> None:
     tester = FakeTester(trial, short_of(200_000), short_of(190_000))
     with pytest.raises(CeilingReached) as reached:
         await repeats_of(100.0).measure(tester.once)

@@ -65,7 +65,7 @@ class Bench:
         return [event.round for event in self.events if isinstance(event, RoundFinished)]
 
 
-async def test_a_round_is_watched_judged_and_published():
+async def test_a_round_is_watched_judged_and_published() -> None:
     bench = Bench(lambda number, job: DONE)
     one, marked = await bench.context.play({"mode": "TCP"}, request())
     assert (one.id, one.key, one.verdict.valid, marked) == ("r0001", "tcp/0/0", True, False)
@@ -73,32 +73,32 @@ async def test_a_round_is_watched_judged_and_published():
     assert [type(event) for event in bench.events] == [RoundBegun, RoundFinished]
 
 
-async def test_a_tool_that_died_is_given_another_chance():
+async def test_a_tool_that_died_is_given_another_chance() -> None:
     bench = Bench(lambda number, job: DIED if number == 1 and job.client == "c0" else DONE)
     one, marked = await bench.context.play({}, request())
     assert (one.id, one.repeat, one.verdict.valid, marked) == ("r0002", 1, True, False)
 
 
-async def test_what_keeps_failing_is_used_with_the_fewest_failures_and_marked():
+async def test_what_keeps_failing_is_used_with_the_fewest_failures_and_marked() -> None:
     bench = Bench(lambda number, job: DIED if number != 2 or job.client == "c0" else DONE)
     one, marked = await bench.context.play({}, request())
     assert (len(bench.rounds), one.id, marked) == (3, "r0002", True)
 
 
-async def test_a_missing_tool_is_not_asked_for_twice():
+async def test_a_missing_tool_is_not_asked_for_twice() -> None:
     bench = Bench(lambda number, job: MISSING if job.client == "c1" else DONE)
     one, marked = await bench.context.play({}, request())
     assert (len(bench.rounds), marked) == (1, True)
     assert [outcome.failure is None for outcome in one.outcomes] == [True, False]
 
 
-async def test_a_peer_that_failed_once_costs_no_round_of_a_test_too_short_for_repeats():
+async def test_a_peer_that_failed_once_costs_no_round_of_a_test_too_short_for_repeats() -> None:
     bench = Bench(lambda number, job: DIED if number == 1 and job.client == "c0" else DONE, budget_s=1.0)
     one, marked = await bench.context.play({}, request())
     assert (one.id, one.verdict.valid, marked) == ("r0002", True, False)
 
 
-async def test_a_peer_that_stays_dead_is_given_one_more_round_in_a_test_and_not_one_a_point():
+async def test_a_peer_that_stays_dead_is_given_one_more_round_in_a_test_and_not_one_a_point() -> None:
     bench = Bench(lambda number, job: DIED, budget_s=1.0)
     for point in range(5):
         await bench.context.play({"point": point}, request())
@@ -107,15 +107,15 @@ async def test_a_peer_that_stays_dead_is_given_one_more_round_in_a_test_and_not_
 
 @pytest.mark.parametrize("budget_s", [1e6, 1.0])
 async def test_a_round_in_which_a_link_changed_is_no_figure_and_is_repeated_whatever_that_costs(
-    budget_s,
-):
+    budget_s: float,
+) -> None:
     bench = Bench(lambda number, job: DONE, budget_s=budget_s)
     bench.link_changes_in = {1, 2}
     one, marked = await bench.context.play({}, request())
     assert (one.id, one.verdict.valid, marked) == ("r0003", True, False)
 
 
-async def test_a_round_whose_interface_is_gone_behind_it_is_not_valid():
+async def test_a_round_whose_interface_is_gone_behind_it_is_not_valid() -> None:
     bench = Bench(lambda number, job: DONE, budget_s=1.0)
     bench.interface_is_there = lambda: not bench.player.heard
     one, marked = await bench.context.play({}, request())
@@ -125,7 +125,7 @@ async def test_a_round_whose_interface_is_gone_behind_it_is_not_valid():
     ]
 
 
-async def test_a_round_that_never_came_to_its_clients_ends_no_watch():
+async def test_a_round_that_never_came_to_its_clients_ends_no_watch() -> None:
     bench = Bench(lambda number, job: DONE)
 
     async def gone(number: int, asked: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
@@ -138,7 +138,7 @@ async def test_a_round_that_never_came_to_its_clients_ends_no_watch():
     assert not bench.rounds
 
 
-async def test_a_round_whose_files_cannot_be_kept_is_not_journaled_and_is_played_again():
+async def test_a_round_whose_files_cannot_be_kept_is_not_journaled_and_is_played_again() -> None:
     bench = Bench(lambda number, job: DONE)
 
     async def full(one: Round) -> None:
@@ -153,7 +153,7 @@ async def test_a_round_whose_files_cannot_be_kept_is_not_journaled_and_is_played
     assert (one.id, resumed.rounds) == ("r0001", [one])
 
 
-async def test_a_round_in_which_a_server_of_the_dut_ended_is_repeated_though_every_tool_gave_figures():
+async def test_a_round_in_which_a_server_of_the_dut_ended_is_repeated_though_every_tool_gave_figures() -> None:
     bench = Bench(lambda number, job: DONE)
     bench.player.broken = lambda number: "the NFS server has ended" if number == 1 else None
     one, marked = await bench.context.play({}, request())
@@ -163,7 +163,7 @@ async def test_a_round_in_which_a_server_of_the_dut_ended_is_repeated_though_eve
     ]
 
 
-def test_of_rounds_in_which_as_many_jobs_failed_the_least_disturbed_one_is_used():
+def test_of_rounds_in_which_as_many_jobs_failed_the_least_disturbed_one_is_used() -> None:
     def disturbed(share: float) -> Round:
         verdict = Verdict(
             findings=(Finding(reason=Reason.DISTURBED, threshold="x", value=share, limit=0.05, text="busy"),)

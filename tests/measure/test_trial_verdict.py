@@ -38,7 +38,7 @@ def verdict_on(reading: Reading, thresholds: Thresholds | None = None) -> Verdic
     return judge(Evidence.of(reading, dut_cpus={1}), thresholds or Thresholds())
 
 
-def test_a_quiet_trial_is_valid_however_much_the_dut_lost(reading):
+def test_a_quiet_trial_is_valid_however_much_the_dut_lost(reading: MakeReading) -> None:
     assert verdict_on(reading(lost=900_000, received=100_000)).valid
 
 
@@ -54,14 +54,18 @@ def test_a_quiet_trial_is_valid_however_much_the_dut_lost(reading):
         ({"timestamps": stamps(steps=2)}, Reason.CLOCK_STEP, "stamps the frames of port t0 was set 2 times"),
     ],
 )
-def test_one_disturbance_gives_one_finding_in_plain_words(reading, change, reason, says):
+def test_one_disturbance_gives_one_finding_in_plain_words(
+    reading: MakeReading, change: dict[str, Any], reason: Reason, says: str
+) -> None:
     verdict = verdict_on(reading(**change))
     assert verdict.reasons == (reason,)
     assert says in verdict.findings[0].text
 
 
 @pytest.mark.parametrize(("step_ns", "is_valid"), [(0.0, True), (90_000.0, True), (1_000_000.0, False)])
-def test_a_clock_of_two_tester_machines_that_left_its_line_makes_a_trial_invalid(reading, step_ns, is_valid):
+def test_a_clock_of_two_tester_machines_that_left_its_line_makes_a_trial_invalid(
+    reading: MakeReading, step_ns: float, is_valid: bool
+) -> None:
     mapping = ClockMapping(
         by="test links",
         offset_ns=0,
@@ -79,7 +83,7 @@ def test_a_clock_of_two_tester_machines_that_left_its_line_makes_a_trial_invalid
 
 
 @pytest.mark.parametrize("link_changed", [True, False])
-def test_a_link_that_a_reset_takes_down_spoils_nothing(reading, link_changed):
+def test_a_link_that_a_reset_takes_down_spoils_nothing(reading: MakeReading, link_changed: bool) -> None:
     """What could not be sent meanwhile does not count against the tester; where the link stayed up it does."""
     read = reading(link_changed=link_changed, unsent_tester=20_000, sent=980_000)
     verdict = judge(Evidence.of(read, link_may_change=True), Thresholds())
@@ -95,40 +99,42 @@ def test_a_link_that_a_reset_takes_down_spoils_nothing(reading, link_changed):
         ({"steal": 300}, "dut_steal_share"),
     ],
 )
-def test_somebody_else_on_the_duts_core_disturbs_it(reading, cpu, busy, threshold):
+def test_somebody_else_on_the_duts_core_disturbs_it(
+    reading: MakeReading, cpu: MakeCpu, busy: dict[str, int], threshold: str
+) -> None:
     verdict = verdict_on(reading(cpus=(cpu(0), cpu(1, **busy))))
     assert [finding.threshold for finding in verdict.findings] == [threshold]
     assert verdict.reasons == (Reason.DUT_DISTURBED,)
     assert "core 1" in verdict.findings[0].text
 
 
-def test_a_neighbour_on_the_duts_physical_core_disturbs_it(reading, cpu):
+def test_a_neighbour_on_the_duts_physical_core_disturbs_it(reading: MakeReading, cpu: MakeCpu) -> None:
     shared = cpu(1).replace(speed_samples=50, slow_samples=20)
     (finding,) = verdict_on(reading(cpus=(cpu(0), shared))).findings
     assert (finding.threshold, finding.value) == ("dut_contended_share", 0.4)
     assert verdict_on(reading(cpus=(cpu(0), shared.replace(slow_samples=2)))).valid
 
 
-def test_a_pause_of_the_duts_core_disturbs_it(reading, cpu):
+def test_a_pause_of_the_duts_core_disturbs_it(reading: MakeReading, cpu: MakeCpu) -> None:
     paused = cpu(1).replace(longest_pause_ns=9_000_000)
     (finding,) = verdict_on(reading(cpus=(cpu(0), paused))).findings
     assert (finding.threshold, finding.value) == ("dut_pause_ms", 9.0)
     assert verdict_on(reading(cpus=(cpu(0), paused.replace(longest_pause_ns=2_000_000)))).valid
 
 
-def test_interrupt_time_on_the_duts_core_is_its_own_work(reading, cpu):
+def test_interrupt_time_on_the_duts_core_is_its_own_work(reading: MakeReading, cpu: MakeCpu) -> None:
     assert verdict_on(reading(cpus=(cpu(1, softirq=5_000, irq=500),))).valid
 
 
-def test_the_testers_own_core_may_be_busy(reading, cpu):
+def test_the_testers_own_core_may_be_busy(reading: MakeReading, cpu: MakeCpu) -> None:
     assert verdict_on(reading(cpus=(cpu(0, user=5_000), cpu(1)))).valid
 
 
-def test_back_pressure_of_the_dut_is_not_the_testers_shortfall(reading):
+def test_back_pressure_of_the_dut_is_not_the_testers_shortfall(reading: MakeReading) -> None:
     assert verdict_on(reading(unsent_backpressure=500_000, sent=500_000)).valid
 
 
-def test_a_failed_peer_is_named(reading):
+def test_a_failed_peer_is_named(reading: MakeReading) -> None:
     verdict = judge(Evidence.of(reading(), peer_failure="b: connection closed"), Thresholds())
     assert verdict.reasons == (Reason.PEER_FAILED,)
     assert "b: connection closed" in verdict.findings[0].text
@@ -144,18 +150,20 @@ def test_a_failed_peer_is_named(reading):
         (300, 7_100_000, False),
     ],
 )
-def test_clocks_that_nobody_set_may_drift_apart_by_the_length_of_the_trial(reading, lasting_s, step_ns, is_valid):
+def test_clocks_that_nobody_set_may_drift_apart_by_the_length_of_the_trial(
+    reading: MakeReading, lasting_s: int, step_ns: int, is_valid: bool
+) -> None:
     verdict = verdict_on(reading(clock_step_ns=step_ns).replace(transmit_ns=lasting_s * 10**9))
     assert verdict.valid == is_valid
     if not is_valid:
         assert verdict.findings[0].limit == pytest.approx(1.0 + 0.02 * lasting_s)
 
 
-def test_an_unknown_clock_step_is_no_finding(reading):
+def test_an_unknown_clock_step_is_no_finding(reading: MakeReading) -> None:
     assert verdict_on(reading(clock_step_ns=None)).valid
 
 
-def test_a_bench_file_may_move_a_threshold(reading):
+def test_a_bench_file_may_move_a_threshold(reading: MakeReading) -> None:
     assert verdict_on(reading(longest_gap_ns=50_000_000), Thresholds(longest_gap_ms=60.0)).valid
 
 
@@ -168,7 +176,9 @@ numbers = st.integers(min_value=0, max_value=2_000_000)
     overrun=st.integers(min_value=0, max_value=100),
     fates=st.lists(st.tuples(numbers, numbers, numbers, numbers, numbers, numbers, numbers), min_size=2, max_size=2),
 )
-def test_a_verdict_never_depends_on_what_was_lost_received_or_corrupted(unsent, longest, overrun, fates):
+def test_a_verdict_never_depends_on_what_was_lost_received_or_corrupted(
+    unsent: int, longest: int, overrun: int, fates: list[tuple[int, ...]]
+) -> None:
     names = ("received", "lost", "unattributed", "duplicated", "reordered", "corrupted", "foreign")
     verdicts = []
     for fate in fates:
@@ -198,7 +208,9 @@ def test_a_verdict_never_depends_on_what_was_lost_received_or_corrupted(unsent, 
 
 
 @pytest.mark.parametrize(("each_ns", "is_valid"), [(15_000_000, True), (60_000_000, False)])
-def test_each_of_several_workers_may_be_away_as_long_as_one_alone(each_ns, is_valid, reading):
+def test_each_of_several_workers_may_be_away_as_long_as_one_alone(
+    each_ns: int, is_valid: bool, reading: Callable[..., Reading]
+) -> None:
     worker = WorkerHealth(
         longest_gap_ns=1_000_000, total_gap_ns=each_ns, gaps=60, iterations=10**6, idle_iterations=10**5, sent=10**6
     )
@@ -206,23 +218,23 @@ def test_each_of_several_workers_may_be_away_as_long_as_one_alone(each_ns, is_va
     assert verdict_on(together).valid is is_valid
 
 
-def test_the_evidence_has_no_place_for_the_fate_of_a_frame():
+def test_the_evidence_has_no_place_for_the_fate_of_a_frame() -> None:
     assert not set(Evidence.model_fields) & {"counts", "received", "lost", "corrupted", "late", "duplicated"}
 
 
-def test_the_table_of_thresholds_can_be_printed_and_holds_no_zero():
+def test_the_table_of_thresholds_can_be_printed_and_holds_no_zero() -> None:
     rows = Thresholds(longest_gap_ms=7.0).rows()
     assert [row.name for row in rows] == list(Thresholds.model_fields)
     assert (rows[0].value, rows[0].default, rows[0].unit) == (7.0, 20.0, "ms")
     assert all(row.default > 0 and row.unit and row.why for row in rows)
 
 
-def test_a_threshold_of_zero_is_refused():
+def test_a_threshold_of_zero_is_refused() -> None:
     with pytest.raises(ValidationError):
         Thresholds(longest_gap_ms=0.0)
 
 
-def test_a_dut_in_user_space_that_others_kept_from_running_is_disturbed(reading):
+def test_a_dut_in_user_space_that_others_kept_from_running_is_disturbed(reading: MakeReading) -> None:
     def waiting(share: float | None) -> Verdict:
         return verdict_on(reading().replace(dut_waiting_share=share))
 
@@ -232,7 +244,7 @@ def test_a_dut_in_user_space_that_others_kept_from_running_is_disturbed(reading)
     assert waiting(None).valid
 
 
-def test_what_a_lossless_port_refused_is_no_shortfall_of_the_tester(reading):
+def test_what_a_lossless_port_refused_is_no_shortfall_of_the_tester(reading: MakeReading) -> None:
     refused = reading(unsent_backpressure=400_000, sent=600_000, received=600_000)
     assert verdict_on(refused).valid
     assert refused.counts.loss_ratio == pytest.approx(0.4)
@@ -262,19 +274,19 @@ ALLOWED_FOR = pytest.mark.parametrize(
 
 
 @ALLOWED_FOR
-def test_a_shared_core_and_a_tester_that_paused_or_fell_short_leave_a_trial_of_a_search_usable(found):
+def test_a_shared_core_and_a_tester_that_paused_or_fell_short_leave_a_trial_of_a_search_usable(found: Evidence) -> None:
     verdict = judge(found, Thresholds(), adjusts=True)
     assert (verdict.valid, verdict.adjusted) == (True, True)
     assert verdict.findings
 
 
 @ALLOWED_FOR
-def test_without_a_search_that_allows_for_it_the_same_trial_is_invalid(found):
+def test_without_a_search_that_allows_for_it_the_same_trial_is_invalid(found: Evidence) -> None:
     verdict = judge(found, Thresholds())
     assert (verdict.valid, verdict.adjusted) == (False, False)
 
 
-def test_a_quiet_trial_is_valid_and_has_nothing_to_adjust_for():
+def test_a_quiet_trial_is_valid_and_has_nothing_to_adjust_for() -> None:
     verdict = judge(evidence(), Thresholds(), adjusts=True)
     assert (verdict.valid, verdict.adjusted) == (True, False)
 
@@ -284,7 +296,7 @@ def test_a_quiet_trial_is_valid_and_has_nothing_to_adjust_for():
     [{"ports": (OVERRUN,)}, {"clock_step_ns": 5_000_000}, {"outlasted_drain_s": 0.1}],
     ids=["overrun", "clock", "late frames"],
 )
-def test_whatever_else_was_found_leaves_it_invalid(also):
+def test_whatever_else_was_found_leaves_it_invalid(also: dict[str, Any]) -> None:
     verdict = judge(evidence(200, **PAUSED, **also), Thresholds(), adjusts=True)
     assert (verdict.valid, verdict.adjusted) == (False, False)
 
@@ -334,11 +346,11 @@ SETTING = Change(
         (SETTING, "in dut: net.ipv4.conf.all.forwarding changed to 0 after 0.00 s"),
     ],
 )
-def test_a_change_says_what_where_when_and_by_whom(change, words):
+def test_a_change_says_what_where_when_and_by_whom(change: Change, words: str) -> None:
     assert describe(change) == words
 
 
-def test_a_trial_in_which_the_path_changed_is_invalid_and_counts_every_change(trial):
+def test_a_trial_in_which_the_path_changed_is_invalid_and_counts_every_change(trial: MakeTrial) -> None:
     reading = trial(0).reading.replace(changes=PathChanges(changes=(MTU, ROUTE, RULESET, SETTING)))
     verdict = judge(Evidence.of(reading), Thresholds(), adjusts=True)
     assert not verdict.valid
@@ -349,21 +361,21 @@ def test_a_trial_in_which_the_path_changed_is_invalid_and_counts_every_change(tr
 
 
 @pytest.mark.parametrize("seen", [None, PathChanges()])
-def test_nothing_is_found_where_nothing_changed_or_nobody_watched(seen):
+def test_nothing_is_found_where_nothing_changed_or_nobody_watched(seen: PathChanges | None) -> None:
     assert not list(find_changes(seen))
 
 
-def test_what_a_trial_does_on_purpose_is_no_fault_of_the_path(trial):
+def test_what_a_trial_does_on_purpose_is_no_fault_of_the_path(trial: MakeTrial) -> None:
     reading = trial(0).reading.replace(changes=PathChanges(changes=(MTU,)))
     assert not Evidence.of(reading, link_may_change=True).changes
 
 
-def test_what_the_device_changes_by_itself_is_left_out():
+def test_what_the_device_changes_by_itself_is_left_out() -> None:
     left = leave_out(PathChanges(changes=(MTU, ROUTE)), {ChangeKind.ROUTE})
     assert left.changes == (MTU,)
 
 
-def test_more_than_the_kernel_could_tell_is_a_change_too():
+def test_more_than_the_kernel_could_tell_is_a_change_too() -> None:
     (finding,) = find_changes(PathChanges(overflowed=("dut",)))
     assert finding.reason is Reason.CHANGED
 
@@ -429,7 +441,9 @@ def judged(after: tuple[Count, ...] = (), lost: int = LOST, **port: Any) -> tupl
         (links(view(Side.PEER), tx={"dropped": LOST}), Reason.TRANSMIT_REFUSED, "eth1 tx_dropped 20000"),
     ],
 )
-def test_what_the_tester_dropped_makes_a_trial_invalid_and_is_named(after, reason, counter):
+def test_what_the_tester_dropped_makes_a_trial_invalid_and_is_named(
+    after: tuple[Count, ...], reason: Reason, counter: str
+) -> None:
     reading, verdict = judged(after)
     assert reading.unexplained == 0
     assert verdict.reasons == (reason,)
@@ -437,7 +451,7 @@ def test_what_the_tester_dropped_makes_a_trial_invalid_and_is_named(after, reaso
     assert counter in verdict.findings[0].text
 
 
-def test_frames_that_a_dpdk_port_could_not_send_make_a_trial_invalid():
+def test_frames_that_a_dpdk_port_could_not_send_make_a_trial_invalid() -> None:
     _, verdict = judged(counters={"oerrors": LOST})
     assert verdict.reasons == (Reason.TRANSMIT_REFUSED,)
     assert "t1 oerrors 20000" in verdict.findings[0].text
@@ -456,24 +470,24 @@ def test_frames_that_a_dpdk_port_could_not_send_make_a_trial_invalid():
         driver(view(kind="veth", driver="veth"), rx_queue_0_drops=LOST),
     ],
 )
-def test_what_others_dropped_is_no_fault_of_the_tester(after):
+def test_what_others_dropped_is_no_fault_of_the_tester(after: tuple[Count, ...]) -> None:
     _, verdict = judged(after)
     assert verdict.valid
 
 
-def test_frames_that_the_port_counts_as_overruns_too_are_told_once():
+def test_frames_that_the_port_counts_as_overruns_too_are_told_once() -> None:
     reading, verdict = judged(links(view(), rx={"missed_errors": LOST}), receive_overrun=LOST)
     (finding,) = verdict.findings
     assert finding.text == "the tester's own port t1 dropped 20000 arriving frames"
     assert reading.counts.lost == LOST
 
 
-def test_drops_beside_a_trial_that_lost_nothing_were_of_other_frames():
+def test_drops_beside_a_trial_that_lost_nothing_were_of_other_frames() -> None:
     _, verdict = judged(links(view(), rx={"missed_errors": LOST}), lost=0)
     assert verdict.valid
 
 
-def test_the_journal_says_which_places_are_the_testers():
+def test_the_journal_says_which_places_are_the_testers() -> None:
     reading, _ = judged(links(view(), rx={"missed_errors": LOST, "dropped": 3}))
     again = Reading.model_validate_json(reading.model_dump_json())
     assert {row.counter: row.by_tester for row in again.ledger} == {

@@ -89,7 +89,7 @@ AVERAGE = REQUEST.replace(purpose=Purpose.AVERAGE)
 RESET = REQUEST.replace(interruption=Interruption(command=("reset", "it"), on="dut", after_s=0.0, timeout_s=1.0))
 
 
-async def test_the_dut_is_reset_on_its_host_while_frames_are_sent():
+async def test_the_dut_is_reset_on_its_host_while_frames_are_sent() -> None:
     bus, host = Bus(), FakeHost("d")
     setup = TrialSetup(FakeTester(1e6), Simulated(SimulatedOptions()), hosts={"dut": host})
     made = TrialMaker(setup, Thresholds(), SampleLog({}, bus))
@@ -100,7 +100,7 @@ async def test_the_dut_is_reset_on_its_host_while_frames_are_sent():
     assert len(host.commands) == 1  # a resumed run does not reset the DUT for a trial that it has
 
 
-async def test_a_journaled_trial_is_given_back_and_not_sent_again():
+async def test_a_journaled_trial_is_given_back_and_not_sent_again() -> None:
     tester, published = FakeTester(capacity_frames_per_s=900.0), list[object]()
     first = await maker(tester, {}, published).make("t/0/0", "t", {}, REQUEST, 0)
     assert first.reading.counts.lost == 100
@@ -110,7 +110,7 @@ async def test_a_journaled_trial_is_given_back_and_not_sent_again():
     assert sum(isinstance(event, TrialFinished) for event in published) == 1
 
 
-async def test_a_journal_that_asked_for_something_else_is_refused():
+async def test_a_journal_that_asked_for_something_else_is_refused() -> None:
     tester, published = FakeTester(capacity_frames_per_s=900.0), list[object]()
     first = await maker(tester, {}, published).make("t/0/0", "t", {}, REQUEST, 0)
     other = REQUEST.replace(load_frames_per_s=2000.0)
@@ -149,7 +149,7 @@ async def make_silent(tester: Silent, request: TrialRequest = REQUEST) -> tuple[
     return [note.text for note in notes if isinstance(note, Note)], dut.mended
 
 
-async def test_where_nothing_comes_back_there_is_no_trial_but_an_error_that_names_the_way():
+async def test_where_nothing_comes_back_there_is_no_trial_but_an_error_that_names_the_way() -> None:
     tester = Silent(1e9)
     with pytest.raises(HostError, match="nothing comes back from port t0 to t1") as caught:
         await make_silent(tester)
@@ -157,13 +157,13 @@ async def test_where_nothing_comes_back_there_is_no_trial_but_an_error_that_name
     assert not tester.requests
 
 
-async def test_what_a_link_made_the_dut_forget_is_set_again_and_the_trial_is_made():
+async def test_what_a_link_made_the_dut_forget_is_set_again_and_the_trial_is_made() -> None:
     notes, mended = await make_silent(Silent(1e9, too_late=2))
     assert notes == ["t, before trial t0001: no learning frame came back at first"]
     assert mended
 
 
-async def test_frames_that_are_too_long_for_the_dut_are_no_cable_that_was_pulled():
+async def test_frames_that_are_too_long_for_the_dut_are_no_cable_that_was_pulled() -> None:
     long = REQUEST.replace(frame_bytes=4000)
     notes, mended = await make_silent(Silent(1e9, too_late=0, longest_bytes=1518), long)
     assert notes == ["t: no learning frame of 4000 bytes comes back; those of 64 bytes do"]
@@ -190,7 +190,7 @@ async def judge_breaking(tester: Breaking, request: TrialRequest = REQUEST) -> T
     return await TrialMaker(setup, Thresholds(), SampleLog({}, Bus())).make("t/0/0", "t", {}, request, 0)
 
 
-async def test_a_path_that_broke_in_a_trial_makes_it_no_figure_and_names_the_way():
+async def test_a_path_that_broke_in_a_trial_makes_it_no_figure_and_names_the_way() -> None:
     trial = await judge_breaking(Breaking(900.0))
     assert trial.verdict.reasons == (Reason.PEER_FAILED,)
     told = "a peer failed: nothing came back any more from port t0 to t1, also after the trial"
@@ -198,12 +198,12 @@ async def test_a_path_that_broke_in_a_trial_makes_it_no_figure_and_names_the_way
     assert TrialRepeats().useless(trial) == told
 
 
-async def test_a_dut_that_was_overloaded_and_forwards_again_is_charged_with_its_loss():
+async def test_a_dut_that_was_overloaded_and_forwards_again_is_charged_with_its_loss() -> None:
     assert (await judge_breaking(Breaking(900.0, too_late_after=0))).verdict.valid
     assert (await judge_breaking(Breaking(900.0, too_late_after=1))).verdict.valid  # after a moment
 
 
-async def test_where_nothing_was_lost_or_no_dut_was_there_nothing_is_asked():
+async def test_where_nothing_was_lost_or_no_dut_was_there_nothing_is_asked() -> None:
     assert (await judge_breaking(Breaking(1e9))).verdict.valid
     flood = REQUEST.replace(purpose=Purpose.CEILING)
     assert (await judge_breaking(Breaking(900.0), flood)).verdict.valid
@@ -221,7 +221,7 @@ class Slow(FakeTester):
         return with_counts(reading, counts.replace(late=late, received=counts.received - late))
 
 
-async def test_a_drain_that_frames_outlast_makes_the_trial_invalid_and_the_next_drain_longer():
+async def test_a_drain_that_frames_outlast_makes_the_trial_invalid_and_the_next_drain_longer() -> None:
     tester = Slow(1e9)
     made = maker(tester, {}, [])
     trials = [await made.make(f"t/0/{repeat}", "t", {}, REQUEST, repeat) for repeat in range(3)]
@@ -233,14 +233,14 @@ async def test_a_drain_that_frames_outlast_makes_the_trial_invalid_and_the_next_
     assert (await resumed.make("t/0/2", "t", {}, REQUEST, 2)).verdict.valid
 
 
-async def test_a_held_up_tester_makes_the_trial_invalid_whatever_was_lost():
+async def test_a_held_up_tester_makes_the_trial_invalid_whatever_was_lost() -> None:
     tester = FakeTester(capacity_frames_per_s=1e9, gaps_ms=[50.0])
     trial = await maker(tester, {}, []).make("t/0/0", "t", {}, REQUEST, 0)
     assert not trial.verdict.valid
     assert trial.reading.counts.lost == 0
 
 
-async def test_a_dut_that_died_spoils_its_trial_which_is_kept_and_ends_the_run():
+async def test_a_dut_that_died_spoils_its_trial_which_is_kept_and_ends_the_run() -> None:
     published = []
     making = maker_of(Counting("testpmd was killed by signal 9"), FakeTester(capacity_frames_per_s=1e9), published)
     with pytest.raises(HostError, match="the DUT testpmd was killed by signal 9") as ended:
@@ -251,27 +251,27 @@ async def test_a_dut_that_died_spoils_its_trial_which_is_kept_and_ends_the_run()
     assert "killed by signal 9" in finished.trial.verdict.findings[0].text
 
 
-async def test_a_tester_that_goes_down_with_the_dut_is_not_blamed_alone():
+async def test_a_tester_that_goes_down_with_the_dut_is_not_blamed_alone() -> None:
     with pytest.raises(HostError, match="the DUT testpmd exited; and the engine was killed by signal 11: one of them"):
         await maker_of(Counting("testpmd exited"), Crashing(1e9)).make("t/0/0", "t", {}, REQUEST, 0)
     with pytest.raises(EngineError, match="signal 11"):
         await maker_of(Counting(), Crashing(1e9)).make("t/0/0", "t", {}, REQUEST, 0)
 
 
-async def test_frames_that_the_testers_full_ring_refused_are_its_own_loss():
+async def test_frames_that_the_testers_full_ring_refused_are_its_own_loss() -> None:
     trial = await maker_of(Counting(), FakeTester(capacity_frames_per_s=1e9)).make("t/0/0", "t", {}, REQUEST, 0)
     assert trial.reading.ports[0].receive_overrun == 7
     assert trial.verdict.reasons == (Reason.RECEIVE_OVERRUN,)
 
 
-async def test_the_duts_account_is_that_of_the_trial_alone_and_only_where_it_is_wanted():
+async def test_the_duts_account_is_that_of_the_trial_alone_and_only_where_it_is_wanted() -> None:
     making = maker_of(Counting(), FakeTester(capacity_frames_per_s=1e9))
     assert (await making.make("t/0/0", "t", {}, REQUEST, 0)).reading.dut_work is None
     work = (await making.make("t/1/0", "t", {}, AVERAGE, 0)).reading.dut_work
     assert (work.packets, work.tsc_cycles_per_packet, work.core_cycles_per_packet) == (1000, 50.0, 75.0)
 
 
-async def test_a_dut_that_waited_for_its_core_all_the_time_spoils_its_trial():
+async def test_a_dut_that_waited_for_its_core_all_the_time_spoils_its_trial() -> None:
     dut = Counting()
     dut.waits_ns = 10**12  # more than any trial lasts
     trial = await maker_of(dut, FakeTester(capacity_frames_per_s=1e9)).make("t/0/0", "t", {}, REQUEST, 0)

@@ -59,11 +59,11 @@ def judge(told: JobOutcome, after: dict[str, Any] = TRUTH, asked: RoundRequest |
     return [finding.text for finding in found]
 
 
-def test_the_truth_is_valid():
+def test_the_truth_is_valid() -> None:
     assert judge(outcome(TRUTH_BITS_PER_S)) == []
 
 
-def test_two_clients_that_claim_more_than_their_port_carries_are_contradicted_by_link_and_counter():
+def test_two_clients_that_claim_more_than_their_port_carries_are_contradicted_by_link_and_counter() -> None:
     """Each alone is below the speed of the link."""
     said = judge(outcome(87.15e6))
     assert (
@@ -74,11 +74,11 @@ def test_two_clients_that_claim_more_than_their_port_carries_are_contradicted_by
 
 
 @pytest.mark.parametrize("share", [1.1, 0.5])
-def test_a_tenth_too_much_and_half_of_the_truth_are_contradicted(share):
+def test_a_tenth_too_much_and_half_of_the_truth_are_contradicted(share: float) -> None:
     assert judge(outcome(share * TRUTH_BITS_PER_S))
 
 
-def test_many_told_retransmissions_do_not_hide_half_of_the_truth():
+def test_many_told_retransmissions_do_not_hide_half_of_the_truth() -> None:
     told = outcome(0.5 * TRUTH_BITS_PER_S, retransmissions=2000)
     assert judge(told.replace(figures=told.figures.replace(mss_bytes=1448)))
 
@@ -88,18 +88,20 @@ def test_many_told_retransmissions_do_not_hide_half_of_the_truth():
     ({"lost_datagrams": 0}, {"transport": "udp", "write_bytes": 1448}, True),
     ({}, {}, False),
 ])  # fmt: skip
-def test_seven_tenths_are_contradicted_where_the_tool_tells_what_it_sent_again(more, ask, is_found):
+def test_seven_tenths_are_contradicted_where_the_tool_tells_what_it_sent_again(
+    more: dict[str, Any], ask: dict[str, Any], is_found: bool
+) -> None:
     assert bool(judge(outcome(0.7 * TRUTH_BITS_PER_S, **more), asked=request(**ask))) is is_found
 
 
-def test_seconds_that_a_tool_leaves_out_may_have_carried_more():
+def test_seconds_that_a_tool_leaves_out_may_have_carried_more() -> None:
     asked = request()
     jobs = tuple(job.replace(options={"omit_s": 1.0}) for job in asked.jobs)
     told = outcome(0.7 * TRUTH_BITS_PER_S, retransmissions=0)
     assert judge(told, asked=asked.replace(jobs=jobs)) == []
 
 
-def test_half_of_the_truth_says_what_passed():
+def test_half_of_the_truth_says_what_passed() -> None:
     assert (
         "s0-device (s0) receiving: the tools say 58.75 MB, and 122.8 MB passed through it: more than headers and "
         "retransmissions explain; a tool says too little, or somebody else uses the port"
@@ -116,11 +118,11 @@ def test_half_of_the_truth_says_what_passed():
         (outcome(40e6), counters(40e6 * 10 / 8, 0.995), {}),  # a tool that rounds
     ],
 )
-def test_what_is_no_lie_does_not_trip(told, after, ask):
+def test_what_is_no_lie_does_not_trip(told: JobOutcome, after: dict[str, Any], ask: dict[str, Any]) -> None:
     assert judge(told, after, request(**ask)) == []
 
 
-def test_an_interface_that_was_read_before_and_cannot_be_read_any_more_is_named():
+def test_an_interface_that_was_read_before_and_cannot_be_read_any_more_is_named() -> None:
     gone = {name: counters for name, counters in TRUTH.items() if name != "c1"}
     found = find_lost_ports(request(), PORTS, {*PORTS}, gone)
     assert [(one.reason, one.text) for one in found] == [
@@ -129,7 +131,7 @@ def test_an_interface_that_was_read_before_and_cannot_be_read_any_more_is_named(
     assert find_lost_ports(request(), PORTS, {"s0", "c0"}, gone) == ()  # it never could be
 
 
-def test_no_more_is_said_than_is_known():
+def test_no_more_is_said_than_is_known() -> None:
     lie = outcome(0.5 * TRUTH_BITS_PER_S)
     assert judge(lie, {}) == []
     assert judge(lie, {name: {"tx_bytes": 0, "rx_bytes": 0} for name in PORTS}) == []
@@ -167,16 +169,16 @@ def notes(cpu: tuple[MachineCpu, ...], **figures: float) -> tuple[str, ...]:
         ),
     ],
 )
-def test_whether_tool_and_monitor_agree_is_said(ours, words):
+def test_whether_tool_and_monitor_agree_is_said(ours: float, words: str) -> None:
     assert notes((MachineCpu(machine="server", mean=ours),), server_machine_cpu_share=0.41) == (words,)
 
 
-def test_a_machine_without_a_monitor_is_no_agreement():
+def test_a_machine_without_a_monitor_is_no_agreement() -> None:
     (note,) = notes((), server_machine_cpu_share=0.41)
     assert note.endswith("41.0 % busy; no monitor watched it")
 
 
-def test_the_service_demand_of_the_test_alone_stands_beside_that_of_all_programs():
+def test_the_service_demand_of_the_test_alone_stands_beside_that_of_all_programs() -> None:
     cpu = (MachineCpu(machine="client", cpus=2, counted_s=10.0, own=0.1, kernel=0.05),)
     (note,) = notes(cpu, client_service_demand_ns_per_byte=12_000 / 1024)
     assert note == (
@@ -185,7 +187,7 @@ def test_the_service_demand_of_the_test_alone_stands_beside_that_of_all_programs
     )
 
 
-def test_a_tool_that_does_not_look_and_one_that_failed_say_nothing():
+def test_a_tool_that_does_not_look_and_one_that_failed_say_nothing() -> None:
     assert notes((MachineCpu(machine="server", mean=0.4),)) == ()
     failed = JobOutcome(failure="killed")
     assert add_cpu_notes(REQUEST, (failed,), (), MACHINES) == (failed,)

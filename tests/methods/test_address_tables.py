@@ -54,7 +54,7 @@ def capacity_of(result: Result) -> Bounded:
 
 
 @given(keeps=st.integers(1, 999), floods=st.booleans())
-async def test_the_last_address_that_is_kept_is_found(keeps, floods):
+async def test_the_last_address_that_is_kept_is_found(keeps: int, floods: bool) -> None:
     result = await measured(Table(keeps, floods=floods))
     assert (capacity_of(result).value, capacity_of(result).upper) == (keeps, keeps + 1)
     gone = (result.values["flooded_frames"], result.values["missing_frames"])
@@ -62,7 +62,7 @@ async def test_the_last_address_that_is_kept_is_found(keeps, floods):
     assert result.values["numbers_tried"] <= 11  # type: ignore[operator]
 
 
-async def test_of_a_table_that_is_larger_than_what_was_tried_only_a_bound_is_known():
+async def test_of_a_table_that_is_larger_than_what_was_tried_only_a_bound_is_known() -> None:
     result = await measured(Table(5000))
     assert capacity_of(result).at_least
     assert (capacity_of(result).value, result.values["numbers_tried"]) == (1000, 1)
@@ -70,16 +70,16 @@ async def test_of_a_table_that_is_larger_than_what_was_tried_only_a_bound_is_kno
     assert section.rows[0].cells[1] == "≥ 1\u202f000"
 
 
-async def test_a_hub_keeps_nothing_and_it_is_said():
+async def test_a_hub_keeps_nothing_and_it_is_said() -> None:
     value = capacity_of(await measured(Table(0)))
     assert (value.value, value.reason_null) == (None, "not even one address was known")
 
 
-async def test_addresses_that_were_never_sent_from_are_not_charged_to_the_switch():
+async def test_addresses_that_were_never_sent_from_are_not_charged_to_the_switch() -> None:
     assert capacity_of(await measured(Table(5000, unsent=3))).value == 1000
 
 
-async def test_half_the_ageing_time_passes_on_either_side_of_a_trial_and_disturbances_are_said():
+async def test_half_the_ageing_time_passes_on_either_side_of_a_trial_and_disturbances_are_said() -> None:
     table = Table(500, disturbed=[2])
     result = await measured(table)
     assert {request.settle_s for request in table.requests} == {1.0}
@@ -90,26 +90,26 @@ async def test_half_the_ageing_time_passes_on_either_side_of_a_trial_and_disturb
     assert (capacity_of(result).upper, capacity_of(result).limited_by) == (None, None)
 
 
-async def test_the_report_has_the_capacity():
+async def test_the_report_has_the_capacity() -> None:
     (section,) = sections([await measured(Table(300))], {})
     assert section.sentence == "keeps 300\u00a0addresses"
     assert section.rows[0].cells[:5] == ("64", "300", "301", "1", "0")
 
 
 @pytest.mark.parametrize(("ports", "bidirectional", "said"), [(2, True, "third port"), (4, False, "one way")])
-def test_it_needs_a_third_port_and_both_ways(ports, bidirectional, said):
+def test_it_needs_a_third_port_and_both_ways(ports: int, bidirectional: bool, said: str) -> None:
     table = Table(1)
     table.ports, table.bidirectional = ports, bidirectional  # type: ignore[misc]
     objection = AddressCaching("macs", AddressCaching.Options()).objection(table)
     assert said in objection.message
 
 
-def test_addresses_that_would_age_before_they_are_tested_are_refused():
+def test_addresses_that_would_age_before_they_are_tested_are_refused() -> None:
     with pytest.raises(ValueError, match=r"write `rate` above 1.000 kpps, or fewer addresses"):
         AddressCaching.Options(most=1000, rate=900.0, trial=AddressTimes(ageing=2.0))
 
 
-async def test_a_number_counts_as_not_kept_only_if_it_fails_twice():
+async def test_a_number_counts_as_not_kept_only_if_it_fails_twice() -> None:
     class Loses(Table):
         """Loses a frame of every third trial for another reason."""
 
@@ -137,7 +137,7 @@ class Talkative(Table):
 
 
 @pytest.mark.parametrize("keeps", [300, 5000])
-async def test_frames_of_the_switch_itself_change_nothing(keeps):
+async def test_frames_of_the_switch_itself_change_nothing(keeps: int) -> None:
     quiet, talkative = Table(keeps), Talkative(keeps)
     assert await measured(talkative) == await measured(quiet)
     assert talkative.requests == quiet.requests
@@ -187,7 +187,7 @@ def rate_of(result: Result) -> Bounded:
 
 
 @given(rate=st.floats(10_000.0, 900_000.0))
-async def test_the_rate_lies_in_an_interval_of_the_asked_width(rate):
+async def test_the_rate_lies_in_an_interval_of_the_asked_width(rate: float) -> None:
     found = rate_of(await measured_of_address_learning(Learner(rate, ceiling=1e6)))
     assert found.lower is not None
     assert found.upper is not None
@@ -196,7 +196,7 @@ async def test_the_rate_lies_in_an_interval_of_the_asked_width(rate):
     assert found.limited_by is LimitedBy.DUT
 
 
-async def test_a_switch_that_learns_faster_than_the_tester_sends_has_at_least_that_rate():
+async def test_a_switch_that_learns_faster_than_the_tester_sends_has_at_least_that_rate() -> None:
     result = await measured_of_address_learning(Learner(1e9, ceiling=1e6))
     assert (rate_of(result).at_least, rate_of(result).limited_by) == (True, LimitedBy.TESTER)
     (section,) = sections([result], {})
@@ -204,7 +204,7 @@ async def test_a_switch_that_learns_faster_than_the_tester_sends_has_at_least_th
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-async def test_the_rate_is_that_at_which_frames_left_and_not_the_one_that_was_asked_for(workers):
+async def test_the_rate_is_that_at_which_frames_left_and_not_the_one_that_was_asked_for(workers: int) -> None:
     """A sender that was away makes good what is due: a thousand frames may leave within that time."""
     passed = rate_of(await measured_of_address_learning(Learner(1e9, denser=0.5, workers=workers, ceiling=1e6)))
     assert passed.value == pytest.approx(495e3)
@@ -216,7 +216,7 @@ async def test_the_rate_is_that_at_which_frames_left_and_not_the_one_that_was_as
     assert found.upper - found.lower <= 0.011 * found.upper
 
 
-async def test_frames_in_bursts_may_have_left_at_a_range_of_rates_which_the_interval_holds():
+async def test_frames_in_bursts_may_have_left_at_a_range_of_rates_which_the_interval_holds() -> None:
     found = rate_of(await measured_of_address_learning(Learner(200e3, burst=50, ceiling=1e6)))
     assert found.lower is not None
     assert found.upper is not None
@@ -225,7 +225,7 @@ async def test_frames_in_bursts_may_have_left_at_a_range_of_rates_which_the_inte
 
 
 @pytest.mark.parametrize("rate", [1e9, 0.0])
-async def test_of_frames_that_left_at_once_no_rate_is_claimed(rate):
+async def test_of_frames_that_left_at_once_no_rate_is_claimed(rate: float) -> None:
     found = rate_of(await measured_of_address_learning(Learner(rate, burst=1000, ceiling=1e6)))
     assert (found.value, found.lower) == (None, None)
     said = "frames were flooded" if rate == 0.0 else "the frames that were learnt from left the tester at once"
@@ -233,7 +233,7 @@ async def test_of_frames_that_left_at_once_no_rate_is_claimed(rate):
     assert found.upper == (LINE if rate == 0.0 else None)
 
 
-async def test_a_rate_that_passed_above_one_that_failed_is_no_bound():
+async def test_a_rate_that_passed_above_one_that_failed_is_no_bound() -> None:
     class Wavering(Learner):
         """Sends what passes twice as fast as what fails."""
 
@@ -248,17 +248,17 @@ async def test_a_rate_that_passed_above_one_that_failed_is_no_bound():
     assert "kept at higher rates than some at which they were not" in str(found.reason_null)
 
 
-async def test_what_went_wrong_in_disturbed_trials_is_no_limit_of_the_switch():
+async def test_what_went_wrong_in_disturbed_trials_is_no_limit_of_the_switch() -> None:
     found = rate_of(await measured_of_address_learning(Learner(100e3, ceiling=1e6, disturbed=range(1, 1000))))
     assert (found.upper, found.limited_by) == (None, None)
 
 
-async def test_a_switch_that_learns_nothing_has_no_rate():
+async def test_a_switch_that_learns_nothing_has_no_rate() -> None:
     result = await measured_of_address_learning(Learner(0.0))
     assert rate_of(result).reason_null == "frames were flooded at every rate that was tried"
 
 
-async def test_a_switch_that_drops_what_it_has_not_learnt_is_not_said_to_flood():
+async def test_a_switch_that_drops_what_it_has_not_learnt_is_not_said_to_flood() -> None:
     class Dropping(Learner):
         def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
             reading = super().read(point, request)

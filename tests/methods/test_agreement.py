@@ -43,7 +43,7 @@ def times(factor: float, spread: float = 0.001) -> Callable[[int, Job], JobOutco
         (1.05, 0.1, "cannot be told to agree within 5 %: nuttcp is "),
     ],
 )
-def test_the_answer_in_words(factor, spread, answer):
+def test_the_answer_in_words(factor: float, spread: float, answer: str) -> None:
     results = compared(Laboratory(times(factor, spread)))
     (pair,) = (one for one in results if one.parameters["part"] == "agreement")
     assert str(pair.values["answer"]).startswith(answer)
@@ -55,7 +55,7 @@ def test_the_answer_in_words(factor, spread, answer):
     assert pair.verdict is ResultVerdict.VALID  # that tools disagree is a finding, not a fault of the measurement
 
 
-def test_every_tool_has_a_turn_in_each_repetition_in_an_order_drawn_with_the_seed():
+def test_every_tool_has_a_turn_in_each_repetition_in_an_order_drawn_with_the_seed() -> None:
     def order(seed: int) -> list[str]:
         laboratory = Laboratory(times(1.0), seed=seed)
         compared(laboratory)
@@ -70,7 +70,7 @@ def test_every_tool_has_a_turn_in_each_repetition_in_an_order_drawn_with_the_see
     assert order(2) != drawn
 
 
-def test_all_clients_of_a_port_send_together_and_each_port_has_an_answer():
+def test_all_clients_of_a_port_send_together_and_each_port_has_an_answer() -> None:
     laboratory = Laboratory(times(1.0), ports=2, clients_per_port=2)
     results = compared(laboratory, repetitions=2)
     assert Counter(len(request.jobs) for request in laboratory.requests) == {2: 8}
@@ -82,13 +82,13 @@ def test_all_clients_of_a_port_send_together_and_each_port_has_an_answer():
     ]
 
 
-def test_of_three_tools_each_pair_has_an_answer():
+def test_of_three_tools_each_pair_has_an_answer() -> None:
     results = compared(Laboratory(times(1.0)), workloads=("iperf3", "nuttcp", "qperf"), repetitions=2)
     pairs = [one.parameters["tools"] for one in results if one.parameters["part"] == "agreement"]
     assert pairs == ["iperf3 and nuttcp", "iperf3 and qperf", "nuttcp and qperf"]
 
 
-def test_a_tool_that_fails_is_told_and_compared_with_nothing():
+def test_a_tool_that_fails_is_told_and_compared_with_nothing() -> None:
     def outcome(number: int, job: Job) -> JobOutcome:
         return streamed(None if job.workload == "nuttcp" else 50e6)
 
@@ -100,19 +100,19 @@ def test_a_tool_that_fails_is_told_and_compared_with_nothing():
     assert any("exit status 1" in text for text in pair.disturbances)
 
 
-def test_so_many_bytes_may_be_asked_for_in_place_of_a_duration():
+def test_so_many_bytes_may_be_asked_for_in_place_of_a_duration() -> None:
     laboratory = Laboratory(times(1.0))
     compared(laboratory, transfer_bytes=16 << 20, repetitions=2)
     ask = laboratory.requests[0].jobs[0].ask
     assert (ask.total_bytes, ask.duration_s, ask.write_bytes) == (16_777_216, None, 8192)
 
 
-def test_one_tool_named_twice_is_refused():
+def test_one_tool_named_twice_is_refused() -> None:
     with pytest.raises(ValidationError, match="`iperf3` is named twice in `workloads`"):
         Agreement.Options.model_validate({"workloads": ["iperf3", "iperf3"]})
 
 
-def test_the_report_says_it_in_a_sentence():
+def test_the_report_says_it_in_a_sentence() -> None:
     answer, tools = sections(compared(Laboratory(times(1.12))), {})
     assert answer.sentence.startswith(
         "is measured by iperf3 and nuttcp, and the two do not agree within 5 %: nuttcp is 1.12 times iperf3 ["

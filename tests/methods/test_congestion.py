@@ -78,7 +78,7 @@ async def congested(switch: Switch, rate: float = 1000.0) -> Result:
     ],
     ids=["queues of outputs", "one output", "back pressure"],
 )
-async def test_what_a_congested_port_costs_another_is_told(switch, blocking, back_pressure):
+async def test_what_a_congested_port_costs_another_is_told(switch: Switch, blocking: str, back_pressure: str) -> None:
     result = await congested(switch)
     assert (result.values["head_of_line_blocking"], result.values["back_pressure"]) == (blocking, back_pressure)
     (section,) = sections([result], {})
@@ -86,20 +86,20 @@ async def test_what_a_congested_port_costs_another_is_told(switch, blocking, bac
     assert section.sentence == (f"loses {lost}\u00a0% of the frames to a port that is free when another is congested")
 
 
-async def test_the_congested_port_is_offered_half_as_much_again_as_it_carries():
+async def test_the_congested_port_is_offered_half_as_much_again_as_it_carries() -> None:
     result = await congested(Switch(1000.0))
     assert result.values["congested_loss_percent"] == pytest.approx(100 / 3, abs=0.01)
     assert result.values["congested_rate_frames_per_s"] == pytest.approx(1000.0, abs=0.2)
     assert result.values["uncongested_rate_frames_per_s"] == pytest.approx(500.0)
 
 
-async def test_a_port_that_carries_all_of_it_was_not_congested():
+async def test_a_port_that_carries_all_of_it_was_not_congested() -> None:
     result = await congested(Switch(1500.0))
     assert (result.verdict, result.values.get("back_pressure")) == (ResultVerdict.INCOMPLETE, None)
     assert "give a higher one" in str(result.values["why"])
 
 
-async def test_a_load_that_cannot_be_sent_is_no_statement_of_the_switch():
+async def test_a_load_that_cannot_be_sent_is_no_statement_of_the_switch() -> None:
     result = await congested(Switch(1000.0, ceiling=500.0))
     assert (result.verdict, result.values.get("head_of_line_blocking")) == (ResultVerdict.INCOMPLETE, None)
 
@@ -116,7 +116,7 @@ def bounds(result: Result, name: str) -> Bounded:
 
 
 @given(queue=st.integers(20, 1000), rate=st.floats(1000.0, 5000.0), shares=st.booleans())
-async def test_the_buffer_of_a_port_lies_in_its_interval_shared_or_not(queue, rate, shares):
+async def test_the_buffer_of_a_port_lies_in_its_interval_shared_or_not(queue: int, rate: float, shares: bool) -> None:
     for result in await bursts(Switch(rate, queue, shares=shares), (1, 2), 20_000.0):
         held, receivers = bounds(result, "buffer_frames"), result.parameters["receivers"]
         known = queue / receivers if shares else queue
@@ -128,14 +128,14 @@ async def test_the_buffer_of_a_port_lies_in_its_interval_shared_or_not(queue, ra
         assert longest.value >= known - 3
 
 
-async def test_a_switch_that_takes_every_burst_has_a_bound_and_one_that_takes_none_a_reason():
+async def test_a_switch_that_takes_every_burst_has_a_bound_and_one_that_takes_none_a_reason() -> None:
     (result,) = await bursts(Switch(1000.0, 10_000), (1,), 20_000.0)
     assert bounds(result, "burst_frames").at_least
     (none,) = await bursts(Switch(1.0, 0), (1,), 20_000.0)
     assert bounds(none, "burst_frames").reason_null == "even the shortest burst lost"
 
 
-async def test_what_a_disturbed_burst_lost_is_no_limit_of_the_switch():
+async def test_what_a_disturbed_burst_lost_is_no_limit_of_the_switch() -> None:
     switch = Switch(1000.0, 100)
     switch.disturbed = set(range(1, 1000))
     (result,) = await bursts(switch, (1,), 20_000.0)
@@ -160,26 +160,26 @@ class ShortOfOne(Switch):
         return reading_of(1.0, streams).replace(transmit_ns=whole.transmit_ns)
 
 
-async def test_a_burst_that_the_tester_does_not_send_whole_is_no_limit_of_the_switch():
+async def test_a_burst_that_the_tester_does_not_send_whole_is_no_limit_of_the_switch() -> None:
     (result,) = await bursts(ShortOfOne(1000.0, 100_000), (1,), 20_000.0, most=12_000)
     longest = bounds(result, "burst_frames")
     assert (longest.value, longest.upper, longest.limited_by) == (5997, None, LimitedBy.TESTER)
     assert bounds(result, "buffer_frames").upper is None
 
 
-async def test_a_frame_that_the_tester_leaves_out_is_no_back_pressure():
+async def test_a_frame_that_the_tester_leaves_out_is_no_back_pressure() -> None:
     switch = ShortOfOne(1500.0)
     result = await congested(switch)
     assert (result.verdict, result.values.get("back_pressure")) == (ResultVerdict.INCOMPLETE, None)
 
 
 @pytest.mark.parametrize("receivers", [(0,), (1, 1), (-1,)])
-def test_numbers_of_receivers_that_mean_nothing_are_refused(receivers):
+def test_numbers_of_receivers_that_mean_nothing_are_refused(receivers: tuple[int, ...]) -> None:
     with pytest.raises(ValidationError):
         Microburst.Options(receivers=receivers)
 
 
-def test_what_does_not_suit_is_refused_with_a_way_out():
+def test_what_does_not_suit_is_refused_with_a_way_out() -> None:
     switch = Switch(1.0)
     switch.ports = 3
     refused = CongestionControl("c", CongestionControl.Options()).objection(switch)
@@ -189,7 +189,7 @@ def test_what_does_not_suit_is_refused_with_a_way_out():
     assert "full-mesh" in other.next_step
 
 
-def test_a_report_does_not_say_that_every_way_is_loaded_where_tests_choose_theirs():
+def test_a_report_does_not_say_that_every_way_is_loaded_where_tests_choose_theirs() -> None:
     mesh = ways_of(Pattern.FULL_MESH, 4)
     (only,) = statements_of(Pattern.FULL_MESH, mesh, [Microburst])
     assert only.startswith("The tests choose themselves which ports of full-mesh (fully meshed, ")

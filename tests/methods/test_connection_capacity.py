@@ -41,33 +41,33 @@ async def measured(table: Table, **options: Any) -> tuple[Result, Bounded]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 63, 1000, 2047, 2048, 4095])
-async def test_the_size_of_a_table_lies_within_the_interval(size):
+async def test_the_size_of_a_table_lies_within_the_interval(size: int) -> None:
     _, found = await measured(Table(size))
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower <= size < found.upper <= max(found.lower + 1, 1.02 * found.lower)
 
 
-async def test_a_table_that_is_never_full_is_at_least_as_large_as_what_was_tried():
+async def test_a_table_that_is_never_full_is_at_least_as_large_as_what_was_tried() -> None:
     result, found = await measured(Table(4096))
     assert (found.value, found.at_least, result.values["trials"]) == (4096, True, 1)
 
 
-async def test_a_dut_that_takes_no_connection_says_so():
+async def test_a_dut_that_takes_no_connection_says_so() -> None:
     _, found = await measured(Table(0))
     assert found.value is None
     assert found.passes_nothing
 
 
 @pytest.mark.parametrize("short", [(1,), (2,), (1, 2, 3), tuple(range(1, 60, 2)), tuple(range(1, 99))])
-async def test_connections_that_were_not_asked_for_are_not_held(short):
+async def test_connections_that_were_not_asked_for_are_not_held(short: tuple[int, ...]) -> None:
     _, found = await measured(Table(1000, short=short))
     assert found.lower is not None
     assert found.lower <= 1000
     assert found.upper is None or found.upper > 1000
 
 
-async def test_a_disturbed_trial_is_said_and_the_report_has_the_capacity():
+async def test_a_disturbed_trial_is_said_and_the_report_has_the_capacity() -> None:
     result, found = await measured(Table(1000, disturbed=range(1, 1000)), precision=0.1)
     assert (found.upper, found.limited_by) == (None, None)  # the tester may have lost the frames
     assert found.lower is not None
@@ -99,7 +99,7 @@ class SharedTable(KnownContext):
         return reading_of(request.duration_s, streams)
 
 
-async def test_a_table_that_both_directions_share_is_reported_whole():
+async def test_a_table_that_both_directions_share_is_reported_whole() -> None:
     given = ConnectionCapacity.Options(connections=2000)
     (result,) = await run(ConnectionCapacity("capacity", given), SharedTable(1000))
     found = result.values["connection_capacity"]

@@ -61,7 +61,7 @@ def cps(**options: Any) -> ConnectionsPerSecond:
     return ConnectionsPerSecond("cps", ConnectionsPerSecond.Options.model_validate(options))
 
 
-def test_the_greatest_rate_without_failures_is_found_and_what_fails_above_it_is_told():
+def test_the_greatest_rate_without_failures_is_found_and_what_fails_above_it_is_told() -> None:
     def bears(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
         return counted(rate, {"connect_timeout": rate - 1234} if rate > 1234 else {})
@@ -78,14 +78,14 @@ def test_the_greatest_rate_without_failures_is_found_and_what_fails_above_it_is_
     assert section.table.title == "Connections per second"
 
 
-def test_one_failure_in_a_hundred_thousand_is_allowed_and_two_are_not():
+def test_one_failure_in_a_hundred_thousand_is_allowed_and_two_are_not() -> None:
     for failures, expected in ((1, 10_000), (2, None)):
         laboratory = Laboratory(lambda _, job, failures=failures: counted(100_000, {"reset": failures}))
         found = measured(cps(duration=10.0), laboratory).values["connections_per_s"]
         assert found.value == expected
 
 
-def test_what_piles_up_is_no_rate_although_nothing_fails():
+def test_what_piles_up_is_no_rate_although_nothing_fails() -> None:
     def slow(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
         return counted(rate, {}, in_time=min(rate, 500))
@@ -97,7 +97,7 @@ def test_what_piles_up_is_no_rate_although_nothing_fails():
     assert "complete in time" in str(result.values["limit"])
 
 
-def test_a_late_client_is_the_limit_and_not_the_dut():
+def test_a_late_client_is_the_limit_and_not_the_dut() -> None:
     def late(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
         return counted(rate, {}, in_time=min(rate, 700), late=rate > 700)
@@ -111,7 +111,7 @@ def test_a_late_client_is_the_limit_and_not_the_dut():
 
 
 @pytest.mark.parametrize("beside", [{}, {"reset": 1}, {"reset": 3}, {"connect_timeout": 300}])
-def test_a_client_without_ports_is_the_limit_whatever_failures_there_are_beside(beside):
+def test_a_client_without_ports_is_the_limit_whatever_failures_there_are_beside(beside: dict[str, int]) -> None:
     def short_of_ports(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
         return counted(200_000, {"no_ports": 1333, **beside} if rate > 9_000 else {})
@@ -125,7 +125,7 @@ def test_a_client_without_ports_is_the_limit_whatever_failures_there_are_beside(
 
 
 @pytest.mark.parametrize("late", [0, 5])
-def test_what_fails_on_time_is_the_duts_whatever_fails_when_the_client_had_been_away(late):
+def test_what_fails_on_time_is_the_duts_whatever_fails_when_the_client_had_been_away(late: int) -> None:
     def refuses(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
         return counted(rate, {"refused": rate - 700, "late": late} if rate > 700 else {})
@@ -135,7 +135,7 @@ def test_what_fails_on_time_is_the_duts_whatever_fails_when_the_client_had_been_
     assert found.lower <= 700 < found.upper
 
 
-def test_a_trial_in_which_the_client_had_been_away_is_repeated():
+def test_a_trial_in_which_the_client_had_been_away_is_repeated() -> None:
     trials = []
 
     def upset_once(_: int, job: Job) -> JobOutcome:
@@ -147,7 +147,7 @@ def test_a_trial_in_which_the_client_had_been_away_is_repeated():
     assert (trials, found.value) == ([10_000, 10_000], 10_000)
 
 
-def test_what_a_trial_held_guides_the_next_one():
+def test_what_a_trial_held_guides_the_next_one() -> None:
     def holds(_: int, job: Job) -> JobOutcome:
         due = asked(job).connections
         return counted(due, {"connect_timeout": due - 1234} if due > 1234 else {})
@@ -162,7 +162,7 @@ def test_what_a_trial_held_guides_the_next_one():
     assert numbers == [1_000_000, 1234, 1235]
 
 
-def test_a_dut_that_always_loses_one_more_is_searched_by_halves():
+def test_a_dut_that_always_loses_one_more_is_searched_by_halves() -> None:
     def loses_one(_: int, job: Job) -> JobOutcome:
         return counted(asked(job).connections, {"reset": 1})
 
@@ -174,7 +174,7 @@ def test_a_dut_that_always_loses_one_more_is_searched_by_halves():
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("before", [0, 400])
-def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judged(before, late):
+def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judged(before: int, late: bool) -> None:
     places = 1000 - before
 
     def bears(_: int, job: Job) -> JobOutcome:
@@ -198,7 +198,7 @@ def test_a_full_table_of_the_dut_is_the_limit_and_what_was_in_it_before_is_judge
     assert (result.verdict is ResultVerdict.DISTURBED) == bool(before)
 
 
-def test_a_table_that_is_half_empty_is_not_said_to_be_full():
+def test_a_table_that_is_half_empty_is_not_said_to_be_full() -> None:
     def table_after(_: RoundRequest) -> ConnectionTable:
         return ConnectionTable(limit=65_536, before=0, after=1000, refused=3, replaced=0)
 
@@ -209,7 +209,7 @@ def test_a_table_that_is_half_empty_is_not_said_to_be_full():
     assert "table" not in str(values["limit"])
 
 
-def test_segments_that_each_side_sent_again_stand_in_the_table():
+def test_segments_that_each_side_sent_again_stand_in_the_table() -> None:
     def again(_: int, job: Job) -> JobOutcome:
         client, server = (Segments(sent=100, resent=resent, damaged=0, repeated=0, not_expected=0) for resent in (7, 9))
         outcome = counted(int(asked(job).rate_per_s), {})
@@ -222,7 +222,7 @@ def test_segments_that_each_side_sent_again_stand_in_the_table():
     assert (cells["by the client"], cells["by the server"]) == ("7", "9")
 
 
-def test_where_nothing_was_due_nothing_is_borne():
+def test_where_nothing_was_due_nothing_is_borne() -> None:
     def refused(_: int, job: Job) -> JobOutcome:
         due = round(asked(job).rate_per_s)
         return counted(due, {"refused": due} if due else {})
@@ -231,7 +231,7 @@ def test_where_nothing_was_due_nothing_is_borne():
     assert found.value is None
 
 
-def test_each_client_that_takes_part_has_something_due_after_the_ramp():
+def test_each_client_that_takes_part_has_something_due_after_the_ramp() -> None:
     def bears(_: int, job: Job) -> JobOutcome:
         assert asked(job).rate_per_s >= 1.0
         return counted(round(asked(job).rate_per_s), {})
@@ -240,7 +240,7 @@ def test_each_client_that_takes_part_has_something_due_after_the_ramp():
     assert found.value == 8
 
 
-def test_of_more_clients_than_connections_so_many_take_part():
+def test_of_more_clients_than_connections_so_many_take_part() -> None:
     laboratory = Laboratory(lambda _, job: counted(asked(job).connections, {}), clients_per_port=3)
     options = {"maximum": 2, "precision": 0, "duration": 1.0}
     method = ConcurrentConnections("held", ConcurrentConnections.Options.model_validate(options))
@@ -250,7 +250,7 @@ def test_of_more_clients_than_connections_so_many_take_part():
     assert [asked(job).connections for job in laboratory.requests[0].jobs] == [1, 1]
 
 
-def test_clients_share_rate_and_connections():
+def test_clients_share_rate_and_connections() -> None:
     laboratory = Laboratory(lambda _, job: counted(asked(job).connections, {}), clients_per_port=3)
     options = {"maximum": 100, "rate": 60, "precision": 0, "duration": 1.0}
     method = ConcurrentConnections("held", ConcurrentConnections.Options.model_validate(options))
@@ -260,7 +260,7 @@ def test_clients_share_rate_and_connections():
     assert [(job.connections, job.rate_per_s) for job in jobs] == [(34, 20.0), (33, 20.0), (33, 20.0)]
 
 
-def test_the_number_that_is_held_is_found_to_the_last():
+def test_the_number_that_is_held_is_found_to_the_last() -> None:
     def holds(_: int, job: Job) -> JobOutcome:
         wanted = asked(job).connections
         return counted(wanted, {"connect_timeout": wanted - 317} if wanted > 317 else {})
@@ -271,7 +271,7 @@ def test_the_number_that_is_held_is_found_to_the_last():
     assert found == Bounded(value=317, lower=317, upper=318, limited_by=LimitedBy.DUT)
 
 
-def test_a_tool_that_fails_leaves_the_result_incomplete():
+def test_a_tool_that_fails_leaves_the_result_incomplete() -> None:
     laboratory = Laboratory(lambda _, job: JobOutcome(failure="no nginx", repeatable=False))
     assert measured(cps(maximum=2), laboratory).verdict is ResultVerdict.INCOMPLETE
 
@@ -282,7 +282,7 @@ def every(number: int, kind: str, due: int) -> JobOutcome:
 
 
 @pytest.mark.parametrize("kind", ["reset", "short", "status", "length", "content"])
-def test_answers_that_are_wrong_at_every_load_are_told_and_are_no_number(kind):
+def test_answers_that_are_wrong_at_every_load_are_told_and_are_no_number(kind: str) -> None:
     result = measured(cps(), Laboratory(lambda _, job: every(20, kind, int(asked(job).rate_per_s))))
     found = result.values["connections_per_s"]
     assert (found.value, found.lower, result.verdict) == (None, None, ResultVerdict.INCOMPLETE)
@@ -291,7 +291,7 @@ def test_answers_that_are_wrong_at_every_load_are_told_and_are_no_number(kind):
     assert "gives no result by TCP: 5 % of the answers" in str(section.sentence)
 
 
-def test_wrong_answers_of_an_overloaded_server_are_a_limit():
+def test_wrong_answers_of_an_overloaded_server_are_a_limit() -> None:
     def overloaded(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
         return counted(rate, {"status": rate - 300} if rate > 300 else {})
@@ -301,7 +301,7 @@ def test_wrong_answers_of_an_overloaded_server_are_a_limit():
     assert 295 <= found.value <= 300
 
 
-def test_a_trial_without_figures_is_no_failed_load():
+def test_a_trial_without_figures_is_no_failed_load() -> None:
     """A server that dies in one of many trials leaves no interval behind."""
 
     def dies(trial: int, job: Job) -> JobOutcome:
@@ -315,7 +315,7 @@ def test_a_trial_without_figures_is_no_failed_load():
     assert result.values["connections_per_s"] == Bounded(value=None, reason_null="a trial gave no figures")
 
 
-def test_goodput_is_that_of_the_greatest_rate():
+def test_goodput_is_that_of_the_greatest_rate() -> None:
     laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {}))
     options = {"maximum": 50, "object_bytes": [1000], "duration": 1.0}
     method = HttpTransactions("http", HttpTransactions.Options.model_validate(options))
@@ -323,13 +323,13 @@ def test_goodput_is_that_of_the_greatest_rate():
     assert values["goodput_bits_per_s"] == 8 * 1000 * 50
 
 
-def test_latency_takes_a_rate_or_an_earlier_test_and_not_both():
+def test_latency_takes_a_rate_or_an_earlier_test_and_not_both() -> None:
     for wrong in ({}, {"rate": 10, "of": "cps"}):
         with pytest.raises(ValueError, match="give either"):
             HttpLatency.Options.model_validate(wrong)
 
 
-def test_a_latency_of_a_server_that_fails_is_not_told_without_its_failures():
+def test_a_latency_of_a_server_that_fails_is_not_told_without_its_failures() -> None:
     times = ConnectionTimes(
         count=95, minimum_ns=10**6, mean_ns=1e6, maximum_ns=10**6, histogram=histogram_of([(10**6, 95)])
     )
@@ -345,7 +345,7 @@ def test_a_latency_of_a_server_that_fails_is_not_told_without_its_failures():
     assert str(section.sentence).endswith("in half of those that pass (5 closed before the answer was complete)")
 
 
-def test_through_a_dut_takes_two_ports():
+def test_through_a_dut_takes_two_ports() -> None:
     method = cps(through=True)
     assert [one.option for one in method.find_misfits({"s0": ["c0"]}, ["server"])] == [("through",)]
     assert not list(method.find_misfits({"s0": ["c0"], "s1": ["c1"]}, ["server"]))
@@ -362,7 +362,7 @@ def test_through_a_dut_takes_two_ports():
         ("server_threads", {"server_threads": 2}),
     ],
 )
-def test_what_only_the_kernels_sockets_can_do_is_refused_in_the_hook(option, options):
+def test_what_only_the_kernels_sockets_can_do_is_refused_in_the_hook(option: str, options: dict[str, Any]) -> None:
     ports = {"s0": ["c0"], "s1": ["c1"]}
     (misfit,) = cps(driver="xdp", **options).find_misfits(ports, ["server"])
     assert misfit.option == (option,)
@@ -370,7 +370,7 @@ def test_what_only_the_kernels_sockets_can_do_is_refused_in_the_hook(option, opt
     assert not list(cps(driver="xdp").find_misfits(ports, ["server"]))
 
 
-def test_a_link_that_a_token_bucket_holds_to_its_rate_is_refused_in_the_hook():
+def test_a_link_that_a_token_bucket_holds_to_its_rate_is_refused_in_the_hook() -> None:
     context = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {})).context
     assert cps(driver="xdp").objection(context) is None
     context.clients = tuple(each.replace(bucket_bytes=32_768) for each in context.clients)
@@ -378,7 +378,7 @@ def test_a_link_that_a_token_bucket_holds_to_its_rate_is_refused_in_the_hook():
     assert cps().objection(context) is None
 
 
-def test_clients_share_the_server_that_an_interface_has_in_its_hook():
+def test_clients_share_the_server_that_an_interface_has_in_its_hook() -> None:
     laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {}), ports=3)
     method = cps(driver="xdp", through=True, serving=["s2"], maximum=300)
     assert measured(method, laboratory).values["connections_per_s"].value == 300
@@ -402,13 +402,13 @@ def test_clients_share_the_server_that_an_interface_has_in_its_hook():
         (2, {"target": "http://198.18.0.1/"}, ["c00 None"]),
     ],
 )
-def test_clients_of_all_ports_ask(ports, options, asks):
+def test_clients_of_all_ports_ask(ports: int, options: dict[str, Any], asks: list[str]) -> None:
     laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {}), ports=ports)
     measured(cps(maximum=300, **options), laboratory)
     assert [f"{job.client} {job.server}" for job in laboratory.requests[0].jobs] == asks
 
 
-def test_what_became_of_the_connections_of_each_port_is_told_and_adds_up():
+def test_what_became_of_the_connections_of_each_port_is_told_and_adds_up() -> None:
     def bears(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
         return counted(rate, {"refused": rate - 700} if job.client == "c10" and rate > 700 else {})
@@ -425,7 +425,7 @@ def test_what_became_of_the_connections_of_each_port_is_told_and_adds_up():
 @pytest.mark.parametrize(
     "options", [{"serving": ["s9"]}, {"serving": ["s0", "s1"]}, {"serving": ["s1"], "through": False}]
 )
-def test_ports_that_cannot_serve_are_refused(options):
+def test_ports_that_cannot_serve_are_refused(options: dict[str, Any]) -> None:
     method = cps(**{"through": True, **options})
     (misfit,) = method.find_misfits({"s0": ["c0"], "s1": ["c1"]}, ["server"])
     assert misfit.option == ("serving",)

@@ -67,7 +67,7 @@ def onset(results: list[Result], codepoint: str) -> Bounded:
 
 
 @given(rate=st.floats(600.0, 1900.0), burst=st.integers(0, 500))
-async def test_the_load_from_which_frames_are_marked_lies_in_its_interval(rate, burst):
+async def test_the_load_from_which_frames_are_marked_lies_in_its_interval(rate: float, burst: int) -> None:
     results = await marks(Bucket(rate, burst))
     known = rate + burst / 10.0
     for codepoint in ("ECT(0)", "ECT(1)"):
@@ -81,7 +81,7 @@ async def test_the_load_from_which_frames_are_marked_lies_in_its_interval(rate, 
         assert found.upper - found.lower <= 500.0 / 2**6 + 0.2
 
 
-async def test_the_share_of_marks_is_what_is_over_the_rate_and_loss_is_that_of_others():
+async def test_the_share_of_marks_is_what_is_over_the_rate_and_loss_is_that_of_others() -> None:
     results = await marks(Bucket(1000.0, 100), refinements=0)
     shares = {
         (one.parameters["codepoint"], one.parameters["load_percent"]): (
@@ -105,7 +105,7 @@ async def test_the_share_of_marks_is_what_is_over_the_rate_and_loss_is_that_of_o
     ("clears CE", "clears the CE of 20000 frames, to ECT(0)"),
     ("clears DSCP", "alters the DSCP of 20000 frames"),
 ])  # fmt: skip
-async def test_every_rule_that_is_broken_is_named(fault, said):
+async def test_every_rule_that_is_broken_is_named(fault: str, said: str) -> None:
     results = await marks(Bucket(1000.0, fault=fault), refinements=0)
     assert said in {one.values.get("handling") for one in results if one.parameters.get("load_percent") == 100.0}
     good = await marks(Bucket(1000.0), refinements=0)
@@ -115,7 +115,7 @@ async def test_every_rule_that_is_broken_is_named(fault, said):
     assert (whole["accepted"], right["accepted"], right["answer"]) == ("no", "yes", None)
 
 
-async def test_marks_at_the_lowest_load_and_none_at_all_have_their_reasons():
+async def test_marks_at_the_lowest_load_and_none_at_all_have_their_reasons() -> None:
     always, never = await marks(Bucket(100.0)), await marks(Bucket(5000.0))
     assert onset(always, "ECT(0)").reason_null == "frames were marked at the lowest load already"
     assert onset(never, "ECT(0)").at_least
@@ -123,20 +123,20 @@ async def test_marks_at_the_lowest_load_and_none_at_all_have_their_reasons():
     assert none.sentence == "marks nothing: no ECT(0) frame was marked at any load up to 2.000 kpps"
 
 
-async def test_no_load_is_claimed_that_the_tester_did_not_send():
+async def test_no_load_is_claimed_that_the_tester_did_not_send() -> None:
     results = await marks(Bucket(5000.0, sends=800.0))
     found = onset(results, "ECT(0)")
     assert (found.value, found.limited_by) == (pytest.approx(800.0), LimitedBy.TESTER)
 
 
-def test_an_ect_codepoint_that_becomes_another_is_altered():
+def test_an_ect_codepoint_that_becomes_another_is_altered() -> None:
     counts = Counts(intended=9, sent=9, received=9, lost=0)
     classes = TrafficClasses(received=((1, 4), (2, 5)), marked_flows=(), sent=2)
     stream = StreamReading(name="0->1", counts=counts, traffic_classes=classes)
     assert list(marks_of([stream], Codepoint.ECT_0).faults()) == ["alters 4 frames, to ECT(1)"]
 
 
-async def test_nothing_is_said_of_frames_that_never_arrived():
+async def test_nothing_is_said_of_frames_that_never_arrived() -> None:
     class DropsEct(Bucket):
         """Of ECT(0) and CE nothing comes."""
 
@@ -159,7 +159,7 @@ async def test_nothing_is_said_of_frames_that_never_arrived():
     assert rules["handling"] == "not known: no ECT(0) frame arrived, no CE frame arrived"
 
 
-async def test_marks_of_a_disturbed_trial_are_no_bound():
+async def test_marks_of_a_disturbed_trial_are_no_bound() -> None:
     every = await marks(Bucket(1_100.0, disturbed=range(1, 1000)))
     found = onset(every, "ECT(0)")
     assert (found.value, found.upper, found.limited_by) == (found.lower, None, None)

@@ -37,7 +37,7 @@ def run(laboratory: Laboratory, **options: object) -> Forwarding:
     return method
 
 
-def test_each_port_sends_to_each_other_and_its_figure_is_the_mean_over_its_destinations():
+def test_each_port_sends_to_each_other_and_its_figure_is_the_mean_over_its_destinations() -> None:
     laboratory = Laboratory(through, ports=3)
     run(laboratory)
     found = {
@@ -52,7 +52,7 @@ def test_each_port_sends_to_each_other_and_its_figure_is_the_mean_over_its_desti
     assert table.heads[0][-1] == "mean"
 
 
-def test_all_clients_of_a_port_send_at_once_and_never_to_the_router_itself():
+def test_all_clients_of_a_port_send_at_once_and_never_to_the_router_itself() -> None:
     laboratory = Laboratory(through, ports=2, clients_per_port=2, link_bits_per_s=1e9)
     run(laboratory)
     assert [(job.client, job.server) for job in laboratory.requests[0].jobs] == [("c00", "c10"), ("c01", "c11")]
@@ -61,7 +61,7 @@ def test_all_clients_of_a_port_send_at_once_and_never_to_the_router_itself():
     assert first.values["throughput_bits_per_s"] == 180e6
 
 
-def test_a_pair_that_fails_leaves_the_mean_unknown_and_the_others_stand():
+def test_a_pair_that_fails_leaves_the_mean_unknown_and_the_others_stand() -> None:
     laboratory = Laboratory(
         lambda number, job: streamed(None) if (job.client, job.server) == ("c00", "c10") else through(number, job),
         ports=3,
@@ -73,7 +73,7 @@ def test_a_pair_that_fails_leaves_the_mean_unknown_and_the_others_stand():
     assert by_pair["s1", "mean"].values["throughput_bits_per_s"] == 60e6
 
 
-def test_a_slow_destination_is_named_as_the_limit_and_not_charged_to_the_router():
+def test_a_slow_destination_is_named_as_the_limit_and_not_charged_to_the_router() -> None:
     cpu = (MachineCpu(machine="h10", mean=0.5, busiest_core=0.99), MachineCpu(machine="server", busiest_core=0.3))
     laboratory = Laboratory(lambda *_: streamed(30e6), ports=2, cpu=cpu)
     run(laboratory)
@@ -81,13 +81,13 @@ def test_a_slow_destination_is_named_as_the_limit_and_not_charged_to_the_router(
     assert "c10" in str(laboratory.published[0].values["limit"])
 
 
-def test_links_that_are_full_are_the_limit():
+def test_links_that_are_full_are_the_limit() -> None:
     laboratory = Laboratory(lambda *_: streamed(94e6), ports=2)
     run(laboratory)
     assert laboratory.published[0].values["limited_by"] == "link"
 
 
-def test_both_directions_fill_a_link_each_by_itself():
+def test_both_directions_fill_a_link_each_by_itself() -> None:
     """Two clients a port, one mostly forth and one mostly back: 70 of 100 Mb/s each way."""
 
     def both_ways(_: int, job: Job) -> JobOutcome:
@@ -103,13 +103,13 @@ def test_both_directions_fill_a_link_each_by_itself():
     assert laboratory.published[0].values["limited_by"] == "unknown"
 
 
-def test_one_port_with_clients_is_refused_before_anything_is_sent():
+def test_one_port_with_clients_is_refused_before_anything_is_sent() -> None:
     laboratory = Laboratory(through, ports=1)
     objection = Forwarding("f", Forwarding.Options()).objection(laboratory.context)
     assert "two ports" in objection.message
 
 
-def test_the_published_means_through_ip_forwarding_come_out_as_they_are_printed():
+def test_the_published_means_through_ip_forwarding_come_out_as_they_are_printed() -> None:
     said = ImportOptions(where={"table": "5"}, columns={"link_mbps": "link mbps"})
     sheet = choose_rows(read_sheet(REFERENCE.read_text(), "x.csv"), said)
     results = import_results(sheet, "x.csv", Forwarding, said).results
@@ -125,7 +125,7 @@ def test_the_published_means_through_ip_forwarding_come_out_as_they_are_printed(
 @pytest.mark.parametrize(
     "wrong", [{"direction": ["sideways"]}, {"transport": "sctp"}, {"duration": "10 ms"}, {"streams": 0}]
 )
-def test_options_that_mean_nothing_are_refused(wrong):
+def test_options_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Forwarding.Options.model_validate(wrong)
 
@@ -136,7 +136,7 @@ def test_options_that_mean_nothing_are_refused(wrong):
 RATES_OF_STREAMS_GROWING = {"s0": 4e6, "s1": 2e6, "s2": 0.0, "s3": 2e6}
 
 
-async def test_more_and_more_ports_send_at_once_and_their_fairness_is_told():
+async def test_more_and_more_ports_send_at_once_and_their_fairness_is_told() -> None:
     def outcome(number: int, job: Job) -> JobOutcome:
         return streamed(RATES_OF_STREAMS_GROWING[job.server])
 
@@ -207,7 +207,7 @@ def named(row: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("row", ONE_CLIENT, ids=named)
-def test_ports_at_once_add_up_to_what_was_published(row):
+def test_ports_at_once_add_up_to_what_was_published(row: dict[str, str]) -> None:
     ports = [float(line["throughput_mbps"]) for line in of_row("streams", row)]
     results = measured({f"c{port}0": rate for port, rate in enumerate(ports)}, row, ports=len(ports))
     for port, rate in enumerate(ports):
@@ -216,7 +216,7 @@ def test_ports_at_once_add_up_to_what_was_published(row):
 
 
 @pytest.mark.parametrize("row", TWO_CLIENTS, ids=named)
-def test_two_clients_at_each_port_add_up_to_what_was_published(row):
+def test_two_clients_at_each_port_add_up_to_what_was_published(row: dict[str, str]) -> None:
     clients = of_row("two_clients_per_port", row)
     rates = {
         f"c{int(line['port']) - 1}{number % 2}": float(line["throughput_mbps"]) for number, line in enumerate(clients)
@@ -231,7 +231,7 @@ def test_two_clients_at_each_port_add_up_to_what_was_published(row):
 
 
 @pytest.mark.parametrize("row", PUBLISHED, ids=named)
-def test_the_overall_cpu_is_told_as_mean_least_and_most(row):
+def test_the_overall_cpu_is_told_as_mean_least_and_most(row: dict[str, str]) -> None:
     ports = 8 if row["table"] == "10" else 4
     results = measured({f"c{port}0": 1.0 for port in range(ports)}, row, ports=ports)
     (combined,) = (result for result in results if result.parameters["part"] == "combined")

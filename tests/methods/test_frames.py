@@ -79,7 +79,7 @@ def of_part(results: tuple[Result, ...], part: str) -> list[Result]:
     return [one for one in results if one.parameters["part"] == part]
 
 
-def test_the_defaults_are_those_of_the_published_study():
+def test_the_defaults_are_those_of_the_published_study() -> None:
     laboratory = fast_laboratory(by_instance(*[24.0] * 12))
     results = studied(laboratory)
     assert [(one.parameters["direction"], one.parameters["instances"]) for one in of_part(results, "runs")] == [
@@ -95,7 +95,7 @@ def test_the_defaults_are_those_of_the_published_study():
     assert (request.pause_s, request.duration_s) == (3.0, 23.0)
 
 
-def test_every_instance_has_a_folder_of_its_own_and_the_frames_to_read_are_written_once():
+def test_every_instance_has_a_folder_of_its_own_and_the_frames_to_read_are_written_once() -> None:
     laboratory = fast_laboratory(by_instance(24.0, 24.0, 24.0), clients_per_port=2)
     studied(laboratory, instances=[1, 3])
     preparation = laboratory.player.prepared[0]
@@ -118,7 +118,7 @@ def test_every_instance_has_a_folder_of_its_own_and_the_frames_to_read_are_writt
     assert all(preparation == other for other in laboratory.player.prepared)
 
 
-def test_instances_that_begin_one_after_the_other_are_measured_at_the_same_time():
+def test_instances_that_begin_one_after_the_other_are_measured_at_the_same_time() -> None:
     laboratory = fast_laboratory(by_instance(24.0, 24.0, 24.0))
     studied(laboratory, instances=[3], direction=["read"], ramp_delay=2.0)
     (round_of_three,) = laboratory.requests
@@ -131,7 +131,7 @@ def test_instances_that_begin_one_after_the_other_are_measured_at_the_same_time(
     assert {job.ask.frames.frames for job in prepared.jobs if job.ask.frames} == {24 * 27 + 2}
 
 
-def test_a_round_of_instances_is_summed_up_and_each_of_them_told():
+def test_a_round_of_instances_is_summed_up_and_each_of_them_told() -> None:
     laboratory = fast_laboratory(by_instance(24.0, 23.8, 12.0))
     results = studied(laboratory, instances=[3], direction=["read"])
     (whole,), instances = of_part(results, "runs"), of_part(results, "instances")
@@ -149,7 +149,7 @@ def test_a_round_of_instances_is_summed_up_and_each_of_them_told():
     assert [one.id for one in laboratory.published] == [one.id for one in results]
 
 
-def test_an_instance_that_failed_leaves_the_sum_unknown_and_the_others_told():
+def test_an_instance_that_failed_leaves_the_sum_unknown_and_the_others_told() -> None:
     results = studied(fast_laboratory(by_instance(24.0, None)), instances=[2], direction=["write"])
     whole, first, second = results
     assert whole.verdict == "incomplete"
@@ -159,7 +159,7 @@ def test_an_instance_that_failed_leaves_the_sum_unknown_and_the_others_told():
     assert "frame 7 cannot be read" in whole.disturbances[0]
 
 
-def test_what_holds_them_is_the_rate_they_are_held_to_or_the_link():
+def test_what_holds_them_is_the_rate_they_are_held_to_or_the_link() -> None:
     fast = 40 * 24 * FRAME_BYTES * 8.0
     (whole, *_) = studied(fast_laboratory(by_instance(24.0), link_bits_per_s=fast), instances=[1], direction=["read"])
     assert whole.values["limited_by"] == "frame rate"
@@ -170,7 +170,7 @@ def test_what_holds_them_is_the_rate_they_are_held_to_or_the_link():
     assert (whole.values["limited_by"], whole.values["limit"]) == ("link", "the link was full")
 
 
-def test_more_than_the_link_carries_came_out_of_the_clients_memory():
+def test_more_than_the_link_carries_came_out_of_the_clients_memory() -> None:
     laboratory = Laboratory(by_instance(20.0), link_bits_per_s=10 * FRAME_BYTES * 8.0)
     whole, instance = studied(laboratory, instances=[1], direction=["read"])
     assert whole.values["limited_by"] == "client's memory"
@@ -179,7 +179,7 @@ def test_more_than_the_link_carries_came_out_of_the_clients_memory():
         assert (one.verdict, one.values["met"]) == (ResultVerdict.INCOMPLETE, None)
 
 
-def test_frames_out_of_the_clients_memory_are_no_proof_of_a_server_however_fast_they_come():
+def test_frames_out_of_the_clients_memory_are_no_proof_of_a_server_however_fast_they_come() -> None:
     laboratory = Laboratory(by_instance(24.0), link_bits_per_s=10 * FRAME_BYTES * 8.0)
     whole, instance = studied(laboratory, instances=[1], direction=["read"], frames=10)
     assert (whole.values["limited_by"], whole.values["sum_frames_per_s"]) == ("client's memory", None)
@@ -187,12 +187,14 @@ def test_frames_out_of_the_clients_memory_are_no_proof_of_a_server_however_fast_
 
 
 @pytest.mark.parametrize(("target", "frames_per_s", "fits"), [(25, 24, False), (24.2, 24, True), (25, None, True)])
-def test_a_target_beyond_what_instances_are_held_to_is_refused(target, frames_per_s, fits):
+def test_a_target_beyond_what_instances_are_held_to_is_refused(
+    target: float, frames_per_s: float | None, fits: bool
+) -> None:
     with nullcontext() if fits else pytest.raises(ValidationError, match="more than instances are held to"):
         Frames.Options(target=target, frames_per_s=frames_per_s, frames=100)
 
 
-def test_an_existing_stream_is_cut_into_frames_of_the_size_that_was_asked_for():
+def test_an_existing_stream_is_cut_into_frames_of_the_size_that_was_asked_for() -> None:
     laboratory = fast_laboratory(by_instance(24.0))
     options = {"instances": [1], "direction": ["read"], "existing": True, "streamed": True}
     studied(laboratory, **options, pattern="film.mov", frame_size=8_294_400)
@@ -200,7 +202,7 @@ def test_an_existing_stream_is_cut_into_frames_of_the_size_that_was_asked_for():
     assert asked.frame_bytes == 8_294_400
 
 
-def test_without_a_limit_there_is_no_target_unless_one_is_asked():
+def test_without_a_limit_there_is_no_target_unless_one_is_asked() -> None:
     laboratory = fast_laboratory(lambda _, job: saw(300.0, due=None))
     options = {"instances": [1], "direction": ["read"], "frames_per_s": None, "frames": 100}
     (whole, instance) = studied(laboratory, **options)
@@ -212,7 +214,7 @@ def test_without_a_limit_there_is_no_target_unless_one_is_asked():
     assert (whole.values["met"], whole.values["target_frames_per_s"]) == ("yes", 250.0)
 
 
-def test_frames_of_somebody_else_are_read_where_they_are_and_nothing_is_prepared():
+def test_frames_of_somebody_else_are_read_where_they_are_and_nothing_is_prepared() -> None:
     laboratory = fast_laboratory(by_instance(24.0))
     studied(laboratory, instances=[1], direction=["read"], existing=True, pattern="shot_%04d.exr", first=1001)
     preparation = laboratory.player.prepared[0]
@@ -222,7 +224,7 @@ def test_frames_of_somebody_else_are_read_where_they_are_and_nothing_is_prepared
     assert (asked.verify, asked.repeat, asked.profile) == ("none", True, None)
 
 
-def test_commands_come_before_caches_are_dropped_on_each_machine_once():
+def test_commands_come_before_caches_are_dropped_on_each_machine_once() -> None:
     laboratory = fast_laboratory(by_instance(24.0, 24.0), clients_per_port=2)
     studied(laboratory, instances=[2], direction=["read"], before_each=[{"host": "server", "run": "restart"}])
     said = [(each.host, each.run, each.on_machine) for each in laboratory.player.before]
@@ -233,7 +235,7 @@ def test_commands_come_before_caches_are_dropped_on_each_machine_once():
     assert laboratory.player.before == []
 
 
-def test_what_was_written_before_goes_before_anything_else():
+def test_what_was_written_before_goes_before_anything_else() -> None:
     laboratory = fast_laboratory(by_instance(24.0, 24.0), clients_per_port=2)
     studied(laboratory, instances=[2], direction=["write"], before_each=[{"host": "server", "run": "fstrim -a"}])
     folder = "/mnt/d2/nicbench-fake/editors-2-write"
@@ -242,20 +244,20 @@ def test_what_was_written_before_goes_before_anything_else():
     assert said[2] == ("server", "fstrim -a")
 
 
-def test_a_large_seed_is_one_of_64_bits():
+def test_a_large_seed_is_one_of_64_bits() -> None:
     laboratory = fast_laboratory(by_instance(24.0), seed=2**63 - 1)
     studied(laboratory, instances=[1], direction=["read"])
     (job,) = laboratory.player.prepared[0].jobs
     assert 0 <= job.ask.frames.seed < 2**64
 
 
-def test_clients_with_fewer_instances_are_not_slow_for_that():
+def test_clients_with_fewer_instances_are_not_slow_for_that() -> None:
     laboratory = fast_laboratory(lambda _, job: saw(8.0), clients_per_port=3, link_bits_per_s=1e12)
     (whole, *_) = studied(laboratory, instances=[5], direction=["read"])
     assert whole.values["limited_by"] == "unknown"
 
 
-def test_places_have_clients_cpus_and_memory_of_their_own():
+def test_places_have_clients_cpus_and_memory_of_their_own() -> None:
     laboratory = fast_laboratory(by_instance(24.0, 24.0), clients_per_port=2)
     places = [{"directory": "/a", "client": "c01", "cpus": "0-1,4", "memory_node": 1}, "/b"]
     studied(laboratory, instances=[2], direction=["read"], directories=places)
@@ -264,7 +266,7 @@ def test_places_have_clients_cpus_and_memory_of_their_own():
     assert (second.client, second.client_placement) == ("c01", Placement())
 
 
-def test_without_directories_the_shares_of_the_dut_are_used():
+def test_without_directories_the_shares_of_the_dut_are_used() -> None:
     laboratory = fast_laboratory(by_instance(24.0, 24.0), clients_per_port=2)
     laboratory.context.mounts = tuple(
         Mount(
@@ -313,7 +315,9 @@ def shares(laboratory: Laboratory, kind: str, *, survives: bool) -> None:
         ({"directories": ["/mnt/d1"]}, True, ["server: my command", "drop caches"]),
     ],
 )
-def test_servers_whose_mounts_survive_it_are_restarted_before_their_caches_are_dropped(options, survives, before):
+def test_servers_whose_mounts_survive_it_are_restarted_before_their_caches_are_dropped(
+    options: dict[str, object], survives: bool, before: list[str]
+) -> None:
     laboratory = fast_laboratory(by_instance(24.0))
     shares(laboratory, "a kind", survives=survives)
     given = {"instances": [1], "direction": ["read"], "before_each": [{"host": "server", "run": "my command"}]}
@@ -330,7 +334,7 @@ def test_servers_whose_mounts_survive_it_are_restarted_before_their_caches_are_d
     assert list(dict.fromkeys(found)) == before
 
 
-def test_a_restart_that_mounts_do_not_survive_is_refused():
+def test_a_restart_that_mounts_do_not_survive_is_refused() -> None:
     laboratory = fast_laboratory(by_instance(24.0))
     shares(laboratory, "sftp", survives=False)
     options = Frames.Options.model_validate({"instances": [1], "restart_servers": True})
@@ -339,12 +343,12 @@ def test_a_restart_that_mounts_do_not_survive_is_refused():
     assert "before_each" in objection.next_step
 
 
-def test_without_directories_or_shares_it_says_what_to_write():
+def test_without_directories_or_shares_it_says_what_to_write() -> None:
     objection = Frames("editors", Frames.Options()).objection(fast_laboratory(by_instance()).context)
     assert "directories: /mnt/d{instance}" in objection.next_step
 
 
-def test_clients_and_hosts_that_are_not_there_are_named():
+def test_clients_and_hosts_that_are_not_there_are_named() -> None:
     options = {"instances": [1], "directories": [{"directory": "/a", "client": "c9"}]}
     method = Frames("e", Frames.Options.model_validate({**options, "before_each": [{"host": "nas", "run": "true"}]}))
     found = list(method.find_misfits({"s0": ["c0", "c1"]}, ["server", "h0"]))
@@ -378,18 +382,18 @@ def test_clients_and_hosts_that_are_not_there_are_named():
         ({"frames_per_s": 0.0}, "greater than 0"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(wrong, said):
+def test_options_that_mean_nothing_are_refused(wrong: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         Frames.Options.model_validate({"directories": "/mnt/d{instance}", **wrong})
 
 
-def test_runs_grow_until_the_sum_of_the_instances_is_known():
+def test_runs_grow_until_the_sum_of_the_instances_is_known() -> None:
     whole, instance = studied(fast_laboratory(by_instance(24.0)), instances=[1], direction=["read"])
     assert Frames.main_values(whole) == ("sum_frames_per_s",)
     assert Frames.main_values(instance) == ()
 
 
-def test_the_sizes_of_profiles_are_those_of_the_engine():
+def test_the_sizes_of_profiles_are_those_of_the_engine() -> None:
     assert largest_frame_bytes("4k", header_bytes=0) == 50_987_008
     assert largest_frame_bytes("4k") == FRAME_BYTES
     assert largest_frame_bytes("4k-16", header_bytes=0) == 76_480_512
@@ -461,7 +465,7 @@ def studied_of_frames_bond(laboratory: Laboratory) -> list[Result]:
     return list(asyncio.run(method.run(laboratory.context)))
 
 
-def test_instances_that_shared_a_port_are_named_with_what_each_had():
+def test_instances_that_shared_a_port_are_named_with_what_each_had() -> None:
     laboratory = fast_laboratory(saw_of_frames_bond)
     laboratory.player.bonded = seen_by_the_server
     whole, *instances = studied_of_frames_bond(laboratory)
@@ -473,7 +477,7 @@ def test_instances_that_shared_a_port_are_named_with_what_each_had():
     assert [one.values["bond_port"] for one in instances] == ["eth2", "eth3", "eth3"]
 
 
-def test_without_a_bond_there_is_no_value_of_one():
+def test_without_a_bond_there_is_no_value_of_one() -> None:
     whole, *instances = studied_of_frames_bond(fast_laboratory(saw_of_frames_bond))
     assert "bond" not in whole.values
     assert not any("bond_port" in one.values for one in instances)

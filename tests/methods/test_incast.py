@@ -55,7 +55,7 @@ def results(outcome: Callable[[int, Job], JobOutcome], **options: object) -> tup
     return laboratory, asyncio.run(method.run(laboratory.context))
 
 
-def test_all_senders_load_one_port_while_a_probe_times_messages():
+def test_all_senders_load_one_port_while_a_probe_times_messages() -> None:
     laboratory, (result,) = results(loaded)
     (request,) = laboratory.requests
     assert [(job.workload, job.role, job.client, job.server) for job in request.jobs] == [
@@ -70,7 +70,7 @@ def test_all_senders_load_one_port_while_a_probe_times_messages():
     assert result.verdict == "valid"
 
 
-def test_datagrams_are_timed_beside_connections_in_one_round():
+def test_datagrams_are_timed_beside_connections_in_one_round() -> None:
     laboratory, (result,) = results(loaded, probe_transport="udp")
     (request,) = laboratory.requests
     assert [(job.role, job.ask.transport) for job in request.jobs] == [
@@ -81,7 +81,7 @@ def test_datagrams_are_timed_beside_connections_in_one_round():
     assert result.parameters["probe"] == "sockperf over udp, 64 bytes, c00 to s0"
 
 
-def test_messages_are_counted_in_the_bins_of_the_published_report():
+def test_messages_are_counted_in_the_bins_of_the_published_report() -> None:
     _, (result,) = results(loaded)
     bounds = (50, 100, 150, 200, 250)
     assert [result.values[f"bin_to_{bound}000_ns_messages"] for bound in bounds] == [9_000, 700, 200, 60, 30]
@@ -92,39 +92,39 @@ def test_messages_are_counted_in_the_bins_of_the_published_report():
     assert table.rows[0].outside[-1][1] == "0.100 %"
 
 
-def test_repetitions_are_one_distribution_of_all_their_messages():
+def test_repetitions_are_one_distribution_of_all_their_messages() -> None:
     laboratory, (result,) = results(loaded, repetitions=3)
     assert len(laboratory.requests) == 3
     assert result.values["timed_messages"] == 30_000
     assert result.values["bin_over_250000_ns_messages"] == 30
 
 
-def test_rdma_is_loaded_and_probed_by_perftest_with_queue_pairs():
+def test_rdma_is_loaded_and_probed_by_perftest_with_queue_pairs() -> None:
     laboratory, _ = results(loaded, transport="rdma", streams=[100])
     load, _, probe = laboratory.requests[0].jobs
     assert (load.workload, load.ask.transport, load.ask.verb, load.ask.streams) == ("perftest", "rdma", "write", 100)
     assert (probe.workload, probe.ask.operation, probe.ask.verb) == ("perftest", "request-response", "send")
 
 
-def test_a_probe_that_runs_on_without_load_is_named():
+def test_a_probe_that_runs_on_without_load_is_named() -> None:
     _, (result,) = results(lambda n, job: probed(4.0) if job.role == "probe" else loaded(n, job))
     assert result.verdict == "disturbed"
     assert "before the probe was" in result.disturbances[0]
 
 
-def test_a_sender_that_fails_leaves_the_sum_unknown_and_the_latency_stands():
+def test_a_sender_that_fails_leaves_the_sum_unknown_and_the_latency_stands() -> None:
     _, (result,) = results(lambda n, job: streamed(None) if job.client == "c01" else loaded(n, job))
     assert result.verdict == "incomplete"
     assert result.values["throughput_bits_per_s"] is None
     assert result.values["latency_maximum_ns"] == 900_000
 
 
-def test_a_probe_without_samples_has_no_bins_rather_than_empty_ones():
+def test_a_probe_without_samples_has_no_bins_rather_than_empty_ones() -> None:
     _, (result,) = results(lambda n, job: probed(histogram=None) if job.role == "probe" else loaded(n, job))
     assert not [name for name in result.values if name.startswith("bin_")]
 
 
-def test_counters_of_pauses_and_marks_stand_beside_the_latencies():
+def test_counters_of_pauses_and_marks_stand_beside_the_latencies() -> None:
     laboratory = Laboratory(loaded, clients_per_port=2)
     counted = iter([{"s0": {"tx_prio3_pause": 5, "rx_bytes": 1}}, {"s0": {"tx_prio3_pause": 47, "rx_bytes": 9}}])
 
@@ -143,7 +143,7 @@ def incast_of(configuration: str, transport: str = "rdma") -> list[Result]:
     return [one.replace(configuration=configuration) for one in found]
 
 
-def test_queue_pairs_rise_in_tables_and_figures():
+def test_queue_pairs_rise_in_tables_and_figures() -> None:
     (section,) = sections(incast_of(""), {})
     (grid,) = section.grids
     assert (grid.corner, [label for label, _ in grid.rows]) == ("Queue pairs a sender", ["5", "20"])
@@ -157,7 +157,7 @@ def test_queue_pairs_rise_in_tables_and_figures():
         assert '"4096 bytes"' in text
 
 
-def test_two_adapters_are_two_lines_of_a_figure_for_each_size():
+def test_two_adapters_are_two_lines_of_a_figure_for_each_size() -> None:
     (section,) = side_by_side([*incast_of("A"), *incast_of("B")], {})
     for plot in section.table.plots:
         parts = split_plots(plot, section)
@@ -168,7 +168,7 @@ def test_two_adapters_are_two_lines_of_a_figure_for_each_size():
             assert domain == ("A", "B")
 
 
-def test_the_tail_says_of_how_many_streams_or_queue_pairs_it_is():
+def test_the_tail_says_of_how_many_streams_or_queue_pairs_it_is() -> None:
     (table,) = tail_tables(incast_of(""), {})
     assert [row.name for row in table.rows][:2] == [
         "1024 bytes, 5 queue pairs a sender",
@@ -178,27 +178,27 @@ def test_the_tail_says_of_how_many_streams_or_queue_pairs_it_is():
     assert tail_tables([alone], {})[0].rows[0].name == "65536 bytes, 1 stream a sender"
 
 
-def test_connections_of_tcp_are_no_queue_pairs():
+def test_connections_of_tcp_are_no_queue_pairs() -> None:
     (section,) = sections(incast_of("", "tcp"), {})
     assert section.grids[0].corner == "Streams a sender"
 
 
-def test_counters_of_pauses_stand_in_the_row_of_their_result():
+def test_counters_of_pauses_stand_in_the_row_of_their_result() -> None:
     (section,) = sections(incast_of(""), {})
     assert "PFC and ECN" in [column.head for column in section.table.columns]
 
 
-def test_one_client_is_no_incast():
+def test_one_client_is_no_incast() -> None:
     objection = Incast("i", Incast.Options()).objection(Laboratory(loaded).context)
     assert "2 senders are asked for, and 1 lead" in objection.message
 
 
-def test_a_receiver_that_is_no_port_is_refused_before_anything_is_sent():
+def test_a_receiver_that_is_no_port_is_refused_before_anything_is_sent() -> None:
     objection = Incast("i", Incast.Options(receiver="s7")).objection(Laboratory(loaded, clients_per_port=2).context)
     assert "s0" in objection.next_step
 
 
-def test_the_default_sizes_of_udp_are_those_that_a_datagram_can_have():
+def test_the_default_sizes_of_udp_are_those_that_a_datagram_can_have() -> None:
     assert max(Incast.Options.model_validate({"transport": "udp"}).sizes) == 16 * 1024
 
 
@@ -206,12 +206,12 @@ def test_the_default_sizes_of_udp_are_those_that_a_datagram_can_have():
     "wrong",
     [{"streams": [0]}, {"transport": "roce"}, {"senders": 0}, {"bins": ["100 us", "50 us"]}, {"duration": "1 ms"}],
 )
-def test_options_that_mean_nothing_are_refused(wrong):
+def test_options_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Incast.Options.model_validate(wrong)
 
 
-def test_what_rdma_repeated_stands_beside_its_row():
+def test_what_rdma_repeated_stands_beside_its_row() -> None:
     laboratory = Laboratory(loaded, clients_per_port=2)
     counted = iter([{"s0": {"duplicate_request": 5, "rcvd_pkts": 1}}, {"s0": {"duplicate_request": 8, "rcvd_pkts": 9}}])
 
@@ -224,7 +224,7 @@ def test_what_rdma_repeated_stands_beside_its_row():
     assert result.values["rdma_repeats"] == "4096 bytes, 5 queue pairs a sender: s0 duplicate_request 3"
 
 
-def test_each_figure_of_the_grid_has_its_own_unit():
+def test_each_figure_of_the_grid_has_its_own_unit() -> None:
     _, (result, *_) = results(loaded, **ONE_POINT)
     slow = result.replace(values={**result.values, "throughput_bits_per_s": 2.434e6, "latency_maximum_ns": 123_424_000})
     (section,) = sections([slow], {})
@@ -265,7 +265,7 @@ def perftest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("perftest")
-def test_two_senders_by_ib_write_bw_and_a_probe_by_ib_send_lat(tmp_path):
+def test_two_senders_by_ib_write_bw_and_a_probe_by_ib_send_lat(tmp_path: Path) -> None:
     laboratory = Laboratory(lambda *_: streamed(None), clients_per_port=2, link_bits_per_s=None)
 
     async def played(number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:

@@ -58,7 +58,7 @@ async def measured(dut: KnownDelays, **options: Any) -> tuple[Result, ...]:
     return await Latency("lat", Latency.Options(at="throughput", frame_bytes=(64,), **options)).run(dut)
 
 
-async def test_it_is_measured_at_the_throughput_and_at_90_50_and_10_percent_of_it():
+async def test_it_is_measured_at_the_throughput_and_at_90_50_and_10_percent_of_it() -> None:
     dut = KnownDelays({5 * US: 100})
     results = await measured(dut)
     assert [request.load_frames_per_s for request in dut.requests] == [1e6, 0.9e6, 0.5e6, 0.1e6]
@@ -66,7 +66,7 @@ async def test_it_is_measured_at_the_throughput_and_at_90_50_and_10_percent_of_i
     assert {request.purpose for request in dut.requests} == {Purpose.LATENCY}
 
 
-async def test_frames_are_counted_in_their_bins_and_outside_each_bound():
+async def test_frames_are_counted_in_their_bins_and_outside_each_bound() -> None:
     """Bounds belong to the bin below them, as in "10..20": what took 10 us is not outside 10 us."""
     delays = {5 * US: 900, 10 * US: 50, 15 * US: 30, 50 * US: 15, 130 * US: 5}
     (result,) = await measured(KnownDelays(delays), loads=(100.0,))
@@ -79,7 +79,7 @@ async def test_frames_are_counted_in_their_bins_and_outside_each_bound():
     assert result.values["timed_frames"] == 1000
 
 
-async def test_percentiles_go_as_far_as_the_frames_can_tell_and_no_farther():
+async def test_percentiles_go_as_far_as_the_frames_can_tell_and_no_farther() -> None:
     (few,) = await measured(KnownDelays({5 * US: 999, 9 * US: 1}), loads=(100.0,))
     assert few.values["latency_p99_9_ns"] == pytest.approx(5 * US, rel=0.001)
     assert few.values["latency_p99_99_ns"] is None
@@ -88,7 +88,7 @@ async def test_percentiles_go_as_far_as_the_frames_can_tell_and_no_farther():
     assert many.values["pdv_ns"] == pytest.approx(0, abs=5)  # p99.9 less the minimum, RFC 8219
 
 
-async def test_a_trial_of_so_many_frames_is_as_long_as_they_take():
+async def test_a_trial_of_so_many_frames_is_as_long_as_they_take() -> None:
     dut = KnownDelays({5 * US: 100})
     await measured(dut, loads=(100.0, 10.0), frames=5_000_000, trial=TrialTimes(duration=20.0))
     assert [request.frames for request in dut.requests] == [5_000_000, None]  # 10 % would take 50 s
@@ -96,7 +96,7 @@ async def test_a_trial_of_so_many_frames_is_as_long_as_they_take():
     assert dut.requests[1].duration_s == 20.0
 
 
-async def test_the_load_is_the_one_that_was_sent():
+async def test_the_load_is_the_one_that_was_sent() -> None:
     dut = KnownDelays({10 * US: 1000}, rate=1e6)
     dut.sends = 0.9e6
     full, less = await measured(dut, loads=(100.0, 50.0))
@@ -105,13 +105,13 @@ async def test_the_load_is_the_one_that_was_sent():
     assert "lowered" not in less.values
 
 
-async def test_without_a_throughput_there_is_no_latency():
+async def test_without_a_throughput_there_is_no_latency() -> None:
     (result,) = await measured(KnownDelays({5 * US: 100}, rate=None), loads=(100.0,))
     assert result.verdict is ResultVerdict.INCOMPLETE
 
 
 @pytest.mark.parametrize("bins", [(), (0.0,), (10e-6, 10e-6), (20e-6, 10e-6), (1e-9, 1.2e-9)])
-def test_bounds_that_do_not_rise_are_refused(bins):
+def test_bounds_that_do_not_rise_are_refused(bins: tuple[float, ...]) -> None:
     with pytest.raises(ValidationError):
         Latency.Options(at="throughput", bins=bins)
 
@@ -129,11 +129,11 @@ ALWAYS = (
 )
 
 
-def test_what_software_cannot_do_as_the_rfc_asks_is_always_said():
+def test_what_software_cannot_do_as_the_rfc_asks_is_always_said() -> None:
     assert Latency("lat", Latency.Options(at="throughput")).deviations() == ALWAYS
 
 
-def test_every_other_deviation_is_declared():
+def test_every_other_deviation_is_declared() -> None:
     options = Latency.Options(
         at="throughput", of="PDR", loads=(50.0,), frame_bytes=(64, 128, 256, 512, 1024, 1280),
         frames=10**8, trial=TrialTimes(duration=10.0, settle=1.0),
@@ -149,7 +149,7 @@ def test_every_other_deviation_is_declared():
     )
 
 
-async def test_frames_that_a_neighbour_may_have_delayed_stand_apart():
+async def test_frames_that_a_neighbour_may_have_delayed_stand_apart() -> None:
     delays, shared = {5 * US: 980, 900 * US: 120}, {5 * US: 20, 900 * US: 120}
     (result,) = await measured(KnownDelays(delays, shared_ns=shared), loads=(100.0,))
 
@@ -164,7 +164,7 @@ async def test_frames_that_a_neighbour_may_have_delayed_stand_apart():
 
 
 @pytest.mark.parametrize("shared", [None, {}])
-async def test_without_a_neighbour_nothing_stands_apart(shared):
+async def test_without_a_neighbour_nothing_stands_apart(shared: dict[int, int] | None) -> None:
     (result,) = await measured(KnownDelays({5 * US: 1000}, shared_ns=shared), loads=(100.0,))
 
     assert not [name for name in result.values if "core" in name]

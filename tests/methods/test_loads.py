@@ -59,7 +59,7 @@ def values(results: Iterable[Result], name: str) -> list[Any]:
     return [result.values[name] for result in results]
 
 
-async def test_loads_fall_by_tenths_until_two_successive_trials_lose_nothing():
+async def test_loads_fall_by_tenths_until_two_successive_trials_lose_nothing() -> None:
     results = await lost(KnownDut(capacity=0.75 * LINE))
     assert loads(results) == [100.0, 90.0, 80.0, 70.0, 60.0]
     assert values(results, "loss_percent") == pytest.approx([25.0, 100 / 6, 6.25, 0.0, 0.0], abs=0.001)
@@ -68,13 +68,13 @@ async def test_loads_fall_by_tenths_until_two_successive_trials_lose_nothing():
     assert values(results, "end") == [None] * 5
 
 
-async def test_a_dut_that_loses_nothing_is_settled_by_the_first_two_trials():
+async def test_a_dut_that_loses_nothing_is_settled_by_the_first_two_trials() -> None:
     dut = KnownDut()
     assert loads(await lost(dut)) == [100.0, 90.0]
     assert {request.purpose for request in dut.requests} == {Purpose.LOSS}
 
 
-async def test_one_trial_without_loss_between_two_with_loss_ends_nothing():
+async def test_one_trial_without_loss_between_two_with_loss_ends_nothing() -> None:
     """A disturbed trial that lost nothing shows nothing of the DUT: the one below it has to be the second."""
     results = await lost(KnownDut(capacity=0.75 * LINE, disturbed=[5]))
     assert loads(results) == [100.0, 90.0, 80.0, 70.0, 60.0, 50.0, 40.0]
@@ -82,20 +82,20 @@ async def test_one_trial_without_loss_between_two_with_loss_ends_nothing():
     assert results[4].disturbances == ("the worker was held up",)
 
 
-async def test_a_dut_that_always_loses_is_tried_down_to_the_last_step_and_the_result_says_so():
+async def test_a_dut_that_always_loses_is_tried_down_to_the_last_step_and_the_result_says_so() -> None:
     results = await lost(KnownDut(capacity=0.05 * LINE), load_step=10.0)
     assert loads(results)[-1] == 10.0
     assert values(results, "end")[-1] == "at 64 bytes no two successive undisturbed trials lost nothing"
 
 
-async def test_altered_frames_are_lost_ones_and_each_frame_is_compared():
+async def test_altered_frames_are_lost_ones_and_each_frame_is_compared() -> None:
     results = await lost(KnownDut(altered=0.02))
     assert values(results, "loss_percent")[0] == pytest.approx(2.0, abs=0.001)
     assert values(results, "altered_frames")[0] > 0
     assert values(results, "checked_bytes")[0] == 22
 
 
-async def test_a_tester_that_cannot_send_the_line_rate_begins_where_it_can_and_the_result_says_so():
+async def test_a_tester_that_cannot_send_the_line_rate_begins_where_it_can_and_the_result_says_so() -> None:
     ceiling = 0.873 * LINE
     results = await lost(KnownDut(capacity=0.5 * LINE, ceiling=ceiling))
     assert loads(results) == [87.3, 80.0, 70.0, 60.0, 50.0, 40.0]
@@ -105,7 +105,7 @@ async def test_a_tester_that_cannot_send_the_line_rate_begins_where_it_can_and_t
     assert values(results, "start")[1] is None
 
 
-async def test_a_tester_that_turns_out_to_send_less_has_its_load_named_and_higher_ones_left_out():
+async def test_a_tester_that_turns_out_to_send_less_has_its_load_named_and_higher_ones_left_out() -> None:
     dut = KnownDut(capacity=0.5 * LINE, sends=0.85 * LINE)
     results = await lost(dut)
     assert loads(results) == pytest.approx([85.0, 80.0, 70.0, 60.0, 50.0, 40.0])
@@ -113,7 +113,7 @@ async def test_a_tester_that_turns_out_to_send_less_has_its_load_named_and_highe
     assert values(results, "start")[0] == "at 64 bytes the tester sent 1.265 Mpps, 85 % of the line rate"
 
 
-async def test_a_rate_of_ones_own_is_100_percent():
+async def test_a_rate_of_ones_own_is_100_percent() -> None:
     results = await lost(KnownDut(capacity=0.3e6), of=400e3)
     assert loads(results) == [100.0, 90.0, 80.0, 70.0, 60.0]
     assert values(results, "load_frames_per_s")[:2] == [400e3, 360e3]
@@ -131,11 +131,11 @@ async def test_a_rate_of_ones_own_is_100_percent():
     ],
     ids=["tenths", "a step that does not divide 100", "a ceiling between two steps", "a ceiling below the last step"],
 )
-def test_the_sequence_of_loads(highest, step, expected):
+def test_the_sequence_of_loads(highest: float, step: float, expected: list[float]) -> None:
     assert list(falling_loads(highest, step)) == expected
 
 
-async def test_a_sweep_measures_each_of_the_published_loads():
+async def test_a_sweep_measures_each_of_the_published_loads() -> None:
     results = await swept(KnownDut(capacity=0.42 * LINE))
     assert loads(results) == list(LOADS_PERCENT) == [100, 75, 50, 45, 42, 35, 25, 20, 10, 1]
     expected = [42.0, 56.0, 84.0, 100 * 42 / 45, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0]
@@ -143,14 +143,14 @@ async def test_a_sweep_measures_each_of_the_published_loads():
     assert {(result.parameters["mode"], result.parameters["ports"]) for result in results} == {("1 Gb/s, one way", 2)}
 
 
-async def test_both_ways_are_one_figure_and_each_way_is_shown():
+async def test_both_ways_are_one_figure_and_each_way_is_shown() -> None:
     (result,) = await swept(KnownDut(capacity=0.5 * LINE, streams=2), loads=(100.0,))
     assert result.parameters["mode"] == "1 Gb/s, both ways"
     assert result.values["returned_percent"] == pytest.approx(50.0, abs=0.001)
     assert result.values["returned_by_way"] == "0->1: 50, 1->0: 50"
 
 
-async def test_a_load_that_the_tester_cannot_send_is_no_figure_of_the_dut():
+async def test_a_load_that_the_tester_cannot_send_is_no_figure_of_the_dut() -> None:
     results = await swept(KnownDut(ceiling=0.6 * LINE), loads=(100.0, 75.0, 50.0))
     reason = "the tester sends no more than 892.9 kpps, 60 % of the line rate"
     assert values(results, "returned_percent")[:2] == [Bounded(value=None, reason_null=reason)] * 2
@@ -158,13 +158,13 @@ async def test_a_load_that_the_tester_cannot_send_is_no_figure_of_the_dut():
     assert results[0].disturbances == (reason,)
 
 
-async def test_a_load_that_turned_out_too_high_is_left_out_but_its_trial_is_named():
+async def test_a_load_that_turned_out_too_high_is_left_out_but_its_trial_is_named() -> None:
     results = await swept(KnownDut(sends=0.6 * LINE), loads=(100.0, 75.0, 50.0))
     assert [result.verdict.value for result in results] == ["incomplete", "incomplete", "valid"]
     assert [result.trials for result in results] == [("t0001",), (), ("t0002",)]
 
 
-async def test_the_highest_load_of_the_tester_may_be_100_percent():
+async def test_the_highest_load_of_the_tester_may_be_100_percent() -> None:
     dut = KnownDut(ceiling=1e6, sends=0.995e6)
     (result,) = await swept(dut, of="highest", loads=(100.0,))
     assert dut.requests[0].load_frames_per_s == pytest.approx(0.99e6)  # with room for a rate that wavers
@@ -172,28 +172,28 @@ async def test_the_highest_load_of_the_tester_may_be_100_percent():
 
 
 @pytest.mark.parametrize("text", ["line_rate", "highest", "800 kpps"])
-def test_what_100_percent_may_be(text):
+def test_what_100_percent_may_be(text: str) -> None:
     assert TypeAdapter(FullRate).validate_python(text) in ("line_rate", "highest", 800e3)
 
 
 @pytest.mark.parametrize("value", ["fast", "50 %", "0 pps", 0.0, None, ["line_rate"]])
-def test_anything_else_is_refused_with_what_may_be_written(value):
+def test_anything_else_is_refused_with_what_may_be_written(value: Any) -> None:
     with pytest.raises(ValidationError) as refused:
         TypeAdapter(FullRate).validate_python(value)
     assert '"800 kpps"' in refused.value.errors()[0]["ctx"]["accepted"]
 
 
-def test_steps_wider_than_the_rfcs_are_refused():
+def test_steps_wider_than_the_rfcs_are_refused() -> None:
     with pytest.raises(ValidationError):
         FrameLoss.Options(load_step=20.0)
 
 
-def test_by_the_letter_of_the_rfc_there_is_no_deviation():
+def test_by_the_letter_of_the_rfc_there_is_no_deviation() -> None:
     assert FrameLoss("loss", FrameLoss.Options()).deviations() == ()
     assert LoadSweep("sweep", LoadSweep.Options()).deviations() == ()
 
 
-def test_every_deviation_is_declared():
+def test_every_deviation_is_declared() -> None:
     short = FrameLoss.Options(frame_bytes=(64, 1518), of=400e3, trial=TrialTimes(duration=1.0))
     assert FrameLoss("loss", short).deviations() == (
         "trial duration 1 s, RFC 2544 section 24 asks for 60 s",
@@ -206,12 +206,12 @@ def test_every_deviation_is_declared():
     )
 
 
-def test_the_two_extremes_by_name_are_the_smallest_and_the_largest_size_that_the_rfc_asks_for():
+def test_the_two_extremes_by_name_are_the_smallest_and_the_largest_size_that_the_rfc_asks_for() -> None:
     options = FrameLoss.Options(frame_bytes=("minimum", 128, 256, 512, 1024, 1280, "maximum"))
     assert FrameLoss("loss", options).deviations() == ()
 
 
-def test_the_estimate_holds_for_the_longest_sequence():
+def test_the_estimate_holds_for_the_longest_sequence() -> None:
     times = TrialTimes(duration=1.0, drain=0.5, settle=0.25)
     loss = FrameLoss("loss", FrameLoss.Options(trial=times))
     assert (loss.points(), loss.estimate_s()) == (70, 70 * 2.0)

@@ -35,7 +35,7 @@ async def measured(dut: KnownContext) -> Result:
     return result
 
 
-async def test_the_maximum_lies_where_the_dut_is_full_and_not_where_it_is_pressed_hardest():
+async def test_the_maximum_lies_where_the_dut_is_full_and_not_where_it_is_pressed_hardest() -> None:
     result = await measured(PressedDut(throughput=0.45 * LINE))
     assert result.values["maximum_forwarding_rate_frames_per_s"] == pytest.approx(CAPACITY, rel=1e-4)
     assert result.values["load_of_maximum_frames_per_s"] == pytest.approx(CAPACITY)
@@ -44,7 +44,7 @@ async def test_the_maximum_lies_where_the_dut_is_full_and_not_where_it_is_presse
     assert (result.values["loads"], result.verdict) == (12, ResultVerdict.VALID)
 
 
-async def test_the_maximum_offered_load_is_what_was_sent():
+async def test_the_maximum_offered_load_is_what_was_sent() -> None:
     result = await measured(PressedDut(throughput=0.45 * LINE, sends=0.6 * LINE))
     assert result.values["maximum_offered_load_frames_per_s"] == pytest.approx(0.6 * LINE)
     assert result.values["load_of_maximum_frames_per_s"] == pytest.approx(CAPACITY)
@@ -52,7 +52,7 @@ async def test_the_maximum_offered_load_is_what_was_sent():
     assert result.values["lowered"] == "at 64 bytes the tester sent 892.9 kpps, not 967.3 kpps"
 
 
-async def test_a_tester_that_is_known_to_send_a_constant_share_reaches_every_load():
+async def test_a_tester_that_is_known_to_send_a_constant_share_reaches_every_load() -> None:
     """More is asked of it, so that it sends the load but for the rounding of the division."""
 
     class Short(PressedDut):
@@ -66,7 +66,7 @@ async def test_a_tester_that_is_known_to_send_a_constant_share_reaches_every_loa
         assert result.values["load_of_maximum_frames_per_s"] == pytest.approx(CAPACITY, rel=0.04)
 
 
-async def test_its_column_is_in_the_report_in_a_unit_that_suits_its_magnitude():
+async def test_its_column_is_in_the_report_in_a_unit_that_suits_its_magnitude() -> None:
     (section,) = sections([await measured(PressedDut(throughput=0.45 * LINE))], {})
     assert (section.table.title, section.table.columns[1].unit) == ("Maximum forwarding rate", "kpps")
     assert section.rows[0].cells[:4] == ("64", "744", "744", "372")
@@ -75,7 +75,7 @@ async def test_its_column_is_in_the_report_in_a_unit_that_suits_its_magnitude():
     )
 
 
-async def test_a_disturbed_trial_is_said_and_without_a_throughput_nothing_is_measured():
+async def test_a_disturbed_trial_is_said_and_without_a_throughput_nothing_is_measured() -> None:
     disturbed = await measured(PressedDut(throughput=0.45 * LINE, disturbed=[2]))
     assert (disturbed.verdict, disturbed.disturbances) == (ResultVerdict.DISTURBED, ("the worker was held up",))
     result = await measured(PressedDut(throughput=None))
@@ -84,12 +84,12 @@ async def test_a_disturbed_trial_is_said_and_without_a_throughput_nothing_is_mea
     assert result.verdict is ResultVerdict.INCOMPLETE
 
 
-async def test_what_was_not_measured_is_of_as_many_ports_as_what_was():
+async def test_what_was_not_measured_is_of_as_many_ports_as_what_was() -> None:
     dut = PressedDut(throughput=None)
     dut.sending_ports = 2
     assert (await measured(dut)).scope == "sum of 2 ports"
 
 
-def test_loads_rise_to_the_most_and_a_throughput_at_line_rate_needs_one_trial():
+def test_loads_rise_to_the_most_and_a_throughput_at_line_rate_needs_one_trial() -> None:
     assert list(rising(80.0, 100.0, 15.0)) == [80.0, 95.0, 100.0]
     assert list(rising(100.0, 100.0, 1.0)) == [100.0]

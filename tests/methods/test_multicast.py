@@ -79,7 +79,7 @@ def bounds(result: Result, name: str) -> Bounded:
     return value
 
 
-async def test_what_a_disturbed_trial_lost_is_no_limit_of_the_table():
+async def test_what_a_disturbed_trial_lost_is_no_limit_of_the_table() -> None:
     switch = Switch(keeps=100)
     switch.disturbed = set(range(1, 1000))
     result = await capacity(switch)
@@ -88,14 +88,14 @@ async def test_what_a_disturbed_trial_lost_is_no_limit_of_the_table():
 
 
 @given(keeps=st.integers(1, 499), floods=st.booleans())
-async def test_the_last_group_that_is_kept_is_found(keeps, floods):
+async def test_the_last_group_that_is_kept_is_found(keeps: int, floods: bool) -> None:
     result = await capacity(Switch(keeps, floods=floods))
     found = bounds(result, "capacity_groups")
     assert (found.value, found.upper) == (keeps, keeps + 1)
     assert (result.values["flooded_frames"], result.values["missing_frames"]) == ((keeps + 1, 0) if floods else (0, 1))
 
 
-async def test_a_switch_that_keeps_more_has_a_bound_and_one_that_keeps_none_a_reason():
+async def test_a_switch_that_keeps_more_has_a_bound_and_one_that_keeps_none_a_reason() -> None:
     assert bounds(await capacity(Switch(1000)), "capacity_groups").at_least
     none = bounds(await capacity(Switch(0)), "capacity_groups")
     assert none.reason_null == "not even one group went to its member alone"
@@ -103,13 +103,13 @@ async def test_a_switch_that_keeps_more_has_a_bound_and_one_that_keeps_none_a_re
     assert section.sentence == "keeps 300\u00a0groups"
 
 
-async def test_a_report_that_was_not_sent_is_no_group_that_was_kept_and_none_that_was_not():
+async def test_a_report_that_was_not_sent_is_no_group_that_was_kept_and_none_that_was_not() -> None:
     none = bounds(await capacity(Switch(100, unsent=1)), "capacity_groups")
     assert (none.value, none.upper, none.limited_by) == (None, None, LimitedBy.TESTER)
     assert "the tester did not send the join" in str(none.reason_null)
 
 
-async def test_groups_whose_frames_were_not_all_sent_are_not_kept_by_that():
+async def test_groups_whose_frames_were_not_all_sent_are_not_kept_by_that() -> None:
     class Short(Switch):
         def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
             whole = super().read(point, request)
@@ -132,7 +132,7 @@ async def membership(switch: Switch, rate: float = 1000.0) -> Result:
 
 @example(joins_ns=0.0, leaves_ns=0.0, rate=180.0)  # the last frame is due at the leave, and rounds to the one before
 @given(joins_ns=st.floats(0.0, 0.9e9), leaves_ns=st.floats(0.0, 4.9e9), rate=st.floats(100.0, 100_000.0))
-async def test_both_delays_lie_in_their_intervals(joins_ns, leaves_ns, rate):
+async def test_both_delays_lie_in_their_intervals(joins_ns: float, leaves_ns: float, rate: float) -> None:
     result = await membership(Switch(joins_ns=joins_ns, leaves_ns=leaves_ns), rate)
     for name, known_ns in (("join_delay_ns", joins_ns), ("leave_delay_ns", leaves_ns)):
         found = bounds(result, name)
@@ -153,11 +153,11 @@ async def test_both_delays_lie_in_their_intervals(joins_ns, leaves_ns, rate):
     ],
     ids=["floods", "does not join", "does not end", "ends early", "not asked"],
 )
-async def test_a_switch_that_does_otherwise_is_told(switch, name, reason):
+async def test_a_switch_that_does_otherwise_is_told(switch: Switch, name: str, reason: str) -> None:
     assert bounds(await membership(switch), name).reason_null == f"in 3 of 3 trials: {reason}"
 
 
-async def test_latency_has_a_row_for_each_port_and_how_far_they_are_apart():
+async def test_latency_has_a_row_for_each_port_and_how_far_they_are_apart() -> None:
     options = MulticastLatency.Options(at="t", load=50.0)
     results = await run(MulticastLatency("latency", options), Switch(throughput=1000.0))
     assert [(one.parameters["port"], one.values["latency_mean_ns"]) for one in results] == [
@@ -181,7 +181,7 @@ class Mixed(Switch):
         return reading.replace(**update)
 
 
-async def test_latency_is_of_frames_to_groups_and_the_burden_is_told_beside():
+async def test_latency_is_of_frames_to_groups_and_the_burden_is_told_beside() -> None:
     switch = Mixed(throughput=1000.0, floods=False)
     options = MulticastLatency.Options(at="t", burden=Burden(rate=500.0), unicast=0.5)
     (result,) = await run(MulticastLatency("latency", options), switch)
@@ -192,7 +192,7 @@ async def test_latency_is_of_frames_to_groups_and_the_burden_is_told_beside():
     assert result.values["flooded_frames"] == 0
 
 
-async def test_the_class_that_was_lost_first_is_told():
+async def test_the_class_that_was_lost_first_is_told() -> None:
     switch = Mixed()
     request = TrialTimes().request(64, 1000.0, Purpose.SEARCH).replace(groups=Groups(groups=1, members=3))
     trial, _ = await switch.measure({}, request)
@@ -203,13 +203,13 @@ async def test_the_class_that_was_lost_first_is_told():
     )
 
 
-def test_a_burden_leaves_a_port_that_receives():
+def test_a_burden_leaves_a_port_that_receives() -> None:
     options = MulticastMembership.Options(burden=Burden(rate=1000.0, ports=3))
     refused = MulticastMembership("m", options).objection(Switch())
     assert refused.next_step == "add ports (5 at least), or lower `ports` under `burden`"
 
 
-def test_what_does_not_suit_is_refused_with_a_way_out():
+def test_what_does_not_suit_is_refused_with_a_way_out() -> None:
     switch = Switch()
     options = MulticastCapacity.Options(most=5000)
     assert MulticastCapacity("groups", options).objection(switch) is None

@@ -142,7 +142,7 @@ def bounds(result: Result, name: str) -> Bounded:
 
 
 @given(quanta=st.integers(5_000, 60_000))
-async def test_a_pause_is_as_long_as_its_quanta(quanta):
+async def test_a_pause_is_as_long_as_its_quanta(quanta: int) -> None:
     result = await reaction(Switch(xoff=200_000), quanta)
     paused, known = bounds(result, "paused_ns"), 1e9 * pause_seconds(quanta, LINK)
     assert paused.lower is not None
@@ -152,19 +152,19 @@ async def test_a_pause_is_as_long_as_its_quanta(quanta):
     assert (result.values["handling"], result.values["obeyed"]) == ("obeys", "2 of 2")
 
 
-async def test_a_switch_that_does_not_obey_or_forwards_pauses_is_told():
+async def test_a_switch_that_does_not_obey_or_forwards_pauses_is_told() -> None:
     assert (await reaction(Switch(obeys=False), 40_000)).values["handling"] == "does not obey 2 of 2 pauses"
     forwards = await reaction(Switch(xoff=200_000, forwards_pauses=True), 40_000)
     assert forwards.values["handling"] == "forwards 2 pause frames"
 
 
-async def test_frames_that_are_lost_while_it_is_paused_are_told():
+async def test_frames_that_are_lost_while_it_is_paused_are_told() -> None:
     result = await reaction(Switch(xoff=5_000, head_room=1_000), 60_000)
     assert str(result.values["handling"]).startswith("loses")
 
 
 @given(detect_s=st.floats(0.1, 0.8), restore_s=st.floats(0.1, 0.6))
-async def test_a_watchdog_that_drops_has_both_its_times(detect_s, restore_s):
+async def test_a_watchdog_that_drops_has_both_its_times(detect_s: float, restore_s: float) -> None:
     result = await storm(Switch(detect_s=detect_s, restore_s=restore_s))
     detected, restored = bounds(result, "detected_ns"), bounds(result, "restored_ns")
     assert result.values["action"] == "drops"
@@ -174,14 +174,14 @@ async def test_a_watchdog_that_drops_has_both_its_times(detect_s, restore_s):
     assert restored.lower - 1e6 <= 1e9 * restore_s <= restored.upper + 1e6
 
 
-async def test_a_watchdog_that_forwards_is_seen_by_the_first_frame():
+async def test_a_watchdog_that_forwards_is_seen_by_the_first_frame() -> None:
     result = await storm(Switch(detect_s=0.3, drops=False, xoff=400_000))
     assert (result.values["action"], result.values["lost_frames"]) == ("forwards", 0)
     assert bounds(result, "detected_ns").upper == pytest.approx(0.3e9, abs=2e6)
     assert bounds(result, "restored_ns").value is None
 
 
-async def test_a_late_watchdog_and_none_at_all_are_told():
+async def test_a_late_watchdog_and_none_at_all_are_told() -> None:
     late = await storm(Switch(detect_s=0.6), detects_within=0.5, restores_within=0.3)
     assert late.values["handling"] == "its watchdog needs more than 500 ms"
     none = await storm(Switch(xoff=2_000_000), detects_within=0.5)
@@ -191,7 +191,7 @@ async def test_a_late_watchdog_and_none_at_all_are_told():
 
 
 @given(xoff=st.integers(1_000, 50_000), room=st.integers(1_000, 40_000))
-async def test_head_room_lies_in_its_interval(xoff, room):
+async def test_head_room_lies_in_its_interval(xoff: int, room: int) -> None:
     found = bounds(await head_room(Switch(xoff=xoff, head_room=room)), "head_room_bytes")
     assert found.lower is not None
     assert found.upper is not None
@@ -199,7 +199,7 @@ async def test_head_room_lies_in_its_interval(xoff, room):
     assert found.upper - found.lower == 2 * FRAME_BYTES
 
 
-async def test_a_switch_that_drops_before_it_pauses_or_has_too_little_is_told():
+async def test_a_switch_that_drops_before_it_pauses_or_has_too_little_is_told() -> None:
     early = await head_room(Switch(late=12_000))
     assert early.values["handling"] == "drops before it pauses"
     little = await head_room(Switch(head_room=3_000), needs=8_000)
@@ -217,7 +217,7 @@ class Disturbed(Behind):
         return trial.replace(verdict=Verdict(findings=(HELD_UP,) if disturbed else ())), disturbed
 
 
-async def test_what_a_disturbed_trial_lost_bounds_no_head_room():
+async def test_what_a_disturbed_trial_lost_bounds_no_head_room() -> None:
     options = HeadRoom.Options(most=200, loss_verification=0, needs=30_000, **COMMON)
     (result,) = await run(HeadRoom("room", options), Disturbed(Switch(xoff=20_000, head_room=10_000)))
     found, takes = bounds(result, "head_room_bytes"), bounds(result, "taken_bytes")
@@ -231,7 +231,7 @@ async def test_what_a_disturbed_trial_lost_bounds_no_head_room():
     assert "drops before it pauses" not in str(early.values["handling"])
 
 
-async def test_what_the_tester_does_not_send_is_no_fault_of_the_switch():
+async def test_what_the_tester_does_not_send_is_no_fault_of_the_switch() -> None:
     switch = Switch(unsent=3)
     for result in (await reaction(switch, 10_000), await storm(switch), await head_room(switch)):
         assert "frames were not sent" in str(result.values["handling"])
@@ -240,7 +240,7 @@ async def test_what_the_tester_does_not_send_is_no_fault_of_the_switch():
         assert any("were not sent" in text for text in result.disturbances)
 
 
-def test_the_silence_of_several_paused_streams_is_that_of_the_densest():
+def test_the_silence_of_several_paused_streams_is_that_of_the_densest() -> None:
     def stream(name: str, frames: int, silence: Silence | None) -> StreamReading:
         counts = Counts(intended=frames, sent=frames, received=frames, lost=0)
         return StreamReading(name=name, counts=counts, arrivals=Arrivals(first_ns=0, last_ns=10**9, silence=silence))

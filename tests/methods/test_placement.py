@@ -56,7 +56,7 @@ def ports(results: Sequence[Result]) -> dict[tuple[object, object], Result]:
     }
 
 
-def test_processes_and_their_memory_are_near_far_and_on_both():
+def test_processes_and_their_memory_are_near_far_and_on_both() -> None:
     made = laboratory(obedient, clients_per_port=2)
     asyncio.run(method(memory_loads=[0]).run(made.context))
     placed = [[job.server_placement for job in request.jobs] for request in made.requests]
@@ -64,7 +64,7 @@ def test_processes_and_their_memory_are_near_far_and_on_both():
     assert [place.cpus for place in placed[2]] == [(2, 3), (0, 1)]
 
 
-def test_one_process_of_a_port_is_not_said_to_be_on_all_nodes():
+def test_one_process_of_a_port_is_not_said_to_be_on_all_nodes() -> None:
     made = laboratory(obedient)
     found = ports(asyncio.run(method(memory_loads=[0]).run(made.context)))
     assert {where: result.verdict for (where, _), result in found.items()} == {
@@ -95,7 +95,7 @@ def test_one_process_of_a_port_is_not_said_to_be_on_all_nodes():
     ],
     ids=lambda inner: inner["method"],
 )
-def test_no_inner_test_plays_a_round_that_cannot_be_balanced(inner):
+def test_no_inner_test_plays_a_round_that_cannot_be_balanced(inner: dict[str, object]) -> None:
     made = laboratory(obedient)
     results = asyncio.run(method(of=inner, nodes=["balanced"], memory_loads=[0]).run(made.context))
     assert made.requests == []
@@ -103,14 +103,14 @@ def test_no_inner_test_plays_a_round_that_cannot_be_balanced(inner):
     assert all("as many clients of a port at once as there are nodes" in result.disturbances[0] for result in results)
 
 
-def test_ports_on_both_nodes_are_each_served_by_their_own_when_balanced():
+def test_ports_on_both_nodes_are_each_served_by_their_own_when_balanced() -> None:
     made = laboratory(obedient, (0, 1))
     stream = {**STREAM, "at_once": ["all"]}
     asyncio.run(method(of=stream, nodes=["balanced"], memory_loads=[0]).run(made.context))
     assert [job.server_placement.memory_node for job in made.requests[0].jobs] == [0, 1]
 
 
-def test_the_change_is_against_remote_with_as_many_loads():
+def test_the_change_is_against_remote_with_as_many_loads() -> None:
     made = laboratory(obedient)
     found = ports(asyncio.run(method(memory_loads=[0, 5]).run(made.context)))
     assert "throughput_bits_per_s_change_percent" not in found["remote", 0].values
@@ -119,7 +119,7 @@ def test_the_change_is_against_remote_with_as_many_loads():
     assert [result.method for result in made.published] == ["placement"] * len(made.published)
 
 
-def test_a_change_is_claimed_of_several_runs_alone_and_drawn_as_bars():
+def test_a_change_is_claimed_of_several_runs_alone_and_drawn_as_bars() -> None:
     found = asyncio.run(method(memory_loads=[0, 5]).run(laboratory(obedient).context))
     (section,) = sections(found, {})
     heads = [column.head for column in section.table.columns]
@@ -134,7 +134,7 @@ def test_a_change_is_claimed_of_several_runs_alone_and_drawn_as_bars():
     assert "Change against remote" in [column.head for column in section.table.columns]
 
 
-def test_loads_keep_the_link_between_the_sockets_busy_and_are_no_part_of_the_throughput():
+def test_loads_keep_the_link_between_the_sockets_busy_and_are_no_part_of_the_throughput() -> None:
     made = laboratory(obedient)
     found = ports(asyncio.run(method(nodes=["local"], memory_loads=[5]).run(made.context)))
     (load,) = (job for job in made.requests[0].jobs if job.role == "memory")
@@ -143,12 +143,12 @@ def test_loads_keep_the_link_between_the_sockets_busy_and_are_no_part_of_the_thr
     assert found["local", 5].values["throughput_bits_per_s"] == 124e6
 
 
-def test_where_the_server_ran_is_stated():
+def test_where_the_server_ran_is_stated() -> None:
     found = ports(asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context)))
     assert found["local", 0].values["pinning"] == "CPUs 2-3, 99 % of its memory on node 1"
 
 
-def test_what_was_measured_is_said_in_words():
+def test_what_was_measured_is_said_in_words() -> None:
     results = asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context))
     assert results[-1].parameters["measured"] == "s0, each port alone"
     assert results[-1].parameters["traffic"] == "TCP to the server, writes of 8192 bytes"
@@ -157,7 +157,7 @@ def test_what_was_measured_is_said_in_words():
     assert "Latency, mean" not in [column.head for column in section.table.columns]
 
 
-def test_latencies_are_said_with_what_they_are_of_and_bins_are_no_rows():
+def test_latencies_are_said_with_what_they_are_of_and_bins_are_no_rows() -> None:
     latency = RequestLatency(
         basis="half round trip", count=1000, mean_ns=24_800.0, percentiles_ns={"50": 24_000.0}, maximum_ns=90_000.0
     )
@@ -174,7 +174,7 @@ def test_latencies_are_said_with_what_they_are_of_and_bins_are_no_rows():
     assert all(result.values["transactions_per_s"] == 20e3 for result in results)
 
 
-def test_the_answer_over_several_runs_is_what_the_place_changes():
+def test_the_answer_over_several_runs_is_what_the_place_changes() -> None:
     results = asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context))
     remote, local = (
         results[-1].replace(id=f"numa/0/{where}", parameters={**results[-1].parameters, "nodes": where})
@@ -201,27 +201,27 @@ def test_the_answer_over_several_runs_is_what_the_place_changes():
     ],
     ids=["other CPUs", "memory elsewhere", "not told"],
 )
-def test_a_server_that_was_elsewhere_is_not_called_local(ran_on, text):
+def test_a_server_that_was_elsewhere_is_not_called_local(ran_on: RanOn | None, text: str) -> None:
     made = laboratory(lambda *_: streamed(1e6).replace(server_ran_on=ran_on))
     found = ports(asyncio.run(method(nodes=["local"], memory_loads=[0]).run(made.context)))
     assert found["local", 0].verdict == "disturbed"
     assert text in " ".join(found["local", 0].disturbances)
 
 
-def test_interrupts_follow_the_processes_and_come_back():
+def test_interrupts_follow_the_processes_and_come_back() -> None:
     made = laboratory(obedient)
     asyncio.run(method(nodes=["local", "remote"], memory_loads=[0], interrupts="follow").run(made.context))
     assert made.player.steered == [("s0", (0, 1)), ("s0", (2, 3)), ("s0", None)]
 
 
-def test_a_machine_with_one_node_has_nothing_remote_and_says_so_before_anything_is_sent():
+def test_a_machine_with_one_node_has_nothing_remote_and_says_so_before_anything_is_sent() -> None:
     made = laboratory(obedient)
     made.context.nodes = NODES[:1]
     objection = method().objection(made.context)
     assert "one NUMA node" in objection.message
 
 
-def test_a_port_that_belongs_to_no_node_is_neither_near_nor_far():
+def test_a_port_that_belongs_to_no_node_is_neither_near_nor_far() -> None:
     objection = method().objection(laboratory(obedient, (None,)).context)
     assert "s0" in objection.message
 
@@ -245,6 +245,6 @@ def test_a_port_that_belongs_to_no_node_is_neither_near_nor_far():
         "fewer than none",
     ],
 )
-def test_options_that_mean_nothing_are_refused(wrong, text):
+def test_options_that_mean_nothing_are_refused(wrong: dict[str, object], text: str) -> None:
     with pytest.raises(ValidationError, match=text):
         method(**wrong)

@@ -35,7 +35,7 @@ class Limited(KnownContext):
         return StreamReading(name=f"{transmit}->{receive}", counts=counts)
 
 
-async def test_the_shares_of_unequal_ports_are_found():
+async def test_the_shares_of_unequal_ports_are_found() -> None:
     results = await run(PortShares("shares", OPTIONS), Limited())
     together = {
         each.parameters["ports_at_once"]: each.values for each in results if each.parameters["part"] == "together"
@@ -51,7 +51,7 @@ async def test_the_shares_of_unequal_ports_are_found():
     assert [section.table.title for section in sections(results, {})] == ["Ports at once", "Share of each port"]
 
 
-async def test_frames_that_a_lossless_port_refuses_were_offered_and_are_lost_once():
+async def test_frames_that_a_lossless_port_refuses_were_offered_and_are_lost_once() -> None:
     class Refuses(Limited):
         def way(self, transmit: int, receive: int, load: float) -> StreamReading:
             offered, passed = round(load), self.limits[transmit // 2]
@@ -67,7 +67,7 @@ async def test_frames_that_a_lossless_port_refuses_were_offered_and_are_lost_onc
     assert each == [25.0, 50.0, 75.0]
 
 
-async def test_the_share_of_its_rate_alone_is_known_in_whatever_order_numbers_are_given():
+async def test_the_share_of_its_rate_alone_is_known_in_whatever_order_numbers_are_given() -> None:
     options = PortShares.Options(frame_bytes=(64,), rate=400.0, repetitions=1, at_once=(3, 1))
     results = await run(PortShares("shares", options), Limited())
     of_alone = [each.values["of_alone_percent"] for each in results if each.parameters["part"] == "each"]
@@ -77,7 +77,7 @@ async def test_the_share_of_its_rate_alone_is_known_in_whatever_order_numbers_ar
             PortShares.Options(at_once=at_once)
 
 
-async def test_ports_that_share_a_limit_get_less_beside_others_than_alone():
+async def test_ports_that_share_a_limit_get_less_beside_others_than_alone() -> None:
     class Shared(Limited):
         def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
             self.limits = (240 // len(request.ways),) * 3
@@ -93,7 +93,7 @@ async def test_ports_that_share_a_limit_get_less_beside_others_than_alone():
     assert [value.value for value in sums if isinstance(value, Bounded)] == [240.0, 240.0, 240.0]
 
 
-async def test_a_port_that_gets_nothing_is_named():
+async def test_a_port_that_gets_nothing_is_named() -> None:
     context = Limited()
     context.limits = (300, 0, 300)
     results = await run(PortShares("shares", OPTIONS), context)
@@ -101,7 +101,7 @@ async def test_a_port_that_gets_nothing_is_named():
     assert (last["least_port"], last["least_share_percent"], last["most_to_least"]) == ("port 2", 0.0, None)
 
 
-def test_one_sending_port_or_more_than_there_are_is_refused():
+def test_one_sending_port_or_more_than_there_are_is_refused() -> None:
     context = Limited()
     context.ports = 2
     assert "has all of its share" in str(PortShares("shares", OPTIONS).objection(context))

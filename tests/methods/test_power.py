@@ -72,7 +72,7 @@ def holds(result: Result, joules: float) -> bool:
     return found.lower <= joules <= found.upper
 
 
-async def test_what_a_gigabit_costs_is_found_ten_of_ten_by_both_meters_though_the_machine_gets_warm():
+async def test_what_a_gigabit_costs_is_found_ten_of_ten_by_both_meters_though_the_machine_gets_warm() -> None:
     for seed in range(10):
         test = method(confidence=0.99)
         results = await run(test, machine(seed, drift_watts_per_hour=3.0))
@@ -81,13 +81,13 @@ async def test_what_a_gigabit_costs_is_found_ten_of_ten_by_both_meters_though_th
         assert holds(at(results, 100.0, PACKAGES), 0.6 * JOULES)
 
 
-async def test_the_interval_holds_the_truth_as_often_as_it_says():
+async def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     test = method(loads=(50.0,), confidence=0.9)
     found = [holds(at(await run(test, machine(seed)), 50.0), JOULES) for seed in range(50)]
     assert 39 <= sum(found) <= 49  # of 50 at 90 %: more or fewer, once in a hundred tries
 
 
-async def test_idle_is_measured_around_each_pass_and_subtracted():
+async def test_idle_is_measured_around_each_pass_and_subtracted() -> None:
     results = await run(method(), dut := machine())
     assert [request.purpose for request in dut.requests] == 4 * [
         Purpose.IDLE, Purpose.POWER, Purpose.POWER, Purpose.IDLE
@@ -100,7 +100,7 @@ async def test_idle_is_measured_around_each_pass_and_subtracted():
     assert full.values["joules_per_gigabit"] == pytest.approx(IDLE / forwarded + JOULES, rel=0.01)
 
 
-async def test_the_report_answers_by_the_widest_meter_at_the_highest_load():
+async def test_the_report_answers_by_the_widest_meter_at_the_highest_load() -> None:
     (section,) = sections(list(await run(method(), machine(noise_watts=0.0))), {})
     assert section.sentence == (
         "draws 102\u00a0W at 100 % of the line rate with 1518-byte frames, 11.8\u00a0W above idle: 103\u00a0J/Gb, of "
@@ -111,7 +111,7 @@ async def test_the_report_answers_by_the_widest_meter_at_the_highest_load():
     ]
 
 
-async def test_a_meter_that_stands_still_gives_no_figure():
+async def test_a_meter_that_stands_still_gives_no_figure() -> None:
     results = await run(method(), machine(fault="still"))
     whole, packages = at(results, 100.0), at(results, 100.0, PACKAGES)
     assert {whole.verdict, packages.verdict} == {ResultVerdict.INCOMPLETE}
@@ -120,7 +120,7 @@ async def test_a_meter_that_stands_still_gives_no_figure():
     assert (whole.values["above_idle_watts"], whole.values["joules_per_gigabit"]) == (None, None)
 
 
-async def test_a_counter_that_wraps_is_followed_where_it_tells_its_range_and_told_where_it_does_not():
+async def test_a_counter_that_wraps_is_followed_where_it_tells_its_range_and_told_where_it_does_not() -> None:
     good = await run(method(confidence=0.99), machine(counter_range_joules=2000.0))
     assert holds(at(good, 100.0, PACKAGES), 0.6 * JOULES)
     bad = at(await run(method(), machine(counter_range_joules=2000.0, fault="wraps")), 100.0, PACKAGES)
@@ -128,7 +128,7 @@ async def test_a_counter_that_wraps_is_followed_where_it_tells_its_range_and_tol
     assert "does not tell where it wraps" in bad.disturbances[0]
 
 
-async def test_idle_power_that_drifts_by_more_than_the_load_adds_is_told():
+async def test_idle_power_that_drifts_by_more_than_the_load_adds_is_told() -> None:
     results = await run(method(), machine(joules_per_gigabit=0.5, drift_watts_per_hour=60.0))
     assert at(results, 100.0).verdict is ResultVerdict.DISTURBED
     assert "the idle power drifted by +" in at(results, 100.0).disturbances[0]
@@ -136,7 +136,7 @@ async def test_idle_power_that_drifts_by_more_than_the_load_adds_is_told():
     assert at(good, 100.0).verdict is ResultVerdict.VALID
 
 
-async def test_windows_that_are_short_for_a_meter_and_machines_without_one_are_refused():
+async def test_windows_that_are_short_for_a_meter_and_machines_without_one_are_refused() -> None:
     short = method(idle=10.0).objection(machine(averaging=5.0))
     assert short.message == (
         "tester and DUT, whole machine (simulated): it averages over 5 s, as it tells, and windows of 10 s are too "
@@ -154,7 +154,7 @@ def source(method: str, part: PowerPart, name: str) -> PowerSource:
     return PowerSource(machine="DUT", method=method, part=part, name=name, counts_energy=True, averaging_s=1.0)
 
 
-def test_nothing_is_added_up_that_contains_the_other():
+def test_nothing_is_added_up_that_contains_the_other() -> None:
     rows = rows_of(
         [
             source("RAPL", PowerPart.PACKAGES, "package-0"),

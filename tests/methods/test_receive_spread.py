@@ -53,7 +53,7 @@ async def measured(context: Queues, **options: Any) -> dict[str, list[Result]]:
     return found
 
 
-async def test_an_even_spread_is_explained_by_chance():
+async def test_an_even_spread_is_explained_by_chance() -> None:
     cores = (
         CoreFrames(side="dut", cpu=1, frames=1000, softirqs=7),
         CoreFrames(side="tester", cpu=0, frames=5, softirqs=1),
@@ -70,12 +70,12 @@ async def test_an_even_spread_is_explained_by_chance():
     assert titles == ["Spread over receive queues", "Frames by receive queue", "Frames by core", "Loss by stream"]
 
 
-async def test_a_queue_that_gets_nothing_is_worse_than_chance():
+async def test_a_queue_that_gets_nothing_is_worse_than_chance() -> None:
     found = await measured(Queues(QueueReading(ports=(port((340, 330, 330, 0)),)), stream("0->1", 1000, 250)))
     assert found["spread"][0].values["against_chance"] == "worse than chance; no frame on queue 3"
 
 
-async def test_an_elephant_is_no_fault_of_the_hash_and_hurts_the_flows_on_its_queue():
+async def test_an_elephant_is_no_fault_of_the_hash_and_hurts_the_flows_on_its_queue() -> None:
     streams = (
         stream("0->1 mice", 500, 250, lost=40, with_loss=62),
         stream("0->1 elephant", 500, 1, lost=200, with_loss=1),
@@ -116,20 +116,22 @@ async def test_an_elephant_is_no_fault_of_the_hash_and_hurts_the_flows_on_its_qu
         "elsewhere and lost",
     ],
 )
-async def test_frames_are_held_against_the_table_of_the_adapter(frames, expected, told, misplaced):
+async def test_frames_are_held_against_the_table_of_the_adapter(
+    frames: tuple[int, ...], expected: tuple[int, ...], told: str, misplaced: int
+) -> None:
     known = TABLE if expected[3] else TABLE.replace(table=(0, 1, 0, 1))
     reading = QueueReading(ports=(port(frames, hash=known, expected=expected),))
     values = (await measured(Queues(reading, stream("0->1", 1000, 250))))["spread"][0].values
     assert (values["against_table"], values["misplaced_frames"]) == (told, misplaced)
 
 
-async def test_a_dut_that_counts_its_own_queues_needs_no_machine():
+async def test_a_dut_that_counts_its_own_queues_needs_no_machine() -> None:
     found = await measured(Queues(QueueReading(unread=("d0: no",)), stream("0->1", 100, 50), own=((60, 40), (0, 0))))
     assert [row.values["frames"] for row in found["queues"]] == [60, 40]
 
 
 @pytest.mark.parametrize("queues", [None, QueueReading(unread=("d0: what the driver calls them is not known",))])
-async def test_queues_that_cannot_be_read_are_said_and_nothing_is_made_up(queues):
+async def test_queues_that_cannot_be_read_are_said_and_nothing_is_made_up(queues: QueueReading | None) -> None:
     (result,) = (await measured(Queues(queues, stream("0->1", 100, 50))))["spread"]
     index = result.values["jain_index"]
     assert index.value is None

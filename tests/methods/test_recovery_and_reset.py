@@ -78,7 +78,7 @@ def value_of(result: Result, name: str) -> Bounded:
     return value
 
 
-async def test_the_rate_falls_from_110_percent_of_the_throughput_to_half_of_that():
+async def test_the_rate_falls_from_110_percent_of_the_throughput_to_half_of_that() -> None:
     dut = Known((overload(), after()))
     result = await recovery(dut)
     (request,) = dut.requests
@@ -91,7 +91,7 @@ async def test_the_rate_falls_from_110_percent_of_the_throughput_to_half_of_that
     assert result.verdict is ResultVerdict.VALID
 
 
-async def test_the_recovery_time_ends_with_the_last_lost_frame():
+async def test_the_recovery_time_ends_with_the_last_lost_frame() -> None:
     """The frame that shows it was sent 300 ms after the change, the lost one a turn of the flows before."""
     result = await recovery(Known((overload(), after(50, last_jump_ns=2_300_000_000))))
     assert value_of(result, "recovery_time_ms").value == pytest.approx(300.0 - 0.1818, abs=0.001)
@@ -99,7 +99,7 @@ async def test_the_recovery_time_ends_with_the_last_lost_frame():
     assert (result.values["overload_lost_frames"], result.values["recovery_lost_frames"]) == (100, 50)
 
 
-async def test_several_trials_are_averaged():
+async def test_several_trials_are_averaged() -> None:
     readings = [(overload(), after(5, last_jump_ns=2_000_000_000 + ms * 1_000_000)) for ms in (100, 200, 600)]
     result = await recovery(Known(*readings), repetitions=3)
     assert (result.values["overload_lost_frames"], result.values["recovery_lost_frames"]) == (100.0, 5.0)
@@ -111,13 +111,13 @@ async def test_several_trials_are_averaged():
 @pytest.mark.parametrize(
     "last", [after(50, known=49, last_jump_ns=2_300_000_000), after(550_000, known=0)], ids=["the last", "all"]
 )
-async def test_frames_lost_at_the_end_mean_that_the_dut_did_not_recover(last):
+async def test_frames_lost_at_the_end_mean_that_the_dut_did_not_recover(last: StreamReading) -> None:
     result = await recovery(Known((overload(), last)))
     assert value_of(result, "recovery_time_ms").value is None
     assert "frames were lost to the end, 1 s after the overload" in str(result.values["limit"])
 
 
-async def test_a_dut_that_was_not_overloaded_had_nothing_to_recover_from():
+async def test_a_dut_that_was_not_overloaded_had_nothing_to_recover_from() -> None:
     result = await recovery(Known((overload(lost=0), after())))
     assert value_of(result, "recovery_time_ms").value is None
     assert result.verdict is ResultVerdict.INCOMPLETE
@@ -125,7 +125,7 @@ async def test_a_dut_that_was_not_overloaded_had_nothing_to_recover_from():
     assert result.values["limit"] == reason
 
 
-async def test_the_overload_is_at_most_what_tester_and_line_carry():
+async def test_the_overload_is_at_most_what_tester_and_line_carry() -> None:
     dut = Known((overload(), after()), throughput=1.4e6)
     result = await recovery(dut)
     assert dut.requests[0].load_frames_per_s == pytest.approx(LINE)
@@ -134,7 +134,7 @@ async def test_the_overload_is_at_most_what_tester_and_line_carry():
     )
 
 
-async def test_without_a_throughput_nothing_is_sent():
+async def test_without_a_throughput_nothing_is_sent() -> None:
     dut = Known(throughput=None)
     for result in (await recovery(dut), (await run(Reset("r", RESET), Known(throughput=None)))[0]):
         assert result.verdict is ResultVerdict.INCOMPLETE
@@ -142,7 +142,7 @@ async def test_without_a_throughput_nothing_is_sent():
     assert dut.requests == []
 
 
-def test_what_falls_short_of_the_rfc_is_named():
+def test_what_falls_short_of_the_rfc_is_named() -> None:
     def deviations(**options: Any) -> tuple[str, ...]:
         return SystemRecovery("r", SystemRecovery.Options(at="t", **options)).deviations()
 
@@ -175,7 +175,7 @@ def interrupted(silence_ms: int, *, lost: int | None = None, last_ns: int = 10_0
     )
 
 
-async def test_the_reset_time_is_the_silence_and_the_command_runs_in_it():
+async def test_the_reset_time_is_the_silence_and_the_command_runs_in_it() -> None:
     dut = Known((interrupted(300),), (interrupted(500),))
     (result,) = await run(Reset("reset", RESET), dut)
     asked = dut.requests[0].interruption
@@ -187,24 +187,24 @@ async def test_the_reset_time_is_the_silence_and_the_command_runs_in_it():
     assert result.values["command"] == "reboot now (on the DUT's host)"
 
 
-async def test_a_dut_that_does_not_come_back_has_no_reset_time():
+async def test_a_dut_that_does_not_come_back_has_no_reset_time() -> None:
     dut = Known((interrupted(300),), (interrupted(1, lost=8_000_000, last_ns=1_200_000_000),))
     (result,) = await run(Reset("reset", RESET), dut)
     assert value_of(result, "reset_time_ms").value is None
     assert result.values["limit"] == "after 1 of 2 resets no frames came back to the end of the trial"
 
 
-async def test_a_command_that_resets_nothing_is_noticed():
+async def test_a_command_that_resets_nothing_is_noticed() -> None:
     (result,) = await run(Reset("reset", RESET), Known((interrupted(1, lost=0),)))
     assert result.values["limit"] == "in 2 of 2 trials nothing was lost: was the DUT reset?"
 
 
-async def test_a_reset_that_takes_the_link_down_is_said_and_spoils_nothing():
+async def test_a_reset_that_takes_the_link_down_is_said_and_spoils_nothing() -> None:
     (result,) = await run(Reset("reset", RESET), Known((interrupted(300),), link_changed=True))
     assert (result.values["link_went_down"], result.verdict) == (2, ResultVerdict.VALID)
 
 
-def test_where_a_reset_falls_short_of_the_rfcs_is_named():
+def test_where_a_reset_falls_short_of_the_rfcs_is_named() -> None:
     def deviations(**options: Any) -> tuple[str, ...]:
         return Reset("r", Reset.Options(at="t", command=("x",), **options)).deviations()
 
@@ -232,7 +232,7 @@ def interval(lost: int, maximum_ns: int) -> StreamReading:
 SOAK = IntervalTimes(duration=4.0, interval=1.0)
 
 
-async def test_each_interval_of_a_soak_is_a_result_and_so_is_the_whole():
+async def test_each_interval_of_a_soak_is_a_result_and_so_is_the_whole() -> None:
     dut = Known((interval(0, 9000),), (interval(10, 70_000),), (interval(0, 8000),))
     results = await run(Soak("soak", Soak.Options(at="throughput", load=50.0, trial=SOAK)), dut)
     assert [result.parameters["interval"] for result in results] == ["1", "2", "3", "4", "all"]
@@ -243,14 +243,14 @@ async def test_each_interval_of_a_soak_is_a_result_and_so_is_the_whole():
     assert (whole["latency_maximum_us"], whole["latency_mean_us"]) == (70.0, 2.0)
 
 
-async def test_a_disturbed_interval_marks_the_whole():
+async def test_a_disturbed_interval_marks_the_whole() -> None:
     dut = Known((interval(0, 9000),), disturbed=[2])
     results = await run(Soak("soak", Soak.Options(rate=2e5, trial=SOAK)), dut)
     assert [result.verdict.value for result in results] == ["valid", "disturbed", "valid", "valid", "disturbed"]
     assert results[-1].disturbances == ("1 of 4 intervals were disturbed",)
 
 
-async def test_a_soak_at_a_rate_that_cannot_be_sent_says_why():
+async def test_a_soak_at_a_rate_that_cannot_be_sent_says_why() -> None:
     dut = Known(ceiling=1e5)
     (result,) = await run(Soak("soak", Soak.Options(rate=2e5, trial=SOAK)), dut)
     assert result.verdict is ResultVerdict.INCOMPLETE
@@ -261,25 +261,25 @@ async def test_a_soak_at_a_rate_that_cannot_be_sent_says_why():
     assert dut.requests == []
 
 
-def test_a_soak_needs_one_rate():
+def test_a_soak_needs_one_rate() -> None:
     for options in ({}, {"at": "throughput", "rate": 1e5}):
         with pytest.raises(ValueError, match="give either `at`"):
             Soak.Options(**options)
 
 
-def test_times_are_estimated_from_the_intervals():
+def test_times_are_estimated_from_the_intervals() -> None:
     method = Soak("s", Soak.Options(rate=1e5, trial=IntervalTimes(duration=3600.0, interval=60.0)))
     assert method.estimate_s() == TrialTimes(duration=60.0, drain=2.0, settle=0.0).estimate_s(60)
 
 
-async def test_a_command_that_ended_late_is_named_where_no_frames_came_back():
+async def test_a_command_that_ended_late_is_named_where_no_frames_came_back() -> None:
     silent = interrupted(1, lost=8_000_000, last_ns=1_200_000_000)
     dut = Known((silent,), interrupted=InterruptionTimes(began_s=1.9, ended_s=4.2))
     (result,) = await run(Reset("reset", RESET), dut)
     assert "the command ended 4.2 s after the transmission of " in str(result.values["limit"])
 
 
-async def test_a_silence_that_is_not_known_is_not_called_one():
+async def test_a_silence_that_is_not_known_is_not_called_one() -> None:
     unknown = interrupted(1).replace(arrivals=None)
     (result,) = await run(Reset("reset", RESET), Known((unknown,)))
     assert result.values["limit"] == "in 2 of 2 trials it is not known when frames arrived"

@@ -49,7 +49,7 @@ def of_part(results: tuple[Result, ...], part: str) -> list[Result]:
     return [one for one in results if one.parameters["part"] == part]
 
 
-def test_messages_go_from_the_least_that_the_tool_has_to_64_kib_and_to_a_datagrams_most():
+def test_messages_go_from_the_least_that_the_tool_has_to_64_kib_and_to_a_datagrams_most() -> None:
     laboratory = Laboratory(probes(answered()))
     asked(laboratory)
     sizes = {"tcp": [], "udp": []}  # type: dict[str, list[int | None]]
@@ -61,7 +61,7 @@ def test_messages_go_from_the_least_that_the_tool_has_to_64_kib_and_to_a_datagra
     assert [request.jobs[0].ask.write_bytes for request in qperf.requests] == list(MESSAGES)
 
 
-def test_percentiles_come_from_every_request():
+def test_percentiles_come_from_every_request() -> None:
     main, *_ = asked(Laboratory(probes(answered())), transport=("tcp",), message_bytes=(64,))
     values = main.values
     assert values["transactions_per_s"] == 1e4
@@ -73,7 +73,7 @@ def test_percentiles_come_from_every_request():
     assert (values["requests"], values["basis"]) == (1000, "half round trip")
 
 
-def test_the_tail_counts_the_requests_of_each_bin():
+def test_the_tail_counts_the_requests_of_each_bin() -> None:
     results = asked(Laboratory(probes(answered())), transport=("tcp",), message_bytes=(64,))
     assert [(one.parameters["bin"], one.values["requests"]) for one in of_part(results, "tail")] == [
         ("0 s to 50 us", 900),
@@ -85,7 +85,7 @@ def test_the_tail_counts_the_requests_of_each_bin():
     ]
 
 
-def test_repetitions_are_of_one_distribution():
+def test_repetitions_are_of_one_distribution() -> None:
     turns = [answered([(10_000, 100)], rate=2e4), answered([(30_000, 300)], rate=1e4)]
     laboratory = Laboratory(lambda number, _: turns[number - 1])
     main, *tail = asked(laboratory, transport=("udp",), message_bytes=(64,), repetitions=2)
@@ -95,7 +95,7 @@ def test_repetitions_are_of_one_distribution():
     assert main.values["requests"] == sum(int(str(one.values["requests"])) for one in tail) == 400
 
 
-def test_a_tool_without_samples_has_the_mean_of_its_own_percentiles_and_no_tail():
+def test_a_tool_without_samples_has_the_mean_of_its_own_percentiles_and_no_tail() -> None:
     said = [
         JobOutcome(
             figures=Figures(
@@ -118,7 +118,7 @@ def test_a_tool_without_samples_has_the_mean_of_its_own_percentiles_and_no_tail(
 LOAD = {"workload": "iperf3", "streams": 2, "rate": 10e6}
 
 
-def test_with_a_load_the_same_is_measured_idle_and_beside_it():
+def test_with_a_load_the_same_is_measured_idle_and_beside_it() -> None:
     laboratory = Laboratory(probes(answered()), clients_per_port=3)
     results = asked(laboratory, transport=("tcp",), message_bytes=(64, 1024), load=LOAD, duration=1.0)
     idle, loaded = laboratory.requests[0], laboratory.requests[2]
@@ -131,14 +131,14 @@ def test_with_a_load_the_same_is_measured_idle_and_beside_it():
     assert told == [("no load", None), ("no load", None), (words, 180e6), (words, 180e6)]
 
 
-def test_of_a_port_with_one_client_probe_and_load_come_from_the_same():
+def test_of_a_port_with_one_client_probe_and_load_come_from_the_same() -> None:
     laboratory = Laboratory(probes(answered()))
     asked(laboratory, transport=("tcp",), message_bytes=(64,), load={**LOAD, "also_without": False})
     (request,) = laboratory.requests
     assert [(job.client, job.role) for job in request.jobs] == [("c00", "probe"), ("c00", "load")]
 
 
-def test_what_was_measured_beside_a_load_that_failed_is_no_latency_under_load():
+def test_what_was_measured_beside_a_load_that_failed_is_no_latency_under_load() -> None:
     laboratory = Laboratory(probes(answered(), streamed(None)))
     (loaded,) = asked(laboratory, transport=("tcp",), message_bytes=(64,), load={**LOAD, "also_without": False})
     assert loaded.verdict is ResultVerdict.INCOMPLETE
@@ -146,7 +146,7 @@ def test_what_was_measured_beside_a_load_that_failed_is_no_latency_under_load():
     assert "exit status 1" in loaded.disturbances[0]
 
 
-def test_a_load_that_was_over_before_the_probe_marks_the_result():
+def test_a_load_that_was_over_before_the_probe_marks_the_result() -> None:
     early = streamed(90e6).replace(began_s=0.0, took_s=0.5)
     laboratory = Laboratory(probes(answered(), early))
     main, *_ = asked(laboratory, transport=("tcp",), message_bytes=(64,), load={**LOAD, "also_without": False})
@@ -154,13 +154,13 @@ def test_a_load_that_was_over_before_the_probe_marks_the_result():
     assert main.disturbances == ("the load iperf3 of c00 was over 0.50 s before the probe was",)
 
 
-def test_a_probe_that_failed_has_no_figures():
+def test_a_probe_that_failed_has_no_figures() -> None:
     (result,) = asked(Laboratory(lambda *_: streamed(None)), transport=("tcp",), message_bytes=(64,))
     assert result.verdict is ResultVerdict.INCOMPLETE
     assert result.values["basis"] is None
 
 
-def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes():
+def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes() -> None:
     def outcome(_: int, job: Job) -> JobOutcome:
         if job.role == "load":
             return streamed(90e6).replace(began_s=0.0, took_s=3.0)

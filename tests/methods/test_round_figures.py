@@ -39,13 +39,13 @@ def played(laboratory: Laboratory, *jobs: Job) -> tuple[Round, bool]:
     return asyncio.run(laboratory.context.play({}, RoundRequest(jobs=jobs, duration_s=1.0)))
 
 
-def test_a_mean_with_a_part_unknown_is_unknown():
+def test_a_mean_with_a_part_unknown_is_unknown() -> None:
     assert mean([1.0, 2.0, 6.0]) == 3.0
     assert mean([1.0, None]) is None
     assert mean([]) is None
 
 
-def test_what_arrived_counts_and_what_was_sent_where_nobody_says():
+def test_what_arrived_counts_and_what_was_sent_where_nobody_says() -> None:
     arrived = Flow(direction="forward", sent_bits_per_s=9.0, received_bits_per_s=8.0)
     sent = Flow(direction="reverse", sent_bits_per_s=5.0)
     assert bits_per_s(Figures(flows=(arrived, sent))) == 13.0
@@ -54,18 +54,18 @@ def test_what_arrived_counts_and_what_was_sent_where_nobody_says():
     assert bits_per_s(None) is None
 
 
-def test_retransmissions_are_unknown_where_no_tool_tells_them():
+def test_retransmissions_are_unknown_where_no_tool_tells_them() -> None:
     assert retransmissions_of([streamed(1.0), streamed(2.0)]) == 2
     assert retransmissions_of([streamed(None)]) is None
 
 
-def test_probes_and_loads_are_told_apart():
+def test_probes_and_loads_are_told_apart() -> None:
     one, _ = played(Laboratory(lambda *_: streamed(1.0)), job(), job(role="probe"), job(role="memory"))
     assert [each.role for each, _ in loads_of(one)] == ["load"]
     assert [each.role for each, _ in probes_of(one)] == ["probe"]
 
 
-def test_cpu_is_in_percent_with_the_least_and_the_greatest_of_all_rounds():
+def test_cpu_is_in_percent_with_the_least_and_the_greatest_of_all_rounds() -> None:
     cpu = MachineCpu(machine="server", mean=0.2, minimum=0.1, maximum=0.4, busiest_core=0.8, monitor=0.01)
     first, _ = played(Laboratory(lambda *_: streamed(1.0), cpu=(cpu,)), job())
     other = cpu.replace(mean=0.4, minimum=0.05, maximum=0.5)
@@ -82,7 +82,7 @@ def test_cpu_is_in_percent_with_the_least_and_the_greatest_of_all_rounds():
     assert set(cpu_values([first], "nobody", "x").values()) == {None}
 
 
-def test_the_cpu_time_of_the_test_is_its_programs_and_the_kernels_work_without_strangers():
+def test_the_cpu_time_of_the_test_is_its_programs_and_the_kernels_work_without_strangers() -> None:
     cpu = MachineCpu(machine="server", mean=0.9, own=0.1, kernel=0.05, strangers=0.7, idle=0.1)
     one, _ = played(Laboratory(lambda *_: streamed(1.0), cpu=(cpu,)), job())
     values = cpu_values([one], "server", "server")
@@ -90,7 +90,7 @@ def test_the_cpu_time_of_the_test_is_its_programs_and_the_kernels_work_without_s
     assert (values["server_cpu_strangers_percent"], values["server_cpu_mean_percent"]) == (pytest.approx(70.0), 90.0)
 
 
-def test_a_round_used_although_something_was_wrong_marks_the_result():
+def test_a_round_used_although_something_was_wrong_marks_the_result() -> None:
     fine, failed = Laboratory(lambda *_: streamed(1.0)), Laboratory(lambda *_: streamed(None))
     results = PlayedRounds()
     assert results.verdict(failed=False) is ResultVerdict.INCOMPLETE
@@ -103,7 +103,7 @@ def test_a_round_used_although_something_was_wrong_marks_the_result():
     assert len(results.round_ids) == 2
 
 
-def test_each_job_has_ports_of_its_own():
+def test_each_job_has_ports_of_its_own() -> None:
     laboratory = Laboratory(lambda *_: streamed(1.0), ports=2, clients_per_port=2)
     jobs = jobs_of(laboratory.context.clients, WorkloadChoice(kind="iperf3", omit_s=1), ASK, first=3)  # type: ignore[call-arg]
     assert [each.port for each in jobs] == [FIRST_PORT + PORTS_A_JOB * number for number in (3, 4, 5, 6)]
@@ -112,7 +112,7 @@ def test_each_job_has_ports_of_its_own():
     assert [len(clients) for clients in clients_by_port(laboratory.context).values()] == [2, 2]
 
 
-def test_the_limit_of_a_round_is_found_from_links_and_machines():
+def test_the_limit_of_a_round_is_found_from_links_and_machines() -> None:
     laboratory = Laboratory(lambda *_: streamed(94e6))
     one, _ = played(laboratory, job())
     assert find_limit(laboratory.context, [one]).limit == "link"
@@ -122,7 +122,7 @@ def test_the_limit_of_a_round_is_found_from_links_and_machines():
     assert find_limit(laboratory.context, [one]).clients == ("c00",)
 
 
-def test_the_limit_of_one_port_is_not_that_of_another_beside_it():
+def test_the_limit_of_one_port_is_not_that_of_another_beside_it() -> None:
     tired = (MachineCpu(machine="h10", mean=0.3, busiest_core=0.99),)
     rates = {"c00": 94e6, "c10": 40e6}
     laboratory = Laboratory(lambda _, each: streamed(rates[each.client]), ports=2, cpu=tired)
@@ -134,7 +134,7 @@ def test_the_limit_of_one_port_is_not_that_of_another_beside_it():
     assert both.text.startswith("the link of s0 was full; a CPU of the client was busy all the time: c10 (99 %)")
 
 
-def test_the_limit_is_that_of_all_repetitions():
+def test_the_limit_is_that_of_all_repetitions() -> None:
     rates = iter((94e6, 94e6, 60e6))
     laboratory = Laboratory(lambda *_: streamed(next(rates)))
     rounds = [played(laboratory, job())[0] for _ in range(3)]
@@ -152,7 +152,9 @@ def test_the_limit_is_that_of_all_repetitions():
         ({}, {"mss_bytes": 524}, 84e6),
     ],
 )
-def test_a_link_is_full_of_small_packets_at_a_lower_payload(asked, told, rate_bits_per_s):
+def test_a_link_is_full_of_small_packets_at_a_lower_payload(
+    asked: dict[str, object], told: dict[str, int], rate_bits_per_s: float
+) -> None:
     one_job = job().replace(ask=ASK.replace(**asked))
     laboratory = Laboratory(lambda *_: streamed(rate_bits_per_s, **told))
     assert find_limit(laboratory.context, [played(laboratory, one_job)[0]]).limit == "link"
@@ -160,7 +162,7 @@ def test_a_link_is_full_of_small_packets_at_a_lower_payload(asked, told, rate_bi
     assert find_limit(slower.context, [played(slower, one_job)[0]]).limit == "unknown"
 
 
-def test_retransmissions_are_those_of_one_round_however_often_it_is_repeated():
+def test_retransmissions_are_those_of_one_round_however_often_it_is_repeated() -> None:
     laboratory = Laboratory(lambda *_: streamed(94e6))
     rounds = [played(laboratory, job())[0] for _ in range(10)]
     assert mean_retransmissions(rounds) == 1
@@ -172,7 +174,7 @@ def outcome(began_s: float, took_s: float) -> JobOutcome:
     return streamed(1.0).replace(began_s=began_s, took_s=took_s)
 
 
-def test_a_load_that_is_over_before_the_probe_spoils_the_round():
+def test_a_load_that_is_over_before_the_probe_spoils_the_round() -> None:
     times = {"load": (0.0, 2.0), "probe": (0.01, 2.5), "memory": (0.0, 1.0)}
     jobs = (job(), job(role="probe"), job(role="memory"))
     one, marked = played(Laboratory(lambda _, each: outcome(*times[each.role])), *jobs)

@@ -78,7 +78,7 @@ def outcomes(results: tuple[Result, ...]) -> dict[str, Any]:
     return {result.id.partition("/")[2]: result.values["outcome"] for result in results}
 
 
-async def test_a_service_as_agreed_passes_and_the_rate_of_the_policer_lies_in_its_interval():
+async def test_a_service_as_agreed_passes_and_the_rate_of_the_policer_lies_in_its_interval() -> None:
     results = await activated(PolicedPath(140 * MBIT), GOLD)
     assert set(outcomes(results).values()) == {"pass"}
     assert list(outcomes(results))[-4:] == [
@@ -92,7 +92,7 @@ async def test_a_service_as_agreed_passes_and_the_rate_of_the_policer_lies_in_it
     assert policed.lower <= 140 * MBIT <= policed.upper
 
 
-async def test_a_policer_of_too_low_a_rate_fails_where_the_cir_is_sent_and_above():
+async def test_a_policer_of_too_low_a_rate_fails_where_the_cir_is_sent_and_above() -> None:
     results = await activated(PolicedPath(90 * MBIT), GOLD)
     failed = [name for name, outcome in outcomes(results).items() if outcome == "fail"]
     assert failed == [
@@ -102,7 +102,7 @@ async def test_a_policer_of_too_low_a_rate_fails_where_the_cir_is_sent_and_above
     assert results[4].values["why"] == "90.4 Mb/s came, at least 100 Mb/s must"
 
 
-async def test_a_path_that_does_not_police_fails_only_by_what_should_have_been_held_back():
+async def test_a_path_that_does_not_police_fails_only_by_what_should_have_been_held_back() -> None:
     results = await activated(PolicedPath(1000 * MBIT), GOLD)
     failed = [name for name, outcome in outcomes(results).items() if outcome == "fail"]
     assert failed == ["configuration/gold/CIR + 125 % of EIR", "configuration/all services"]
@@ -113,7 +113,7 @@ async def test_a_path_that_does_not_police_fails_only_by_what_should_have_been_h
     assert set(outcomes(unpoliced).values()) == {"pass"}
 
 
-async def test_marked_excess_must_not_cost_what_is_committed():
+async def test_marked_excess_must_not_cost_what_is_committed() -> None:
     service = GOLD.replace(excess_stream="yellow")
     aware = await activated(PolicedPath(130 * MBIT, streams=("gold", "yellow")), service)
     assert set(outcomes(aware).values()) == {"pass"}
@@ -124,7 +124,7 @@ async def test_marked_excess_must_not_cost_what_is_committed():
     assert outcomes(unmarked)["configuration/gold/CIR + EIR"] == "pass"
 
 
-async def test_services_are_sent_one_by_one_and_then_all_at_once_each_with_its_own_size():
+async def test_services_are_sent_one_by_one_and_then_all_at_once_each_with_its_own_size() -> None:
     silver = Service(name="silver", frame_bytes=200, cir=20 * MBIT, policed=False)
     path = PolicedPath(500 * MBIT, streams=("gold", "silver"))
     results = await activated(path, GOLD, silver)
@@ -138,20 +138,20 @@ async def test_services_are_sent_one_by_one_and_then_all_at_once_each_with_its_o
     assert [rate.value for rate in rates if isinstance(rate, Bounded)] == [100 * MBIT, 20 * MBIT]
 
 
-async def test_delays_are_held_against_what_is_accepted():
+async def test_delays_are_held_against_what_is_accepted() -> None:
     accept = Acceptance(delay=15e-6, delay_variation=10e-6)
     results = await activated(PolicedPath(500 * MBIT), GOLD.replace(accept=accept))
     assert results[0].values["why"] == "mean delay 20 µs, 15 µs may be"
 
 
-async def test_a_load_that_cannot_be_sent_is_not_judged_and_has_its_reason():
+async def test_a_load_that_cannot_be_sent_is_not_judged_and_has_its_reason() -> None:
     results = await activated(PolicedPath(1000 * MBIT, ceiling=15_000.0), GOLD, performance=0.0)
     assert list(outcomes(results).values()) == ["pass"] * 4 + ["not judged"] * 3
     assert results[5].verdict is ResultVerdict.INCOMPLETE
     assert results[5].values["why"] == "the tester sends no more than 15.00 kpps at 1000 bytes: too little"
 
 
-async def test_the_report_says_what_was_not_as_agreed():
+async def test_the_report_says_what_was_not_as_agreed() -> None:
     configuration, performance = sections(list(await activated(PolicedPath(1000 * MBIT), GOLD)), {})
     assert (configuration.table.title, performance.table.title) == (
         "Service configuration test", "Service performance test",
@@ -163,7 +163,7 @@ async def test_the_report_says_what_was_not_as_agreed():
     assert performance.sentence == "passes the service performance test of gold (CIR 100 Mb/s, EIR 40 Mb/s)"
 
 
-def test_a_small_eir_is_exceeded_by_sending_more_than_the_cir():
+def test_a_small_eir_is_exceeded_by_sending_more_than_the_cir() -> None:
     def last_step(eir: float) -> tuple[str, float]:
         *_, last = steps_of(GOLD.replace(eir=eir), (100.0,))
         return last.name, last.bits_per_s / MBIT
@@ -173,7 +173,7 @@ def test_a_small_eir_is_exceeded_by_sending_more_than_the_cir():
     assert last_step(0.0) == ("125 % of CIR", 125.0)
 
 
-def test_ten_errored_seconds_begin_unavailable_time_and_ten_others_end_it():
+def test_ten_errored_seconds_begin_unavailable_time_and_ten_others_end_it() -> None:
     def of(*runs: int) -> float | None:
         return available_share([number % 2 == 1 for number, run in enumerate(runs) for _ in range(run)])
 
@@ -201,7 +201,7 @@ def intervals_with_outage(duration_s: float, from_s: float, to_s: float) -> Inte
 @pytest.mark.parametrize("duration_s", [60, 900, 7200, 86_400])
 @pytest.mark.parametrize("from_s", [20.0, 31.7])
 @pytest.mark.parametrize("length_s", [1.0, 9.0, 10.5, 25.0])
-def test_the_availability_of_a_long_test_contains_the_true_one(duration_s, from_s, length_s):
+def test_the_availability_of_a_long_test_contains_the_true_one(duration_s: int, from_s: float, length_s: float) -> None:
     to_s = from_s + length_s
     lost_s = [max(0.0, min(second + 1.0, to_s) - max(second, from_s)) for second in range(duration_s)]
     true = available_share([lost > 0.5 for lost in lost_s])
@@ -214,7 +214,7 @@ def test_the_availability_of_a_long_test_contains_the_true_one(duration_s, from_
         assert found.lower < 1.0
 
 
-def test_an_outage_that_may_have_been_ten_seconds_is_not_passed_as_available():
+def test_an_outage_that_may_have_been_ten_seconds_is_not_passed_as_available() -> None:
     service = Service(name="voice", cir=100e6, accept=Acceptance(availability=0.9999))
     available = availability_in(intervals_with_outage(86_400, 1000.0, 1011.0), 1000.0, 86_400)
     seen = Seen(
@@ -228,12 +228,12 @@ def test_an_outage_that_may_have_been_ten_seconds_is_not_passed_as_available():
     assert "to 100 %: counts are too coarse to tell each second" in available.value.reason_null
 
 
-def test_a_service_of_which_nothing_came_was_not_available_at_all():
+def test_a_service_of_which_nothing_came_was_not_available_at_all() -> None:
     silent = StreamReading(name="0->1", counts=Counts(intended=9, sent=9, received=0, lost=9))
     assert availability_of(silent, 1000.0, 900.0) == Availability(0.0, 0.0)
 
 
-def test_a_service_needs_its_stream_and_pairs_of_ports():
+def test_a_service_needs_its_stream_and_pairs_of_ports() -> None:
     method = ServiceActivation("sat", ServiceActivation.Options(services=(GOLD,)))
     (misfit,) = method.find_stream_misfits(("silver", "bronze"))
     assert (misfit.message, misfit.option) == (
@@ -246,17 +246,17 @@ def test_a_service_needs_its_stream_and_pairs_of_ports():
     assert "full-mesh" in meshed.message
 
 
-def test_two_services_cannot_share_a_stream():
+def test_two_services_cannot_share_a_stream() -> None:
     with pytest.raises(ValueError, match="two services share a stream: called gold: give each its own"):
         ServiceActivation.Options(services=(GOLD, GOLD.replace(name="other", stream="gold")))
 
 
-def test_a_step_too_short_to_use_up_the_burst_is_refused():
+def test_a_step_too_short_to_use_up_the_burst_is_refused() -> None:
     with pytest.raises(ValueError, match=r"write `trial: \{step: ...\}` above 0.08 s"):
         ServiceActivation.Options(services=(GOLD,), trial=ActivationTimes(step=0.05))
 
 
-async def test_a_load_that_the_tester_did_not_send_in_full_says_nothing_of_the_dut():
+async def test_a_load_that_the_tester_did_not_send_in_full_says_nothing_of_the_dut() -> None:
     class Short(PolicedPath):
         async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
             trial, _ = await super().measure(point, request)
@@ -270,7 +270,7 @@ async def test_a_load_that_the_tester_did_not_send_in_full_says_nothing_of_the_d
 
 @pytest.mark.parametrize("reason", [Reason.RECEIVE_OVERRUN, Reason.TRANSMIT_REFUSED])
 @pytest.mark.parametrize(("lost", "judged"), [(20, "not judged"), (0, "pass")])
-async def test_what_the_tester_itself_lost_is_no_failure_of_a_service(reason, lost, judged):
+async def test_what_the_tester_itself_lost_is_no_failure_of_a_service(reason: Reason, lost: int, judged: str) -> None:
     class Overrun(PolicedPath):
         async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
             trial, _ = await super().measure(point, request)
@@ -286,7 +286,7 @@ async def test_what_the_tester_itself_lost_is_no_failure_of_a_service(reason, lo
     assert not [result for result in results if "does not pass" in str(result.values.get("answer"))]
 
 
-def test_a_figure_and_the_limit_that_it_misses_never_read_the_same():
+def test_a_figure_and_the_limit_that_it_misses_never_read_the_same() -> None:
     accept = Acceptance(loss=0.01, delay=1e-3, availability=0.9999)
     service = Service(name="voice", cir=100e6, accept=accept)
     seen = Seen(

@@ -67,7 +67,7 @@ def rate_of(result: Result) -> Bounded:
     return rate
 
 
-async def test_a_dut_that_pushes_back_is_the_limit_and_its_rate_is_what_came_back():
+async def test_a_dut_that_pushes_back_is_the_limit_and_its_rate_is_what_came_back() -> None:
     result = await measured(KnownDut(capacity=9e6))
     rate = rate_of(result)
     assert rate.value == rate.upper == pytest.approx(9e6)
@@ -77,19 +77,19 @@ async def test_a_dut_that_pushes_back_is_the_limit_and_its_rate_is_what_came_bac
     assert result.verdict is ResultVerdict.VALID
 
 
-async def test_a_dut_that_carries_all_that_the_tester_can_send_has_at_least_that_rate():
+async def test_a_dut_that_carries_all_that_the_tester_can_send_has_at_least_that_rate() -> None:
     rate = rate_of(await measured(KnownDut(capacity=30e6)))
     assert rate.value == pytest.approx(20e6)
     assert rate.at_least
     assert rate.limited_by is LimitedBy.TESTER
 
 
-async def test_without_a_ceiling_the_line_is_the_limit():
+async def test_without_a_ceiling_the_line_is_the_limit() -> None:
     rate = rate_of(await measured(KnownDut(capacity=100e6, ceiling=None)))
     assert rate.limited_by is LimitedBy.LINE_RATE
 
 
-async def test_with_both_ports_rates_and_line_rate_are_sums_of_both():
+async def test_with_both_ports_rates_and_line_rate_are_sums_of_both() -> None:
     result = await measured(KnownDut(capacity=9e6, ports=2))
     assert result.scope == "sum of 2 ports"
     assert rate_of(result).value == pytest.approx(18e6)
@@ -97,14 +97,14 @@ async def test_with_both_ports_rates_and_line_rate_are_sums_of_both():
     assert result.values["percent_of_line_rate"] == pytest.approx(100 * 9e6 / (25e9 / (84 * 8)))
 
 
-async def test_several_streams_of_a_port_are_one_port():
+async def test_several_streams_of_a_port_are_one_port() -> None:
     trial, _ = await KnownDut(capacity=9e6).measure({}, TrialTimes().request(64, 9e6, Purpose.AVERAGE))
     both = tuple(trial.reading.streams[0].replace(name=f"0->1 {name}") for name in ("a", "b"))
     trial = trial.replace(reading=trial.reading.replace(streams=both))
     assert values_of(trial, 37e6, None)["line_rate_frames_per_s"] == 37e6
 
 
-async def test_a_mix_is_one_size_with_rates_by_its_mean():
+async def test_a_mix_is_one_size_with_rates_by_its_mean() -> None:
     dut = KnownDut(capacity=3e6)
     result = await measured(dut, frame_bytes=("imix",))
     assert (result.id, result.parameters["size"], result.parameters["mix"]) == ("one/imix", "imix", "imix")
@@ -116,20 +116,20 @@ async def test_a_mix_is_one_size_with_rates_by_its_mean():
     assert str(section.sentence).startswith("forwards 3.00\u00a0Mpps of imix frames on one core")
 
 
-async def test_cycles_of_the_counter_and_of_the_core_are_two_fields():
+async def test_cycles_of_the_counter_and_of_the_core_are_two_fields() -> None:
     values = (await measured(KnownDut(capacity=9e6))).values
     assert (values["tsc_cycles_per_packet"], values["core_cycles_per_packet"]) == (60.0, pytest.approx(90.0))
     assert (values["tsc_hz"], values["core_clock_hz"]) == (2.6e9, 3.9e9)
     assert values["cycles_source"] == "testpmd --record-core-cycles; empty polls do not count"
 
 
-async def test_a_dut_without_a_record_has_no_cycles_and_the_report_says_so():
+async def test_a_dut_without_a_record_has_no_cycles_and_the_report_says_so() -> None:
     values = (await measured(KnownDut(capacity=9e6, work=None))).values
     assert values["tsc_cycles_per_packet"] is None
     assert values["cycles_source"] == NO_RECORD
 
 
-async def test_a_share_of_the_load_that_passes_is_limited_by_nothing_but_the_load():
+async def test_a_share_of_the_load_that_passes_is_limited_by_nothing_but_the_load() -> None:
     dut = KnownDut(capacity=30e6)
     result = await measured(dut, load=50.0)
     assert dut.requests[0].load_frames_per_s == pytest.approx(10e6)
@@ -138,7 +138,7 @@ async def test_a_share_of_the_load_that_passes_is_limited_by_nothing_but_the_loa
     assert result.values["limited_by"] == "the load"
 
 
-async def test_a_disturbed_trial_marks_its_result_with_what_disturbed_it():
+async def test_a_disturbed_trial_marks_its_result_with_what_disturbed_it() -> None:
     result = await measured(KnownDut(capacity=9e6, disturbed=True))
     assert result.verdict is ResultVerdict.DISTURBED
     assert result.disturbances == ("the worker was held up",)
@@ -147,12 +147,12 @@ async def test_a_disturbed_trial_marks_its_result_with_what_disturbed_it():
     assert result.values["limited_by"] == "not known (disturbed)"
 
 
-async def test_more_than_the_line_carries_is_an_error_and_no_result():
+async def test_more_than_the_line_carries_is_an_error_and_no_result() -> None:
     with pytest.raises(NicbenchError, match="where the line carries"):
         await measured(KnownDut(capacity=100e6, ceiling=None, faster_than_the_line=1.01))
 
 
-def test_an_average_over_less_than_a_minute_is_a_deviation():
+def test_an_average_over_less_than_a_minute_is_a_deviation() -> None:
     assert SingleCore("one", SingleCore.Options()).deviations() == ()
     short = SingleCore.Options(trial=TrialTimes(duration=1.0))
     assert SingleCore("one", short).deviations() == ("trial 1 s, the published test averages over 60 s",)
@@ -178,7 +178,7 @@ ERRATA = {"2x25GbE-128", "2x25GbE-512", "2x25GbE-1280"}
 
 
 @pytest.mark.parametrize("row", published(), ids=name)
-def test_a_published_throughput_is_our_formulas_within_the_rounding_of_its_rate(row):
+def test_a_published_throughput_is_our_formulas_within_the_rounding_of_its_rate(row: dict[str, str]) -> None:
     frame_bytes, rate = int(row["frame_bytes"]), row["frame_rate_mpps"]
     rounding_mpps = 0.5 * 10.0 ** -len(rate.partition(".")[2])
     slack = l2_bits_per_s(rounding_mpps * 1e6, frame_bytes) / 1e9 + 0.0005
@@ -187,17 +187,17 @@ def test_a_published_throughput_is_our_formulas_within_the_rounding_of_its_rate(
 
 
 @pytest.mark.parametrize("row", published(), ids=name)
-def test_a_published_line_rate_is_that_of_one_port_at_100_gigabits_and_of_both_at_25(row):
+def test_a_published_line_rate_is_that_of_one_port_at_100_gigabits_and_of_both_at_25(row: dict[str, str]) -> None:
     ports = 1 if row["ports"] == "2x100GbE" else 2
     assert ports * port_line_rate_mpps(row) == pytest.approx(float(row["line_rate_mpps"]), abs=0.011)
 
 
 @pytest.mark.parametrize("row", published(), ids=name)
-def test_on_the_basis_of_both_ports_no_published_rate_exceeds_the_line(row):
+def test_on_the_basis_of_both_ports_no_published_rate_exceeds_the_line(row: dict[str, str]) -> None:
     assert float(row["frame_rate_mpps"]) <= 2 * port_line_rate_mpps(row) * 1.001
 
 
 @pytest.mark.parametrize("row", published(), ids=name)
-def test_the_published_cycles_fit_a_time_stamp_counter_of_2700_megahertz(row):
+def test_the_published_cycles_fit_a_time_stamp_counter_of_2700_megahertz(row: dict[str, str]) -> None:
     """A core that is busy with these packets all the time has no more cycles than that."""
     assert float(row["cpu_cycles_per_packet"]) * float(row["frame_rate_mpps"]) <= 2700.0

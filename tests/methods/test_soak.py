@@ -42,7 +42,7 @@ def soak(**options: Any) -> Soak:
     return Soak("hours", Soak.Options.model_validate({"rate": "line_rate", **options}).replace(trial=times))
 
 
-async def test_the_load_is_the_one_that_was_sent_and_is_not_asked_for_again():
+async def test_the_load_is_the_one_that_was_sent_and_is_not_asked_for_again() -> None:
     dut = Slowing(sends=9e5)
     *intervals, whole = await run(soak(), dut)
     assert [result.values["load_frames_per_s"] for result in (*intervals, whole)] == [9e5] * 4
@@ -53,13 +53,13 @@ async def test_the_load_is_the_one_that_was_sent_and_is_not_asked_for_again():
     assert "not 1.488 Mpps" in str(whole.values["lowered"])
 
 
-async def test_the_median_latency_of_the_intervals_is_a_series_in_which_drift_is_looked_for():
+async def test_the_median_latency_of_the_intervals_is_a_series_in_which_drift_is_looked_for() -> None:
     results = await run(soak(), Slowing())
     found = {series.name: series.values for series in Soak.series_within_run(results)}
     assert found["soak: 64-byte frames, median latency"] == [11.0, 12.0, 13.0]
 
 
-def test_the_worst_interval_over_several_runs_is_the_one_that_lost_frames():
+def test_the_worst_interval_over_several_runs_is_the_one_that_lost_frames() -> None:
     def interval(name: str, loss: float | Spread) -> Result:
         parameters = {"frame_bytes": 64, "size": "64", "interval": name}
         return Result(id=f"s/64/{name}", method="soak", parameters=parameters, values={"loss_percent": loss})
@@ -73,7 +73,7 @@ def test_the_worst_interval_over_several_runs_is_the_one_that_lost_frames():
 
 
 @pytest.mark.parametrize("options", [{"rate": "highest"}, {"rate": None, "critical_load": CriticalLoadChoice()}])
-async def test_a_tester_that_sends_nothing_has_measured_nothing(options):
+async def test_a_tester_that_sends_nothing_has_measured_nothing(options: dict[str, Any]) -> None:
     (result,) = await run(soak(**options), Slowing(ceiling=0.0))
     assert result.verdict is ResultVerdict.INCOMPLETE
     assert "the tester sends" in result.disturbances[0]
@@ -110,7 +110,7 @@ async def measured(context: KnownPath, rate: float = 10_000.0) -> Result:
     return result
 
 
-async def test_each_fate_is_a_share_of_the_frames_that_could_have_it():
+async def test_each_fate_is_a_share_of_the_frames_that_could_have_it() -> None:
     values = (await measured(KnownPath(COUNTS, LATENCY))).values
     shares = {name: values[f"{name}_percent"] for name in ("lost", "duplicated", "reordered", "altered")}
     assert shares == {"lost": 2.0, "duplicated": 1.0, "reordered": 5.0, "altered": pytest.approx(20 / 98)}
@@ -122,12 +122,12 @@ async def test_each_fate_is_a_share_of_the_frames_that_could_have_it():
     assert bdtr(200, 10_000, upper / 100) == pytest.approx(0.025)
 
 
-async def test_delays_are_those_of_every_frame():
+async def test_delays_are_those_of_every_frame() -> None:
     values = (await measured(KnownPath(COUNTS, LATENCY))).values
     assert (values["latency_minimum_ns"], values["latency_p50_ns"], values["pdv_ns"]) == (1_000_100, 1_040_000, 499_900)
 
 
-async def test_what_the_tester_does_not_know_is_unknown_and_not_zero():
+async def test_what_the_tester_does_not_know_is_unknown_and_not_zero() -> None:
     counts = COUNTS.replace(duplicated=None, corrupted=None)
     values = (await measured(KnownPath(counts, None))).values
     for name in ("duplicated_percent", "altered_percent", "latency_p50_ns"):
@@ -135,7 +135,7 @@ async def test_what_the_tester_does_not_know_is_unknown_and_not_zero():
         assert value.value is None
 
 
-async def test_where_nothing_comes_back_only_the_loss_is_known():
+async def test_where_nothing_comes_back_only_the_loss_is_known() -> None:
     nothing = Counts(intended=100, sent=100, received=0, lost=100)
     values = (await measured(KnownPath(nothing, None))).values
     assert values["lost_percent"] == 100.0
@@ -143,13 +143,13 @@ async def test_where_nothing_comes_back_only_the_loss_is_known():
     assert values["reordered_percent"].reason_null == "no frame came back"
 
 
-async def test_more_copies_than_frames_are_a_share_without_an_interval():
+async def test_more_copies_than_frames_are_a_share_without_an_interval() -> None:
     counts = Counts(intended=100, sent=100, received=100, lost=0, duplicated=250)
     values = (await measured(KnownPath(counts, LATENCY))).values
     assert (values["duplicated_percent"], values["duplicated_upper_percent"]) == (250.0, None)
 
 
-async def test_a_load_beyond_the_tester_is_lowered_and_said():
+async def test_a_load_beyond_the_tester_is_lowered_and_said() -> None:
     result = await measured(KnownPath(COUNTS, LATENCY, ceiling=5_000.0), rate=10_000.0)
     assert result.values["load_frames_per_s"] == pytest.approx(5_000.0)
     assert "no more than" in str(result.values["load_lowered"])
@@ -157,7 +157,9 @@ async def test_a_load_beyond_the_tester_is_lowered_and_said():
 
 
 @given(draws=st.integers(1, 100_000), share=st.floats(0, 1), confidence=st.floats(0.5, 0.999))
-def test_an_interval_holds_what_was_counted_and_widens_with_confidence(draws, share, confidence):
+def test_an_interval_holds_what_was_counted_and_widens_with_confidence(
+    draws: int, share: float, confidence: float
+) -> None:
     hits = round(draws * share)
     lower, upper = share_interval(hits, draws, confidence)
     assert 0.0 <= lower <= hits / draws <= upper <= 1.0
@@ -166,7 +168,7 @@ def test_an_interval_holds_what_was_counted_and_widens_with_confidence(draws, sh
     assert wider[1] >= upper
 
 
-def test_of_no_draws_nothing_is_known():
+def test_of_no_draws_nothing_is_known() -> None:
     assert share_interval(0, 0) == (0.0, 1.0)
     assert share_interval(0, 1000)[1] == pytest.approx(0.0036821, abs=1e-6)
     with pytest.raises(ValueError, match="no share"):
@@ -206,7 +208,7 @@ async def play(**options: Any) -> tuple[Played, Any]:
     return context, await method.run(context)
 
 
-async def test_each_capture_has_a_row_with_what_became_of_its_frames():
+async def test_each_capture_has_a_row_with_what_became_of_its_frames() -> None:
     captures = ({"file": "a.pcap"}, {"file": "b.pcap", "from_port": 1, "to_port": 0})
     context, results = await play(captures=captures, speed=2.0)
     (request,) = context.requests
@@ -221,7 +223,7 @@ async def test_each_capture_has_a_row_with_what_became_of_its_frames():
     assert results[0].values["gap_error_p99_ns"] == pytest.approx(1100, rel=0.01)
 
 
-async def test_the_ports_of_a_trial_of_two_captures_are_shown_once():
+async def test_the_ports_of_a_trial_of_two_captures_are_shown_once() -> None:
     _, results = await play(captures=({"file": "a.pcap"}, {"file": "b.pcap", "from_port": 1, "to_port": 0}))
     counted = {
         "offered_frames": 100, "received_frames": 97, "lost_frames": 3, "failed_frames": 3, "loss_ratio": 0.03,
@@ -238,6 +240,6 @@ async def test_the_ports_of_a_trial_of_two_captures_are_shown_once():
     )
 
 
-async def test_the_whole_of_its_time_is_foretold():
+async def test_the_whole_of_its_time_is_foretold() -> None:
     method = CaptureReplay("replay", CaptureReplay.Options(captures=({"file": "a.pcap"},), longest=5.0, settle=1.0))
     assert method.estimate_s() == 9.0

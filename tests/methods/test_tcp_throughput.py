@@ -41,7 +41,7 @@ def measured(slow: JobOutcome, fast: JobOutcome, **options: object) -> Result:
     return result
 
 
-def test_the_metrics_of_the_rfc_follow_from_both_connections():
+def test_the_metrics_of_the_rfc_follow_from_both_connections() -> None:
     values = measured(SLOW, FAST).values
     achievable = 100e6 * 1448 / 1538  # the link of 100 Mb/s, in segments of 1448 with all that Ethernet adds
     assert values["achievable_bits_per_s"] == pytest.approx(achievable)
@@ -52,24 +52,24 @@ def test_the_metrics_of_the_rfc_follow_from_both_connections():
     assert (values["path_mtu_bytes"], values["baseline_round_trip_ns"]) == (1500, 10 * MS)
 
 
-def test_the_bottleneck_of_the_bench_file_stands_before_the_link():
+def test_the_bottleneck_of_the_bench_file_stands_before_the_link() -> None:
     assert measured(SLOW, FAST, bottleneck=85e6).values["transfer_time_ratio"] == pytest.approx(85 / 80 * 1448 / 1538)
 
 
-def test_a_tool_without_round_trips_leaves_them_unknown_and_the_rate_known():
+def test_a_tool_without_round_trips_leaves_them_unknown_and_the_rate_known() -> None:
     result = measured(moved(5e5, None), moved(80e6, None))
     delay = result.values["buffer_delay_percent"]
     assert (delay.value, delay.reason_null) == (None, "the tool reports no round-trip times")
     assert (result.values["throughput_bits_per_s"], result.verdict) == (80e6, ResultVerdict.VALID)
 
 
-def test_the_report_has_them_in_one_sentence():
+def test_the_report_has_them_in_one_sentence() -> None:
     (section,) = sections([measured(SLOW, FAST)], {})
     assert section.sentence == (
         "moves 80.0\u00a0Mb/s by TCP at port s0, with an efficiency of 99\u00a0% and a buffer delay of 150\u00a0%"
     )
 
 
-def test_a_transfer_shorter_than_the_rfc_asks_for_is_a_deviation():
+def test_a_transfer_shorter_than_the_rfc_asks_for_is_a_deviation() -> None:
     method = TcpThroughput("tcp", TcpThroughput.Options(duration=10.0))
     assert method.deviations() == ("transfers of 10 s, RFC 6349 asks for 30 s and more",)

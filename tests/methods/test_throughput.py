@@ -13,7 +13,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.methods._services import Service
 from nicbench.methods.address_tables import AddressLearning
-from nicbench.methods.base import GiveWay, SearchResult
+from nicbench.methods.base import FrameMethod, GiveWay, SearchResult
 from nicbench.methods.impairments import Impairments
 from nicbench.methods.port_shares import PortShares
 from nicbench.methods.receive_spread import ReceiveSpread
@@ -80,13 +80,15 @@ async def searched(context: Searched, **options: Any) -> Result:
     [(625_000.0, CALIBRATED), (1e6, None)],
     ids=["near what the tester sent", "far below it"],
 )
-async def test_the_testers_ceiling_is_measured_where_a_rate_comes_near_what_it_sent(sent, ceiling):
+async def test_the_testers_ceiling_is_measured_where_a_rate_comes_near_what_it_sent(
+    sent: float, ceiling: float | None
+) -> None:
     context = Searched(sent)
     assert (await searched(context)).values["ceiling_frames_per_s"] == ceiling
     assert context.ceilings_asked == (ceiling is not None)
 
 
-async def test_an_interrupted_search_gives_its_rate_so_far_an_incomplete_verdict_and_no_further_trial():
+async def test_an_interrupted_search_gives_its_rate_so_far_an_incomplete_verdict_and_no_further_trial() -> None:
     context = Searched(625_000.0, Ended.STOPPED)
     result = await searched(context)
     rate = result.values["ndr_frames_per_s"]
@@ -98,7 +100,7 @@ async def test_an_interrupted_search_gives_its_rate_so_far_an_incomplete_verdict
     [(50_000.0, 50_000.0, LimitedBy.MAXIMUM_LOAD), (2 * LINE, LINE, LimitedBy.LINE_RATE)],
     ids=["below the line rate", "above it"],
 )
-async def test_no_load_above_the_maximum_is_tried(asked, highest, limited_by):
+async def test_no_load_above_the_maximum_is_tried(asked: float, highest: float, limited_by: LimitedBy) -> None:
     context = Searched()
     await searched(context, search=SearchChoice(maximum_load=asked))
     (limits,) = context.limits
@@ -135,7 +137,7 @@ class Slow(Searched):
         await self.test
 
 
-async def test_sizes_with_a_time_take_turns_and_share_it():
+async def test_sizes_with_a_time_take_turns_and_share_it() -> None:
     context = Slow({64: 2, 512: 4, 1518: 1})
     await context.run()
     assert context.made == [64, 512, 1518, 64, 512, 512, 512]
@@ -143,7 +145,7 @@ async def test_sizes_with_a_time_take_turns_and_share_it():
     assert {limits.time_s for limits in context.limits} == {9.0}
 
 
-async def test_of_an_interrupted_test_every_size_has_its_rate_so_far():
+async def test_of_an_interrupted_test_every_size_has_its_rate_so_far() -> None:
     context = Slow({64: 5, 512: 5, 1518: 5})
     context.stops_at = 5
     await context.run()
@@ -151,7 +153,7 @@ async def test_of_an_interrupted_test_every_size_has_its_rate_so_far():
     assert [result.verdict for result in context.published] == [ResultVerdict.INCOMPLETE] * 3
 
 
-def test_a_maximum_below_the_minimum_is_refused():
+def test_a_maximum_below_the_minimum_is_refused() -> None:
     with pytest.raises(ValidationError, match="`maximum_load` \\(500 pps\\) is not above `minimum_load`"):
         SearchChoice(maximum_load=500.0, minimum_load=1000.0)
 
@@ -164,32 +166,32 @@ def test_a_maximum_below_the_minimum_is_refused():
         ({"Ceiling": 0.0}, "`Ceiling` is the name of another figure"),
     ],
 )
-def test_goals_whose_rates_would_have_one_name_are_refused(goals, told):
+def test_goals_whose_rates_would_have_one_name_are_refused(goals: dict[str, float], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         SearchChoice(goals=goals)
 
 
 @pytest.mark.parametrize("choice", [SearchChoice, CriticalLoadChoice])
-def test_a_minimum_load_of_nothing_is_refused(choice):
+def test_a_minimum_load_of_nothing_is_refused(choice: type[SearchChoice] | type[CriticalLoadChoice]) -> None:
     with pytest.raises(ValidationError, match="greater than 0"):
         choice(minimum_load=0.0)
 
 
-async def test_no_load_below_the_minimum_is_tried_unless_nothing_lies_above_it():
+async def test_no_load_below_the_minimum_is_tried_unless_nothing_lies_above_it() -> None:
     for minimum, lowest in ((1e6, 1e6), (2e6, LINE / 2)):
         context = Searched()
         await searched(context, search=SearchChoice(minimum_load=minimum))
         assert context.limits[0].minimum_load_frames_per_s == lowest
 
 
-async def test_the_time_of_a_test_is_that_of_all_its_sizes():
+async def test_the_time_of_a_test_is_that_of_all_its_sizes() -> None:
     context = Searched(took_s=4.0)
     options = Throughput.Options(frame_bytes=(64, 512, 1518), search=SearchChoice(time=60.0))
     await run(Throughput("t", options), context)
     assert {(limits.time_s, limits.searches) for limits in context.limits} == {(60.0, 3)}
 
 
-async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says_why():
+async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says_why() -> None:
     result = await searched(Searched(0.0))
     rate = result.values["ndr_frames_per_s"]
     assert (rate.value, rate.limited_by, result.verdict) == (None, LimitedBy.TESTER, ResultVerdict.INCOMPLETE)
@@ -204,7 +206,9 @@ async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says
     ],
     ids=["validated", "not validated"],
 )
-def test_the_procedure_is_that_of_the_search_and_its_validation(search, said, not_said):
+def test_the_procedure_is_that_of_the_search_and_its_validation(
+    search: dict[str, Any], said: list[str], not_said: list[str]
+) -> None:
     options = Throughput.Options.model_validate({"search": search, "trial": {"duration": 1.0}})
     text = Throughput.procedure(options.model_dump(mode="json"))
     assert [words for words in said if words not in text] == []
@@ -245,17 +249,19 @@ def checked(lower: float | None, upper: float | None, *, passed_for_s: float | N
         (None, None, "cannot be told", "found no rate: cannot be told"),
     ],
 )
-def test_an_interval_agrees_that_holds_the_known_rate_and_is_narrow(lower, upper, agreement, said):
+def test_an_interval_agrees_that_holds_the_known_rate_and_is_narrow(
+    lower: float | None, upper: float | None, agreement: str, said: str
+) -> None:
     assert checked(lower, upper) == (agreement, f"at 64 bytes expected 202.0 kpps, {said}")
 
 
-def test_the_burst_counts_over_the_longest_trial_that_passed():
+def test_the_burst_counts_over_the_longest_trial_that_passed() -> None:
     assert "expected 200.1 kpps" in str(checked(200_000.0, 200_200.0, passed_for_s=60.0)[1])
     assert "expected 204.0 kpps" in str(checked(None, 210_000.0, passed_for_s=None)[1])
 
 
 @pytest.mark.parametrize(("upper", "notes"), [(202_500.0, []), (201_900.0, ["does not agree"])])
-def test_a_known_rate_that_was_missed_is_a_note_below_the_table(upper, notes):
+def test_a_known_rate_that_was_missed_is_a_note_below_the_table(upper: float, notes: list[str]) -> None:
     rate = Bounded(value=201_500.0, lower=201_500.0, upper=upper)
     outcome = Outcome(goal="NDR", rate=rate, is_settled=True, passed_for_s=2.0)
     result = Result(
@@ -270,7 +276,7 @@ def test_a_known_rate_that_was_missed_is_a_note_below_the_table(upper, notes):
     assert [note.text.rpartition(": ")[2] for note in section.notes] == notes
 
 
-def test_of_other_duts_nothing_is_said():
+def test_of_other_duts_nothing_is_said() -> None:
     outcome = Outcome(goal="NDR", rate=Bounded(value=None), is_settled=False)
 
     class Unknown(KnownRate):
@@ -303,7 +309,7 @@ class Nothing(KnownContext):
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.kind)
-async def test_the_result_is_incomplete_and_says_what_the_tester_sends(method):
+async def test_the_result_is_incomplete_and_says_what_the_tester_sends(method: FrameMethod) -> None:
     results = await run(method, Nothing(ceiling=0.0, throughput=1e5))
     assert {result.verdict for result in results} == {ResultVerdict.INCOMPLETE}
     assert "the tester sends no more than 0 pps" in results[0].disturbances[0]

@@ -48,18 +48,18 @@ def streams(laboratory: Laboratory, **options: object) -> dict[str, Result]:
     }
 
 
-def test_transfers_that_end_at_different_times_are_bytes_over_the_whole_time():
+def test_transfers_that_end_at_different_times_are_bytes_over_the_whole_time() -> None:
     result = agreed(ONE_AFTER_ANOTHER)
     assert result.values["throughput_bits_per_s"] == pytest.approx(160e6 / 1.77)
     assert result.verdict is ResultVerdict.VALID
 
 
-def test_transfers_that_begin_one_after_the_other_are_no_faster_together():
+def test_transfers_that_begin_one_after_the_other_are_no_faster_together() -> None:
     result = agreed({"c00": moved(10, 0.0, 0.9), "c01": moved(10, 0.8, 0.9)})
     assert result.values["throughput_bits_per_s"] == pytest.approx(160e6 / 1.7)
 
 
-def test_ports_and_all_of_them_have_the_rate_of_the_whole_time():
+def test_ports_and_all_of_them_have_the_rate_of_the_whole_time() -> None:
     outcomes = {"c00": moved(10, 0.0, 1.0), "c01": moved(1, 0.0, 2.0), "c10": moved(10, 0.0, 1.0)}
     outcomes["c11"] = moved(5, 1.0, 1.5)
     found = streams(Laboratory(lambda _, job: outcomes[job.client], ports=2, clients_per_port=2))
@@ -71,7 +71,7 @@ def test_ports_and_all_of_them_have_the_rate_of_the_whole_time():
     }
 
 
-def test_a_sum_that_the_port_cannot_carry_is_a_contradiction_and_no_result():
+def test_a_sum_that_the_port_cannot_carry_is_a_contradiction_and_no_result() -> None:
     laboratory = Laboratory(lambda _, __: streamed(62.65e6), clients_per_port=2)
     result = streams(laboratory)["s0"]
     assert result.values["throughput_bits_per_s"] is None
@@ -80,7 +80,7 @@ def test_a_sum_that_the_port_cannot_carry_is_a_contradiction_and_no_result():
     assert said in result.disturbances
 
 
-def test_one_port_that_cannot_carry_its_sum_leaves_that_of_the_others():
+def test_one_port_that_cannot_carry_its_sum_leaves_that_of_the_others() -> None:
     rates = {"c00": 62.65e6, "c01": 62.65e6, "c10": 40e6, "c11": 40e6}
     found = streams(Laboratory(lambda _, job: streamed(rates[job.client]), ports=2, clients_per_port=2))
     assert {port: result.values["throughput_bits_per_s"] for port, result in found.items()} == {
@@ -90,7 +90,7 @@ def test_one_port_that_cannot_carry_its_sum_leaves_that_of_the_others():
     }
 
 
-def test_both_directions_of_a_link_carry_its_rate_each():
+def test_both_directions_of_a_link_carry_its_rate_each() -> None:
     def both(_: int, job: Job) -> JobOutcome:
         flows = tuple(Flow(direction=way, received_bits_per_s=48e6) for way in ("forward", "reverse"))
         return JobOutcome(figures=Figures(flows=flows), began_s=0.0, took_s=1.0)
@@ -99,7 +99,7 @@ def test_both_directions_of_a_link_carry_its_rate_each():
     assert found["s0"].values["throughput_bits_per_s"] == pytest.approx(192e6)
 
 
-def test_through_the_device_the_sum_is_held_against_the_ports_of_both_ends():
+def test_through_the_device_the_sum_is_held_against_the_ports_of_both_ends() -> None:
     laboratory = Laboratory(lambda _, __: streamed(62.65e6), ports=2, clients_per_port=2)
     method = Forwarding("forwarding", Forwarding.Options(duration="1 s"))
     first = asyncio.run(method.run(laboratory.context))[0]
@@ -108,7 +108,7 @@ def test_through_the_device_the_sum_is_held_against_the_ports_of_both_ends():
     assert any(text.startswith("s1: 2 jobs say 125.3 Mb/s together from the") for text in first.disturbances)
 
 
-def test_what_a_sender_alone_tells_of_datagrams_is_not_held_against_the_link():
+def test_what_a_sender_alone_tells_of_datagrams_is_not_held_against_the_link() -> None:
     def sent(_: int, job: Job) -> JobOutcome:
         flow = Flow(direction="forward", sent_bits_per_s=80e6)
         return JobOutcome(figures=Figures(flows=(flow,)), began_s=0.0, took_s=1.0)

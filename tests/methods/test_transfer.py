@@ -34,7 +34,7 @@ def by_client(rates: dict[str, float | None]) -> Callable[[int, Job], JobOutcome
     return lambda _, job: streamed(rates[job.client])
 
 
-def test_the_defaults_are_those_of_the_published_measurement():
+def test_the_defaults_are_those_of_the_published_measurement() -> None:
     laboratory = Laboratory(lambda number, job: streamed(80e6 + 1e6 * (number % 10)))
     results = transferred(laboratory)
     assert [(one.parameters["transfer"], one.parameters["write_bytes"]) for one in results] == [
@@ -50,7 +50,7 @@ def test_the_defaults_are_those_of_the_published_measurement():
     assert laboratory.published[0].id == "files/forward/1000000/1024/c00"
 
 
-def test_each_port_has_a_grid_of_transfer_size_by_write_size():
+def test_each_port_has_a_grid_of_transfer_size_by_write_size() -> None:
     laboratory = Laboratory(by_client({"c00": 90e6, "c10": 45e6}), ports=2)
     results = transferred(laboratory, transfer_bytes=(1_000_000, 1 << 20), write_bytes=(1024, 8192), repetitions=2)
     (section,) = sections(results, {})
@@ -61,14 +61,14 @@ def test_each_port_has_a_grid_of_transfer_size_by_write_size():
     assert {name for name, _ in section.grids[0].rows} == {"1 MB", "1 MiB"}
 
 
-def test_every_client_transfers_alone():
+def test_every_client_transfers_alone() -> None:
     laboratory = Laboratory(by_client({"c00": 90e6, "c01": 90e6}), clients_per_port=2)
     results = transferred(laboratory, transfer_bytes=(1000,), write_bytes=(1000,), repetitions=1)
     assert [[job.client for job in request.jobs] for request in laboratory.requests] == [["c00"], ["c01"]]
     assert [one.parameters["place"] for one in results] == ["s0 from c00", "s0 from c01"]
 
 
-def test_a_slow_client_is_named_instead_of_being_charged_to_the_port():
+def test_a_slow_client_is_named_instead_of_being_charged_to_the_port() -> None:
     """As published: 62 Mb/s with one client, 84.5 Mb/s with a faster one through the same port."""
     laboratory = Laboratory(by_client({"c00": 62.3e6, "c01": 84.5e6}), clients_per_port=2)
     slow, fast = transferred(laboratory, transfer_bytes=(10_000_000,), write_bytes=(8192,), repetitions=3)
@@ -77,13 +77,13 @@ def test_a_slow_client_is_named_instead_of_being_charged_to_the_port():
     assert fast.values["limited_by"] == "unknown"
 
 
-def test_a_busy_client_is_told_by_its_tool_where_no_monitor_saw_so_short_a_round():
+def test_a_busy_client_is_told_by_its_tool_where_no_monitor_saw_so_short_a_round() -> None:
     laboratory = Laboratory(lambda *_: streamed(50e6, client_cpu_share=0.99, server_cpu_share=0.3))
     (result,) = transferred(laboratory, transfer_bytes=(1000,), write_bytes=(1000,), repetitions=2)
     assert result.values["limited_by"] == "client"
 
 
-def test_a_busy_server_is_told_by_the_monitor():
+def test_a_busy_server_is_told_by_the_monitor() -> None:
     cpu = (MachineCpu(machine="server", mean=0.5, busiest_core=0.99, samples=2),)
     laboratory = Laboratory(lambda *_: streamed(50e6, client_cpu_share=0.99), cpu=cpu)
     (result,) = transferred(laboratory, transfer_bytes=(1000,), write_bytes=(1000,), repetitions=2)
@@ -99,14 +99,14 @@ def test_a_busy_server_is_told_by_the_monitor():
         (10_000_000, None),
     ],
 )
-def test_what_a_token_bucket_does_to_short_transfers_is_said(size, words):
+def test_what_a_token_bucket_does_to_short_transfers_is_said(size: int, words: str | None) -> None:
     client = EndpointFacts(name="c0", host="c0", machine="local", address="198.18.0.1", link_bits_per_s=100e6)
     note = bucket_note(client.replace(bucket_bytes=32768), size)
     assert (note is None) if words is None else str(note).endswith(words)
     assert bucket_note(client, size) is None
 
 
-def test_source_and_sink_are_files_on_the_side_that_sends_and_receives_and_are_removed():
+def test_source_and_sink_are_files_on_the_side_that_sends_and_receives_and_are_removed() -> None:
     seen = []
 
     def outcome(_: int, job: Job) -> JobOutcome:
@@ -126,7 +126,7 @@ def test_source_and_sink_are_files_on_the_side_that_sends_and_receives_and_are_r
     assert (reverse.parameters["source"], reverse.parameters["sink"]) == ("file in /fast", "memory")
 
 
-def test_files_are_removed_after_an_error_too():
+def test_files_are_removed_after_an_error_too() -> None:
     def outcome(_: int, job: Job) -> JobOutcome:
         raise RuntimeError("the host is gone")
 
@@ -136,7 +136,7 @@ def test_files_are_removed_after_an_error_too():
     assert laboratory.player.files == []
 
 
-def test_a_client_whose_tool_failed_has_no_mean_and_the_others_have():
+def test_a_client_whose_tool_failed_has_no_mean_and_the_others_have() -> None:
     laboratory = Laboratory(by_client({"c00": None, "c01": 90e6}), clients_per_port=2)
     failed, fine = transferred(laboratory, transfer_bytes=(1000,), write_bytes=(1000,), repetitions=2)
     assert failed.verdict is ResultVerdict.INCOMPLETE
@@ -151,7 +151,7 @@ def imported(**options: object) -> tuple[Result, ...]:
     return import_results(sheet, "x.csv", Transfer, said).results
 
 
-def test_the_published_transfers_come_out_as_they_are_printed():
+def test_the_published_transfers_come_out_as_they_are_printed() -> None:
     tool = "ttcp (mean of 10, 16 MiB in 8 KiB writes)"
     results = imported(where={"tool": tool})
     (section,) = sections(results, {})
@@ -165,7 +165,7 @@ def test_the_published_transfers_come_out_as_they_are_printed():
     assert results[0].values["throughput_bits_per_s"] == pytest.approx(6.49e6)
 
 
-def test_a_published_transfer_above_its_link_is_refused():
+def test_a_published_transfer_above_its_link_is_refused() -> None:
     text = "tool,link mbps,port,throughput mbps\nttcp,10,1,11\n"
     said = ImportOptions()
     with pytest.raises(WrongFileError, match="the link carries no more"):
@@ -173,7 +173,7 @@ def test_a_published_transfer_above_its_link_is_refused():
 
 
 @pytest.mark.parametrize("table", ["2", "8", "10"])
-def test_the_published_netperf_rows_are_streams(table):
+def test_the_published_netperf_rows_are_streams(table: str) -> None:
     said = ImportOptions(where={"table": table}, columns={"link_mbps": "link mbps"})
     sheet = choose_rows(read_sheet(REFERENCE.read_text(), "x.csv"), said)
     results = import_results(sheet, "x.csv", Stream, said).results

@@ -85,7 +85,9 @@ async def seen(namespace: str, folder: Path, *scripts: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("script", "undo", "words"), CHANGES, ids=[script for script, _, _ in CHANGES])
-async def test_what_is_changed_for_a_moment_is_named(namespace, tmp_path, script, undo, words):
+async def test_what_is_changed_for_a_moment_is_named(
+    namespace: str, tmp_path: Path, script: str, undo: str, words: str
+) -> None:
     program = script.partition(" ")[0]
     if "-legacy" in program and shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
@@ -93,6 +95,6 @@ async def test_what_is_changed_for_a_moment_is_named(namespace, tmp_path, script
     assert any(words in each for each in told), told
 
 
-async def test_rules_that_are_counted_and_listed_are_no_change(namespace, tmp_path):
+async def test_rules_that_are_counted_and_listed_are_no_change(namespace: str, tmp_path: Path) -> None:
     change(namespace, "ip link set lo up; iptables-legacy -A OUTPUT -o lo")
     assert not await seen(namespace, tmp_path, "ping -q -c 1 127.0.0.1; iptables-legacy -L -n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.commands import run_tried
@@ -19,7 +20,7 @@ REQUESTS = (
 
 
 @pytest.mark.lab
-def test_it_runs_in_an_empty_root(tmp_path):
+def test_it_runs_in_an_empty_root(tmp_path: Path) -> None:
     for folder in ("proc", "sys"):
         (tmp_path / folder).mkdir()
     program = tmp_path / NAME

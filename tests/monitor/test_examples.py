@@ -74,7 +74,7 @@ def turns(text: str) -> tuple[list[str], list[list[str]]]:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-async def test_replies_and_events_come_to_whom_they_are_for(path):
+async def test_replies_and_events_come_to_whom_they_are_for(path: Path) -> None:
     asked, said = turns(path.read_text())
     good = [json.loads(line).get("command") if line.startswith("{") else "nonsense" for line in asked]
     events = [line for lines in said for line in lines if '"event"' in line]  # "ready" as well
@@ -93,7 +93,7 @@ async def test_replies_and_events_come_to_whom_they_are_for(path):
     await client.close()
 
 
-async def test_a_monitor_that_dies_is_an_error_with_its_last_words():
+async def test_a_monitor_that_dies_is_an_error_with_its_last_words() -> None:
     ready = json.dumps({"event": "ready", "protocol": PROTOCOL, "seq": 0, "time_ns": 0})
     client = MonitorClient(Played([[ready], ['{"id": 1, "ok": true}']]), lambda line: None, "here")
     await client.greet()
@@ -103,14 +103,14 @@ async def test_a_monitor_that_dies_is_an_error_with_its_last_words():
 
 
 @pytest.mark.parametrize("first", ['{"event": "ready", "protocol": "2.0"}', '{"id": 3}', "nonsense", "[]"])
-async def test_who_does_not_speak_the_protocol_is_refused(first):
+async def test_who_does_not_speak_the_protocol_is_refused(first: str) -> None:
     process = Played([[]])
     process.lines.put_nowait(first)
     with pytest.raises(EngineError, match="protocol"):
         await MonitorClient(process, lambda line: None, "here").greet()
 
 
-async def test_one_that_was_not_understood_is_ended_without_waiting_for_a_reply():
+async def test_one_that_was_not_understood_is_ended_without_waiting_for_a_reply() -> None:
     process = Played([[]])
     process.lines.put_nowait("nonsense")
     client = MonitorClient(process, lambda line: None, "here")
@@ -120,7 +120,7 @@ async def test_one_that_was_not_understood_is_ended_without_waiting_for_a_reply(
     assert process.asked == []
 
 
-async def test_an_event_that_cannot_be_understood_ends_the_conversation_with_its_line():
+async def test_an_event_that_cannot_be_understood_ends_the_conversation_with_its_line() -> None:
     ready = json.dumps({"event": "ready", "protocol": PROTOCOL})
     watch = CpuWatch()
     watch.begin()

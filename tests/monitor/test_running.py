@@ -50,7 +50,7 @@ def sample(at_s: int) -> str:
     return f'{{"event":"sample","time_ns":{at_s}000000000,"interval_ns":1000000000,"values":[[0,{at_s}]]}}'
 
 
-async def test_samples_of_a_monitor_that_is_lost_belong_to_no_trial(tmp_path):
+async def test_samples_of_a_monitor_that_is_lost_belong_to_no_trial(tmp_path: Path) -> None:
     log, bus, told = MonitorLog(tmp_path, 0), Bus(), list[Event]()
     bus.subscribe(told.append)
     monitors, silent = RunningMonitors(log, bus), Silent()
@@ -81,7 +81,7 @@ class Seeing:
         return {"ok": True, "changes": [change], "more": 1, "overflowed": []} if command == "changes" else {"ok": True}
 
 
-async def test_what_one_machine_saw_is_told_also_where_another_is_lost(tmp_path):
+async def test_what_one_machine_saw_is_told_also_where_another_is_lost(tmp_path: Path) -> None:
     log, bus = MonitorLog(tmp_path, 0), Bus()
     monitors, lost = RunningMonitors(log, bus), Silent()
     for name, client in (("near", Seeing()), ("far", lost)):
@@ -93,7 +93,7 @@ async def test_what_one_machine_saw_is_told_also_where_another_is_lost(tmp_path)
     log.close()
 
 
-async def test_where_a_machine_is_lost_nobody_knows_that_nothing_changed(tmp_path):
+async def test_where_a_machine_is_lost_nobody_knows_that_nothing_changed(tmp_path: Path) -> None:
     log, bus = MonitorLog(tmp_path, 0), Bus()
     monitors, lost = RunningMonitors(log, bus), Silent()
     monitors._watched.append(_WatchedMachine("far", cast(MonitorClient, lost), None, CpuWatch(), is_local=False))
@@ -116,38 +116,38 @@ TESTBED = Testbed(
 )
 
 
-def test_it_runs_on_the_cpus_that_do_not_measure():
+def test_it_runs_on_the_cpus_that_do_not_measure() -> None:
     where = place(online=(0, 1, 2, 3, 5), measuring=(0, 1))
     assert where.cpus == (2, 3, 5)
     assert not where.paused
     assert where.during_trials == "on CPUs 2-3,5, which do not measure"
 
 
-def test_where_every_cpu_measures_it_is_silent():
+def test_where_every_cpu_measures_it_is_silent() -> None:
     where = place(online=(0, 1), measuring=(0, 1))
     assert where.paused
     assert "every CPU measures (0, 1)" in where.during_trials
 
 
 @pytest.mark.parametrize(("online", "measuring"), [(None, (0,)), ((0, 1, 2, 3), ())])
-def test_where_something_is_not_known_it_is_silent(online, measuring):
+def test_where_something_is_not_known_it_is_silent(online: tuple[int, ...] | None, measuring: tuple[int, ...]) -> None:
     where = place(online, measuring)
     assert where.paused
     assert not where.cpus
 
 
-def test_workers_and_the_dut_measure():
+def test_workers_and_the_dut_measure() -> None:
     assert measuring_cpus(TESTBED, (1, 2), {}) == (0, 1, 2)
     assert measuring_cpus(TESTBED, (1,), {"options": {"worker_cpu": 3}}) == (1, 3)
     assert measuring_cpus(TESTBED, (1,), {"options": {"workers": [{"cpu": 2}, {"cpu": 3}]}}) == (1, 2, 3)
 
 
-def test_who_sends_is_not_known_of_a_tester_that_names_no_cpu():
+def test_who_sends_is_not_known_of_a_tester_that_names_no_cpu() -> None:
     cores = CoreMap(worker=None, dut=(), housekeeping=(), shared=False)
     assert measuring_cpus(replace(TESTBED, cores=cores), (1,), {}) == ()
 
 
-def test_namespaces_of_one_machine_have_one_monitor():
+def test_namespaces_of_one_machine_have_one_monitor() -> None:
     local = LocalHost("local")
     hosts = {"tester": NetnsHost(local, "one", "tester"), "dut": NetnsHost(local, "two", "dut"), "local": local}
     found = machines([TestHost("dut", name, host, ("eth9",)) for name, host in hosts.items()])
@@ -156,7 +156,7 @@ def test_namespaces_of_one_machine_have_one_monitor():
     assert (machine.host, machine.namespaces) == (local, {"one": "/run/netns/one", "two": "/run/netns/two"})
 
 
-def test_all_of_a_namespace_is_watched_and_of_a_machine_its_ports():
+def test_all_of_a_namespace_is_watched_and_of_a_machine_its_ports() -> None:
     local = LocalHost("local")
     hosts = {"tester": NetnsHost(local, "one", "tester"), "dut": local}
     watched = machines([TestHost("dut", name, host, ("eth9",)) for name, host in hosts.items()])["local"].watched
@@ -182,18 +182,18 @@ def settings(monitor: str) -> MonitorSettings:
     return parse(BENCH.format(monitor=monitor).encode(), Path("bench.yaml")).monitor
 
 
-def test_it_watches_once_a_second_unless_told_otherwise():
+def test_it_watches_once_a_second_unless_told_otherwise() -> None:
     assert settings("") == MonitorSettings(interval=1.0, enabled=True)
     assert settings("monitor: {interval: 100 ms}").interval == 0.1
 
 
-def test_off_is_a_word():
+def test_off_is_a_word() -> None:
     assert not settings("monitor: off").enabled
     assert settings("monitor: on").enabled
 
 
 @pytest.mark.parametrize("wrong", ["{interval: 50 ms}", "{interval: 1}", "never", "{every: 1 s}", "[]"])
-def test_anything_else_is_refused(wrong):
+def test_anything_else_is_refused(wrong: str) -> None:
     with pytest.raises(BenchFileError):
         settings(f"monitor: {wrong}")
 
@@ -213,7 +213,7 @@ def cpu_watch_sample(*values: int) -> str:
     return json.dumps({"event": "sample", "values": list(enumerate(values))}, separators=(",", ":"))
 
 
-def test_shares_are_of_all_cpus_and_the_busiest_is_told():
+def test_shares_are_of_all_cpus_and_the_busiest_is_told() -> None:
     watch = CpuWatch()
     named(watch)
     watch.begin()
@@ -224,7 +224,7 @@ def test_shares_are_of_all_cpus_and_the_busiest_is_told():
     assert (cpu.busiest_core, cpu.cpus, cpu.samples, cpu.monitor) == (1.0, 2, 2, 0.001)
 
 
-def test_samples_before_and_after_a_round_are_not_of_it():
+def test_samples_before_and_after_a_round_are_not_of_it() -> None:
     watch = CpuWatch()
     named(watch)
     watch.heard(cpu_watch_sample(9, 9, 9, 9, 9))
@@ -233,7 +233,7 @@ def test_samples_before_and_after_a_round_are_not_of_it():
     assert (cpu.mean, cpu.samples) == (None, 0)
 
 
-def test_what_is_no_line_of_a_monitor_says_nothing():
+def test_what_is_no_line_of_a_monitor_says_nothing() -> None:
     watch = CpuWatch()
     named(watch)
     watch.begin()

@@ -32,7 +32,7 @@ from nicbench.otg.sessions import Sessions
 from nicbench.otg.v1 import nicbench_pb2 as messages
 from nicbench.otg.v1 import nicbench_pb2_grpc as service
 
-from .served import BENCH, SIMULATED, add_flow, configured, transmit, wait_for_stop, wait_until
+from .served import BENCH, SIMULATED, Served, add_flow, configured, transmit, wait_for_stop, wait_until
 
 ROOT = Path(__file__).parents[2]
 PROTO = ROOT / "src/nicbench/otg/v1/nicbench.proto"
@@ -49,7 +49,7 @@ def type_of(field: Any) -> str:
     return str(entry.full_name.removeprefix("nicbench.v1."))
 
 
-def test_the_generated_stub_is_that_of_the_proto_file():
+def test_the_generated_stub_is_that_of_the_proto_file() -> None:
     text = re.sub(r"//.*", "", PROTO.read_text())
     written = {
         (message, name): (kind, int(number))
@@ -77,7 +77,7 @@ class Call:
         self.told = (status, json.loads(details))
 
 
-async def test_without_a_session_grpc_tells_otgs_error(tmp_path):
+async def test_without_a_session_grpc_tells_otgs_error(tmp_path: Path) -> None:
     bench = tmp_path / "bench.yaml"
     bench.write_text(BENCH.format(lab=SIMULATED))
     sessions = Sessions(load(bench, serves=True), tmp_path, str, idle_s=1.0)
@@ -98,7 +98,7 @@ async def test_without_a_session_grpc_tells_otgs_error(tmp_path):
     its_writer.close()
 
 
-def test_grpc_tells_what_http_tells_of_a_transmission(server):
+def test_grpc_tells_what_http_tells_of_a_transmission(server: Served) -> None:
     api = server.api()
     with grpc.insecure_channel(server.grpc) as channel, httpx.Client(base_url=server.http, timeout=60) as client:
         stub = service.NicbenchStub(channel)
@@ -179,7 +179,7 @@ def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Sessions, 
     return Sessions(load(path, serves=True), tmp_path / "runs", lambda line: None, idle_s=60.0), machine
 
 
-async def test_a_client_that_asks_again_keeps_its_place(waiting):
+async def test_a_client_that_asks_again_keeps_its_place(waiting: tuple[Sessions, Machine]) -> None:
     served, machine = waiting
     for _ in range(3):
         with pytest.raises(BusyError, match="place 3 in the queue, held by X since 4 min"):
@@ -190,7 +190,9 @@ async def test_a_client_that_asks_again_keeps_its_place(waiting):
     await served.end()
 
 
-async def test_a_place_that_nobody_asks_for_is_given_up(waiting, monkeypatch, tmp_path):
+async def test_a_place_that_nobody_asks_for_is_given_up(
+    waiting: tuple[Sessions, Machine], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     served, machine = waiting
     monkeypatch.setattr(sessions, "_PLACE_S", 0.01)
     with pytest.raises(BusyError):
@@ -203,7 +205,9 @@ async def test_a_place_that_nobody_asks_for_is_given_up(waiting, monkeypatch, tm
     await served.end()
 
 
-async def test_a_session_that_nobody_asks_of_gives_the_machine_to_others(waiting, monkeypatch):
+async def test_a_session_that_nobody_asks_of_gives_the_machine_to_others(
+    waiting: tuple[Sessions, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
     served, machine = waiting
     machine.free.set()
     await served.begin()
@@ -216,8 +220,8 @@ async def test_a_session_that_nobody_asks_of_gives_the_machine_to_others(waiting
 
 
 async def test_a_port_that_is_not_there_is_refused_before_the_machine_is_asked_for(
-    waiting,
-):
+    waiting: tuple[Sessions, Machine],
+) -> None:
     served, machine = waiting
     with pytest.raises(OtgError, match="'eth0' is no port of this server; its ports are t0, t1") as refused:
         await Api(served).set_config({"ports": [{"name": "p", "location": "eth0"}]})

@@ -26,7 +26,7 @@ def refused(config: dict[str, Any]) -> OtgError:
     return caught.value
 
 
-def test_every_problem_of_names_and_references_is_told_at_once():
+def test_every_problem_of_names_and_references_is_told_at_once() -> None:
     config = {
         "ports": [
             {"name": "p1", "location": "left"},
@@ -47,17 +47,17 @@ def test_every_problem_of_names_and_references_is_told_at_once():
 
 
 @pytest.mark.parametrize("part", ["lags", "events", "lldp", "stateful_flows", "egress_only_tracking"])
-def test_what_emulates_protocols_is_refused_by_name(part):
+def test_what_emulates_protocols_is_refused_by_name(part: str) -> None:
     error = refused({"ports": PORTS, part: [{"name": "d"}]})
     assert (error.code, error.errors[0].split(":")[0]) == (NOT_IMPLEMENTED, f"config.{part}")
 
 
-def test_a_protocol_of_a_device_is_refused_by_its_own_name():
+def test_a_protocol_of_a_device_is_refused_by_its_own_name() -> None:
     errors = refused({"ports": PORTS, "devices": [{"name": "d", "bgp": {"router_id": "1.1.1.1"}}]}).errors
     assert "config.devices[0].bgp: is not emulated: leave it out" in errors
 
 
-def test_frames_that_are_larger_than_a_port_takes_are_refused_before_anything_is_changed():
+def test_frames_that_are_larger_than_a_port_takes_are_refused_before_anything_is_changed() -> None:
     served = {name: replace(port, largest_frame_bytes=1518) for name, port in SERVED.items()}
     config = {"ports": PORTS, "flows": [flow([header("ethernet")], size={"fixed": 1519})]}
     with pytest.raises(OtgError) as caught:
@@ -67,7 +67,7 @@ def test_frames_that_are_larger_than_a_port_takes_are_refused_before_anything_is
 
 
 @pytest.mark.parametrize(("tags", "most"), [(1, 1522), (2, 1518)])
-def test_a_tag_of_a_full_packet_does_not_count(tags, most):
+def test_a_tag_of_a_full_packet_does_not_count(tags: int, most: int) -> None:
     served = {name: replace(port, largest_frame_bytes=1518, tag_bytes=4) for name, port in SERVED.items()}
     packet = [header("ethernet"), *[header("vlan")] * tags]
     read_configuration({"ports": PORTS, "flows": [flow(packet, size={"fixed": most})]}, served, seed=1)
@@ -75,7 +75,7 @@ def test_a_tag_of_a_full_packet_does_not_count(tags, most):
         read_configuration({"ports": PORTS, "flows": [flow(packet, size={"fixed": most + 1})]}, served, seed=1)
 
 
-def test_a_flow_that_asks_for_more_than_its_link_carries_is_warned_of():
+def test_a_flow_that_asks_for_more_than_its_link_carries_is_warned_of() -> None:
     rates = [{"choice": "gbps", "gbps": each} for each in (10, 11)]
     flows = [flow([header("ethernet")], rate=rate) | {"name": f"f{rate['gbps']}"} for rate in rates]
     (warning,) = read_configuration({"ports": PORTS, "flows": flows}, SERVED, seed=1).warnings
@@ -90,7 +90,7 @@ def of_listed_values(name: str, fields: int) -> dict[str, Any]:
     return flow([header("ethernet"), *tags], size={"fixed": 1518}) | {"name": name}
 
 
-def test_more_values_than_a_flow_or_a_configuration_may_list_are_refused(monkeypatch):
+def test_more_values_than_a_flow_or_a_configuration_may_list_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "MOST_VALUES_OF_FLOW", 80)
     monkeypatch.setattr(model, "MOST_VALUES", 90)
     assert refused({"ports": PORTS, "flows": [of_listed_values("f", 10)]}).errors == [
@@ -101,12 +101,12 @@ def test_more_values_than_a_flow_or_a_configuration_may_list_are_refused(monkeyp
     assert error.startswith("config.flows[1].packet[2].mpls.label.random.count: the configuration lists more than 90")
 
 
-def test_more_flows_than_the_limit_are_refused_before_they_are_read():
+def test_more_flows_than_the_limit_are_refused_before_they_are_read() -> None:
     error = refused({"ports": PORTS, "flows": [flow([]) | {"name": str(number)} for number in range(4097)]})
     assert (error.code, error.errors) == (INVALID, ["config.flows: has 4097 flows, of at most 4096"])
 
 
-def test_an_empty_configuration_is_one_and_links_are_warned_of():
+def test_an_empty_configuration_is_one_and_links_are_warned_of() -> None:
     assert read_configuration({}, SERVED, seed=1) == EMPTY
     config = read_configuration(
         {"ports": PORTS, "layer1": [{"name": "l", "port_names": ["p1"], "speed": "speed_1_gbps"}]}, SERVED, seed=1
@@ -121,7 +121,7 @@ def filters(*messages: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return made
 
 
-def test_filters_of_headers_stand_where_the_header_does():
+def test_filters_of_headers_stand_where_the_header_does() -> None:
     made = filters(
         {"choice": "ethernet", "ethernet": {"src": {"value": "000001010101", "mask": "ffffffffffff"}}},
         {"choice": "vlan", "vlan": {"id": {"value": "64", "mask": "fff", "negate": True}}},
@@ -134,7 +134,7 @@ def test_filters_of_headers_stand_where_the_header_does():
     )
 
 
-def test_a_filter_of_bits_is_one_of_bytes_under_a_mask():
+def test_a_filter_of_bits_is_one_of_bytes_under_a_mask() -> None:
     custom = {"offset": 100, "bit_length": 10, "value": "155", "mask": "3ff"}
     assert filters({"choice": "custom", "custom": custom}) == (
         {"offset": 12, "bytes": "0554", "mask": "0ffc", "negate": False},
@@ -167,7 +167,7 @@ def a_flow(rx: list[str]) -> Any:
     return read_configuration(config, SERVED, seed=1).flows[0]
 
 
-def test_a_flows_metric_has_every_field_that_clients_read():
+def test_a_flows_metric_has_every_field_that_clients_read() -> None:
     (metric,) = flow_metrics([a_flow(["p2"])], [0], NOW, BEFORE, 2.0, [STARTED])
     assert (metric["port_tx"], metric["port_rx"], metric["transmit"]) == ("p1", "p2", "started")
     assert (metric["frames_tx"], metric["frames_rx"], metric["loss"]) == (300, 270, 10.0)
@@ -178,19 +178,19 @@ def test_a_flows_metric_has_every_field_that_clients_read():
     assert select_flow_columns(metric, ["frames_tx"]).keys() == {"name", "port_tx", "port_rx", "frames_tx"}
 
 
-def test_a_flow_that_nobody_receives_has_nothing_of_what_came_back():
+def test_a_flow_that_nobody_receives_has_nothing_of_what_came_back() -> None:
     (metric,) = flow_metrics([a_flow([])], [0], columns(sent=9, sent_bytes=9), None, 0.0, [STARTED])
     assert not {"loss", "frames_rx", "bytes_rx", "frames_rx_rate", "rx_rate_bps", "latency"} & set(metric)
     assert (metric["port_rx"], metric["frames_tx"], metric["frames_tx_rate"]) == ("", 9, 0.0)
 
 
-def test_rates_are_none_of_a_flow_that_has_stopped_or_was_started_anew():
+def test_rates_are_none_of_a_flow_that_has_stopped_or_was_started_anew() -> None:
     told = flow_metrics([a_flow(["p2"])], [0], NOW, BEFORE, 2.0, [FlowState.STOPPED])
     again = flow_metrics([a_flow(["p2"])], [0], BEFORE, NOW, 2.0, [STARTED])
     assert [(metric["frames_tx_rate"], metric["rx_rate_bps"]) for (metric,) in (told, again)] == [(0, 0), (0, 0)]
 
 
-def test_a_ports_metric_has_every_field_that_clients_read():
+def test_a_ports_metric_has_every_field_that_clients_read() -> None:
     now, before = PortCounts(**PORT | LATE), PortCounts(**PORT | EARLY)
     metric = port_metric("p1", "left", 10e9, now, before, 2.0, 7, capturing=True, transmitting=False)
     assert (metric["bytes_rx_rate"], metric["capture"], metric["transmit"], metric["speed"]) == (
@@ -208,7 +208,7 @@ def small(name: str, port: int, size: int) -> dict[str, Any]:
     return flow(packet, metrics={"enable": True}, size={"fixed": size}) | {"name": name}
 
 
-def test_flows_without_a_signature_are_told_apart_by_headers_or_sizes():
+def test_flows_without_a_signature_are_told_apart_by_headers_or_sizes() -> None:
     config = {"ports": PORTS, "flows": [small("a", 1, 64), small("b", 2, 64), small("c", 2, 65)]}
     flows = read_configuration(config, SERVED, seed=1).flows
     assert [each.program["match"]["bytes"] for each in flows] == [None, [64], [65]]
@@ -226,7 +226,7 @@ def problems_of(kind: str, message: Any) -> list[str]:
     return []
 
 
-def test_what_snappi_serialises_is_a_message_of_the_model():
+def test_what_snappi_serialises_is_a_message_of_the_model() -> None:
     config = snappi.Config()
     config.ports.add(name="p1", location="left")
     config.captures.add(name="c", port_names=["p1"])
@@ -268,7 +268,7 @@ def test_what_snappi_serialises_is_a_message_of_the_model():
         ({"captures": [{"name": "c", "port_names": [], "packet_size": 70000}]}, "packet_size: is 70000; it must be at"),
     ],
 )
-def test_refusals_name_the_field(message, problem):
+def test_refusals_name_the_field(message: dict[str, Any], problem: str) -> None:
     (told,) = problems_of("Config", message)
     assert problem in told
 
@@ -282,12 +282,12 @@ _anything = st.recursive(
 
 
 @given(_anything)
-def test_garbage_is_refused_and_never_fails(message):
+def test_garbage_is_refused_and_never_fails(message: Any) -> None:
     for problem in problems_of("Config", message):
         assert problem.startswith("config")
 
 
-def test_a_member_that_is_null_is_as_if_it_were_not_there():
+def test_a_member_that_is_null_is_as_if_it_were_not_there() -> None:
     assert parse_message(b'{"flows": null, "ports": [{"name": "p1", "location": null}]}') == {"ports": [{"name": "p1"}]}
     value = b'{"choice": "value", "value": null}'
     packet = parse_message(b'{"packet": [{"choice": "ethernet", "ethernet": {"src": %s}}]}' % value)["packet"]
@@ -295,7 +295,7 @@ def test_a_member_that_is_null_is_as_if_it_were_not_there():
 
 
 @pytest.mark.parametrize(("body", "problem"), [(b"[]", "no JSON object"), (b"{", "no JSON"), (b"[" * 9999, "no JSON")])
-def test_what_is_no_json_object_is_refused(body, problem):
+def test_what_is_no_json_object_is_refused(body: bytes, problem: str) -> None:
     with pytest.raises(OtgError, match=f"the body is {problem}"):
         parse_message(body)
 
@@ -310,7 +310,7 @@ def names(config: dict[str, Any]) -> list[str]:
     return [flow["name"] for flow in config["flows"]]
 
 
-def test_only_the_named_properties_of_the_named_flows_are_replaced():
+def test_only_the_named_properties_of_the_named_flows_are_replaced() -> None:
     new = {"name": "a", "rate": {"pps": 7}, "size": {"fixed": 128}}
     message = {"choice": "flows", "flows": {"property_names": ["rate"], "flows": [new]}}
     changed = api.update(CONFIG, message)
@@ -319,7 +319,7 @@ def test_only_the_named_properties_of_the_named_flows_are_replaced():
     assert CONFIG["flows"][0]["rate"] == {"pps": 1}
 
 
-def test_flows_are_added_behind_the_others_and_taken_away_by_name():
+def test_flows_are_added_behind_the_others_and_taken_away_by_name() -> None:
     parts = [{"choice": "flows", "flows": [{"name": "c"}]}, {"choice": "flows", "flows": [{"name": "d"}]}]
     assert names(api.append(CONFIG, {"config_append_list": parts})) == ["a", "b", "c", "d"]
     assert names(api.append({}, {"config_append_list": parts})) == ["c", "d"]
@@ -327,7 +327,7 @@ def test_flows_are_added_behind_the_others_and_taken_away_by_name():
     assert names(api.delete(CONFIG, gone)) == ["b"]
 
 
-def test_flows_that_nobody_knows_are_named():
+def test_flows_that_nobody_knows_are_named() -> None:
     with pytest.raises(OtgError) as error:
         api.delete(CONFIG, {"config_delete_list": [{"flows": ["a", "x", "y"]}]})
     assert error.value.errors == [
@@ -353,7 +353,7 @@ class Told:
         return ColumnTally.model_validate({"at_ns": 1, "columns": columns, "ports": [port], "health": None})
 
 
-async def test_a_link_is_known_to_have_changed_when_it_is_first_seen_otherwise():
+async def test_a_link_is_known_to_have_changed_when_it_is_first_seen_otherwise() -> None:
     engine = Told()
     counting = Counting(engine)  # type: ignore[arg-type]  # it asks for nothing else
     assert counting.link_changed_ns("left") == 0

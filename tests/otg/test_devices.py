@@ -63,7 +63,7 @@ def gateway(interface: str, address: str) -> Gateway:
     return interface, ip_address(address)
 
 
-def test_a_flow_has_the_addresses_of_every_pair_in_turn_and_the_gateways_mac():
+def test_a_flow_has_the_addresses_of_every_pair_in_turn_and_the_gateways_mac() -> None:
     macs = {gateway(f"e{number}", "10.0.1.254"): ROUTER for number in (1, 2)}
     made = read(flow(["i1", "i2"], ["i3", "i4"], "ethernet", "ipv4", "udp"), macs=macs)
     own, other = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -80,7 +80,7 @@ def test_a_flow_has_the_addresses_of_every_pair_in_turn_and_the_gateways_mac():
     assert [pair[2:] for pair in addresses_of(one_to_one, 2)] == [("10.0.1.1", "10.0.2.3"), ("10.0.1.2", "10.0.2.4")]
 
 
-def test_what_is_given_is_sent_as_it_is_given():
+def test_what_is_given_is_sent_as_it_is_given() -> None:
     one = flow(["i1"], ["i3"])
     one["packet"] = [
         header("ethernet", src="02:0a:0a:0a:0a:0a", dst="02:0b:0b:0b:0b:0b"),
@@ -91,7 +91,7 @@ def test_what_is_given_is_sent_as_it_is_given():
     assert made[1][3] == "1.1.1.2"
 
 
-def test_names_of_interfaces_stand_for_the_address_of_the_packets_version():
+def test_names_of_interfaces_stand_for_the_address_of_the_packets_version() -> None:
     six = read(flow(["e1"], ["e3"], "ethernet", "ipv6"), macs={gateway("e1", "2001:db8:1::fe"): ROUTER})
     frame = frame_of(six.flows[0].program, 0)
     assert (frame[:6].hex(":"), ip_address(frame[22:38])) == (ROUTER, ip_address("2001:db8:1::1"))
@@ -101,21 +101,21 @@ def test_names_of_interfaces_stand_for_the_address_of_the_packets_version():
     assert not without_ip.needs
 
 
-def test_neighbours_of_one_subnet_need_no_gateway():
+def test_neighbours_of_one_subnet_need_no_gateway() -> None:
     alike = [device(1, 1), device(2, 2, ipv4_addresses=[{"name": "i2", "address": "10.0.1.9", "gateway": "10.0.1.1"}])]
     made = read(flow(["i1"], ["i2"], "ethernet", "ipv4"), devices=alike)
     assert addresses_of(made, 1) == [("02:00:00:00:00:02", "02:00:00:00:00:01", "10.0.1.1", "10.0.1.9")]
     assert not made.needs
 
 
-def test_a_gateway_whose_mac_is_given_is_not_asked_for():
+def test_a_gateway_whose_mac_is_given_is_not_asked_for() -> None:
     given = {"name": "i1", "address": "10.0.1.1", "gateway": "10.0.1.254", "gateway_mac": {"value": "2:0:0:0:0:fe"}}
     made = read(flow(["i1"], ["i3"], "ethernet", "ipv4"), devices=[device(1, 1, ipv4_addresses=[given]), *DEVICES[2:]])
     assert (addresses_of(made, 1)[0][0], made.needs) == (ROUTER, {})
     assert [each["gateway"] for each in made.devices.hosts[0].program(0)["addresses"]] == [None, "2001:db8:1::fe"]
 
 
-def test_tags_of_interfaces_go_to_the_engine_and_into_tags_of_packets():
+def test_tags_of_interfaces_go_to_the_engine_and_into_tags_of_packets() -> None:
     vlans = [{"name": "v", "id": 7, "tpid": "x88A8"}, {"name": "w", "id": 9, "priority": 3}]
     made = read(
         flow(["e1"], ["e3"], "ethernet", "vlan", "vlan", "ipv4"), devices=[device(1, 1, vlans=vlans), *DEVICES[2:]]
@@ -137,12 +137,12 @@ def test_tags_of_interfaces_go_to_the_engine_and_into_tags_of_packets():
         ({"vlans": [{"name": "v", "tpid": "x9300"}]}, "vlans[0].tpid"),
     ],
 )
-def test_what_is_not_emulated_is_refused_with_its_path(change, path):
+def test_what_is_not_emulated_is_refused_with_its_path(change: dict[str, Any], path: str) -> None:
     error = refused(devices=[device(1, 1, **change)])
     assert (error.code, error.errors[0].split(": ")[0]) == (NOT_IMPLEMENTED, f"config.devices[0].ethernets[0].{path}")
 
 
-def test_devices_that_cannot_be_are_refused_with_their_paths():
+def test_devices_that_cannot_be_are_refused_with_their_paths() -> None:
     twice = [device(1, 1), device(1, 1, mac="01:00:00:00:00:01")]
     errors = refused(devices=[*twice, device(7, 9, mac="")]).errors
     assert [error.split(": ")[0] for error in errors] == [
@@ -169,13 +169,13 @@ def test_devices_that_cannot_be_are_refused_with_their_paths():
         (flow(["i1", "i2"], ["i2", "i3"], "ethernet"), INVALID, ""),
     ],
 )
-def test_endpoints_that_cannot_be_are_refused_with_their_paths(one, code, path):
+def test_endpoints_that_cannot_be_are_refused_with_their_paths(one: dict[str, Any], code: int, path: str) -> None:
     error = refused(one)
     assert error.code == code
     assert error.errors[0].split(": ")[0] == f"config.flows[0].tx_rx.device.{path}".rstrip(".")
 
 
-def test_more_hosts_than_a_port_has_are_refused():
+def test_more_hosts_than_a_port_has_are_refused() -> None:
     ethernet = {"mac": "02:00:00:00:00:01", "connection": {"port_name": "p1"}}
     many = [{"name": "d", "ethernets": [{"name": f"e{number}", **ethernet} for number in range(1025)]}]
     assert refused(devices=many).errors == ["config.devices: have 1025 ethernets at port 'p1', of at most 1024"]

@@ -28,11 +28,11 @@ TCP = [header("ethernet"), header("ipv4"), header("tcp", dst_port=80)]
         ({"choice": "percentage", "percentage": 50}, 5e9 / 672),
     ],
 )
-def test_rates_are_those_of_the_line(rate, frames_per_s):
+def test_rates_are_those_of_the_line(rate: dict[str, Any], frames_per_s: float) -> None:
     assert program_of(UDP, rate=rate, size={"fixed": 64})["rate_frames_per_s"] == pytest.approx(frames_per_s)
 
 
-def test_a_gap_between_frames_bounds_the_rate():
+def test_a_gap_between_frames_bounds_the_rate() -> None:
     duration = {"choice": "continuous", "continuous": {"gap": 64 + 8 + 12 + 40}}
     program = program_of(UDP, rate={"choice": "percentage", "percentage": 100}, duration=duration)
     assert program["rate_frames_per_s"] == pytest.approx(10e9 / 8 / (64 + 8 + 124))
@@ -64,11 +64,11 @@ def test_a_gap_between_frames_bounds_the_rate():
         ),
     ],
 )
-def test_sizes(size, program):
+def test_sizes(size: dict[str, Any] | None, program: dict[str, Any]) -> None:
     assert program_of(UDP, **({} if size is None else {"size": size}))["sizes"] == program
 
 
-def test_frames_are_as_large_as_their_headers_where_no_size_is_given():
+def test_frames_are_as_large_as_their_headers_where_no_size_is_given() -> None:
     packet = [*UDP, header("vxlan"), header("ethernet"), header("ipv6")]
     assert program_of(packet)["sizes"] == {"fixed": 14 + 20 + 8 + 8 + 14 + 40 + 4 + 4}  # the inner frame has an FCS too
     with pytest.raises(
@@ -77,7 +77,7 @@ def test_frames_are_as_large_as_their_headers_where_no_size_is_given():
         program_of(packet, size={"fixed": 100})
 
 
-def test_durations():
+def test_durations() -> None:
     packets = {"choice": "fixed_packets", "fixed_packets": {"packets": 7, "delay": {"nanoseconds": 500.0}}}
     program = program_of(UDP, duration=packets)
     assert (program["frames"], program["delay_s"], program["exact"]) == (7, 5e-7, True)
@@ -103,13 +103,13 @@ def test_durations():
         ({"choice": "fixed", "fixed": {"pattern": "abcd", "repeat": False}}, "abcd0000"),
     ],
 )
-def test_payloads(payload, start):
+def test_payloads(payload: dict[str, Any], start: str) -> None:
     frame = frame_of(program_of(UDP, payload=payload, size={"fixed": 700}), 0)
     assert len(frame) == 696
     assert frame[42:46].hex() == start
 
 
-def test_a_flow_has_a_signature_where_its_metrics_are_on_and_frames_have_room():
+def test_a_flow_has_a_signature_where_its_metrics_are_on_and_frames_have_room() -> None:
     on = {"enable": True}
     assert program_of(UDP, metrics=on)["signature"] is True
     assert program_of(UDP)["signature"] is False
@@ -121,7 +121,7 @@ def test_a_flow_has_a_signature_where_its_metrics_are_on_and_frames_have_room():
         program_of(TCP, metrics={"enable": True, "latency": {"enable": True}}, size={"fixed": 64})
 
 
-def test_frames_of_counted_flows_are_marked_behind_their_headers_where_they_have_room():
+def test_frames_of_counted_flows_are_marked_behind_their_headers_where_they_have_room() -> None:
     mark = "877367494287118008711805"
     on = {"enable": True}
     assert program_of(UDP, metrics=on, size={"fixed": 128})["template"].endswith(mark)
@@ -130,7 +130,7 @@ def test_frames_of_counted_flows_are_marked_behind_their_headers_where_they_have
     assert mark not in program_of(UDP, size={"fixed": 128})["template"]
 
 
-def test_frames_of_no_given_size_have_room_for_a_signature_and_are_told_apart_by_it():
+def test_frames_of_no_given_size_have_room_for_a_signature_and_are_told_apart_by_it() -> None:
     """Two questions of DNS differ behind UDP alone: by their headers they are one flow."""
     question = "0100000100000000000003616263000001" + "0001"
     flows = [
@@ -143,7 +143,7 @@ def test_frames_of_no_given_size_have_room_for_a_signature_and_are_told_apart_by
     assert {each.mean_frame_bytes for each in read} == {42 + 21 + 16 + 4}
 
 
-def test_frames_without_network_addresses_are_told_by_their_mac_addresses():
+def test_frames_without_network_addresses_are_told_by_their_mac_addresses() -> None:
     packet = [header("ethernet", src=["00:00:00:00:00:01", "00:00:00:00:00:02"]), {"choice": "custom", "custom": _48}]
     match = program_of(packet, metrics={"enable": True}, size={"fixed": 64})["match"]
     assert [(field["bit_offset"], field["bits"]) for field in match["fields"]] == [(0, 48), (48, 48), (96, 16)]
@@ -162,7 +162,7 @@ def test_frames_without_network_addresses_are_told_by_their_mac_addresses():
         ({"payload": {"choice": "fixed", "fixed": {"pattern": "abc"}}}, "payload.fixed.pattern: is no even"),
     ],
 )
-def test_refusals_have_the_path_of_the_field(members, message):
+def test_refusals_have_the_path_of_the_field(members: dict[str, Any], message: str) -> None:
     with pytest.raises(OtgError) as refused:
         program_of(UDP, **members)
     assert f"config.flows[0].{message}" in refused.value.errors[0]
@@ -183,24 +183,26 @@ def weighted(*pairs: tuple[int, float]) -> dict[str, Any]:
         (((64, 0.58333), (570, 0.33333), (1518, 0.08334)), {64: 38_229, 570: 21_845, 1518: 5_462}),
     ],
 )
-def test_weights_are_kept_as_exactly_as_the_engine_can(pairs, parts):
+def test_weights_are_kept_as_exactly_as_the_engine_can(
+    pairs: tuple[tuple[int, float], ...], parts: dict[int, int]
+) -> None:
     program = program_of(UDP, size=weighted(*pairs))["sizes"]
     assert {part["frame_bytes"]: part["weight"] for part in program["weighted"]} == parts
 
 
 @pytest.mark.parametrize("preset", ["imix", "ipsec_imix", "ipv6_imix", "standard_imix", "tcp_imix"])
-def test_no_preset_names_a_size_twice(preset):
+def test_no_preset_names_a_size_twice(preset: str) -> None:
     size = {"choice": "weight_pairs", "weight_pairs": {"choice": "predefined", "predefined": preset}}
     parts = program_of(TCP if preset == "tcp_imix" else UDP, size=size)["sizes"]["weighted"]
     assert len({part["frame_bytes"] for part in parts}) == len(parts)
 
 
-def test_a_weight_that_cannot_be_kept_is_refused_with_its_path():
+def test_a_weight_that_cannot_be_kept_is_refused_with_its_path() -> None:
     with pytest.raises(OtgError, match=r"config.flows\[0\].size.*needs weights of at least a 65536th of their sum"):
         program_of(UDP, size=weighted((64, 1.0), (128, 1e-9)))
 
 
 @pytest.mark.parametrize("weight", [float("inf"), float("nan"), -1.0])
-def test_a_weight_that_is_no_share_is_refused(weight):
+def test_a_weight_that_is_no_share_is_refused(weight: float) -> None:
     with pytest.raises(OtgError, match="finite, not negative"):
         program_of(UDP, size=weighted((64, 1.0), (128, weight)))

@@ -38,7 +38,7 @@ def recomputed(frame: Any, layer: Any, name: str) -> int:
     return int(getattr(type(fresh)(bytes(fresh))[layer], name))
 
 
-def test_udp_over_ipv4_has_its_lengths_and_checksums():
+def test_udp_over_ipv4_has_its_lengths_and_checksums() -> None:
     frame = decoded([ETHERNET, IPV4, header("udp", src_port=5000, dst_port=6000)])
     assert (frame.dst, frame.src, frame.type) == ("00:00:01:01:01:02", "00:00:01:01:01:01", 0x0800)
     ip, udp = frame[scapy.IP], frame[scapy.UDP]
@@ -48,7 +48,7 @@ def test_udp_over_ipv4_has_its_lengths_and_checksums():
     assert udp.chksum == recomputed(frame, scapy.UDP, "chksum")
 
 
-def test_tcp_over_ipv6_has_flags_offset_and_checksum():
+def test_tcp_over_ipv6_has_flags_offset_and_checksum() -> None:
     tcp = header(
         "tcp", src_port=80, dst_port=81, seq_num=7, ack_num=2**32 - 1, ctl_syn=1, ctl_ack=1, ecn_ns=1, window=9
     )
@@ -61,7 +61,7 @@ def test_tcp_over_ipv6_has_flags_offset_and_checksum():
 
 
 @pytest.mark.parametrize(("upper", "layer"), [("udp", scapy.UDP), ("tcp", scapy.TCP)])
-def test_a_bad_checksum_is_wrong_and_a_custom_one_is_sent_as_it_is(upper, layer):
+def test_a_bad_checksum_is_wrong_and_a_custom_one_is_sent_as_it_is(upper: str, layer: Any) -> None:
     bad = header("ipv4", header_checksum={"choice": "generated", "generated": "bad"})
     frame = decoded([ETHERNET, bad, header(upper, checksum={"choice": "custom", "custom": 0xBEEF})])
     assert frame[scapy.IP].chksum != recomputed(frame, scapy.IP, "chksum")
@@ -70,7 +70,7 @@ def test_a_bad_checksum_is_wrong_and_a_custom_one_is_sent_as_it_is(upper, layer)
     assert frame[layer].chksum != recomputed(frame, layer, "chksum")
 
 
-def test_tags_stand_before_the_type_of_the_packet():
+def test_tags_stand_before_the_type_of_the_packet() -> None:
     tags = [header("vlan", id=100, priority=5, tpid=0x88A8), header("vlan", id=200, cfi=1)]
     frame = decoded([ETHERNET, *tags, IPV4])
     assert frame.type == 0x88A8
@@ -79,12 +79,12 @@ def test_tags_stand_before_the_type_of_the_packet():
     assert (inner.vlan, inner.dei, inner.type) == (200, 1, 0x0800)
 
 
-def test_a_type_and_a_tpid_for_one_place_are_refused():
+def test_a_type_and_a_tpid_for_one_place_are_refused() -> None:
     with pytest.raises(OtgError, match=r"config.flows\[0\].packet\[0\].ethernet.ether_type: the vlan header after it"):
         program_of([header("ethernet", ether_type=0x8100), header("vlan", tpid=0x88A8)])
 
 
-def test_a_stack_of_labels_ends_with_the_bottom_bit():
+def test_a_stack_of_labels_ends_with_the_bottom_bit() -> None:
     frame = decoded(
         [ETHERNET, header("mpls", label=1000, traffic_class=3), header("mpls", label=2000, time_to_live=9), IPV4]
     )
@@ -94,7 +94,7 @@ def test_a_stack_of_labels_ends_with_the_bottom_bit():
     assert frame[scapy.IP].src == "1.1.1.1"
 
 
-def test_priorities_of_ipv4_are_dscp_type_of_service_or_a_number():
+def test_priorities_of_ipv4_are_dscp_type_of_service_or_a_number() -> None:
     dscp = {"choice": "dscp", "dscp": {"phb": {"value": 46}, "ecn": {"value": 1}}}
     tos = {"choice": "tos", "tos": {"precedence": {"value": 7}, "reliability": {"value": 1}}}
     raw = {"choice": "raw", "raw": {"value": 0xAB}}
@@ -102,7 +102,7 @@ def test_priorities_of_ipv4_are_dscp_type_of_service_or_a_number():
     assert told == [46 << 2 | 1, 7 << 5 | 1 << 2, 0xAB]
 
 
-def test_options_of_ipv4_lengthen_the_header_to_whole_words():
+def test_options_of_ipv4_lengthen_the_header_to_whole_words() -> None:
     options = [
         {"choice": "router_alert"},
         {
@@ -128,7 +128,7 @@ def test_options_of_ipv4_lengthen_the_header_to_whole_words():
     assert frame[scapy.UDP].chksum == recomputed(frame, scapy.UDP, "chksum")
 
 
-def test_echo_of_both_versions_has_its_checksum():
+def test_echo_of_both_versions_has_its_checksum() -> None:
     echo = {"identifier": {"value": 7}, "sequence_number": {"value": 9}}
     frame = decoded([ETHERNET, IPV4, {"choice": "icmp", "icmp": {"echo": echo}}])
     assert (frame[scapy.IP].proto, frame[scapy.ICMP].type, frame[scapy.ICMP].id, frame[scapy.ICMP].seq) == (1, 8, 7, 9)
@@ -139,13 +139,13 @@ def test_echo_of_both_versions_has_its_checksum():
     assert read.cksum == recomputed(frame, scapy.ICMPv6EchoRequest, "cksum")
 
 
-def test_igmp_is_encoded():
+def test_igmp_is_encoded() -> None:
     frame = frame_of(program_of([ETHERNET, IPV4, header("igmpv1", group_address="224.1.2.3")]), 0)
     assert (frame[23], frame[34:36].hex(), frame[38:42].hex()) == (2, "1100", "e0010203")
     assert IGMP(frame[34:42]).chksum == 0xFFFF - (0x1100 + 0xE001 + 0x0203)
 
 
-def test_gre_has_a_checksum_only_where_its_flag_says_so():
+def test_gre_has_a_checksum_only_where_its_flag_says_so() -> None:
     frame = decoded([ETHERNET, IPV4, header("gre"), IPV6])
     assert (frame[scapy.IP].proto, frame[scapy.GRE].proto, len(frame[scapy.GRE]) - len(frame[scapy.IPv6])) == (
         47,
@@ -161,7 +161,7 @@ def test_gre_has_a_checksum_only_where_its_flag_says_so():
         program_of([ETHERNET, IPV4, header("gre", reserved1=1)])
 
 
-def test_lengths_within_vxlan_leave_room_for_the_inner_fcs():
+def test_lengths_within_vxlan_leave_room_for_the_inner_fcs() -> None:
     inner = header("ethernet", dst="00:00:01:01:01:04", src="00:00:01:01:01:03")
     udp = header("udp", src_port=4789, dst_port=4789)
     frame = decoded([ETHERNET, IPV6, udp, header("vxlan", vni=[1000, 1001]), inner, IPV4, header("udp")], 1, size=256)
@@ -172,7 +172,7 @@ def test_lengths_within_vxlan_leave_room_for_the_inner_fcs():
     assert recomputed(scapy.Ether(bytes(frame[scapy.VXLAN].payload)), scapy.UDP, "chksum") == ip[scapy.UDP].chksum
 
 
-def test_gtp_tunnels_have_their_optional_fields():
+def test_gtp_tunnels_have_their_optional_fields() -> None:
     extension = {"contents": {"value": 0x0102_0304_0506}, "next_extension_header": {"value": 0}}
     tunnel = header(
         "gtpv1", teid=0xDEADBEEF, message_type=255, e_flag=1, squence_number=3, next_extension_header_type=0x85
@@ -190,7 +190,7 @@ def test_gtp_tunnels_have_their_optional_fields():
         program_of([ETHERNET, IPV4, header("udp"), {"choice": "gtpv1", "gtpv1": {"extension_headers": [extension]}}])
 
 
-def test_pause_frames_are_encoded():
+def test_pause_frames_are_encoded() -> None:
     pause = decoded([header("ethernetpause", src="00:00:00:00:00:01", time=0x1234)])
     assert (pause.dst, pause.type) == ("01:80:c2:00:00:01", 0x8808)
     assert pause[MACControlPause].pause_time == 0x1234
@@ -205,14 +205,14 @@ def test_pause_frames_are_encoded():
     )
 
 
-def test_ppp_and_custom_bytes_are_encoded():
+def test_ppp_and_custom_bytes_are_encoded() -> None:
     ppp = decoded([ETHERNET, header("ppp"), IPV6])
     assert (ppp.type, bytes(ppp)[14:18].hex()) == (0x880B, "ff030057")
     custom = decoded([ETHERNET, {"choice": "custom", "custom": {"bytes": "0xde:ad be ef"}}])
     assert bytes(custom)[12:18].hex() == "ffffdeadbeef"
 
 
-def test_patterns_advance_together_each_with_its_own_modulus():
+def test_patterns_advance_together_each_with_its_own_modulus() -> None:
     ports = header(
         "udp",
         src_port={"choice": "increment", "increment": {"start": 5000, "step": 2, "count": 3}},
@@ -230,7 +230,7 @@ def test_patterns_advance_together_each_with_its_own_modulus():
     assert all(frame[scapy.UDP].chksum == recomputed(frame, scapy.UDP, "chksum") for frame in frames)
 
 
-def test_ipv6_addresses_and_labels_vary():
+def test_ipv6_addresses_and_labels_vary() -> None:
     ip = header(
         "ipv6",
         src={"choice": "increment", "increment": {"start": "::ffff:ffff:ffff:ffff", "step": "::1", "count": 2}},
@@ -266,7 +266,7 @@ def test_ipv6_addresses_and_labels_vary():
         ),
     ],
 )
-def test_what_is_not_encoded_is_refused_with_its_path(packet, message):
+def test_what_is_not_encoded_is_refused_with_its_path(packet: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(OtgError, match=message):
         program_of(packet)
 
@@ -342,7 +342,7 @@ def expected(pattern: dict[str, Any], bits: int, number: int) -> int:
 
 @settings(max_examples=150)
 @given(headers())
-def test_scapy_reads_what_a_header_was_given(drawn):
+def test_scapy_reads_what_a_header_was_given(drawn: tuple[str, dict[str, Any], int]) -> None:
     kind, fields, number = drawn
     layer, names = _FIELDS[kind]
     before = _BEFORE.get(kind, [header("ethernet")])
@@ -361,7 +361,7 @@ _UNSET = {"tpid", "pfc_queue", "dst_usids", "options", "priority", "extension_he
 @pytest.mark.parametrize(
     "kind", ["ethernet", "vlan", "mpls", "ppp", "ethernetpause", "pfcpause", "ipv4", "ipv6", "arp"]
 )
-def test_what_is_not_given_is_what_the_model_says(kind):
+def test_what_is_not_given_is_what_the_model_says(kind: str) -> None:
     flow = snappi.Config().flows.add(name="f")
     getattr(flow.packet, kind)()
     message = flow.packet[0]
@@ -377,7 +377,7 @@ def test_what_is_not_given_is_what_the_model_says(kind):
     assert plain["template"] == explicit["template"]
 
 
-def test_every_header_class_of_the_model_is_encoded_or_refused_by_name():
+def test_every_header_class_of_the_model_is_encoded_or_refused_by_name() -> None:
     classes = set(snappi.FlowHeader._TYPES["choice"]["enum"])
     refused = {"snmpv2c", "rsvp", "macsec", "lacp", "ipv6_extension_header", "cfm"}
     assert set(ENCODERS) == classes - refused

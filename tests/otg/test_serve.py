@@ -7,6 +7,7 @@ import os
 import signal
 import time
 import zlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from .frames import frame_of
 from .packets import PACKETS, config_of_many, wait_for_many
 from .served import (
     PORTS,
+    Served,
     add_flow,
     capture,
     captured_frames,
@@ -41,7 +43,9 @@ from .served import (
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("add_headers", PACKETS)
-def test_frames_are_captured_byte_for_byte_as_their_headers_say(server, add_headers):
+def test_frames_are_captured_byte_for_byte_as_their_headers_say(
+    server: Served, add_headers: Callable[[Any], None]
+) -> None:
     api = server.api()
     config = configured(api)
     flow = add_flow(config, "f", frames=30, size=256, metrics=False)
@@ -60,7 +64,7 @@ def test_frames_are_captured_byte_for_byte_as_their_headers_say(server, add_head
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("transport", ["http", "https", "grpc"])
-def test_a_flow_is_sent_counted_timed_and_captured_over_each_transport(server, transport):
+def test_a_flow_is_sent_counted_timed_and_captured_over_each_transport(server: Served, transport: str) -> None:
     api = server.api(transport)
     config = configured(api)
     flow = add_flow(config, "f", frames=100)
@@ -83,7 +87,7 @@ def test_a_flow_is_sent_counted_timed_and_captured_over_each_transport(server, t
 
 
 @pytest.mark.acceptance
-def test_flows_start_pause_resume_and_stop_while_others_send(server):
+def test_flows_start_pause_resume_and_stop_while_others_send(server: Served) -> None:
     api = server.api()
     config = configured(api, captured=False)
     for name in ("a", "b"):
@@ -109,7 +113,7 @@ def test_flows_start_pause_resume_and_stop_while_others_send(server):
     assert all(metric.frames_tx == metric.frames_rx and metric.transmit == "stopped" for metric in metrics.values())
 
 
-def test_a_flow_that_nobody_receives_has_counts_of_what_was_sent(server):
+def test_a_flow_that_nobody_receives_has_counts_of_what_was_sent(server: Served) -> None:
     api = server.api()
     config = configured(api, captured=False)
     flow = add_flow(config, "f", frames=50)
@@ -121,7 +125,7 @@ def test_a_flow_that_nobody_receives_has_counts_of_what_was_sent(server):
     assert (metric.frames_tx, metric.frames_rx, metric.frames_rx_rate, metric.loss) == (50, None, None, None)
 
 
-def test_sizes_and_bursts_are_exactly_what_was_asked_for(server):
+def test_sizes_and_bursts_are_exactly_what_was_asked_for(server: Served) -> None:
     api = server.api()
     config = configured(api, captured=False)
     mixed = add_flow(config, "mixed")
@@ -138,7 +142,7 @@ def test_sizes_and_bursts_are_exactly_what_was_asked_for(server):
     assert metrics["mixed"].bytes_rx == 12_000 // 12 * (7 * 64 + 4 * 570 + 1518)
 
 
-def test_4096_flows_are_configured_sent_and_counted(server):
+def test_4096_flows_are_configured_sent_and_counted(server: Served) -> None:
     with httpx.Client(base_url=server.http, timeout=60) as client:
         assert client.post("/config", json=config_of_many(4096)).status_code == 200
         metrics = wait_for_many(client)
@@ -164,7 +168,9 @@ def test_4096_flows_are_configured_sent_and_counted(server):
         ("/nowhere", b"{}", 404, "POST /nowhere: is not known"),
     ],
 )
-def test_what_is_wrong_is_answered_with_otgs_error(server, path, body, code, words):
+def test_what_is_wrong_is_answered_with_otgs_error(
+    server: Served, path: str, body: bytes, code: int, words: str
+) -> None:
     with httpx.Client(base_url=server.http, timeout=60) as client:
         client.post("/config", json=config_of_many(1)).raise_for_status()
         answer = client.post(path, content=body)
@@ -174,20 +180,20 @@ def test_what_is_wrong_is_answered_with_otgs_error(server, path, body, code, wor
     assert words in told["errors"][0]
 
 
-def test_a_body_of_65_mib_is_refused_and_the_server_goes_on(server):
+def test_a_body_of_65_mib_is_refused_and_the_server_goes_on(server: Served) -> None:
     with httpx.Client(base_url=server.http, timeout=60) as client:
         answer = client.post("/config", content=b" " * (65 * 2**20))
         assert (answer.status_code, answer.json()["errors"]) == (400, ["the body has more than 64 MiB"])
         assert client.get("/capabilities/version").json()["api_spec_version"] == ">=1.30.0,<2.0.0"
 
 
-def test_pages_of_browsers_and_other_names_are_refused(server):
+def test_pages_of_browsers_and_other_names_are_refused(server: Served) -> None:
     with httpx.Client(base_url=server.http, timeout=60) as client:
         assert client.post("/config", json={}, headers={"Origin": "http://evil.example"}).status_code == 403
         assert client.post("/config", json={}, headers={"Host": "evil.example"}).status_code == 421
 
 
-def test_errors_over_grpc_are_otgs_too(server):
+def test_errors_over_grpc_are_otgs_too(server: Served) -> None:
     api = server.api("grpc")
     config = api.config()
     config.ports.add(name="p1", location="eth0")
@@ -199,7 +205,7 @@ def test_errors_over_grpc_are_otgs_too(server):
 
 
 @pytest.mark.acceptance
-def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path):
+def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Path) -> None:
     with serving(tmp_path, lab="{kind: simulated, loss: 20 %, seed: 3}") as served:
         api = served.api()
         config = configured(api, captured=False)
@@ -235,7 +241,7 @@ def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path):
         assert len(list(served.runs.iterdir())) == 2
 
 
-def test_a_start_of_flows_that_send_already_counts_nothing_twice(tmp_path):
+def test_a_start_of_flows_that_send_already_counts_nothing_twice(tmp_path: Path) -> None:
     with serving(tmp_path, lab="{kind: simulated}") as served:
         api = served.api()
         api.set_config(configured_endlessly(api))
@@ -250,7 +256,7 @@ def test_a_start_of_flows_that_send_already_counts_nothing_twice(tmp_path):
         assert [each["counts"]["sent"] for each in told] == [metric.frames_tx]
 
 
-def test_a_client_whose_deadline_passes_loses_no_transmission(tmp_path):
+def test_a_client_whose_deadline_passes_loses_no_transmission(tmp_path: Path) -> None:
     with serving(tmp_path, lab="{kind: simulated}") as served:
         api = served.api()
         config = configured_endlessly(api)
@@ -273,7 +279,7 @@ def test_a_client_whose_deadline_passes_loses_no_transmission(tmp_path):
 
 
 @pytest.mark.acceptance
-def test_a_session_ends_when_nobody_asks_any_more(tmp_path):
+def test_a_session_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
     with serving(tmp_path, "--idle", "2s") as served:
         api = served.api()
         api.set_config(configured(api))
@@ -281,7 +287,7 @@ def test_a_session_ends_when_nobody_asks_any_more(tmp_path):
 
 
 @pytest.mark.acceptance  # of real ports: test_serve_lab_faults.py
-def test_an_engine_that_is_killed_ends_the_session_and_the_next_one_works(tmp_path):
+def test_an_engine_that_is_killed_ends_the_session_and_the_next_one_works(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         api = served.api()
         config = configured(api, captured=False)
@@ -303,7 +309,7 @@ def test_an_engine_that_is_killed_ends_the_session_and_the_next_one_works(tmp_pa
         assert events[-1]["event"] == "run_finished"
 
 
-def test_two_clients_may_change_and_read_at_once(server):
+def test_two_clients_may_change_and_read_at_once(server: Served) -> None:
     api, other = server.api(), server.api("grpc")
     config = configured(api, captured=False)
     add_flow(config, "f").packet.ethernet().ipv4().udp()
@@ -320,7 +326,7 @@ def flows_of(api: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-def test_flows_are_changed_added_and_taken_away_while_none_is_sending(server, transport):
+def test_flows_are_changed_added_and_taken_away_while_none_is_sending(server: Served, transport: str) -> None:
     api = server.api(transport)
     config = configured(api, captured=False)
     add_flow(config, "a", frames=30).packet.ethernet().ipv4().udp()
@@ -357,7 +363,7 @@ def test_flows_are_changed_added_and_taken_away_while_none_is_sending(server, tr
     assert flows_of(api) == ["b"]
 
 
-def test_nothing_is_changed_while_flows_are_sending(server):
+def test_nothing_is_changed_while_flows_are_sending(server: Served) -> None:
     api = server.api()
     config = configured(api, captured=False)
     flow = add_flow(config, "a")
@@ -373,7 +379,7 @@ def test_nothing_is_changed_while_flows_are_sending(server):
     transmit(api, "stop")
 
 
-def test_ports_say_since_when_their_links_are_as_they_are(server):
+def test_ports_say_since_when_their_links_are_as_they_are(server: Served) -> None:
     api = server.api()
     api.set_config(configured(api, captured=False))
     changed = {port.last_change for port in port_metrics(api).values()}
@@ -381,7 +387,7 @@ def test_ports_say_since_when_their_links_are_as_they_are(server):
     assert {port.last_change for port in port_metrics(api).values()} == changed
 
 
-def test_flows_whose_frames_would_be_taken_for_one_anothers_are_refused(server):
+def test_flows_whose_frames_would_be_taken_for_one_anothers_are_refused(server: Served) -> None:
     api = server.api()
     config = configured(api, captured=False)
     for name, metrics in (("counted", True), ("background", False)):
@@ -414,14 +420,14 @@ BENCH = "nicbench: 1\ntitle: t\nlab: {kind: veth}\ndut: {kind: bridge}\n"
         ("{per_flow: counts}", "`tester.per_flow`"),
     ],
 )
-def test_what_a_session_would_ignore_is_refused(tester, words):
+def test_what_a_session_would_ignore_is_refused(tester: str, words: str) -> None:
     bench = parse(f"{BENCH}tester: {tester}\n".encode(), Path("bench.yaml"), serves=True)
     with pytest.raises(UsageError, match=words) as refused:
         require_servable(bench)
     assert "leave" in str(refused.value.next_step)
 
 
-def test_a_bench_file_without_a_driver_is_served_by_af_xdp():
+def test_a_bench_file_without_a_driver_is_served_by_af_xdp() -> None:
     bench = parse(BENCH.encode(), Path("bench.yaml"), serves=True)
     assert require_servable(bench).tester.options.driver == "net_af_xdp"  # type: ignore[attr-defined]
     assert not has_tests(bench)

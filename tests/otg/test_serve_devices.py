@@ -15,6 +15,7 @@ from nicbench.otg.v1.nicbench_pb2 import GetHostsRequest
 from nicbench.otg.v1.nicbench_pb2_grpc import NicbenchStub
 
 from .served import (
+    Served,
     add_flow,
     capture,
     captured_frames,
@@ -71,7 +72,7 @@ def neighbours(api: Any, version: int = 4, *names: str) -> dict[str, tuple[str, 
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-def test_devices_find_each_other_when_protocols_are_started(server, transport):
+def test_devices_find_each_other_when_protocols_are_started(server: Served, transport: str) -> None:
     api = server.api(transport)
     api.set_config(with_devices(api))
     assert neighbours(api) == {}
@@ -87,7 +88,7 @@ def test_devices_find_each_other_when_protocols_are_started(server, transport):
 
 
 @pytest.mark.parametrize("vlan", [None, 9])
-def test_a_flow_between_devices_goes_to_the_gateway_that_answered(server, vlan):
+def test_a_flow_between_devices_goes_to_the_gateway_that_answered(server: Served, vlan: int | None) -> None:
     api = server.api()
     api.set_config(with_devices(api, vlan=vlan))
     capture(api, "start")
@@ -109,7 +110,7 @@ def test_a_flow_between_devices_goes_to_the_gateway_that_answered(server, vlan):
     assert [port.arp_answered for port in same.ports] == [port["arp_answered"] for port in told["ports"]]
 
 
-def test_a_gateway_that_does_not_answer_is_named_and_nothing_is_sent(server):
+def test_a_gateway_that_does_not_answer_is_named_and_nothing_is_sent(server: Served) -> None:
     api = server.api()
     api.set_config(with_devices(api, gateway=77))
     with pytest.raises(Exception, match=r"config.devices: ''e1'': 10.0.0.77 does not"):
@@ -117,7 +118,7 @@ def test_a_gateway_that_does_not_answer_is_named_and_nothing_is_sent(server):
     assert flow_metrics(api)["f"].frames_tx == 0
 
 
-def test_two_devices_with_one_address_are_told(server):
+def test_two_devices_with_one_address_are_told(server: Served) -> None:
     api = server.api()
     config = with_devices(api)
     config.devices[1].ethernets[0].ipv4_addresses[0].address = "10.0.0.1"

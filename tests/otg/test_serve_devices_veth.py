@@ -120,7 +120,7 @@ def told_by_hosts(served: Served) -> Any:
 
 @pytest.mark.lab
 @pytest.mark.alone
-def test_a_router_knows_a_thousand_hosts_as_they_are_and_forwards_between_them(router):
+def test_a_router_knows_a_thousand_hosts_as_they_are_and_forwards_between_them(router: Router) -> None:
     api = router.served.api()
     config = configured(api, captured=False)
     left, right = add_hosts(config, 1, HOSTS), add_hosts(config, 2, 2)
@@ -145,7 +145,7 @@ def test_a_router_knows_a_thousand_hosts_as_they_are_and_forwards_between_them(r
 
 
 @pytest.mark.lab
-def test_pings_of_a_router_are_answered_and_come_from_no_other_host(router):
+def test_pings_of_a_router_are_answered_and_come_from_no_other_host(router: Router) -> None:
     api = router.served.api()
     config = configured(api, captured=False)
     add_hosts(config, 1, 2)
@@ -163,7 +163,7 @@ def test_pings_of_a_router_are_answered_and_come_from_no_other_host(router):
 
 
 @pytest.mark.lab
-def test_hostile_neighbours_beside_a_flow_change_none_of_its_counts(router):
+def test_hostile_neighbours_beside_a_flow_change_none_of_its_counts(router: Router) -> None:
     api = router.served.api()
     config = configured(api, captured=False)
     left, right = add_hosts(config, 1, 2), add_hosts(config, 2, 2)
@@ -192,7 +192,7 @@ def test_hostile_neighbours_beside_a_flow_change_none_of_its_counts(router):
 
 
 @pytest.mark.lab
-def test_another_station_with_a_hosts_address_is_named(router):
+def test_another_station_with_a_hosts_address_is_named(router: Router) -> None:
     api = router.served.api()
     config = configured(api, captured=False)
     add_hosts(config, 1, 2)

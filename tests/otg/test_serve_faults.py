@@ -24,6 +24,7 @@ from nicbench.otg.model import OtgError, parse_message
 from nicbench.store import landlock
 
 from .served import (
+    Served,
     add_flow,
     capture,
     configured,
@@ -57,7 +58,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.lab
-def test_a_full_disk_is_told_and_the_session_goes_on_when_there_is_room(tmp_path, small_disk):
+def test_a_full_disk_is_told_and_the_session_goes_on_when_there_is_room(tmp_path: Path, small_disk: Path) -> None:
     with serving(tmp_path) as served:
         api = served.api()
         config = configured(api, captured=False)
@@ -83,7 +84,7 @@ def test_a_full_disk_is_told_and_the_session_goes_on_when_there_is_room(tmp_path
 
 
 @pytest.mark.lab
-def test_a_capture_that_cannot_be_kept_leaves_the_configuration_as_it_was(tmp_path, small_disk):
+def test_a_capture_that_cannot_be_kept_leaves_the_configuration_as_it_was(tmp_path: Path, small_disk: Path) -> None:
     with serving(tmp_path) as served:
         api = served.api()
         config = configured(api)
@@ -102,7 +103,7 @@ def test_a_capture_that_cannot_be_kept_leaves_the_configuration_as_it_was(tmp_pa
         assert flow_metrics(api).keys() == {"f"}
 
 
-def test_a_signal_ends_a_transmission_with_its_counts_and_a_report(tmp_path):
+def test_a_signal_ends_a_transmission_with_its_counts_and_a_report(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         api = served.api()
         api.set_config(configured_endlessly(api))
@@ -115,7 +116,7 @@ def test_a_signal_ends_a_transmission_with_its_counts_and_a_report(tmp_path):
     assert (folder / "report.html").exists()
 
 
-def test_flows_without_end_do_not_outlive_a_client_that_is_gone(tmp_path):
+def test_flows_without_end_do_not_outlive_a_client_that_is_gone(tmp_path: Path) -> None:
     with serving(tmp_path, "--idle", "1s") as served:
         api = served.api()
         api.set_config(configured_endlessly(api))
@@ -127,7 +128,7 @@ def test_flows_without_end_do_not_outlive_a_client_that_is_gone(tmp_path):
             flow_metrics(api)
 
 
-def test_garbage_on_any_port_is_refused_and_the_server_goes_on(server):
+def test_garbage_on_any_port_is_refused_and_the_server_goes_on(server: Served) -> None:
     channel = grpc.insecure_channel(server.grpc)
     call = channel.unary_unary(METHOD, request_serializer=bytes, response_deserializer=bytes)
     for body in (b"\xff" * 1000, os.urandom(4096)):
@@ -146,7 +147,7 @@ def test_garbage_on_any_port_is_refused_and_the_server_goes_on(server):
 
 
 @pytest.mark.acceptance
-def test_bodies_that_do_not_come_keep_nobody_out(server):
+def test_bodies_that_do_not_come_keep_nobody_out(server: Served) -> None:
     """Nor do those that drip, nor calls of gRPC without a message; and the one that came first gives way."""
     host, _, port = server.http.partition("//")[2].rpartition(":")
     head = f"POST /config HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100\r\n\r\n{{"
@@ -176,14 +177,14 @@ def _nothing_until(ended: threading.Event) -> Iterator[bytes]:
     yield from ()
 
 
-def test_a_message_of_more_parts_than_any_configuration_has_is_not_parsed():
+def test_a_message_of_more_parts_than_any_configuration_has_is_not_parsed() -> None:
     for body, what in ((b"[[],[" + b"[]," * 2**20, "lists and objects"), (b"[" + b"1," * 2**23, "elements")):
         with pytest.raises(OtgError) as refused:
             parse_message(body)
         assert what in refused.value.errors[0]
 
 
-async def test_more_requests_than_so_many_a_second_are_refused():
+async def test_more_requests_than_so_many_a_second_are_refused() -> None:
     pace = Pace()
     turns = [asyncio.ensure_future(pace.turn()) for _ in range(4 * MOST_PER_S)]
     await asyncio.sleep(0)
@@ -207,7 +208,7 @@ print([port.location for port in api.get_config().ports])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
-def test_what_hears_clients_has_no_rights_of_root_and_its_death_ends_the_server(tmp_path):
+def test_what_hears_clients_has_no_rights_of_root_and_its_death_ends_the_server(tmp_path: Path) -> None:
     with serving(tmp_path, ends=4) as served:
         api = served.api()
         api.set_config(configured(api, captured=False))
@@ -239,7 +240,9 @@ def namespace() -> Iterator[str]:
 
 
 @pytest.mark.lab
-def test_another_address_asks_for_the_password_that_stock_snappi_takes_from_netrc(tmp_path, namespace):
+def test_another_address_asks_for_the_password_that_stock_snappi_takes_from_netrc(
+    tmp_path: Path, namespace: str
+) -> None:
     from nicbench.otg.fronts import make_certificate
 
     certificate, key = make_certificate(tmp_path)
@@ -271,7 +274,7 @@ def test_another_address_asks_for_the_password_that_stock_snappi_takes_from_netr
 
 
 @pytest.mark.parametrize("options", [(), ("--tls-cert", "c", "--tls-key", "k")])
-def test_another_address_without_tls_and_password_is_refused(tmp_path, options):
+def test_another_address_without_tls_and_password_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "bench.yaml").write_text("nicbench: 1\ntitle: t\nlab: {kind: simulated}\ndut: {kind: simulated}\n")
     command = (sys.executable, "-m", "nicbench", "serve", "bench.yaml", "--host", "198.18.9.1", *options)
     done = run_tried(command, cwd=tmp_path, timeout=60)
@@ -280,7 +283,7 @@ def test_another_address_without_tls_and_password_is_refused(tmp_path, options):
     assert "ssh -L 8443" in done.stderr
 
 
-def test_flows_that_are_started_as_soon_as_they_have_stopped_are_transmissions_of_their_own(server):
+def test_flows_that_are_started_as_soon_as_they_have_stopped_are_transmissions_of_their_own(server: Served) -> None:
     api, earlier = server.api(), len(server.trials())
     config = configured(api, captured=False)
     add_flow(config, "f", frames=3).packet.ethernet().ipv4().udp()

@@ -42,7 +42,7 @@ def namespaces() -> set[str]:
 
 @pytest.mark.lab
 @pytest.mark.sampled(2, of="served labs")
-def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_path):
+def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_path: Path) -> None:
     before = namespaces()
     with serving(tmp_path, text=EXAMPLE) as served:
         api = served.api("https")
@@ -100,7 +100,7 @@ def started(api: Any, frames: int) -> None:
 
 @pytest.mark.lab
 @pytest.mark.acceptance
-def test_the_next_server_restores_what_a_killed_one_left(tmp_path):
+def test_the_next_server_restores_what_a_killed_one_left(tmp_path: Path) -> None:
     before = namespaces()
     with serving(tmp_path, text=EXAMPLE, ends=-signal.SIGKILL) as served:
         api = served.api()

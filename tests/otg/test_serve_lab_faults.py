@@ -47,7 +47,7 @@ def sent(api: Any, frames: int, rate: int) -> Any:
     return config
 
 
-def test_the_loss_of_an_overloaded_dut_is_placed_by_the_ledger_of_that_transmission(server):
+def test_the_loss_of_an_overloaded_dut_is_placed_by_the_ledger_of_that_transmission(server: Served) -> None:
     api, earlier = server.api(), len(server.trials())
     sent(api, frames=400, rate=2_000)
     assert wait_for_stop(api)["f"].loss == 0
@@ -66,7 +66,7 @@ def test_the_loss_of_an_overloaded_dut_is_placed_by_the_ledger_of_that_transmiss
     assert {each["threshold"] for each in overloaded["verdict"]["findings"]} <= of_machine
 
 
-def test_a_transmission_whose_engine_was_held_up_says_that_it_was_disturbed(server):
+def test_a_transmission_whose_engine_was_held_up_says_that_it_was_disturbed(server: Served) -> None:
     api, earlier = server.api(), len(server.trials())
     sent(api, frames=2_000, rate=2_000)
     wait_until(lambda: flow_metrics(api)["f"].frames_tx > 100)
@@ -84,7 +84,7 @@ def test_a_transmission_whose_engine_was_held_up_says_that_it_was_disturbed(serv
     assert (row["verdict"], row["disturbances"]) == ("disturbed", [finding["text"]])
 
 
-def test_what_a_killed_engine_had_counted_is_kept_and_the_next_session_works(server):
+def test_what_a_killed_engine_had_counted_is_kept_and_the_next_session_works(server: Served) -> None:
     api = server.api()
     config = sent(api, frames=100_000, rate=2_000)
     seen = wait_until(lambda: (metric := flow_metrics(api)["f"]).frames_rx > 100 and metric)

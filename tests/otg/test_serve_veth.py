@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import httpx
 import pytest
@@ -47,7 +48,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.mark.lab
 @pytest.mark.parametrize(("times", "frames"), [(3, 20_000), pytest.param(10, 1_000_000, marks=pytest.mark.acceptance)])
-def test_as_many_frames_are_sent_as_were_asked_for(lab, times, frames):
+def test_as_many_frames_are_sent_as_were_asked_for(lab: Served, times: int, frames: int) -> None:
     api = lab.api()
     config = configured(api, captured=False)
     flow = add_flow(config, "f", frames=frames, size=64)
@@ -110,7 +111,7 @@ def rates_of(looks: list[Look], *, with_unsent: bool) -> list[float]:
     ]
 
 
-def test_a_flow_keeps_its_schedule_while_another_starts_pauses_resumes_and_stops(server):
+def test_a_flow_keeps_its_schedule_while_another_starts_pauses_resumes_and_stops(server: Served) -> None:
     """Frames that are given up count: they are the machine's fault, which others use meanwhile."""
     looks = watch_the_steady_flow(server, 1_000)
     assert rates_of(looks, with_unsent=True) == pytest.approx([RATE] * 4, rel=0.01)
@@ -119,14 +120,16 @@ def test_a_flow_keeps_its_schedule_while_another_starts_pauses_resumes_and_stops
 @pytest.mark.lab
 @pytest.mark.alone
 @pytest.mark.acceptance
-def test_the_rate_of_a_flow_over_a_veth_stays_while_another_changes(lab):
+def test_the_rate_of_a_flow_over_a_veth_stays_while_another_changes(lab: Served) -> None:
     assert rates_of(watch_the_steady_flow(lab, 20_000), with_unsent=False) == pytest.approx([RATE] * 4, rel=0.01)
 
 
 @pytest.mark.lab
 @pytest.mark.acceptance
 @pytest.mark.parametrize("add_headers", PACKETS)
-def test_frames_pass_a_bridge_byte_for_byte_as_their_headers_say(lab, add_headers):
+def test_frames_pass_a_bridge_byte_for_byte_as_their_headers_say(
+    lab: Served, add_headers: Callable[[Any], None]
+) -> None:
     api = lab.api()
     config = configured(api)
     flow = add_flow(config, "f", frames=30, size=256, metrics=False)
@@ -145,7 +148,7 @@ def test_frames_pass_a_bridge_byte_for_byte_as_their_headers_say(lab, add_header
 
 @pytest.mark.lab
 @pytest.mark.acceptance
-def test_six_ports_send_to_each_other_over_a_bridge(lab):
+def test_six_ports_send_to_each_other_over_a_bridge(lab: Served) -> None:
     api = lab.api()
     config = configured(api, tuple(f"t{number}" for number in range(6)), captured=False)
     for sender in range(6):
@@ -168,7 +171,7 @@ def test_six_ports_send_to_each_other_over_a_bridge(lab):
 
 @pytest.mark.lab
 @pytest.mark.acceptance
-def test_4096_flows_pass_a_bridge(lab):
+def test_4096_flows_pass_a_bridge(lab: Served) -> None:
     with httpx.Client(base_url=lab.http, timeout=60) as client:
         assert client.post("/config", json=config_of_many(4096)).status_code == 200
         metrics = wait_for_many(client)

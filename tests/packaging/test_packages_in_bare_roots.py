@@ -107,7 +107,7 @@ def _is_gone(root: Bare) -> None:
 
 
 @pytest.mark.parametrize("checker", ["lintian", "rpmlint"])
-def test_what_distributions_check_is_in_order(checker, request):
+def test_what_distributions_check_is_in_order(checker: str, request: pytest.FixtureRequest) -> None:
     """But for what packaging/lintian-overrides and packaging/rpmlintrc explain."""
     kind, options = (
         ("deb", ["--fail-on", "error,warning"])
@@ -119,7 +119,7 @@ def test_what_distributions_check_is_in_order(checker, request):
     assert done.returncode == 0, done.stdout
 
 
-def test_the_deb_measures_in_a_bare_system(root, deb):
+def test_the_deb_measures_in_a_bare_system(root: Bare, deb: Path) -> None:
     shutil.copy(deb, root.folder / "nicbench.deb")
     began = time.monotonic()
     root.run(f"{QUIET} /nicbench.deb bash-completion")
@@ -136,7 +136,7 @@ def test_the_deb_measures_in_a_bare_system(root, deb):
     _is_gone(root)
 
 
-def test_the_wheel_measures_in_a_bare_system(root, wheel):
+def test_the_wheel_measures_in_a_bare_system(root: Bare, wheel: Path) -> None:
     shutil.copy(wheel, root.folder / wheel.name)
     root.run(f"{QUIET} python3-venv {FOR_A_WHEEL[root.folder.name]}")
     if "linux-tools-common" in FOR_A_WHEEL[root.folder.name]:
@@ -148,7 +148,7 @@ def test_the_wheel_measures_in_a_bare_system(root, wheel):
     _measure(root, "/nicbench/bin/nicbench")
 
 
-def test_the_rpm_measures_where_rpm_installs_it(rpm, tmp_path):
+def test_the_rpm_measures_where_rpm_installs_it(rpm: Path, tmp_path: Path) -> None:
     """In Debian, by its rpm: what the package needs has other names there than in Fedora."""
     with bare("trixie", tmp_path) as root:
         shutil.copy(rpm, root.folder / "nicbench.rpm")

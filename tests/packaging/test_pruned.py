@@ -54,7 +54,7 @@ def _same_file(source: str, target: str) -> None:
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="packages bring Python 3.11, of whose packages the list is")
 @pytest.mark.acceptance
-def test_a_pruned_program_measures_reports_exports_and_compares(pruned, tmp_path):
+def test_a_pruned_program_measures_reports_exports_and_compares(pruned: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{pruned}:{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": "1"}
 
     def of(program: str) -> Callable[[str], str]:
@@ -79,10 +79,10 @@ def test_a_pruned_program_measures_reports_exports_and_compares(pruned, tmp_path
         pytest.param("a/**/*.h # headers # twice\n", [("a/**/*.h", "headers # twice")], id="the-first-sign-ends-it"),
     ],
 )
-def test_each_line_is_a_pattern_and_why(text, found):
+def test_each_line_is_a_pattern_and_why(text: str, found: list[tuple[str, str]]) -> None:
     assert list(_prune_module().patterns(text)) == found  # type: ignore[attr-defined]
 
 
-def test_a_pattern_without_a_reason_is_refused():
+def test_a_pattern_without_a_reason_is_refused() -> None:
     with pytest.raises(ValueError, match="line 1: add the reason"):
         list(_prune_module().patterns("test\n"))  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from pathlib import Path
 
 import pytest
 from tests.commands import run_captured, run_checked, run_tried
@@ -13,7 +14,7 @@ from .roots import ROOT
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(3000)
-def test_two_clones_build_the_same_packages(tmp_path):
+def test_two_clones_build_the_same_packages(tmp_path: Path) -> None:
     sums = []
     # One commit, whatever is committed here while this runs for minutes: its date is in the wheel.
     commit = run_captured(["git", "rev-parse", "HEAD"], cwd=ROOT).stdout

@@ -77,7 +77,7 @@ def _example(installed: Path, name: str) -> Path:
     return examples / name
 
 
-def test_the_wheel_says_which_c_library_it_needs_and_what_is_inside(wheel):
+def test_the_wheel_says_which_c_library_it_needs_and_what_is_inside(wheel: Path) -> None:
     assert "manylinux_2_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
     (built,) = re.findall(r"build_static (nicbench-.+)", (ROOT / "scripts/setup-steps.sh").read_text())
@@ -88,13 +88,17 @@ def test_the_wheel_says_which_c_library_it_needs_and_what_is_inside(wheel):
     assert not [name for name in names if name.endswith((".bpf.c", ".rs"))]
 
 
-def test_an_installed_program_measures_a_simulated_dut(installed, run, tmp_path):
+def test_an_installed_program_measures_a_simulated_dut(
+    installed: Path, run: tuple[list[str], dict[str, str], Path], tmp_path: Path
+) -> None:
     assert _measure(run, _example(installed, "simulated.yaml"), tmp_path / "runs")
 
 
 @pytest.mark.acceptance
 @pytest.mark.lab
-def test_an_installed_program_measures_xdp_programs_in_a_lab(installed, run, tmp_path):
+def test_an_installed_program_measures_xdp_programs_in_a_lab(
+    installed: Path, run: tuple[list[str], dict[str, str], Path], tmp_path: Path
+) -> None:
     bench = tmp_path / "bench.yaml"
     bench.write_text(
         "nicbench: 1\ntitle: Installed\nlab: {kind: veth}\ndut: {kind: xdp-forward}\n"

@@ -57,7 +57,7 @@ def held(answer: str, name: str) -> int:
     return int(said[1]) if said[1].isdigit() else 0
 
 
-def test_a_finding_about_editors_never_contradicts_the_answer(draw):
+def test_a_finding_about_editors_never_contradicts_the_answer(draw: random.Random) -> None:
     claimed = 0
     for _ in range(STUDIES):
         results = frames_of(draw)
@@ -94,7 +94,7 @@ def rates_of(draw: random.Random, level: float, runs: int) -> list[Bounded | flo
     return found
 
 
-def test_answer_difference_and_arithmetic_say_the_same_of_each_pair(draw):
+def test_answer_difference_and_arithmetic_say_the_same_of_each_pair(draw: random.Random) -> None:
     bases = set()
     wanted = {Basis.RUNS, Basis.INTERVALS, Basis.NOT_BY_RUNS, Basis.SEARCHES_OVERLAP}
     for number in range(10 * PAIRS):
@@ -150,20 +150,20 @@ def result(method: str, parameters: dict[str, Any], values: dict[str, Any], numb
     )
 
 
-def test_a_slow_rate_is_in_megabits_in_heading_and_sentence_and_a_port_is_named_once():
+def test_a_slow_rate_is_in_megabits_in_heading_and_sentence_and_a_port_is_named_once() -> None:
     about = {"part": "ports", "mode": "10 Mb/s", "at_once": "each port alone", "port": "port 1"}
     (section,) = sections([result("stream", about, {"throughput_bits_per_s": 6.86e6})], {})
     assert section.sentence == "moves 6.86\u00a0Mb/s over port 1 (10 Mb/s)"
     assert [column.unit for column in section.table.columns if column.head == "Throughput"] == ["Mb/s"]
 
 
-def test_a_fast_rate_stays_in_gigabits():
+def test_a_fast_rate_stays_in_gigabits() -> None:
     about = {"part": "ports", "mode": "25 Gb/s", "at_once": "each port alone", "port": "eth0"}
     (section,) = sections([result("stream", about, {"throughput_bits_per_s": 23.5e9})], {})
     assert section.sentence == "moves 23.5\u00a0Gb/s over port eth0 (25 Gb/s)"
 
 
-def test_a_sweep_over_link_modes_says_of_which_mode_its_figure_is():
+def test_a_sweep_over_link_modes_says_of_which_mode_its_figure_is() -> None:
     def of(mode: str, share: float, number: int) -> Result:
         about = {"size": "64", "mode": mode, "ports": 2, "load_percent": 100.0, "load_of": "line rate"}
         return result("load-sweep", about, {"returned_percent": share}, number)
@@ -175,7 +175,7 @@ def test_a_sweep_over_link_modes_says_of_which_mode_its_figure_is():
     assert worst.endswith("(100 Mb/s)")
 
 
-def test_no_latency_without_the_loss_beside_it():
+def test_no_latency_without_the_loss_beside_it() -> None:
     """At the PDR frames are lost: those that came back say nothing of those that did not."""
     about = {"size": "64", "frame_bytes": 64, "load_percent": 100.0, "load_of": "PDR"}
     found = {"latency_p50_ns": 20_000, "latency_p99_9_ns": 90_000, "loss_ratio": 0.0434}
@@ -191,7 +191,7 @@ def test_no_latency_without_the_loss_beside_it():
     assert "ost" not in str(statement_of(section))
 
 
-def test_a_basis_is_said_in_words():
+def test_a_basis_is_said_in_words() -> None:
     assert basis_words("sum of 2 ports") == "the sum of 2 ports"
     assert basis_words("per port") == "per port"
 
@@ -245,11 +245,11 @@ CALM, LOSSY, BROKEN = transmission(1, 1000, 0), transmission(2, 3000, 600), tran
         ),
     ],
 )
-def test_the_answer_counts_what_was_lost_over_all_transmissions(transmissions, said):
+def test_the_answer_counts_what_was_lost_over_all_transmissions(transmissions: tuple[Trial, ...], said: str) -> None:
     assert headline(transmissions, None) == said
 
 
-def test_the_verdict_names_transmissions_that_were_disturbed_and_promises_no_repeat():
+def test_the_verdict_names_transmissions_that_were_disturbed_and_promises_no_repeat() -> None:
     said = verdict_text((CALM, LOSSY, BROKEN), has_ended=True)
     assert said.startswith("1 of 3 transmissions was disturbed or cut off: 3.")
     assert "repeat" not in said
@@ -258,7 +258,7 @@ def test_the_verdict_names_transmissions_that_were_disturbed_and_promises_no_rep
     assert verdict_text((), has_ended=True) == "Clients started no flow."
 
 
-def test_a_list_of_runs_says_how_much_was_lost_at_most():
+def test_a_list_of_runs_says_how_much_was_lost_at_most() -> None:
     results = [
         Result(
             id=f"transmissions/{number}/1",

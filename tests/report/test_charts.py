@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from nicbench.report.answer.of_comparison import _of_each
 from nicbench.report.drawing.kit import NARROW, WIDE, Format, bar_colours
 from nicbench.report.drawing.plots import bars_chart, bins_chart, plot_chart
 from nicbench.report.drawing.svg import SERIES, svg
+from nicbench.report.model import Report
 from nicbench.report.section import Section
 from nicbench.report.tables import sections, side_by_side
 from nicbench.report.tails import tail_tables
@@ -60,30 +62,30 @@ def texts_of(drawing: str) -> list[str]:
 
 
 @pytest.mark.parametrize("form", [WIDE, NARROW])
-def test_a_soak_draws_its_latency_over_the_intervals_on_an_axis_with_a_unit(form):
+def test_a_soak_draws_its_latency_over_the_intervals_on_an_axis_with_a_unit(form: Format) -> None:
     (drawing,) = drawings(section_of(*map(soaked, range(1, 6)), soaked("all")), form)
     texts = texts_of(drawing)
     assert {"Latency [µs]", "Interval", "mean", "p99.9", "maximum", "10\u202f000"} <= set(texts)
     assert "all" not in texts
 
 
-def test_loss_that_never_came_is_not_drawn_and_loss_that_came_is():
+def test_loss_that_never_came_is_not_drawn_and_loss_that_came_is() -> None:
     quiet, lossy = (drawings(section_of(*(soaked(n, loss) for n in range(1, 6)))) for loss in (0.0, 0.5))
     assert (len(quiet), len(lossy)) == (1, 2)
     assert "Loss [%]" in texts_of(lossy[1])
 
 
-def test_hundreds_of_intervals_have_labels_that_do_not_run_into_each_other():
+def test_hundreds_of_intervals_have_labels_that_do_not_run_into_each_other() -> None:
     (drawing, *_) = drawings(section_of(*map(soaked, range(1, 721))), NARROW)
     assert 2 <= sum(text.isdigit() for text in texts_of(drawing)) < 40
 
 
-def test_a_soak_of_several_sizes_has_lines_of_each():
+def test_a_soak_of_several_sizes_has_lines_of_each() -> None:
     both = [soaked(n, size=size) for size in ("64", "1518") for n in (1, 2, 3)]
     assert "p99.9, 1518 bytes" in texts_of(drawings(section_of(*both))[0])
 
 
-def test_a_value_of_one_frame_size_alone_and_one_that_nobody_knows_are_no_chart():
+def test_a_value_of_one_frame_size_alone_and_one_that_nobody_knows_are_no_chart() -> None:
     assert drawings(section_of(bursts("64", 4495.3))) == []
     assert drawings(section_of(bursts("64", None), bursts("1518", None))) == []
     (drawing,) = drawings(section_of(bursts("64", 4495.3), bursts("1518", 900.0)))
@@ -98,7 +100,7 @@ def page_of(run: Any) -> str:
     return _documents.page_of(run.finish())
 
 
-def test_the_trials_of_a_search_stand_first_where_there_is_one_frame_size(synthetic_run):
+def test_the_trials_of_a_search_stand_first_where_there_is_one_frame_size(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.measure((64,), disturbed_size=64)
     figure = first_figure(page_of(run))
@@ -109,8 +111,8 @@ def test_the_trials_of_a_search_stand_first_where_there_is_one_frame_size(synthe
 
 
 def test_a_search_shows_the_least_loss_that_decides_it_and_marks_differ_in_shape(
-    synthetic_run,
-):
+    synthetic_run: Callable[..., Any],
+) -> None:
     run = synthetic_run()
     run.measure((64,), disturbed_size=64)
     drawing = first_figure(page_of(run))
@@ -119,13 +121,13 @@ def test_a_search_shows_the_least_loss_that_decides_it_and_marks_differ_in_shape
     assert len(set(shapes)) == 3  # of trials that met the goal, of others, and of invalid ones
 
 
-def test_rates_stand_first_where_there_are_several_frame_sizes(page):
+def test_rates_stand_first_where_there_are_several_frame_sizes(page: str) -> None:
     assert "frame rate [kpps]" in texts_of(first_figure(page))
 
 
 def test_without_a_throughput_the_first_figure_of_the_first_section_stands_in_the_answer(
-    synthetic_run,
-):
+    synthetic_run: Callable[..., Any],
+) -> None:
     run = synthetic_run()
     for number in (1, 2, 3):
         run.publish("soak", soaked(number))
@@ -134,7 +136,7 @@ def test_without_a_throughput_the_first_figure_of_the_first_section_stands_in_th
     assert page.count("Latency in each interval") == 1
 
 
-def test_no_chart_of_a_page_is_empty_or_holds_what_is_no_number(page):
+def test_no_chart_of_a_page_is_empty_or_holds_what_is_no_number(page: str) -> None:
     for drawing in re.findall(r'<svg role="img".*?</svg>', page, flags=re.DOTALL):
         marks = [path for path in re.findall(r'<path[^>]* d="([^"]*)"', drawing) if len(_NUMBERS.findall(path)) > 2]
         assert marks
@@ -142,7 +144,7 @@ def test_no_chart_of_a_page_is_empty_or_holds_what_is_no_number(page):
         assert any("[" in text or "frames" in text for text in texts_of(drawing))  # a unit
 
 
-def test_tables_that_everybody_shall_see_are_printed_even_where_they_are_folded(page):
+def test_tables_that_everybody_shall_see_are_printed_even_where_they_are_folded(page: str) -> None:
     style = str(html5lib.parse(page, namespaceHTMLElements=False).find(".//style").text)
     assert "details:not(.many)::details-content{content-visibility:visible" in style
     assert 'class="many"' not in page
@@ -161,7 +163,7 @@ def stream(configuration: str, client: str, bits_per_s: float) -> Result:
     )
 
 
-def test_bars_of_configurations_stand_beside_each_other():
+def test_bars_of_configurations_stand_beside_each_other() -> None:
     results = [stream(name, "c0", rate) for name, rate in (("port", 82e6), ("function", 143e6))]
     (section,) = side_by_side(results, {result.id: "streams" for result in results})
     drawn = bars_chart(section, WIDE)
@@ -172,7 +174,7 @@ def test_bars_of_configurations_stand_beside_each_other():
     ]
 
 
-def test_more_bars_than_colours_are_told_apart_by_strength():
+def test_more_bars_than_colours_are_told_apart_by_strength() -> None:
     names = [str(number) for number in range(2 * len(SERIES))]
     looks = bar_colours("line", names, None)
     colours, strengths = (looks[channel]["scale"]["range"] for channel in ("color", "opacity"))
@@ -204,7 +206,7 @@ def ports_of(results: list[Result]) -> Section:
 RESULTS = [streamed(name, run, mode) for name in ("one", "two") for run in (1, 2) for mode in MODES]
 
 
-def test_each_configuration_has_a_bar_of_its_own_beside_the_others_of_its_way():
+def test_each_configuration_has_a_bar_of_its_own_beside_the_others_of_its_way() -> None:
     chart = bars_chart(ports_of(RESULTS), WIDE)
     names = [f"{mode}, {name}" for mode in MODES for name in ("one", "two")]
     assert chart["encoding"]["xOffset"]["scale"]["domain"] == names
@@ -215,7 +217,7 @@ def notes_of(results: list[Result]) -> list[str]:
     return list(map(str, ports_of(results).notes))
 
 
-def test_a_note_that_all_share_is_said_once_and_another_with_whose_it_is():
+def test_a_note_that_all_share_is_said_once_and_another_with_whose_it_is() -> None:
     assert notes_of(RESULTS) == ["Limit: the link was full"]
     slow = [
         one.replace(values={**one.values, "limit": "a CPU was full"})
@@ -229,7 +231,7 @@ def test_a_note_that_all_share_is_said_once_and_another_with_whose_it_is():
     ]
 
 
-def test_what_runs_tell_differently_is_told_of_each_and_of_many_runs_not_at_length():
+def test_what_runs_tell_differently_is_told_of_each_and_of_many_runs_not_at_length() -> None:
     bond = [streamed("one", 1, MODES[0]), streamed("one", 2, MODES[0])]
     bond += [streamed("two", run, MODES[0], bond=f"c{run} was alone") for run in (1, 2)]
     notes = notes_of(bond)
@@ -242,7 +244,7 @@ def test_what_runs_tell_differently_is_told_of_each_and_of_many_runs_not_at_leng
     )
 
 
-def test_statistics_of_slow_streams_are_in_the_unit_of_their_tables():
+def test_statistics_of_slow_streams_are_in_the_unit_of_their_tables() -> None:
     side = Side("one", tuple(one.replace(values={"throughput_bits_per_s": 9e6}) for one in RESULTS))
     (to, _) = scale_units(match_sides([side]))
     assert (to.value.quantity.unit, to.numbers("one")[0]) == ("Mb/s", 9.0)
@@ -250,7 +252,7 @@ def test_statistics_of_slow_streams_are_in_the_unit_of_their_tables():
     assert to.value.quantity.unit == "Gb/s"
 
 
-def test_of_many_configurations_the_answer_has_the_first_and_says_where_the_others_are():
+def test_of_many_configurations_the_answer_has_the_first_and_says_where_the_others_are() -> None:
     names = ("one", "two", "three", "four", "five")
     few, many = (
         _of_each(ports_of([streamed(name, run, mode) for name in part for run in (1, 2) for mode in MODES]))
@@ -284,7 +286,7 @@ def published() -> list[Result]:
     ]
 
 
-def test_the_published_comparison_is_rendered_by_the_same_table():
+def test_the_published_comparison_is_rendered_by_the_same_table() -> None:
     (table,) = tail_tables(published(), {})
     assert table.bounds == ("10", "20", "120")
     assert [(row.name, row.frames) for row in table.rows] == [
@@ -296,7 +298,7 @@ def test_the_published_comparison_is_rendered_by_the_same_table():
     assert table.rows[1].outside == (("1\u202f300\u202f000", "1.30 %"), nothing, ("145\u202f000", "0.145 %"))
 
 
-def test_a_measured_tail_has_a_row_for_each_size_and_every_frame_in_one_bin(view):
+def test_a_measured_tail_has_a_row_for_each_size_and_every_frame_in_one_bin(view: Report) -> None:
     assert [table.load for table in view.tails] == ["100 % of the NDR", "50 % of the NDR"]
     table = view.tails[0]
     assert table.bins == (
@@ -315,14 +317,14 @@ def test_a_measured_tail_has_a_row_for_each_size_and_every_frame_in_one_bin(view
         assert sum(count for _, count in row.counts) == row.result.values["timed_frames"] < 1e8
 
 
-def test_the_bins_are_those_of_the_histogram(view):
+def test_the_bins_are_those_of_the_histogram(view: Report) -> None:
     trials = view.known_trials
     for row in view.tails[0].rows:
         latency = trials[row.result.trials[0]].reading.latency
         assert tail_values(latency, BINS_S).items() <= row.result.values.items()
 
 
-def test_the_chart_is_logarithmic_and_empty_bins_have_no_bar(view):
+def test_the_chart_is_logarithmic_and_empty_bins_have_no_bar(view: Report) -> None:
     for form in (WIDE, NARROW):
         chart = bins_chart(view.tails[0], form)
         assert chart["encoding"]["y"]["scale"] == {"type": "log", "domain": [1.0, 1e6], "nice": False}
@@ -331,11 +333,11 @@ def test_the_chart_is_logarithmic_and_empty_bins_have_no_bar(view):
         assert {point["row"] for point in points} == {row.name for row in view.tails[0].rows}
 
 
-def test_results_of_another_version_have_no_tail():
+def test_results_of_another_version_have_no_tail() -> None:
     old = published()[0].replace(values={"latency_p50_ns": 5_000})
     assert tail_tables([old], {}) == ()
 
 
-def test_the_page_shows_both(page):
+def test_the_page_shows_both(page: str) -> None:
     assert "Long tail at 100 % of the NDR" in page
     assert "frames outside (and their share)" in page

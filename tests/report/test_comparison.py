@@ -17,6 +17,7 @@ from nicbench.report.drawing.kit import WIDE
 from nicbench.report.drawing.plots import bins_chart, curve_chart, heat_chart
 from nicbench.report.drawing.rates import has_cut_intervals, rate_multiples, rates_chart
 from nicbench.report.drawing.svg import identifiers, svg
+from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import RateCell, change_of
 from nicbench.report.sections.comparing import _cell
@@ -61,7 +62,7 @@ def sentence(*intervals: Interval, names: Sequence[str] = ("fast", "slow")) -> s
     return of_comparison.headline(compare(results, names)).replace("\u00a0", " ")
 
 
-def test_intervals_that_do_not_overlap_are_a_difference():
+def test_intervals_that_do_not_overlap_are_a_difference() -> None:
     said = sentence((0.40, 0.41), (0.20, 0.21))
     assert said.startswith("With 64-byte frames, “fast” passes 400 kpps and “slow” passes 200 kpps")
     assert said.endswith("“fast” passes 1.90 to 2.05 times as much as “slow”; their intervals do not overlap.")
@@ -73,13 +74,13 @@ def test_intervals_that_do_not_overlap_are_a_difference():
 @pytest.mark.parametrize(
     "intervals", [((0.40, 0.42), (0.41, 0.43)), ((0.40, 0.41), (0.41, 0.42)), ((0.40, None), (0.5, 0.6))]
 )
-def test_intervals_that_touch_or_have_no_end_are_no_difference(intervals):
+def test_intervals_that_touch_or_have_no_end_are_no_difference(intervals: tuple[Interval, Interval]) -> None:
     assert "“fast” and “slow” show no difference: their intervals overlap" in sentence(*intervals)
 
 
 @pytest.mark.parametrize("runs", [1, 5])
 @pytest.mark.parametrize("disturbed", ["fast", "slow"])
-def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs, disturbed):
+def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs: int, disturbed: str) -> None:
     """Neither the answer, nor the column next to the rate, nor the table claims what intervals and runs would show."""
     each = [
         throughput(name, run, 64, interval)
@@ -100,14 +101,14 @@ def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs, disturbed
     assert (against, difference) == ("disturbed", "disturbed")
 
 
-def test_of_three_each_two_are_compared():
+def test_of_three_each_two_are_compared() -> None:
     said = sentence((0.40, 0.41), (0.405, 0.42), (0.10, 0.11), names=("a", "b", "c"))
     assert "“a” and “b” show no difference" in said
     assert "“a” passes 3.64 to 4.10 times as much as “c”" in said
     assert "“b” passes 3.68 to 4.20 times as much as “c”" in said
 
 
-def test_of_five_each_is_compared_with_the_first():
+def test_of_five_each_is_compared_with_the_first() -> None:
     intervals = ((0.40, 0.41), (0.405, 0.42), (0.10, 0.11), (0.39, 0.405), (0.8, 0.9))
     said = sentence(*intervals, names=("a", "b", "c", "d", "e"))
     assert "“a” passes 400 kpps, “b” 405 kpps, “c” 100 kpps, “d” 390 kpps and “e” 800 kpps" in said.replace(
@@ -119,7 +120,7 @@ def test_of_five_each_is_compared_with_the_first():
     assert said.endswith("For “b” and “d” no difference from “a” is shown: the intervals overlap.")
 
 
-def test_runs_that_lie_apart_take_a_difference_away():
+def test_runs_that_lie_apart_take_a_difference_away() -> None:
     """One run each would have told them apart; the second runs lie the other way round."""
     fast = [throughput("fast", 1, 64, (0.40, 0.41)), throughput("fast", 2, 64, (0.30, 0.31))]
     slow = [throughput("slow", 1, 64, (0.35, 0.36)), throughput("slow", 2, 64, (0.36, 0.37))]
@@ -130,7 +131,7 @@ def test_runs_that_lie_apart_take_a_difference_away():
     assert "median of 2 runs" in of_comparison.headline(found)
 
 
-def test_medians_are_of_the_runs_that_have_the_value():
+def test_medians_are_of_the_runs_that_have_the_value() -> None:
     """Three runs were made of each, and one of “slow” found no rate; then none but one did."""
     fast = [throughput("fast", run, 64, (0.40, 0.41)) for run in (1, 2, 3)]
     slow = [throughput("slow", run, 64, (0.20, 0.21)) for run in (1, 2, 3)]
@@ -144,7 +145,7 @@ def test_medians_are_of_the_runs_that_have_the_value():
     assert "(NDR, median of 2 of 3 runs)" in of_comparison.headline(both)
 
 
-def test_tables_statistics_and_summary_count_runs_of_a_dead_device_alike():
+def test_tables_statistics_and_summary_count_runs_of_a_dead_device_alike() -> None:
     fast = [throughput("fast", run, 64, (0.50, 0.51)) for run in range(1, 6)]
     slow = [throughput("slow", run, 64, (0.50 + run / 1000, 0.51)) for run in range(1, 6)]
     dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back", passes_nothing=True)
@@ -165,7 +166,7 @@ def test_tables_statistics_and_summary_count_runs_of_a_dead_device_alike():
     assert (spread.n, spread.median, spread.minimum, spread.statistics.n) == (5, 0.0, 0.0, 5)
 
 
-def test_a_bound_is_rounded_up_to_three_digits_whatever_stands_beside_it():
+def test_a_bound_is_rounded_up_to_three_digits_whatever_stands_beside_it() -> None:
     narrow = throughput("fast", 1, 64, (1.41231, 1.41239))
     bound = Bounded(value=None, upper=1.2431e6, limited_by=LimitedBy.DUT, reason_null="no trial was left")
     below = throughput("slow", 1, 64, (0, 0)).replace(values={"ndr_frames_per_s": bound})
@@ -174,7 +175,7 @@ def test_a_bound_is_rounded_up_to_three_digits_whatever_stands_beside_it():
     assert "“slow” passes less than 1.25 Mpps" in of_comparison.headline(found).replace("\u00a0", " ")
 
 
-def test_the_change_against_the_first_comes_from_the_ends_of_the_intervals():
+def test_the_change_against_the_first_comes_from_the_ends_of_the_intervals() -> None:
     found = compare([throughput("fast", 1, 64, (0.40, 0.50)), throughput("slow", 1, 64, (0.20, 0.25))])
     assert [cell.against_first for cell in found.rates[0].rows[0].cells["ndr_frames_per_s"]] == [
         "",
@@ -182,7 +183,7 @@ def test_the_change_against_the_first_comes_from_the_ends_of_the_intervals():
     ]
 
 
-def test_a_size_that_one_does_not_have_is_left_empty():
+def test_a_size_that_one_does_not_have_is_left_empty() -> None:
     found = compare([throughput("fast", 1, 64, (0.4, 0.5)), throughput("slow", 1, 512, (0.2, 0.3))])
     assert [[cell.text for cell in row.cells["ndr_frames_per_s"]] for row in found.rates[0].rows] == [
         ["400", UNKNOWN],
@@ -190,7 +191,7 @@ def test_a_size_that_one_does_not_have_is_left_empty():
     ]
 
 
-def test_the_chart_has_a_group_of_bars_for_each_size():
+def test_the_chart_has_a_group_of_bars_for_each_size() -> None:
     sizes = (64, 512)
     found = compare([throughput(name, 1, size, (0.4, 0.5)) for name in ("fast", "slow") for size in sizes])
     table = found.rates[0]
@@ -205,7 +206,7 @@ def test_the_chart_has_a_group_of_bars_for_each_size():
 
 
 @pytest.mark.parametrize("count", [2, 9])
-def test_an_interval_that_would_squeeze_the_bars_is_cut_and_its_end_told(count):
+def test_an_interval_that_would_squeeze_the_bars_is_cut_and_its_end_told(count: int) -> None:
     names = [f"setting {number}" for number in range(count)]
     results = [throughput(name, 1, 64, (0.4, 0.41)) for name in names[1:]]
     table = compare([throughput(names[0], 1, 64, (0.3, 2.5)), *results], names).rates[0]
@@ -231,7 +232,7 @@ def tail(configuration: str, outside: float) -> Result:
     )
 
 
-def test_the_long_tails_stand_beneath_each_other_on_one_logarithmic_axis():
+def test_the_long_tails_stand_beneath_each_other_on_one_logarithmic_axis() -> None:
     found = compare([tail("slow", 145_000.0), tail("fast", 35_000.0)])
     (table,) = found.tails
     assert [row.name for row in table.rows] == ["fast, 64 bytes", "slow, 64 bytes"]
@@ -259,7 +260,7 @@ def loss(configuration: str, percent: float, lost: float) -> Result:
     )
 
 
-def test_curves_of_all_configurations_are_in_one_chart():
+def test_curves_of_all_configurations_are_in_one_chart() -> None:
     points = ((100.0, 40.0), (90.0, 30.0))
     found = compare([loss(name, percent, lost) for name in ("fast", "slow") for percent, lost in points])
     (section,) = found.sections
@@ -268,11 +269,11 @@ def test_curves_of_all_configurations_are_in_one_chart():
     assert chart["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["fast", "slow"]
 
 
-def test_a_run_of_one_configuration_has_no_comparison(view):
+def test_a_run_of_one_configuration_has_no_comparison(view: Report) -> None:
     assert view.comparison is None
 
 
-def test_of_runs_in_which_no_load_passed_only_the_intervals_tell():
+def test_of_runs_in_which_no_load_passed_only_the_intervals_tell() -> None:
     """To leave them out would compare the best runs of one side with all of the other."""
     runs = [
         *(throughput("fast", run, 64, (0.40 + run / 1000, 0.41)) for run in range(1, 8)),
@@ -289,7 +290,7 @@ def test_of_runs_in_which_no_load_passed_only_the_intervals_tell():
 
 
 @pytest.mark.parametrize("runs", [1, 5])
-def test_what_the_slower_of_two_lacks_at_least_is_a_bound_above_its_change(runs):
+def test_what_the_slower_of_two_lacks_at_least_is_a_bound_above_its_change(runs: int) -> None:
     each = [
         throughput(name, run, 64, interval)
         for run in range(1, runs + 1)
@@ -325,7 +326,7 @@ RESULTS = [
 ]
 
 
-def test_a_rate_stands_in_the_field_of_its_combination():
+def test_a_rate_stands_in_the_field_of_its_combination() -> None:
     (found,) = heat_maps(RESULTS, {each.id: "throughput" for each in RESULTS}, plan(AXES))
     assert [(*place, number) for place, (number, _) in found.cells.items()] == [
         ("1", "1", 10.0),
@@ -341,7 +342,7 @@ def test_a_rate_stands_in_the_field_of_its_combination():
     assert sorted(point["text"] for point in points) == ["10.0", "19.0", "40.0"]
 
 
-def test_a_third_axis_has_a_map_for_each_of_its_values():
+def test_a_third_axis_has_a_map_for_each_of_its_values() -> None:
     axes = {**AXES, "mtu": ("1500", "9000")}
     every = [
         result(f"queues-{queues}_cores-{cores}_mtu-{mtu}", 1000.0 * int(queues))
@@ -353,7 +354,7 @@ def test_a_third_axis_has_a_map_for_each_of_its_values():
     assert [shown.about for shown in found] == ["with 64-byte frames, mtu 1500", "with 64-byte frames, mtu 9000"]
 
 
-def test_without_axes_there_is_no_map():
+def test_without_axes_there_is_no_map() -> None:
     assert heat_maps(RESULTS, {}, plan({})) == ()
 
 
@@ -361,7 +362,7 @@ def cell(name: str, rate: float, lower: float, upper: float) -> RateCell:
     return RateCell(name, rate, None, 1, "", "", "", "", "", Span(lower, upper), ())
 
 
-def test_a_frame_costs_the_difference_of_the_times_between_frames():
+def test_a_frame_costs_the_difference_of_the_times_between_frames() -> None:
     bare, layer = cell("bare", 1e6, 0.8e6, 1.25e6), cell("nat", 0.5e6, 0.4e6, 0.625e6)
     (cost,) = _of_rates("64", (bare, layer))
     assert (cost.size, cost.configuration) == ("64", "nat")
@@ -369,14 +370,14 @@ def test_a_frame_costs_the_difference_of_the_times_between_frames():
     assert (cost.added_ns, cost.lower_ns, cost.upper_ns) == pytest.approx((1000.0, 350.0, 1700.0))
 
 
-def test_a_rate_without_an_upper_bound_has_no_cost():
+def test_a_rate_without_an_upper_bound_has_no_cost() -> None:
     bare, layer = cell("bare", 1e6, 0.8e6, 1.25e6), cell("nat", 0.5e6, 0.4e6, float("inf"))
     assert list(_of_rates("64", (bare, layer))) == []
     assert list(_of_rates("64", (layer, bare))) == []
 
 
 @pytest.mark.parametrize("verdict", ResultVerdict)
-def test_a_cost_of_a_result_that_is_not_valid_is_marked(verdict):
+def test_a_cost_of_a_result_that_is_not_valid_is_marked(verdict: ResultVerdict) -> None:
     bare = cell("bare", 1e6, 0.8e6, 1.25e6)._replace(results=(result_of(ResultVerdict.VALID),))
     layer = cell("nat", 0.5e6, 0.4e6, 0.625e6)._replace(results=(result_of(verdict),))
     for first, second in ((bare, layer), (layer, bare)):
@@ -389,6 +390,6 @@ def result_of(verdict: ResultVerdict) -> Result:
 
 
 @pytest.mark.parametrize("settings", [("dut.filter_rules",), ("dut.kind", "traffic.flows"), ()])
-def test_configurations_that_do_not_differ_in_their_dut_alone_are_not_compared(settings):
+def test_configurations_that_do_not_differ_in_their_dut_alone_are_not_compared(settings: tuple[str, ...]) -> None:
     differences = [Difference(setting=setting, values={}) for setting in settings]
     assert layer_costs(differences, (), ()) is None

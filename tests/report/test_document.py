@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pypdf
 import pytest
@@ -80,7 +81,7 @@ def figure(label: str, caption: str = "") -> Figure:
     return Figure((Panel(drawing(f'<svg aria-label="{label}"></svg>')),), inlines(caption))
 
 
-def test_white_space_is_that_of_a_page():
+def test_white_space_is_that_of_a_page() -> None:
     assert inlines("\n  one ", strong(" two"), "\n three", BREAK, "\n four ") == (
         Text("one "),
         Text("two", strong=True),
@@ -88,25 +89,25 @@ def test_white_space_is_that_of_a_page():
     )
 
 
-def test_what_steers_is_seen_wherever_it_stands():
+def test_what_steers_is_seen_wherever_it_stands() -> None:
     evil = "a\x1b[31m\u202eb"
 
     for made in (inlines(evil), (strong(evil),), (code(evil),), (breakable(evil),), (link(evil, "#x"),)):
         assert plain(made) == "a\\x1b[31m\\u202eb"
 
 
-def test_a_name_that_leads_out_of_the_folder_is_no_link():
+def test_a_name_that_leads_out_of_the_folder_is_no_link() -> None:
     assert file_link("raw/a b.csv").link == "./raw/a%20b.csv"
     assert [file_link(each).link for each in ("../x", "/etc/passwd", "a\\b", "a//b")] == [None] * 4
 
 
-def test_beneath_a_median_stands_how_far_runs_lie_apart():
+def test_beneath_a_median_stands_how_far_runs_lie_apart() -> None:
     assert plain(median_and_runs("0.5 (0.4 to 0.6)")) == "0.5 0.4 to 0.6"
     assert median_and_runs("plain") == (Text("plain"),)
     assert median_and_runs("5 (2 of 3 runs)", is_main=True)[0] == Text("5", strong=True)
 
 
-def test_rows_fill_the_table_whatever_they_span():
+def test_rows_fill_the_table_whatever_they_span() -> None:
     found = table(
         (heads("a", "b", "c"),),
         (row(Cell(inlines("x"), rows=2, is_head=True), cell("y", columns=13)), (cell("z"),)),
@@ -116,7 +117,7 @@ def test_rows_fill_the_table_whatever_they_span():
     assert [[each.columns for each in row.cells] for row in found.body] == [[1, 2], [1, 1]]
 
 
-def test_facts_within_facts_are_rows_that_are_indented():
+def test_facts_within_facts_are_rows_that_are_indented() -> None:
     beside = table(((cell(), *heads("eth0")),), ((name("MTU"), cell("9000")),), "facts")
     inner = (Fact(inlines("Speed"), inlines("10 Gb/s")), Fact(inlines("Ports"), beside=beside))
     made = Facts((Fact(inlines("Link"), children=inner),))
@@ -133,7 +134,7 @@ def test_facts_within_facts_are_rows_that_are_indented():
     assert fragment(made).count("<table") == 3, "a page nests them"
 
 
-def test_a_figure_on_paper_has_the_colours_of_paper():
+def test_a_figure_on_paper_has_the_colours_of_paper() -> None:
     path = '<path stroke="var(--series-1, #abc)" fill="var(--ink)"/>'
     made = drawing(f'<svg role="img" aria-label="Rates &lt;1&gt;" width="9" data-heads="x">{path}</svg>')
     svg = on_paper(made.svg, PALETTE)
@@ -144,7 +145,7 @@ def test_a_figure_on_paper_has_the_colours_of_paper():
     assert "data-heads" not in svg
 
 
-def test_what_is_for_a_phone_is_on_the_page_alone():
+def test_what_is_for_a_phone_is_on_the_page_alone() -> None:
     panel = Panel(Drawing("<svg><g/></svg>", "wide"), narrow=Drawing("<svg><b/></svg>", "narrow"))
     page = fragment(Figure((panel,)))
 
@@ -154,14 +155,14 @@ def test_what_is_for_a_phone_is_on_the_page_alone():
     assert found.title == "wide"
 
 
-def test_a_drawing_that_is_described_at_length_is_called_after_its_caption():
+def test_a_drawing_that_is_described_at_length_is_called_after_its_caption() -> None:
     (found,) = blocks(figure("long " * 30, "The testbed. All of it."))
 
     assert isinstance(found, Figure)
     assert found.title == "The testbed"
 
 
-def test_small_drawings_of_one_scale_are_named_after_the_heading():
+def test_small_drawings_of_one_scale_are_named_after_the_heading() -> None:
     panels = tuple(Panel(Drawing(f'<svg aria-label="{n}"></svg>', n), inlines(n)) for n in ("1", "2"))
     (found,) = blocks(Figure(panels, look="multiples"))
 
@@ -174,7 +175,7 @@ def titles(found: Iterable[Block]) -> list[str]:
     return [block.title for block in found if isinstance(block, Table)]
 
 
-def test_tables_of_one_heading_have_titles_of_their_own():
+def test_tables_of_one_heading_have_titles_of_their_own() -> None:
     assert titles(blocks(simple(), simple())) == ["S", "S (2)"]
     again = (heading(2, "T"), simple())
     assert titles(blocks(*again, heading(1, "U"), *again)) == ["T, S", "T, U"]
@@ -185,7 +186,7 @@ def test_tables_of_one_heading_have_titles_of_their_own():
 
 
 @pytest.mark.parametrize("is_for_screens", [True, False])
-def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens):
+def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens: bool) -> None:
     rows = ((cell("1"),),) * (3 if is_for_screens else 401)
     made = FoldedBlocks(inlines("All"), (table((), rows),), is_for_screens=is_for_screens)
 
@@ -194,21 +195,21 @@ def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens):
     assert fragment(made).count("<tr>") == len(rows)
 
 
-def test_what_is_folded_away_is_on_paper():
+def test_what_is_folded_away_is_on_paper() -> None:
     (found,) = blocks(FoldedBlocks(inlines("More"), (Code("a\n  b"),)))
 
     assert isinstance(found, FoldedBlocks)
     assert found.blocks == (Code("a\n  b"),)
 
 
-def test_groups_lie_open_on_paper_and_no_level_of_headings_is_skipped():
+def test_groups_lie_open_on_paper_and_no_level_of_headings_is_skipped() -> None:
     made = document(Group((heading(3, "a"), heading(2, "b")), "trials"))
     levels = [block.level for block in pages(made).blocks if isinstance(block, Heading)]
 
     assert levels == [1, 2]
 
 
-def test_an_opening_stands_before_the_contents():
+def test_an_opening_stands_before_the_contents() -> None:
     made = document(Group((heading(1, "Answer"), paragraph("42")), "opening"), heading(1, "Rest"))
     shown = pages(made)
 
@@ -217,7 +218,7 @@ def test_an_opening_stands_before_the_contents():
     assert [plain(each.inlines) for each in made.contents] == ["Answer", "Rest"]
 
 
-def test_ids_are_unique_and_the_contents_lead_to_them():
+def test_ids_are_unique_and_the_contents_lead_to_them() -> None:
     page = write_html(
         document(heading(1, "A"), heading(1, "A"), FoldedBlocks((), (), id="a-3"), heading(1, "A", id="a"))
     )
@@ -226,7 +227,7 @@ def test_ids_are_unique_and_the_contents_lead_to_them():
     assert page.count('<a href="#a') == 3
 
 
-def test_a_page_has_every_kind_of_block():
+def test_a_page_has_every_kind_of_block() -> None:
     page = fragment(
         Note((paragraph("Mind."),), "forced"),
         Listing((inlines("one"),), ordered=True),
@@ -244,7 +245,7 @@ def test_a_page_has_every_kind_of_block():
     assert "<pre>&lt;x&gt;</pre>" in page
 
 
-def test_every_text_of_a_page_is_escaped():
+def test_every_text_of_a_page_is_escaped() -> None:
     evil = '<img src=x onerror="alert(1)">'
     page = fragment(
         heading(1, evil),
@@ -279,7 +280,7 @@ def run(whole_run: Path, whole_document: Document, tmp_path: Path, monkeypatch: 
     return Path(shutil.copytree(whole_run, tmp_path / whole_run.name))
 
 
-def test_every_format_is_written_and_the_folder_is_as_the_run_left_it(run):
+def test_every_format_is_written_and_the_folder_is_as_the_run_left_it(run: Path) -> None:
     paths = report.build_formats(run, tuple(Format))
 
     assert {kind.value: path.name for kind, path in paths.items()} == {
@@ -292,14 +293,14 @@ def test_every_format_is_written_and_the_folder_is_as_the_run_left_it(run):
     assert RunFolder.open(run).differences() == ()
 
 
-def test_another_layout_stands_beside_it_under_its_own_name(run, tmp_path):
+def test_another_layout_stands_beside_it_under_its_own_name(run: Path, tmp_path: Path) -> None:
     paths = report.build_formats(run, (Format.MARKDOWN,), Layout.DATASHEET, tmp_path / "new" / "folder")
 
     assert paths == {Format.MARKDOWN: tmp_path / "new" / "folder" / "report-datasheet.md"}
     assert "](report-datasheet-figures/figure-01.svg)" in paths[Format.MARKDOWN].read_text(encoding="utf-8")
 
 
-def test_a_logo_stands_above_the_title_of_page_and_sheet(run):
+def test_a_logo_stands_above_the_title_of_page_and_sheet(run: Path) -> None:
     paths = report.build_formats(run, (Format.HTML, Format.PDF), logo=LOGO)
 
     page = paths[Format.HTML].read_text(encoding="utf-8")
@@ -308,7 +309,7 @@ def test_a_logo_stands_above_the_title_of_page_and_sheet(run):
     assert "/Image" in [one["/Subtype"] for one in objects["/XObject"].values()]
 
 
-def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run, tmp_path):
+def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run: Path, tmp_path: Path) -> None:
     (run / "report-figures").mkdir()
     (run / "report-figures" / "figure-99.svg").write_text("old")
     report.build_formats(run, (Format.MARKDOWN,))
@@ -322,7 +323,7 @@ def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run, tmp_pat
     assert list((run / "report-figures").glob("figure-*.svg"))
 
 
-def test_a_full_disk_is_said_with_the_way_out(run, monkeypatch):
+def test_a_full_disk_is_said_with_the_way_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -333,7 +334,7 @@ def test_a_full_disk_is_said_with_the_way_out(run, monkeypatch):
     assert "--out" in str(refused.value.next_step)
 
 
-def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(run, tmp_path):
+def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(UsageError, match="is no folder, but a file") as refused:
@@ -341,7 +342,7 @@ def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(run, tmp_path):
     assert "--out" in str(refused.value.next_step)
 
 
-def test_the_inside_of_a_run_folder_is_no_place_for_a_report(run):
+def test_the_inside_of_a_run_folder_is_no_place_for_a_report(run: Path) -> None:
     with pytest.raises(UsageError, match="lies in the folder of a run"):
         report.build_formats(run, (Format.HTML,), out=run / "raw")
 
@@ -355,11 +356,11 @@ def test_the_inside_of_a_run_folder_is_no_place_for_a_report(run):
         (["html, all"], tuple(Format)),
     ],
 )
-def test_formats_are_named_by_commas_or_again(texts, kinds):
+def test_formats_are_named_by_commas_or_again(texts: list[str], kinds: Any) -> None:
     assert kinds_of(texts) == kinds
 
 
-def test_a_format_that_is_not_known_is_refused_with_those_that_are():
+def test_a_format_that_is_not_known_is_refused_with_those_that_are() -> None:
     with pytest.raises(UsageError, match="odt") as refused:
         kinds_of(["pdf,odt"])
     assert "pdf" in str(refused.value.next_step)
@@ -368,7 +369,7 @@ def test_a_format_that_is_not_known_is_refused_with_those_that_are():
 WORDS = {"PDR": "of NDR", "NDR": "no", "Holm": "how often", "p99.9": "latency"}
 
 
-def test_words_that_the_report_does_not_use_are_left_out():
+def test_words_that_the_report_does_not_use_are_left_out() -> None:
     glossary = Definitions(tuple((inlines(word), inlines(meaning)) for word, meaning in WORDS.items()))
     made = document(paragraph("The ", strong("PDR"), ", p99.99 and Holmes, Holm"), glossary).blocks[-1]
 
@@ -376,12 +377,12 @@ def test_words_that_the_report_does_not_use_are_left_out():
     assert [plain(word) for word, _ in made.pairs] == ["PDR", "Holm", "p99.9"]
 
 
-def test_every_layout_has_its_file():
+def test_every_layout_has_its_file() -> None:
     known = {each.name for each in pkgutil.iter_modules(layouts.__path__)}
 
     assert known == {layout.value for layout in Layout}
 
 
-def test_the_layout_of_the_bench_file_is_the_report_and_the_other_stands_beside_it(whole_run):
+def test_the_layout_of_the_bench_file_is_the_report_and_the_other_stands_beside_it(whole_run: Path) -> None:
     assert report.build(whole_run, Layout.STUDY).name == "report.html"
     assert report.build(whole_run, Layout.DATASHEET).name == "report-datasheet.html"

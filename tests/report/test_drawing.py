@@ -16,6 +16,7 @@ from nicbench.report.drawing.charts import rates_by_size_chart
 from nicbench.report.drawing.kit import NARROW, WIDE, Format, Spec, channel, finish_chart, marks
 from nicbench.report.drawing.svg import Head, number, read, svg
 from nicbench.report.layouts.datasheet import _stacked
+from nicbench.report.model import Report
 from nicbench.report.numbers import significant
 from nicbench.report.tables import scale_units, sections
 
@@ -48,16 +49,16 @@ def chart(mark: str, rows: list[dict[str, Any]] = ROWS, form: Format = WIDE, **m
         (-0.00012, "-0.00012"),
     ],
 )
-def test_numbers_have_five_digits_and_no_empty_ones(value, said):
+def test_numbers_have_five_digits_and_no_empty_ones(value: float, said: str) -> None:
     assert number(value) == said
 
 
-def test_the_title_of_an_axis_is_a_name_and_a_unit():
+def test_the_title_of_an_axis_is_a_name_and_a_unit() -> None:
     assert Head.of("frame size [bytes, with FCS]").pattern == "frame size: # bytes"
     assert Head.of("% of line rate").pattern == "% of line rate: #"
 
 
-def test_a_mark_says_its_series_its_key_and_its_value_in_the_words_of_the_axes():
+def test_a_mark_says_its_series_its_key_and_its_value_in_the_words_of_the_axes() -> None:
     drawing = svg(chart("point"), 1, "a chart")
 
     assert 'data-heads="|frame size: # bytes|frame rate: # Mpps"' in drawing
@@ -66,7 +67,7 @@ def test_a_mark_says_its_series_its_key_and_its_value_in_the_words_of_the_axes()
     assert "aria-label" not in drawing.replace('aria-label="a chart"', "")
 
 
-def test_a_range_is_said_where_it_is_no_point():
+def test_a_range_is_said_where_it_is_no_point() -> None:
     shown = chart("point")
     upper = {"x": shown["encoding"]["x"], "y": {"field": "lower", "type": "quantitative"}, "y2": {"field": "upper"}}
     layers = [{key: shown.pop(key) for key in ("mark", "encoding")}, {"mark": {"type": "rule"}, "encoding": upper}]
@@ -76,7 +77,7 @@ def test_a_range_is_said_where_it_is_no_point():
     assert re.findall(r'data-says="([^"]*)"', drawing) == ["0|64|0.40237|0.4 to 0.41", "1|128|0.5"]
 
 
-def test_a_note_of_a_row_is_said_last_whether_or_not_there_is_a_range():
+def test_a_note_of_a_row_is_said_last_whether_or_not_there_is_a_range() -> None:
     shown = chart("point")
     rows = [{**ROWS[0], "note": "valid, limited by the DUT"}, ROWS[1]]
     drawing = svg({**shown, "datasets": dict.fromkeys(shown["datasets"], rows)}, 1, "a chart")
@@ -85,14 +86,14 @@ def test_a_note_of_a_row_is_said_last_whether_or_not_there_is_a_range():
     assert re.findall(r'data-says="([^"]*)"', drawing) == ["0|64|0.40237||valid, limited by the DUT", "1|128|0.5"]
 
 
-def test_a_row_may_say_its_value_itself():
+def test_a_row_may_say_its_value_itself() -> None:
     rows = [{**ROWS[0], "words": "below 0.41"}, ROWS[1]]
 
     assert "0|64|below 0.41" in svg(chart("point", rows), 1, "a chart")
 
 
 @pytest.mark.parametrize("form", [WIDE, NARROW])
-def test_a_line_without_points_has_places_that_are_not_drawn(form):
+def test_a_line_without_points_has_places_that_are_not_drawn(form: Format) -> None:
     rows = [{"size": place, "rate": place**0.5, "goal": f"g{place % 2}"} for place in range(2000)]
     x = channel("size:Q", title="time [s]")
     plain = chart("line", rows, form, x=x)
@@ -104,7 +105,7 @@ def test_a_line_without_points_has_places_that_are_not_drawn(form):
     assert drawing.count('data-of="') == 2, "both lines can be hidden"
 
 
-def test_a_stack_says_all_its_parts_at_once():
+def test_a_stack_says_all_its_parts_at_once() -> None:
     rows = [
         {"t": t, "part": part, "share": share} for t in (0.0, 1.5) for part, share in (("kernel", 20.0), ("idle", 70.0))
     ]
@@ -125,20 +126,20 @@ def test_a_stack_says_all_its_parts_at_once():
     ]
 
 
-def test_names_that_are_markup_stay_text():
+def test_names_that_are_markup_stay_text() -> None:
     drawing = svg(chart("point", [{**ROWS[0], "goal": '"><script>alert(1)</script>'}, ROWS[1]]), 1, "a chart")
 
     assert "<script" not in drawing
     assert 'data-series="&#34;&gt;&lt;script' in drawing
 
 
-def test_layers_that_are_no_values_say_nothing():
+def test_layers_that_are_no_values_say_nothing() -> None:
     for silent in (chart("text"), chart("rect"), chart("point") | {"mark": {"type": "point", "aria": False}}):
         assert not read(silent)
         assert "data-says" not in svg(silent, 1, "a chart")
 
 
-def test_every_rate_of_a_page_is_told_by_its_chart(view):
+def test_every_rate_of_a_page_is_told_by_its_chart(view: Report) -> None:
     section = searched(view)
     assert section.table.rates is not None
     specification = rates_by_size_chart(section, WIDE)
@@ -152,13 +153,13 @@ def test_every_rate_of_a_page_is_told_by_its_chart(view):
             assert (goal.name, row.cells[0], number(rate / 1e3)) in said
 
 
-def test_each_drawing_of_a_page_answers(page):
+def test_each_drawing_of_a_page_answers(page: str) -> None:
     for drawing in re.findall(r'<svg role="img".*?</svg>', page, flags=re.DOTALL):
         assert "data-heads" in drawing
 
 
 @pytest.mark.parametrize("form", [form for form in get_args(Form) if form != "text"])
-def test_an_axis_is_in_the_unit_of_its_column(form):
+def test_an_axis_is_in_the_unit_of_its_column(form: Form) -> None:
     name, value = "it", 40.0
     if form in SCALES:
         name, value = f"it_{SCALES[form].suffix.lstrip('_')}", 40.0 / SCALES[form].factor
@@ -181,11 +182,11 @@ def test_an_axis_is_in_the_unit_of_its_column(form):
         (0.0, "0"),
     ],
 )
-def test_a_tie_is_rounded_away_from_zero(value, text):
+def test_a_tie_is_rounded_away_from_zero(value: float, text: str) -> None:
     assert significant(value) == text
 
 
-def test_a_column_that_nobody_fills_has_the_unit_of_the_one_beside_it():
+def test_a_column_that_nobody_fills_has_the_unit_of_the_one_beside_it() -> None:
     """A p99 that no tool reported, next to a median and a greatest in milliseconds."""
     values = {"latency_p50_ns": 31e6, "latency_p99_ns": None, "latency_maximum_ns": 2.9e9, "other_bits_per_s": None}
     result = Result(id="r", test="t", method="m", parameters={}, values=values, verdict=ResultVerdict.VALID, trials=())
@@ -202,7 +203,9 @@ def test_a_column_that_nobody_fills_has_the_unit_of_the_one_beside_it():
         ((6_210_000.0,), ("6.21",)),
     ],
 )
-def test_the_least_of_a_column_is_readable_beside_the_greatest(latencies_ns, texts):
+def test_the_least_of_a_column_is_readable_beside_the_greatest(
+    latencies_ns: tuple[float, ...], texts: tuple[str, ...]
+) -> None:
     results = [
         Result(
             id="r", test="t", method="m", parameters={}, values={"p50_ns": ns}, verdict=ResultVerdict.VALID, trials=()
@@ -214,7 +217,7 @@ def test_the_least_of_a_column_is_readable_beside_the_greatest(latencies_ns, tex
     assert tuple(text_of(column, result) for result in results) == texts
 
 
-def test_loads_one_above_the_other_have_one_unit_for_a_column():
+def test_loads_one_above_the_other_have_one_unit_for_a_column() -> None:
     def latency(percent: float, median_ns: float) -> Result:
         names = ("minimum", "mean", "p50", "p99", "p99_9", "maximum")
         return Result(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import re
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -94,7 +97,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return report.build(_editors.write(tmp_path_factory.mktemp("runs"), found, NAMES)).read_text()
 
 
-def test_the_answer_says_how_many_editors_each_configuration_fed(both):
+def test_the_answer_says_how_many_editors_each_configuration_fed(both: Study) -> None:
     read, write = sentences(both)
     assert read.startswith("Reading, “1x100” sustained at least 6 editors (no more were tried)")
     assert "at 24\u00a0frames/s each (within 1\u202f%) in each of 5 runs; “4x25” sustained " in read
@@ -120,13 +123,13 @@ def test_the_answer_says_how_many_editors_each_configuration_fed(both):
     ],
     ids=["at least", "one", "sparse", "none", "fewest", "gap", "median"],
 )
-def test_what_qualifies_a_number_is_said(runs, said):
+def test_what_qualifies_a_number_is_said(runs: list[dict[int, list[float]]], said: str) -> None:
     found = [result for number, had in enumerate(runs, start=1) for result in run(had, number)]
     (text,) = (text for text in sentences(study(tuple(found))) if "sustained" in text)
     assert said in text.replace("Reading, the", "The")
 
 
-def test_an_instance_that_got_less_behind_a_sum_that_was_met_is_not_hidden():
+def test_an_instance_that_got_less_behind_a_sum_that_was_met_is_not_hidden() -> None:
     one = study(run({2: [26.0, 22.0]}))
     assert (
         "each editor has to reach its rate by itself in every run, the number is not even the fewest"
@@ -137,11 +140,11 @@ def test_an_instance_that_got_less_behind_a_sum_that_was_met_is_not_hidden():
     assert rows_of(table) == {"read": ["≥ 2", "≥ 2", "fewer than tried", "2", "1"]}
 
 
-def test_a_run_that_warms_up_counts_for_nothing(both):
+def test_a_run_that_warms_up_counts_for_nothing(both: Study) -> None:
     assert {way.runs for way in both.ways} == {(2, 3, 4, 5, 6)}
 
 
-def test_without_a_frame_limit_there_is_no_target():
+def test_without_a_frame_limit_there_is_no_target() -> None:
     one = study(run({1: [100.0], 2: [60.0, 60.0]}, target=None))
     (text,) = sentences(one)
     assert text == (
@@ -155,7 +158,7 @@ def test_without_a_frame_limit_there_is_no_target():
     assert {met(cell) for _, *cells in cells_of(table) for cell in cells} == {None}
 
 
-def test_an_instance_that_failed_is_unknown_and_meets_nothing():
+def test_an_instance_that_failed_is_unknown_and_meets_nothing() -> None:
     found = [
         result.replace(values={**result.values, "frames_per_s": None})
         if result.parameters.get("instance") == 2
@@ -170,7 +173,7 @@ def test_an_instance_that_failed_is_unknown_and_meets_nothing():
     assert list(rows_of(each).values())[:3] == [["24.0"], [UNKNOWN], [UNKNOWN]]
 
 
-def test_sums_stand_by_run_with_average_median_and_target(both):
+def test_sums_stand_by_run_with_average_median_and_target(both: Study) -> None:
     (table,) = sum_tables(both, both.ways[0])
     assert heads_of(table) == [("1x100", 4), ("4x25", 4)]
     rows = rows_of(table)
@@ -188,13 +191,13 @@ def heads_of(table: Table) -> list[tuple[str, int]]:
     return [(plain(cell.inlines), cell.columns) for cell in table.head[0].cells[1:]]
 
 
-def test_a_study_too_broad_for_one_table_has_one_for_each_configuration():
+def test_a_study_too_broad_for_one_table_has_one_for_each_configuration() -> None:
     counts = tuple(range(1, MOST_COLUMNS // 2 + 2))
     one = study(_editors.results(directions=("read",), instances=counts, runs=1))
     assert [heads_of(table) for table in sum_tables(one, one.ways[0])] == [[(name, len(counts))] for name in NAMES]
 
 
-def test_instances_stand_by_run_with_sum_average_and_deviation():
+def test_instances_stand_by_run_with_sum_average_and_deviation() -> None:
     found = (*run({3: [24.0, 24.0, 12.0]}, 1), *run({3: [24.0, 24.0, 24.0]}, 2))
     table = instance_table(study(found).ways[0].at["default", 3])
     rows = {
@@ -207,7 +210,7 @@ def test_instances_stand_by_run_with_sum_average_and_deviation():
     assert rows["Frames dropped"] == [("240", None), ("0", None)]
 
 
-def test_published_rates_stand_with_the_digits_that_were_printed():
+def test_published_rates_stand_with_the_digits_that_were_printed() -> None:
     """403 of 1800 cells of the data set end with zeros that its spreadsheet left out."""
     found = results_of(data_set("frametest-read-instances")).results
     at = study(tuple(found)).ways[0].at
@@ -220,14 +223,14 @@ def test_published_rates_stand_with_the_digits_that_were_printed():
     assert cells == 1800
 
 
-def test_too_few_digits_are_not_filled():
+def test_too_few_digits_are_not_filled() -> None:
     assert fill_digits(["25", "25.1", "24.9"]) == ["25.0", "25.1", "24.9"]
     assert fill_digits(["25", "24", "25", "25.25"]) == ["25", "24", "25", "25.25"]
     assert fill_digits([None, "< 0.1", "1e3", "7", "7.5", "7.25"]) == [None, "< 0.1", "1e3", "7.00", "7.50", "7.25"]
     assert fill_digits([]) == []
 
 
-def test_what_runs_come_to_is_told_as_far_as_it_is_known(both):
+def test_what_runs_come_to_is_told_as_far_as_it_is_known(both: Study) -> None:
     told = measures(both.ways[0])
     assert told["Runs that met the target [%]"]["1x100"] == ["100"] * 4
     assert list(told["Average [MB/s]"]) == list(NAMES)
@@ -242,7 +245,7 @@ def rates_of(ran: FilmRun) -> list[float | None]:
     return [None if one is None else trusted_number(one, RATE) for one in ran.instances]
 
 
-def test_what_an_instance_had_is_told_by_how_many_were_on_its_port_of_the_bond(both, page):
+def test_what_an_instance_had_is_told_by_how_many_were_on_its_port_of_the_bond(both: Study, page: str) -> None:
     table = sharing_table(both, both.ways[0])
     assert table is not None
     rows = rows_of(table)
@@ -253,7 +256,7 @@ def test_what_an_instance_had_is_told_by_how_many_were_on_its_port_of_the_bond(b
     assert "Reading: instances that shared a port of the bond" in page
 
 
-def test_of_a_port_that_is_only_predicted_nothing_is_concluded():
+def test_of_a_port_that_is_only_predicted_nothing_is_concluded() -> None:
     found = [
         result.replace(values={**result.values, "bond_port": port})
         for number, port in ((1, "eth1 (predicted)"), (2, "eth1"))
@@ -264,7 +267,7 @@ def test_of_a_port_that_is_only_predicted_nothing_is_concluded():
     assert sharing_table(one, one.ways[0]) is None
 
 
-def test_every_instance_of_every_run_is_a_dot_and_those_that_missed_are_hollow(both):
+def test_every_instance_of_every_run_is_a_dot_and_those_that_missed_are_hollow(both: Study) -> None:
     way = both.ways[0]._replace(configurations=NAMES)
     figures = dot_figures(both, way, identifiers())
     drawings = [figure.drawing.svg for figure in figures]
@@ -283,7 +286,7 @@ def test_every_instance_of_every_run_is_a_dot_and_those_that_missed_are_hollow(b
     assert missed[-1] > 0
 
 
-def test_the_page_answers_first_and_has_every_table_and_figure(page):
+def test_the_page_answers_first_and_has_every_table_and_figure(page: str) -> None:
     assert page.index("sustained at least") if "sustained at least" in page else page.index("sustained 4")
     order = ["Reading, ", "<figure>", ">Streams sustained<", "Reading: sum of all instances", "every instance of every"]
     places = [page.index(text) for text in order]
@@ -297,7 +300,7 @@ def test_the_page_answers_first_and_has_every_table_and_figure(page):
     assert "Each run by itself" not in page, "its own tables have every run"
 
 
-def test_a_run_alone_has_its_details_and_no_medians(tmp_path):
+def test_a_run_alone_has_its_details_and_no_medians(tmp_path: Path) -> None:
     folder = _editors.write(tmp_path, run({1: [24.0], 2: [24.0, 24.0]}))
     view = gather(RunFolder.open(folder))
     assert view.comparison is None
@@ -308,14 +311,14 @@ def test_a_run_alone_has_its_details_and_no_medians(tmp_path):
     assert "“default”" not in page
 
 
-def test_a_disturbed_run_is_marked_where_its_number_stands(tmp_path):
+def test_a_disturbed_run_is_marked_where_its_number_stands(tmp_path: Path) -> None:
     found = list(run({1: [24.0]}, 1))
     found += _editors.of_round("default", "read", [(24.0, None)], 2, _editors.TARGET, verdict=ResultVerdict.DISTURBED)
     page = report.build(_editors.write(tmp_path, tuple(found))).read_text()
     assert re.search(r'24\.0</strong><span class="disturbed"|24\.0</strong> <span class="disturbed"', page)
 
 
-def test_hostile_names_stay_text(tmp_path):
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
     names = ("<script>alert(1)</script>", 'a "b" & c')
     found = _editors.results(configurations=names, directions=("read",), instances=(1, 2), runs=2)
     page = report.build(_editors.write(tmp_path, found, names)).read_text()
@@ -323,7 +326,7 @@ def test_hostile_names_stay_text(tmp_path):
     assert "&lt;script&gt;" in page
 
 
-def test_the_terminal_has_the_answer_and_the_sums():
+def test_the_terminal_has_the_answer_and_the_sums() -> None:
     text = io.StringIO()
     summed = _editors.summary(_editors.results(instances=(1, 2, 10), runs=3), NAMES)
     print_summary(Console(file=text, width=120, color_system=None), summed)
@@ -339,16 +342,16 @@ def test_the_terminal_has_the_answer_and_the_sums():
     ("ratio", "text"),
     [(0.0, "0"), (1.0, "100"), (0.9999, "> 99.9"), (0.0001, "< 0.1"), (0.467, "46.7"), (None, UNKNOWN)],
 )
-def test_a_share_is_all_or_none_only_where_it_is(ratio, text):
+def test_a_share_is_all_or_none_only_where_it_is(ratio: float | None, text: str) -> None:
     assert share_text(ratio) == text
 
 
-def test_rates_have_the_digits_that_the_smallest_of_a_table_needs():
+def test_rates_have_the_digits_that_the_smallest_of_a_table_needs() -> None:
     assert [rate_decimals(rates) for rates in ([235.1], [24.0, 8.1], [0.41], [0.0, None], [])] == [1, 2, 3, 1, 1]
 
 
 @pytest.mark.parametrize("kept", ["runs", "instances"])
-def test_either_part_alone_makes_a_study(kept):
+def test_either_part_alone_makes_a_study(kept: str) -> None:
     found = tuple(result for result in run({2: [24.0, 24.0]}) if result.parameters["part"] == kept)
     table = sustained_table(study(found))
     assert table is not None
@@ -356,7 +359,7 @@ def test_either_part_alone_makes_a_study(kept):
 
 
 @pytest.mark.acceptance
-def test_a_whole_study_is_drawn_in_seconds(tmp_path, record_property):
+def test_a_whole_study_is_drawn_in_seconds(tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
     found = _editors.results()
     folder = _editors.write(tmp_path, found, NAMES)
     began = time.monotonic()
@@ -389,7 +392,7 @@ def frames_study(found: Results) -> Study:
     return one
 
 
-def test_of_two_tests_every_sentence_and_title_says_which_it_is_about(tmp_path):
+def test_of_two_tests_every_sentence_and_title_says_which_it_is_about(tmp_path: Path) -> None:
     found = (*frames_run({1: [24.0]}, "small frames"), *frames_run({1: [12.0]}, "large frames"))
     text = io.StringIO()
     print_summary(Console(file=text, width=120, color_system=None), _editors.summary(found))
@@ -415,11 +418,11 @@ def test_of_two_tests_every_sentence_and_title_says_which_it_is_about(tmp_path):
     ],
     ids=["fewest", "one", "gap"],
 )
-def test_the_line_of_a_list_reads_as_a_sentence(had, said):
+def test_the_line_of_a_list_reads_as_a_sentence(had: dict[int, list[float]], said: str) -> None:
     assert study_in_brief(frames_study(frames_run(had))) == said
 
 
-def test_frames_on_local_file_systems_are_no_answer_about_a_server(tmp_path):
+def test_frames_on_local_file_systems_are_no_answer_about_a_server(tmp_path: Path) -> None:
     found = frames_run({2: [24.0, 24.0]}, file_systems=("tmpfs tmpfs", "ext4 /dev/vda1"))
     one = frames_study(found)
     answer, local, *_ = sentences(one)
@@ -433,7 +436,7 @@ def test_frames_on_local_file_systems_are_no_answer_about_a_server(tmp_path):
     assert "ext4 /dev/vda1" in page.replace("<wbr>", "")
 
 
-def test_a_share_that_one_instance_had_not_mounted_is_told():
+def test_a_share_that_one_instance_had_not_mounted_is_told() -> None:
     one = frames_study(frames_run({2: [24.0, 24.0]}, file_systems=("nfs4 server:/stor/d1", "tmpfs tmpfs")))
     answer, mixed = sentences(one)
     assert answer.startswith("Reading, the server sustained")
@@ -444,7 +447,7 @@ def test_a_share_that_one_instance_had_not_mounted_is_told():
     ]
 
 
-def test_where_file_systems_are_unknown_nothing_is_said_of_them():
+def test_where_file_systems_are_unknown_nothing_is_said_of_them() -> None:
     one = frames_study(frames_run({2: [24.0, 24.0]}))
     assert len(sentences(one)) == 1
     assert directory_rows(one) == ()
@@ -461,11 +464,11 @@ def test_where_file_systems_are_unknown_nothing_is_said_of_them():
         ("fuse.sshfs editor@server:/d1", "FUSE"),
     ],
 )
-def test_a_file_system_is_local_by_its_type_and_source(file_system, kind):
+def test_a_file_system_is_local_by_its_type_and_source(file_system: str, kind: str) -> None:
     assert kind_of(file_system) == kind
 
 
-def test_a_round_of_frames_says_what_was_asked_and_what_came_of_it():
+def test_a_round_of_frames_says_what_was_asked_and_what_came_of_it() -> None:
     ask = FramesSpec(task="write", directory="/mnt/d1", frame_bytes=262_144, frames_per_s=24.0, direct=True)
     figures = FrameFigures(
         engine="io_uring",
@@ -514,7 +517,7 @@ def test_a_round_of_frames_says_what_was_asked_and_what_came_of_it():
         assert text in said
 
 
-def test_hosts_and_programs_are_called_as_they_are():
+def test_hosts_and_programs_are_called_as_they_are() -> None:
     versions, commands = facts(
         {"versions": {"sftp-server": "1", "sshfs": "3"}, "commands": {"server": ["a"], "c0a": ["b"], "dut": ["c"]}}
     )

@@ -28,14 +28,14 @@ from ._sections import rate_of, searched, timed
 from ._synthetic_plan import synthetic_plan
 
 
-def test_goals_carry_their_name_and_loss_ratio_from_the_plan(view):
+def test_goals_carry_their_name_and_loss_ratio_from_the_plan(view: Report) -> None:
     rates = searched(view).table.rates
     goals = [(goal.value, goal.name, goal.loss_ratio) for goal in rates.goals]
 
     assert goals == [("ndr_frames_per_s", "NDR", 0.0), ("pdr_frames_per_s", "PDR", 0.005)]
 
 
-def test_the_answer_is_made_of_the_smallest_frames_numbers(view):
+def test_the_answer_is_made_of_the_smallest_frames_numbers(view: Report) -> None:
     ndr = rate_of(searched(view).rows[0])
     assert ndr.value is not None
 
@@ -53,7 +53,7 @@ def tail_of(view: Report) -> tuple[dict[str, Any], tuple[tuple[float, float], ..
     return dict(section.rows[0].result.values), points
 
 
-def test_a_tail_falls_from_every_frame_to_the_last_one(view):
+def test_a_tail_falls_from_every_frame_to_the_last_one(view: Report) -> None:
     values, points = tail_of(view)
 
     assert points[0] == (values["latency_minimum_ns"], 1.0)
@@ -64,7 +64,7 @@ def test_a_tail_falls_from_every_frame_to_the_last_one(view):
     assert list(shares) == sorted(shares, reverse=True)
 
 
-def test_the_tail_meets_the_percentiles_of_the_table(view):
+def test_the_tail_meets_the_percentiles_of_the_table(view: Report) -> None:
     values, points = tail_of(view)
     p99 = values["latency_p99_ns"]
 
@@ -72,26 +72,26 @@ def test_the_tail_meets_the_percentiles_of_the_table(view):
     assert min(share for latency, share in points if latency < p99 * 0.98) >= 0.01
 
 
-def test_a_damaged_histogram_costs_the_tail_only(view):
+def test_a_damaged_histogram_costs_the_tail_only(view: Report) -> None:
     latency = next(trial.reading.latency for trial in view.known_trials.values() if trial.reading.latency)
 
     assert tail(latency.replace(histogram="AAAA")) == ()
     assert tail(None) == ()
 
 
-def test_the_core_clock_is_a_range_over_all_trials(view):
+def test_the_core_clock_is_a_range_over_all_trials(view: Report) -> None:
     clocks = [hz for trial in view.known_trials.values() for hz in trial.reading.health.core_clock_hz or ()]
 
     assert view.core_clock_hz == (min(clocks), max(clocks))
 
 
-def test_trials_with_losses_are_in_the_ledger(view):
+def test_trials_with_losses_are_in_the_ledger(view: Report) -> None:
     lost = [trial.id for trial in view.known_trials.values() if trial.reading.counts.lost]
 
     assert [trial.id for trial in view.ledger] == lost != []
 
 
-def test_a_run_cut_short_shows_what_there_is_as_incomplete(synthetic_run):
+def test_a_run_cut_short_shows_what_there_is_as_incomplete(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.measure((64, 128), latency=False)
 
@@ -103,7 +103,7 @@ def test_a_run_cut_short_shows_what_there_is_as_incomplete(synthetic_run):
     assert [row.cells[0] for row in searched(view).rows] == ["64", "128"]
 
 
-def test_a_summary_that_a_resumed_run_left_behind_is_not_believed(synthetic_run):
+def test_a_summary_that_a_resumed_run_left_behind_is_not_believed(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.measure((64,), latency=False)
     folder = RunFolder.open(run.finish(ResultVerdict.VALID))
@@ -112,14 +112,14 @@ def test_a_summary_that_a_resumed_run_left_behind_is_not_believed(synthetic_run)
     assert gather(folder).verdict is ResultVerdict.INCOMPLETE
 
 
-def test_a_run_that_measured_nothing_says_so(synthetic, tmp_path):
+def test_a_run_that_measured_nothing_says_so(synthetic: Any, tmp_path: Path) -> None:
     view = gather(synthetic.SyntheticRun(tmp_path).folder)
 
     assert view.headline == "Nothing was measured: the run ended before its first result."
     assert (view.sections, view.groups) == ((), {})
 
 
-def test_a_disturbed_run_says_how_many_results_are(synthetic_run):
+def test_a_disturbed_run_says_how_many_results_are(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.measure((64, 128), latency=False, disturbed_size=64)
 
@@ -129,7 +129,7 @@ def test_a_disturbed_run_says_how_many_results_are(synthetic_run):
     assert [sum(not one.verdict.valid for one in trials) for trials in view.groups.values()][1] == 1
 
 
-def test_a_run_that_tried_everything_says_what_has_no_value_and_asks_for_no_resume():
+def test_a_run_that_tried_everything_says_what_has_no_value_and_asks_for_no_resume() -> None:
     lost = Bounded(value=None, reason_null="no PDR was found")
     results = (
         Result(id="a", method="latency", parameters={}, values={"x": lost}, verdict=ResultVerdict.INCOMPLETE),
@@ -145,7 +145,7 @@ def test_a_run_that_tried_everything_says_what_has_no_value_and_asks_for_no_resu
     )
 
 
-def test_frames_that_ended_in_the_testers_own_sink_are_not_in_the_ledger(synthetic_run):
+def test_frames_that_ended_in_the_testers_own_sink_are_not_in_the_ledger(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     trial = run.trial("calibration", 64, 1e6, Purpose.TESTER_LATENCY, 0, knee=1e5)
     assert trial.reading.counts.lost
@@ -153,7 +153,7 @@ def test_frames_that_ended_in_the_testers_own_sink_are_not_in_the_ledger(synthet
     assert gather(run.folder).ledger == ()
 
 
-def test_frames_that_were_lost_without_a_dut_are_told_above_all_results(synthetic_run):
+def test_frames_that_were_lost_without_a_dut_are_told_above_all_results(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.trial("calibration", 64, 1e4, Purpose.TESTER_LATENCY, 0)
     assert not any("cable" in statement for statement in gather(run.folder).statements)
@@ -163,7 +163,7 @@ def test_frames_that_were_lost_without_a_dut_are_told_above_all_results(syntheti
     assert told.startswith(f"{lost} of 10000 frames of 128 bytes were lost over a cable in the DUT’s place")
 
 
-def test_a_folder_that_was_changed_says_so(synthetic_run):
+def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     path = run.finish()
     (path / "inventory.json").write_text("{}")
@@ -213,7 +213,7 @@ def test_a_folder_that_was_changed_says_so(synthetic_run):
     ],
     ids=["at line rate", "dead", "the tester is the limit", "nothing passes", "only an upper bound", "not tried"],
 )
-def test_the_answer_never_says_more_than_is_known(synthetic_run, rate, words):
+def test_the_answer_never_says_more_than_is_known(synthetic_run: Callable[..., Any], rate: Bounded, words: str) -> None:
     run = synthetic_run()
     run.publish(
         "throughput",
@@ -229,7 +229,7 @@ def test_the_answer_never_says_more_than_is_known(synthetic_run, rate, words):
     assert gather(run.folder).headline == f"This machine's kernel IP forwarding {words}"
 
 
-def test_a_ceiling_learnt_later_replaces_the_calibrated_one(synthetic_run):
+def test_a_ceiling_learnt_later_replaces_the_calibrated_one(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     for ceiling, calibrated in ((9e5, True), (8e5, False)):
         run.folder.journal.append(
@@ -239,7 +239,7 @@ def test_a_ceiling_learnt_later_replaces_the_calibrated_one(synthetic_run):
     assert [row.ceiling_frames_per_s for row in gather(run.folder).ceilings] == [8e5]
 
 
-def test_results_of_a_method_the_report_does_not_know_are_kept(synthetic_run):
+def test_results_of_a_method_the_report_does_not_know_are_kept(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     result = Result(id="burst/64", method="burst", parameters={"frame_bytes": 64}, values={"burst_frames": 31})
     run.folder.journal.append(ResultReady(test="burst", result=result))
@@ -247,7 +247,7 @@ def test_results_of_a_method_the_report_does_not_know_are_kept(synthetic_run):
     assert gather(run.folder).other_results == (result,)
 
 
-def test_a_resumed_run_with_shared_cores_is_labelled(synthetic_run):
+def test_a_resumed_run_with_shared_cores_is_labelled(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.folder.journal.append(
         RunStarted(run_id="r", title="t", nicbench_version="0", wall_time="later", seed=1, resumed=True)
@@ -259,7 +259,9 @@ def test_a_resumed_run_with_shared_cores_is_labelled(synthetic_run):
 
 
 @pytest.mark.parametrize(("halved", "labels"), [(["0-1"], ("shared cores",)), ([], ())])
-def test_hyperthreads_of_one_physical_core_are_not_presented_as_separate_cores(synthetic_run, halved, labels):
+def test_hyperthreads_of_one_physical_core_are_not_presented_as_separate_cores(
+    synthetic_run: Callable[..., Any], halved: list[str], labels: tuple[str, ...]
+) -> None:
     run = synthetic_run()
     cores = {"worker": 0, "dut": [1], "housekeeping": [], "shared": False, "halved_cores": halved}
     run.folder.write_json("plan.json", run.plan().replace(cores=cores))
@@ -292,8 +294,8 @@ def partly_below(synthetic_run: Callable[..., Any]) -> Report:
 
 
 def test_a_rate_known_only_from_above_is_drawn_below_its_bound_and_one_point_makes_no_line(
-    partly_below,
-):
+    partly_below: Report,
+) -> None:
     points = points_of(searched(partly_below))
 
     assert [(point["size"], point["goal"], point["rate"]) for point in points.below] == [
@@ -304,7 +306,7 @@ def test_a_rate_known_only_from_above_is_drawn_below_its_bound_and_one_point_mak
     assert "line" not in {layer["mark"]["type"] for layer in drawn["layer"]}
 
 
-def test_the_caption_names_only_what_is_drawn(partly_below, view):
+def test_the_caption_names_only_what_is_drawn(partly_below: Report, view: Report) -> None:
     caption = rates_by_size_caption(searched(partly_below))
 
     assert "A hollow point with an arrow" in caption
@@ -313,7 +315,7 @@ def test_the_caption_names_only_what_is_drawn(partly_below, view):
     assert "hollow" not in rates_by_size_caption(searched(view))
 
 
-def test_what_is_said_of_one_configuration_alone_has_its_name():
+def test_what_is_said_of_one_configuration_alone_has_its_name() -> None:
     wide = synthetic_plan("run", "links").replace(
         configuration="wide", statements=("One machine.", "Links of 400 Mb/s.")
     )
@@ -353,7 +355,7 @@ def comparisons_with_a_method(tree: ast.AST) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("path", tuple(files()), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_method_is_known_by_its_name(path):
+def test_no_method_is_known_by_its_name(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert list(comparisons_with_a_method(tree)) == []
 
@@ -367,9 +369,9 @@ def test_no_method_is_known_by_its_name(path):
         "result.method == METHOD",
     ],
 )
-def test_the_search_finds_what_it_looks_for(code):
+def test_the_search_finds_what_it_looks_for(code: str) -> None:
     assert list(comparisons_with_a_method(ast.parse(code))) == [1]
 
 
-def test_two_results_may_be_asked_whether_they_are_of_one_method():
+def test_two_results_may_be_asked_whether_they_are_of_one_method() -> None:
     assert list(comparisons_with_a_method(ast.parse("one.method != other.method"))) == []

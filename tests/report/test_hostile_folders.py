@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import html5lib
@@ -145,7 +145,9 @@ def harmless_as_markdown(text: str) -> None:
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", DAMAGED)
-def test_a_damaged_run_is_in_quarantine_and_hides_no_other(case, runs, capsys):
+def test_a_damaged_run_is_in_quarantine_and_hides_no_other(
+    case: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (runs / BAD / "report.html").write_text("a report from better days")
     DAMAGED[case](runs / BAD, runs.parent / "outside.txt")
     before = other_files(runs)
@@ -180,7 +182,7 @@ def test_a_damaged_run_is_in_quarantine_and_hides_no_other(case, runs, capsys):
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", FORGED)
-def test_a_forged_run_does_no_harm_in_any_output(case, runs, capsys):
+def test_a_forged_run_does_no_harm_in_any_output(case: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     FORGED[case](runs / BAD, runs.parent / "outside.txt")
     before = other_files(runs)
 
@@ -205,7 +207,7 @@ def test_a_forged_run_does_no_harm_in_any_output(case, runs, capsys):
     assert other_files(runs) == before
 
 
-def test_a_name_of_a_folder_that_is_no_text_is_listed(runs, capsys):
+def test_a_name_of_a_folder_that_is_no_text_is_listed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (runs / BAD).rename(os.fsdecode(os.fsencode(runs) + b"/2026-01-01T000000Z-\xff\x1b[31m"))
 
     for arguments in ((), ("--json",)):
@@ -214,7 +216,7 @@ def test_a_name_of_a_folder_that_is_no_text_is_listed(runs, capsys):
         assert GOOD in out
 
 
-def test_nothing_is_written_through_a_link(runs):
+def test_nothing_is_written_through_a_link(runs: Path) -> None:
     outside = runs.parent / "outside.txt"
     (runs / BAD / "report.html").symlink_to(outside)
     (runs / BAD / f".report.html.{os.getpid()}.tmp").symlink_to(outside)
@@ -225,7 +227,7 @@ def test_nothing_is_written_through_a_link(runs):
     assert not (runs / BAD / "report.html").is_symlink()
 
 
-def test_many_strange_files_are_told_in_few_words(runs):
+def test_many_strange_files_are_told_in_few_words(runs: Path) -> None:
     for number in range(1000):
         (runs / BAD / f"{number:04}\x1b[31m\nx").symlink_to("/dev/zero")
 
@@ -235,7 +237,7 @@ def test_many_strange_files_are_told_in_few_words(runs):
 
 
 @pytest.mark.acceptance
-def test_a_browser_runs_nothing_of_a_forged_run(runs, tmp_path):
+def test_a_browser_runs_nothing_of_a_forged_run(runs: Path, tmp_path: Path) -> None:
     """Without the page's own rule against scripts, so that what was escaped is what is tested."""
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -266,7 +268,9 @@ def test_a_browser_runs_nothing_of_a_forged_run(runs, tmp_path):
     ],
     ids=["another blank", "a key twice", "another line"],
 )
-def test_a_manifest_that_says_the_same_in_other_bytes_was_changed(harm, good, tmp_path, capsys):
+def test_a_manifest_that_says_the_same_in_other_bytes_was_changed(
+    harm: Callable[[bytes], bytes], good: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = Path(shutil.copytree(good, tmp_path / "runs" / GOOD))
     written = (folder / manifest.NAME).read_bytes()
     (folder / manifest.NAME).write_bytes(harm(written))

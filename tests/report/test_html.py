@@ -6,7 +6,7 @@ import base64
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from nicbench.core.plan import Layout
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.measure.completing import add_near_limits
 from nicbench.report import html
+from nicbench.report.model import Report
 from nicbench.store import RunFolder
 
 from . import _editors
@@ -39,7 +40,7 @@ def text_of(page: str) -> str:
     return re.sub(r"[ \n]+", " ", " ".join(parsed(page).find(f"{XHTML}body").itertext()))
 
 
-def test_the_page_loads_nothing(page):
+def test_the_page_loads_nothing(page: str) -> None:
     tree = parsed(page)
     names = {str(element.tag).rpartition("}")[2] for element in tree.iter()}
 
@@ -56,7 +57,7 @@ def test_the_page_loads_nothing(page):
     assert "url(" not in style
 
 
-def test_a_browser_is_told_to_load_nothing_and_to_run_the_one_script_of_the_page(page):
+def test_a_browser_is_told_to_load_nothing_and_to_run_the_one_script_of_the_page(page: str) -> None:
     script = parsed(page).find(f".//{XHTML}script")
     said = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
 
@@ -67,7 +68,7 @@ def test_a_browser_is_told_to_load_nothing_and_to_run_the_one_script_of_the_page
     assert len(script.text.encode()) < 28 * 1024
 
 
-def test_the_answer_the_verdict_and_the_plain_words_come_before_the_tables(page, view):
+def test_the_answer_the_verdict_and_the_plain_words_come_before_the_tables(page: str, view: Report) -> None:
     text = text_of(page)
     order = [
         text.index(part) for part in (view.headline, "valid", view.statements[0], "Throughput", "Latency at 100 %")
@@ -77,7 +78,7 @@ def test_the_answer_the_verdict_and_the_plain_words_come_before_the_tables(page,
     assert "not a network card" in text[: text.index("Throughput")]
 
 
-def test_every_trial_that_something_disturbed_is_listed_with_its_load_and_loss(page, view):
+def test_every_trial_that_something_disturbed_is_listed_with_its_load_and_loss(page: str, view: Report) -> None:
     found = {name: trial for name, trial in view.known_trials.items() if trial.verdict.findings}
     assert f"{len(view.known_trials)} trials, {len(found)} of them disturbed" in text_of(page)
     rows = {}
@@ -95,11 +96,11 @@ def test_every_trial_that_something_disturbed_is_listed_with_its_load_and_loss(p
         assert lost == pytest.approx(100 * trial.reading.counts.loss_ratio, rel=1e-2)
 
 
-def test_each_chart_is_drawn_for_a_screen_and_for_a_phone(page):
+def test_each_chart_is_drawn_for_a_screen_and_for_a_phone(page: str) -> None:
     assert page.count('<div class="wide"><svg ') == page.count('<div class="narrow"><svg ') == 5
 
 
-def test_no_two_elements_share_an_id(page):
+def test_no_two_elements_share_an_id(page: str) -> None:
     ids = re.findall(r'\bid="([^"]+)"', page)
 
     assert len(ids) == len(set(ids))
@@ -107,14 +108,14 @@ def test_no_two_elements_share_an_id(page):
         assert reference in ids
 
 
-def test_the_charts_take_their_colours_from_the_page(page):
+def test_the_charts_take_their_colours_from_the_page(page: str) -> None:
     drawings = "".join(re.findall(r"<svg .*?</svg>", page, flags=re.DOTALL))
 
     assert "var(--series-1" in drawings
     assert set(re.findall(r"#[0-9a-f]{6}\b", re.sub(r"var\([^)]*\)", "", drawings))) <= {"#000000", "#ffffff"}
 
 
-def test_what_was_tested_is_disclosed(page, view):
+def test_what_was_tested_is_disclosed(page: str, view: Report) -> None:
     """The bench file is in the page, too, as a file to be saved."""
     (saved,) = (link for link in parsed(page).iter(f"{XHTML}a") if link.get("download") == "bench.yaml")
     assert base64.b64decode(saved.get("href").removeprefix(TEXT)).decode() == view.bench_text
@@ -137,7 +138,7 @@ def test_what_was_tested_is_disclosed(page, view):
         assert part in text
 
 
-def test_a_disturbed_run_marks_the_result_and_gives_the_reason(synthetic_run):
+def test_a_disturbed_run_marks_the_result_and_gives_the_reason(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.measure((64, 128), latency=False, disturbed_size=64)
     text = text_of(report.build(run.finish(ResultVerdict.DISTURBED)).read_text(encoding="utf-8"))
@@ -149,7 +150,7 @@ def test_a_disturbed_run_marks_the_result_and_gives_the_reason(synthetic_run):
     assert "Longest gap 31.4 ms" in text
 
 
-def test_a_run_without_a_plan_still_has_a_page(synthetic, tmp_path):
+def test_a_run_without_a_plan_still_has_a_page(synthetic: Any, tmp_path: Path) -> None:
     run = synthetic.SyntheticRun(tmp_path)
     page = report.build(run.folder.path).read_text(encoding="utf-8")
 
@@ -157,7 +158,7 @@ def test_a_run_without_a_plan_still_has_a_page(synthetic, tmp_path):
     assert "the run ended before its plan was written" in text_of(page).lower()
 
 
-def test_a_method_the_report_does_not_know_is_listed(synthetic_run):
+def test_a_method_the_report_does_not_know_is_listed(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.publish(
         "burst", Result(id="burst/64", method="burst", parameters={}, values={"longest_burst_frames": 31, "x": None})
@@ -180,7 +181,9 @@ def test_a_method_the_report_does_not_know_is_listed(synthetic_run):
         ),
     ],
 )
-def test_a_result_near_the_testers_own_limit_says_so(synthetic_run, method, values, said):
+def test_a_result_near_the_testers_own_limit_says_so(
+    synthetic_run: Callable[..., Any], method: str, values: dict[str, Any], said: str
+) -> None:
     result = Result(id=f"{method}/64", method=method, parameters={"frame_bytes": 64, "size": "64"}, values=values)
     for judged, is_said in ((add_near_limits(result), True), (result, False)):
         run = synthetic_run()
@@ -189,7 +192,7 @@ def test_a_result_near_the_testers_own_limit_says_so(synthetic_run, method, valu
         assert (f"own limit: {said}" in text) is is_said
 
 
-def test_a_latency_that_was_not_measured_says_why(synthetic_run):
+def test_a_latency_that_was_not_measured_says_why(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.publish(
         "latency",
@@ -206,7 +209,7 @@ def test_a_latency_that_was_not_measured_says_why(synthetic_run):
     assert "nothing measured: no frame came back" in text
 
 
-def test_making_a_report_changes_nothing_else(synthetic_run):
+def test_making_a_report_changes_nothing_else(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.measure((64,))
     path = run.finish()
@@ -221,7 +224,7 @@ def test_making_a_report_changes_nothing_else(synthetic_run):
 
 @needs_browser
 @pytest.mark.slow
-async def test_the_first_table_of_results_stands_whole_on_a_phone(whole_run):
+async def test_the_first_table_of_results_stands_whole_on_a_phone(whole_run: Path) -> None:
     made = report.build(whole_run)
     async with chromium() as browser:
         page, _ = await open_page(browser, made.as_uri(), viewport={"width": 390, "height": 844})
@@ -230,7 +233,7 @@ async def test_the_first_table_of_results_stands_whole_on_a_phone(whole_run):
     assert needed <= given
 
 
-def test_the_same_folder_gives_the_same_page(whole_run, page):
+def test_the_same_folder_gives_the_same_page(whole_run: Path, page: str) -> None:
     assert report.build(whole_run).read_text(encoding="utf-8") == page
 
 
@@ -261,13 +264,13 @@ def tree(request: pytest.FixtureRequest, trees: Mapping[str, Any]) -> Any:
     return trees[request.param]
 
 
-def test_a_page_says_its_language_its_title_and_where_its_main_part_is(tree):
+def test_a_page_says_its_language_its_title_and_where_its_main_part_is(tree: Any) -> None:
     assert tree.get("lang") == "en"
     assert tree.find(".//title").text.strip()
     assert len(tree.findall(".//main")) == len(tree.findall(".//h1")) == 1
 
 
-def test_ids_are_unique_and_links_lead_to_them(tree):
+def test_ids_are_unique_and_links_lead_to_them(tree: Any) -> None:
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
 
     assert len(ids) == len(set(ids))
@@ -276,14 +279,14 @@ def test_ids_are_unique_and_links_lead_to_them(tree):
             assert link.get("href")[1:] in ids
 
 
-def test_headings_go_down_one_level_at_a_time(tree):
+def test_headings_go_down_one_level_at_a_time(tree: Any) -> None:
     levels = [int(element.tag[1]) for element in tree.iter() if re.fullmatch(r"h[1-6]", str(element.tag))]
 
     assert levels[0] == 1
     assert all(below <= above + 1 for above, below in itertools.pairwise(levels))
 
 
-def test_every_table_has_heads_that_say_what_they_are_the_heads_of(tree):
+def test_every_table_has_heads_that_say_what_they_are_the_heads_of(tree: Any) -> None:
     for table in tree.iter("table"):
         heads = list(table.iter("th"))
         assert heads, "".join(table.itertext())[:80]
@@ -291,18 +294,18 @@ def test_every_table_has_heads_that_say_what_they_are_the_heads_of(tree):
             assert head.get("scope") in ("col", "row", "colgroup", "rowgroup"), "".join(head.itertext())
 
 
-def test_no_head_of_a_column_is_empty(tree):
+def test_no_head_of_a_column_is_empty(tree: Any) -> None:
     for row in (row for head in tree.iter("thead") for row in head.iter("tr")):
         assert all("".join(cell.itertext()).strip() for cell in row.iter("th"))
 
 
-def test_every_drawing_has_a_name(tree):
+def test_every_drawing_has_a_name(tree: Any) -> None:
     for drawing in (element for element in tree.iter() if str(element.tag).endswith("svg")):
         assert drawing.get("role") == "img"
         assert drawing.get("aria-label", "").strip()
 
 
-def test_every_folded_part_says_what_is_in_it(tree):
+def test_every_folded_part_says_what_is_in_it(tree: Any) -> None:
     for folded in tree.iter("details"):
         assert "".join(folded[0].itertext()).strip()
         assert folded[0].tag == "summary"
@@ -313,7 +316,7 @@ GROUNDS = ("paper", "raised", "warn-paper")
 
 
 @pytest.mark.parametrize("place", [0, 1, 2], ids=["light", "dark", "print"])
-def test_every_text_stands_out_from_every_ground(place):
+def test_every_text_stands_out_from_every_ground(place: int) -> None:
     """WCAG 2.2, 1.4.3: 4.5 to 1 of text; 1.4.11: 3 to 1 of what must be seen in a drawing."""
     colours = list(palettes())[place]
     for ground in GROUNDS:
@@ -323,7 +326,7 @@ def test_every_text_stands_out_from_every_ground(place):
         assert contrast(colours[series], colours["paper"]) >= 3.0, series
 
 
-def test_contrast_is_that_of_the_standard():
+def test_contrast_is_that_of_the_standard() -> None:
     assert contrast("#ffffff", "#000000") == pytest.approx(21.0)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
 

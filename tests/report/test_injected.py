@@ -81,14 +81,14 @@ def measured() -> Measured:
 
 
 @pytest.mark.parametrize(("lost", "agrees"), [(200, True), (240, True), (150, False), (300, False)])
-def test_a_loss_agrees_where_its_interval_holds_the_one_injected(measured, lost, agrees):
+def test_a_loss_agrees_where_its_interval_holds_the_one_injected(measured: Measured, lost: int, agrees: bool) -> None:
     measured.add("loss", Counts(intended=10_000, sent=10_000, received=10_000 - lost, lost=lost), loss=0.02)
     row = measured.rows()["loss", "loss"]
     assert (row.injected, row.agrees) == ("2 %", agrees)
     assert row.measured.startswith(f"{lost / 100:g} % ({lost} of 10,000; ")
 
 
-def test_a_flipped_bit_is_looked_for_in_what_is_compared(measured):
+def test_a_flipped_bit_is_looked_for_in_what_is_compared(measured: Measured) -> None:
     counts = Counts(intended=10_000, sent=10_000, received=9_818, lost=0, corrupted=182)
     measured.add("corrupt", counts, corrupt=0.02)
     row = measured.rows()["corrupt", "corrupt"]
@@ -98,7 +98,9 @@ def test_a_flipped_bit_is_looked_for_in_what_is_compared(measured):
 @pytest.mark.parametrize(
     ("took_ns", "agrees"), [(5_000_000, True), (5_250_000, True), (5_900_000, False), (4_900_000, False)]
 )
-def test_a_delay_is_never_shorter_and_longer_only_by_what_frames_take_without_it(measured, took_ns, agrees):
+def test_a_delay_is_never_shorter_and_longer_only_by_what_frames_take_without_it(
+    measured: Measured, took_ns: int, agrees: bool
+) -> None:
     measured.add("delay", times=latency((took_ns, 10_000)), delay=0.005)
     row = measured.rows()["delay", "delay"]
     assert row.agrees is agrees
@@ -106,7 +108,7 @@ def test_a_delay_is_never_shorter_and_longer_only_by_what_frames_take_without_it
 
 
 @pytest.mark.parametrize(("took_ns", "agrees"), [(409_000_000, True), (420_000_000, False), (380_000_000, False)])
-def test_the_median_of_delays_that_vary_is_a_draw(measured, took_ns, agrees):
+def test_the_median_of_delays_that_vary_is_a_draw(measured: Measured, took_ns: int, agrees: bool) -> None:
     measured.add("delay", times=latency((took_ns, 1_500)), delay=0.4, jitter=0.1)
     row = measured.rows()["delay", "delay"]
     assert row.agrees is agrees
@@ -114,21 +116,23 @@ def test_the_median_of_delays_that_vary_is_a_draw(measured, took_ns, agrees):
 
 
 @pytest.mark.parametrize(("reorder", "agrees"), [(0.0, False), (0.03, True)])
-def test_frames_that_overtake_move_the_median_of_those_that_vary(measured, reorder, agrees):
+def test_frames_that_overtake_move_the_median_of_those_that_vary(
+    measured: Measured, reorder: float, agrees: bool
+) -> None:
     measured.add("delay", times=latency((387_000_000, 1_893)), delay=0.4, jitter=0.1, reorder=reorder)
     row = measured.rows()["delay", "delay"]
     assert row.agrees is agrees
     assert row.expected.startswith("386 ms to" if reorder else "391 ms to")
 
 
-def test_without_a_configuration_without_faults_a_delay_is_not_judged():
+def test_without_a_configuration_without_faults_a_delay_is_not_judged() -> None:
     alone = Measured()
     alone.add("delay", times=latency((5_100_000, 10_000)), delay=0.005)
     assert alone.rows()["delay", "delay"].agrees is None
 
 
 @pytest.mark.parametrize(("half_ns", "agrees"), [(1_349_000, True), (1_000_000, False), (1_800_000, False)])
-def test_a_jitter_is_the_range_of_the_middle_half(measured, half_ns, agrees):
+def test_a_jitter_is_the_range_of_the_middle_half(measured: Measured, half_ns: int, agrees: bool) -> None:
     middle = ((5_000_000 - half_ns // 2, 3_000), (5_000_000, 4_000), (5_000_000 + half_ns // 2, 2_900))
     times = latency(*middle, (300_000_000, 100))  # a pause of the machine is no part of it
     measured.add("jitter", times=times, delay=0.005, jitter=0.001, distribution="normal")
@@ -138,7 +142,7 @@ def test_a_jitter_is_the_range_of_the_middle_half(measured, half_ns, agrees):
     assert measured.rows()["table", "jitter"].agrees is None
 
 
-def test_frames_that_overtake_are_those_that_were_faster_than_the_delay(measured):
+def test_frames_that_overtake_are_those_that_were_faster_than_the_delay(measured: Measured) -> None:
     counts = CLEAN.replace(reordered=1500)
     measured.add("reorder", counts, latency((OWN_NS, 210), (5_200_000, 9_790)), delay=0.005, reorder=0.02)
     row = measured.rows()["reorder", "reorder"]
@@ -149,7 +153,7 @@ def test_frames_that_overtake_are_those_that_were_faster_than_the_delay(measured
     assert measured.rows()["bursts", "reorder"].agrees is None
 
 
-def test_with_a_jitter_they_are_faster_than_any_frame_that_waits(measured):
+def test_with_a_jitter_they_are_faster_than_any_frame_that_waits(measured: Measured) -> None:
     times = latency((OWN_NS, 200), (4_150_000, 4_900), (5_850_000, 4_900))
     measured.add("both", CLEAN, times, delay=0.005, jitter=0.0017, reorder=0.02)
     rows = measured.rows()
@@ -160,7 +164,7 @@ def test_with_a_jitter_they_are_faster_than_any_frame_that_waits(measured):
     )
 
 
-def test_what_was_not_injected_must_not_be_there(measured):
+def test_what_was_not_injected_must_not_be_there(measured: Measured) -> None:
     rows = measured.rows()
     assert rows["clean", "nothing else"].agrees
     measured.add("duplicate", CLEAN.replace(duplicated=195, reordered=3), duplicate=0.02)
@@ -168,7 +172,7 @@ def test_what_was_not_injected_must_not_be_there(measured):
     assert (row.measured, row.agrees) == ("reordered 3, lost 0, altered 0", False)
 
 
-def test_other_duts_have_no_such_table(measured):
+def test_other_duts_have_no_such_table(measured: Measured) -> None:
     assert injected_rows(measured.results, synthetic_plan("run", "Other"), measured.trials) == ()
     assert injected_rows(measured.results, None, measured.trials) == ()
 
@@ -180,10 +184,10 @@ def test_other_duts_have_no_such_table(measured):
         (300, "Of 3 rows of what the DUT injected 2 were measured as injected; these were not: loss of “loss”."),
     ],
 )
-def test_the_answer_is_whether_what_was_injected_was_measured(measured, lost, sentence):
+def test_the_answer_is_whether_what_was_injected_was_measured(measured: Measured, lost: int, sentence: str) -> None:
     measured.add("loss", Counts(intended=10_000, sent=10_000, received=10_000 - lost, lost=lost), loss=0.02)
     assert injected_sentence(tuple(measured.rows().values())) == sentence
 
 
-def test_without_a_row_that_can_be_judged_there_is_no_such_answer():
+def test_without_a_row_that_can_be_judged_there_is_no_such_answer() -> None:
     assert injected_sentence(()) is None

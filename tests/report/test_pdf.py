@@ -7,6 +7,7 @@ import os
 import re
 from datetime import UTC, datetime
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pypdf
@@ -32,6 +33,7 @@ from nicbench.report.document.making import (
 )
 from nicbench.report.document.making import code as as_code
 from nicbench.report.markdown import Anchors, code, escape_text, fence_lines
+from nicbench.report.model import Report
 from nicbench.report.pdf import data
 from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, breakable, fit_tables, tokens
 
@@ -65,7 +67,7 @@ def whole(whole_document: Document) -> bytes:
     return pdf.make_pdf(whole_document, "run run-1", CREATED)
 
 
-def test_the_report_of_a_run_is_tagged_for_screen_readers(whole):
+def test_the_report_of_a_run_is_tagged_for_screen_readers(whole: bytes) -> None:
     reader = pypdf.PdfReader(io.BytesIO(whole))
     root = reader.root_object
 
@@ -81,13 +83,13 @@ def test_the_report_of_a_run_is_tagged_for_screen_readers(whole):
     assert all("/TH" in {inner["/S"] for inner in structure(each)} for each in tables)
 
 
-def test_a_long_title_is_broken_on_the_page_and_whole_in_the_properties():
+def test_a_long_title_is_broken_on_the_page_and_whole_in_the_properties() -> None:
     title = "a/very_long.name/" * 10
     told = made(paragraph("text"), title=title).metadata
     assert told.title == title
 
 
-def test_title_author_and_date_are_those_of_the_run(whole):
+def test_title_author_and_date_are_those_of_the_run(whole: bytes) -> None:
     told = pypdf.PdfReader(io.BytesIO(whole)).metadata
 
     assert told.title == "Linux IP forwarding between two veth ports"
@@ -95,7 +97,7 @@ def test_title_author_and_date_are_those_of_the_run(whole):
     assert told.creation_date == CREATED
 
 
-def test_pages_are_numbered_and_named(whole):
+def test_pages_are_numbered_and_named(whole: bytes) -> None:
     reader = pypdf.PdfReader(io.BytesIO(whole))
     last = reader.pages[-1].extract_text()
 
@@ -104,7 +106,7 @@ def test_pages_are_numbered_and_named(whole):
     assert any("Contents" in page.extract_text() for page in reader.pages[:2])
 
 
-def test_a_study_has_at_most_twelve_pages_and_a_datasheet_two(whole, view):
+def test_a_study_has_at_most_twelve_pages_and_a_datasheet_two(whole: bytes, view: Report) -> None:
     sheet = pdf.make_pdf(layouts.document(view, Layout.DATASHEET), "run run-1", CREATED)
     pages = pypdf.PdfReader(io.BytesIO(sheet)).pages
 
@@ -114,7 +116,7 @@ def test_a_study_has_at_most_twelve_pages_and_a_datasheet_two(whole, view):
     assert "Command" in pages[1].extract_text()
 
 
-def test_evidence_behind_the_results_stays_on_the_page_and_paper_says_so():
+def test_evidence_behind_the_results_stays_on_the_page_and_paper_says_so() -> None:
     every = FoldedBlocks((Text("throughput: 3 trials"),), (heading(3, "Inside"), paragraph("Hidden")), is_detail=True)
     told = words(made(heading(1, "Every trial"), every))
 
@@ -125,14 +127,14 @@ def test_evidence_behind_the_results_stays_on_the_page_and_paper_says_so():
 @pytest.mark.parametrize(
     ("summary", "rest"), [("7 notes on the searches", "They are"), ("1 note on the searches", "It is")]
 )
-def test_several_parts_that_stay_on_the_page_are_told_in_the_plural(summary, rest):
+def test_several_parts_that_stay_on_the_page_are_told_in_the_plural(summary: str, rest: str) -> None:
     told = words(made(FoldedBlocks((Text(summary),), (paragraph("Hidden"),), is_detail=True)))
 
     assert f"Left out here: {summary}. {rest} in report.html." in told
 
 
 @pytest.mark.parametrize("title", ["Forwarding of a card " * 20, "a/very_long.name/" * 30])
-def test_the_header_of_later_pages_has_a_long_title_on_one_line_with_an_ellipsis(title):
+def test_the_header_of_later_pages_has_a_long_title_on_one_line_with_an_ellipsis(title: str) -> None:
     long = [paragraph(f"Sentence {number}.") for number in range(200)]
     lines = made(heading(1, "Part"), *long, title=title).pages[2].extract_text().splitlines()
 
@@ -141,7 +143,7 @@ def test_the_header_of_later_pages_has_a_long_title_on_one_line_with_an_ellipsis
     assert sum(title[:10] in line for line in lines) == 1
 
 
-def test_two_builds_are_equal_byte_for_byte(whole, whole_document):
+def test_two_builds_are_equal_byte_for_byte(whole: bytes, whole_document: Document) -> None:
     assert pdf.make_pdf(whole_document, "run run-1", CREATED) == whole
 
 
@@ -160,14 +162,14 @@ def test_two_builds_are_equal_byte_for_byte(whole, whole_document):
         "]",
     ],
 )
-def test_no_text_is_code_to_typst(text):
+def test_no_text_is_code_to_typst(text: str) -> None:
     shown = words(made(heading(1, text), paragraph(text), Code(text), table((), ((cell(text),),)), title=text))
 
     assert "root:" not in shown
     assert shown.replace(" ", "").count(text.replace(" ", "")) >= 4
 
 
-def test_a_word_of_a_megabyte_is_cut_and_stays_on_the_paper():
+def test_a_word_of_a_megabyte_is_cut_and_stays_on_the_paper() -> None:
     long = "x" * 1_000_000
     reader = made(paragraph(long), table((), ((cell(long), cell("1")),)), title="t" * 500)
 
@@ -175,7 +177,7 @@ def test_a_word_of_a_megabyte_is_cut_and_stays_on_the_paper():
     assert "996,000 more characters" in words(reader)
 
 
-def test_a_link_leads_abroad_or_to_a_heading_and_nowhere_else():
+def test_a_link_leads_abroad_or_to_a_heading_and_nowhere_else() -> None:
     targets = ("#there", "#gone", "https://example.org/", "javascript:alert(1)", "file:///etc/passwd")
     links = (part for target in targets for part in (link("to", target), " "))
     reader = made(heading(1, "There", id="there"), paragraph(*links))
@@ -185,14 +187,14 @@ def test_a_link_leads_abroad_or_to_a_heading_and_nowhere_else():
     assert found == ["https://example.org/"]
 
 
-def test_characters_that_no_font_has_do_no_harm():
+def test_characters_that_no_font_has_do_no_harm() -> None:
     reader = made(paragraph("\U000f1234 is private"), title="日本")
 
     assert "is private" in words(reader)
     assert reader.root_object["/MarkInfo"]["/Marked"]
 
 
-def test_a_table_that_is_longer_than_a_page_repeats_its_head():
+def test_a_table_that_is_longer_than_a_page_repeats_its_head() -> None:
     rows = ((cell(str(number)), cell("value")) for number in range(120))
     reader = made(table((heads("Number", "Measured"),), rows))
     pages = [page.extract_text() for page in reader.pages if "value" in page.extract_text()]
@@ -207,13 +209,13 @@ def wide(columns: int, text: str = "123 456") -> Table:
 
 
 @pytest.mark.parametrize("columns", [2, 8, 14, 21, 30, 75])
-def test_no_table_is_wider_than_the_paper(columns):
+def test_no_table_is_wider_than_the_paper(columns: int) -> None:
     for part in fit_tables(wide(columns)):
         assert sum(part.widths) <= (LANDSCAPE if part.turned else PORTRAIT) + 0.5
         assert part.size >= 6.5
 
 
-def test_what_does_not_fit_on_turned_paper_is_parts_that_hold_every_column():
+def test_what_does_not_fit_on_turned_paper_is_parts_that_hold_every_column() -> None:
     parts = fit_tables(wide(75))
 
     assert len(parts) > 1
@@ -227,7 +229,7 @@ def test_what_does_not_fit_on_turned_paper_is_parts_that_hold_every_column():
     assert all(titles(part.table.head[0])[1] == "over" for part in parts)
 
 
-def test_what_stands_under_upper_heads_is_parts_rather_than_turned_paper():
+def test_what_stands_under_upper_heads_is_parts_rather_than_turned_paper() -> None:
     over = (NOTHING, head("one", columns=12), head("other", columns=12))
     numbers = heads(*map(str, range(12)))
     found = table((over, (head("Run"), *numbers, *numbers)), ((name("1"), *[cell("123.4")] * 24),))
@@ -239,7 +241,7 @@ def test_what_stands_under_upper_heads_is_parts_rather_than_turned_paper():
     assert all(part.table.columns == 13 for part in parts)
 
 
-def test_a_long_text_beside_numbers_makes_no_row_that_fills_a_page():
+def test_a_long_text_beside_numbers_makes_no_row_that_fills_a_page() -> None:
     found = table((), ((*[cell("123 456")] * 13, cell("t0 to t1: 100, " * 12)),))
 
     (part,) = fit_tables(found)
@@ -247,20 +249,20 @@ def test_a_long_text_beside_numbers_makes_no_row_that_fills_a_page():
     assert part.most_lines < 12
 
 
-def test_words_are_broken_behind_their_punctuation():
+def test_words_are_broken_behind_their_punctuation() -> None:
     assert max(map(len, tokens(breakable("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver")))) <= 24
     assert breakable("short") == "short"
     assert re.sub("\u200b", "", breakable("a" * 99)) == "a" * 99
 
 
-def test_without_typst_it_says_how_to_install_it(monkeypatch):
+def test_without_typst_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data.importlib.util, "find_spec", lambda name: None if name == "typst" else object())
 
     with pytest.raises(NotReadyError, match=r"pip install 'nicbench\[pdf\]'"):
         pdf.make_pdf(document(paragraph("x")), "run run-1", CREATED)
 
 
-def test_nothing_is_left_in_the_folder_for_passing_files(tmp_path, monkeypatch):
+def test_nothing_is_left_in_the_folder_for_passing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data.tempfile, "tempdir", str(tmp_path))
     made(paragraph("x"))
 
@@ -295,7 +297,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_text_is_shown_as_it_is(text):
+def test_a_text_is_shown_as_it_is(text: str) -> None:
     html = shown(escape_text(text))
 
     assert re.sub(r"</?p>|<!-- -->", "", html).strip() == re.sub(
@@ -304,7 +306,7 @@ def test_a_text_is_shown_as_it_is(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_cell_stays_one_cell(text):
+def test_a_cell_stays_one_cell(text: str) -> None:
     found = written(table((), ((cell(text), cell(as_code(text)), cell("end")),)))
     html = shown(found.text)
 
@@ -315,26 +317,26 @@ def test_a_cell_stays_one_cell(text):
     assert "<a " not in html
 
 
-def test_code_is_shown_as_it_is():
+def test_code_is_shown_as_it_is() -> None:
     for text in ("a|b", "`tick`", "x\\y", "<b>", "ip -br a"):
         assert f"<code>{text}</code>" in unescape(shown(code(text)))
 
 
-def test_a_fence_is_longer_than_any_in_the_text():
+def test_a_fence_is_longer_than_any_in_the_text() -> None:
     assert shown(fence_lines("```\nx\n````")).count("<code") == 1
 
 
-def test_an_address_in_a_text_is_no_link():
+def test_an_address_in_a_text_is_no_link() -> None:
     assert "https://" not in escape_text("see https://example.org/x")
 
 
-def test_a_line_with_a_break_stays_one_cell():
+def test_a_line_with_a_break_stays_one_cell() -> None:
     found = written(table((), ((cell("0.5", BREAK, small("0.4 to 0.6")),),)))
 
     assert "| 0.5<br>0.4 to 0.6 |" in found.text
 
 
-def test_heads_that_span_stand_before_each_head_below():
+def test_heads_that_span_stand_before_each_head_below() -> None:
     above = ((NOTHING, head("NDR", columns=2)), heads("Frame\n[bytes]", "Rate", "Limit"))
     found = written(table(above, ((cell("64"), cell("1"), cell("2")),)))
 
@@ -342,7 +344,7 @@ def test_heads_that_span_stand_before_each_head_below():
     assert "| ---: | ---: | ---: |" in found.text
 
 
-def test_the_contents_lead_to_every_section(whole_document):
+def test_the_contents_lead_to_every_section(whole_document: Document) -> None:
     text = markdown.write_markdown(whole_document, "report-figures").text
     links = re.findall(r"^ *- \[.*\]\(#([^)]*)\)$", text, re.MULTILINE)
     anchors = Anchors()
@@ -352,7 +354,7 @@ def test_the_contents_lead_to_every_section(whole_document):
     assert set(links) <= set(headings)
 
 
-def test_every_picture_is_there_and_named(whole_document):
+def test_every_picture_is_there_and_named(whole_document: Document) -> None:
     found = markdown.write_markdown(whole_document, "report-figures")
     named = re.findall(r"!\[[^\]]+\]\(report-figures/([\w.-]+)\)", found.text)
 
@@ -360,7 +362,7 @@ def test_every_picture_is_there_and_named(whole_document):
     assert all(svg.startswith("<svg") and "var(" not in svg for svg in found.pictures.values())
 
 
-def test_the_same_heading_again_has_a_number():
+def test_the_same_heading_again_has_a_number() -> None:
     anchors = Anchors()
 
     assert [anchors.of("Lab"), anchors.of("Lab"), anchors.of("Latency at 50 % of the NDR")] == [

@@ -137,20 +137,20 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return finished(tmp_path_factory.mktemp("good"), moved)
 
 
-def test_the_answer_is_what_all_ports_move_together_and_what_held_it_down(good):
+def test_the_answer_is_what_all_ports_move_together_and_what_held_it_down(good: Path) -> None:
     view = gather(RunFolder.open(good))
     assert "moves 0.192\u00a0Gb/s over all ports together" in view.headline
     assert view.headline.endswith(": the links were full.")
     assert [section.table.part for section in view.sections] == ["combined", "ports", "clients"]
 
 
-def test_nothing_is_said_of_frames_and_testers(good):
+def test_nothing_is_said_of_frames_and_testers(good: Path) -> None:
     text = text_of(report.build(good).read_text(encoding="utf-8"))
     for word in ("tester", "kept its pace", "frame size", "NDR", "trials", "Ceiling", "None"):
         assert word not in text, word
 
 
-def test_every_round_is_there_with_its_tools_commands_and_files(good):
+def test_every_round_is_there_with_its_tools_commands_and_files(good: Path) -> None:
     text = text_of(report.build(good).read_text(encoding="utf-8"))
     assert "tcp: 3 rounds" in text
     assert "c1b and s1 iperf3 3.12" in text
@@ -158,7 +158,7 @@ def test_every_round_is_there_with_its_tools_commands_and_files(good):
     assert "1-iperf3-c0a-client." in text
 
 
-def test_the_rounds_of_a_test_are_one_table_of_tools_and_one_of_counters(tmp_path):
+def test_the_rounds_of_a_test_are_one_table_of_tools_and_one_of_counters(tmp_path: Path) -> None:
     def counting(number: int, job: Job) -> JobOutcome:
         return moved(number, job)
 
@@ -170,7 +170,7 @@ def test_the_rounds_of_a_test_are_one_table_of_tools_and_one_of_counters(tmp_pat
         assert f"r000{number}: " in text_of(rounds)
 
 
-def test_a_round_of_which_something_is_to_be_said_stands_apart(tmp_path):
+def test_a_round_of_which_something_is_to_be_said_stands_apart(tmp_path: Path) -> None:
     def outcome(number: int, job: Job) -> JobOutcome:
         return missing(number, job) if number == 2 else moved(number, job)
 
@@ -181,7 +181,7 @@ def test_a_round_of_which_something_is_to_be_said_stands_apart(tmp_path):
     assert "iperf3 is not installed" in rounds
 
 
-def test_names_of_ports_are_written_as_they_were_given():
+def test_names_of_ports_are_written_as_they_were_given() -> None:
     places = [
         Result(
             id=f"transfer/{place}",
@@ -198,7 +198,7 @@ def test_names_of_ports_are_written_as_they_were_given():
     assert [_title_of(grid.title or "", section) for grid in section.grids] == ["s0 from c0", "s1 from c1"]
 
 
-def test_files_that_clients_left_are_named_and_what_is_missing_of_them_is_said(tmp_path):
+def test_files_that_clients_left_are_named_and_what_is_missing_of_them_is_said(tmp_path: Path) -> None:
     def outcome(number: int, job: Job) -> JobOutcome:
         lost = {"notes": ("its frame samples are lost: the disk was full",)} if job.client == "c0b" else {}
         return moved(number, job).replace(files=(f"frames/r{number:04d}.parquet",), **lost)
@@ -211,24 +211,24 @@ def test_files_that_clients_left_are_named_and_what_is_missing_of_them_is_said(t
     assert "rounds.parquet" in text
 
 
-def test_the_testbed_has_each_port_with_the_clients_that_lead_to_it(good):
+def test_the_testbed_has_each_port_with_the_clients_that_lead_to_it(good: Path) -> None:
     view = gather(RunFolder.open(good))
     assert [end.name for end in view.endpoints] == ["s0", "c0a", "c0b", "s1", "c1a", "c1b"]
 
 
-def test_the_folder_has_a_row_for_each_job_and_no_empty_table_of_trials(good):
+def test_the_folder_has_a_row_for_each_job_and_no_empty_table_of_trials(good: Path) -> None:
     assert pq.read_table(good / "rounds.parquet").num_rows == 2 + 2 + 4
     assert not (good / "trials.parquet").exists()
 
 
-def test_a_missing_tool_is_told_on_the_first_page_once_and_in_its_own_words(tmp_path):
+def test_a_missing_tool_is_told_on_the_first_page_once_and_in_its_own_words(tmp_path: Path) -> None:
     view = gather(RunFolder.open(finished(tmp_path, missing, ResultVerdict.INCOMPLETE)))
     assert view.headline == "Nothing was measured: no tool gave a figure."
     assert view.verdict_text.count("apt-get install iperf3") == 1
     assert "(8 times, first c0a and s0 in r0001)" in view.verdict_text
 
 
-def test_one_client_that_fails_takes_nothing_from_the_others(tmp_path):
+def test_one_client_that_fails_takes_nothing_from_the_others(tmp_path: Path) -> None:
     def outcome(number: int, job: Job) -> JobOutcome:
         return missing(number, job) if job.client == "c0b" else moved(number, job)
 
@@ -266,7 +266,7 @@ def seen_of(request: RoundRequest) -> tuple[BondObservation, ...]:
     return (seen,)
 
 
-def test_with_a_bond_it_is_said_who_shared_a_port(tmp_path):
+def test_with_a_bond_it_is_said_who_shared_a_port(tmp_path: Path) -> None:
     folder = finished(tmp_path, moved, bonded=seen_of)
     view = gather(RunFolder.open(folder))
     combined, _, clients = view.sections
@@ -284,7 +284,7 @@ def test_with_a_bond_it_is_said_who_shared_a_port(tmp_path):
     assert '"confirmed":true' in row["bonds_json"].replace(" ", "")
 
 
-def test_without_a_bond_no_word_is_said_of_one(good):
+def test_without_a_bond_no_word_is_said_of_one(good: Path) -> None:
     view = gather(RunFolder.open(good))
     assert not any("ond" in column.head for section in view.sections for column in section.table.columns)
     assert "bond" not in text_of(report.build(good).read_text(encoding="utf-8")).lower()
@@ -324,7 +324,7 @@ def busy(share: float) -> ProcessShare:
     return ProcessShare(user="stranger", name="stress-ng", share=share, processes=4)
 
 
-def test_means_are_weighted_by_the_time_of_each_round_and_warm_ups_do_not_count():
+def test_means_are_weighted_by_the_time_of_each_round_and_warm_ups_do_not_count() -> None:
     rounds = [
         played(1, 1.0, machine("server", 0.4, 0.4, tool(0.4), busy(0.4))),
         played(2, 3.0, machine("server", 0.2, 0.0, tool(0.2))),
@@ -344,7 +344,7 @@ def test_means_are_weighted_by_the_time_of_each_round_and_warm_ups_do_not_count(
     ]
 
 
-def test_each_machine_has_a_row_and_a_table_of_its_ten_greatest_programs():
+def test_each_machine_has_a_row_and_a_table_of_its_ten_greatest_programs() -> None:
     many = (ProcessShare(user="stranger", name=f"program-{number}", share=0.01) for number in range(20))
     rounds = [played(1, 1.0, machine("server", 0.4, 0.2, *many), machine("c0", 0.1, 0.0, tool(0.1)))]
     tables = [block for block in cpu_user_parts(list_cpu_users(rounds)) if isinstance(block, Table)]
@@ -393,7 +393,7 @@ def pulled(flows: Sequence[FlowSilence], *, down_at_s: float | None = 4.0) -> Ro
     )
 
 
-def test_connections_of_a_client_that_did_the_same_are_one_row():
+def test_connections_of_a_client_that_did_the_same_are_one_row() -> None:
     failed = list_failed_links([pulled([silence(1), silence(1), silence(2, went_on=False)])], {"r0001"})
     blocks = failed_link_parts(failed, SimpleNamespace(figure=lambda *_: None))  # type: ignore[arg-type]
     (table,) = (each for each in blocks if isinstance(each, Table))
@@ -405,13 +405,13 @@ def test_connections_of_a_client_that_did_the_same_are_one_row():
     assert "1 of 3 connections stood still from then on" in failed_link_sentence(failed[0])
 
 
-def test_where_every_connection_went_on_the_longest_silence_is_told():
+def test_where_every_connection_went_on_the_longest_silence_is_told() -> None:
     (failed,) = list_failed_links([pulled([silence(1), silence(2, down_s=1.25)])], {"r0001"})
     said = failed_link_sentence(failed)
     assert said.endswith("from 4.0 s to 8.0 s: all 2 connections went on, silent for 1.3 s.")
 
 
-def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved():
+def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved() -> None:
     (failed,) = list_failed_links([pulled([silence(1)])], {"r0001"})
     for form in (WIDE, NARROW):
         drawn = failed_link_chart(failed, form)
@@ -421,6 +421,6 @@ def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved():
         assert max(point["t"] for point in values[-1]) == 12.5
 
 
-def test_rounds_without_a_result_and_links_that_stayed_up_are_left_out():
+def test_rounds_without_a_result_and_links_that_stayed_up_are_left_out() -> None:
     assert list_failed_links([pulled([silence(1)])], set()) == ()
     assert list_failed_links([pulled([], down_at_s=None)], {"r0001"}) == ()

@@ -24,6 +24,7 @@ from nicbench.report.drawing import kit
 from nicbench.report.drawing.charts import LINE_RATE, points_of, rates_by_size_caption
 from nicbench.report.drawing.plots import share_bars_chart, tells_something
 from nicbench.report.editors import compared_sentences, studies
+from nicbench.report.model import Report
 from nicbench.report.section import Further, RunKnowledge, Section
 from nicbench.report.sections.statistics import within
 from nicbench.report.statistics import StatisticsView, statistics_view
@@ -62,7 +63,7 @@ def printed(configuration: str, direction: str, instances: int) -> list[float]:
         ]
 
 
-def test_the_sentences_of_the_published_study(published, studied):
+def test_the_sentences_of_the_published_study(published: tuple[Result, ...], studied: StatisticsView) -> None:
     (study,) = studies(published, {})
     assert compared_sentences(study, studied) == (
         "Reading, with 10 instances, “1x100” is 1.24 times as fast as “4x25” [1.20, 1.43].",
@@ -71,7 +72,9 @@ def test_the_sentences_of_the_published_study(published, studied):
 
 
 @pytest.mark.parametrize(("direction", "instances"), [("read", 10), ("write", 10), ("read", 6), ("write", 8)])
-def test_its_ratios_intervals_and_tests_are_those_of_scipy(studied, direction, instances):
+def test_its_ratios_intervals_and_tests_are_those_of_scipy(
+    studied: StatisticsView, direction: str, instances: int
+) -> None:
     one, other = printed("1x100", direction, instances), printed("4x25", direction, instances)
     assert len(one) == len(other) == 15
     (found,) = (
@@ -96,7 +99,7 @@ def test_its_ratios_intervals_and_tests_are_those_of_scipy(studied, direction, i
     assert (found.claim.basis, found.better) == (Basis.RUNS, "1x100")
 
 
-def test_p_values_are_corrected_as_holm_does_it(studied):
+def test_p_values_are_corrected_as_holm_does_it(studied: StatisticsView) -> None:
     tested = [one for one in studied.differences if one.p_corrected is not None]
     order = sorted(tested, key=lambda one: one.comparison.test.p if one.comparison.test else 1.0)
     least = 0.0
@@ -105,14 +108,14 @@ def test_p_values_are_corrected_as_holm_does_it(studied):
         assert one.p_corrected == pytest.approx(least)
 
 
-def test_the_arithmetic_names_its_seed_which_is_of_the_run(studied):
+def test_the_arithmetic_names_its_seed_which_is_of_the_run(studied: StatisticsView) -> None:
     assert studied.seed == seed_of(RUN_ID)
     (one,) = (each for each in studied.differences if each.point.circumstances == "reading, with 10 instances")
     assert one.arithmetic.startswith("median 234.0 fps of 15 runs of “1x100”; median ")
     assert f"95 % BCa bootstrap interval of 10,000 resamples (seed {studied.seed}) [1.20, 1.43]" in one.arithmetic
 
 
-def test_outliers_are_named_and_never_removed(studied):
+def test_outliers_are_named_and_never_removed(studied: StatisticsView) -> None:
     (test,) = studied.tests
     for row in test.rows:
         said = row.of.point.parameters
@@ -127,7 +130,7 @@ def test_outliers_are_named_and_never_removed(studied):
         assert row.found.mean == pytest.approx(np.mean(values))
 
 
-def test_the_page_says_how_and_how_often_was_compared(tmp_path):
+def test_the_page_says_how_and_how_often_was_compared(tmp_path: Path) -> None:
     found = _editors.results(instances=(2, 9, 10), runs=6)
     page = html.unescape(report.build(_editors.write(tmp_path, found, ("1x100", "4x25"))).read_text())
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
@@ -147,7 +150,7 @@ def test_the_page_says_how_and_how_often_was_compared(tmp_path):
     assert f"seed {seed_of(re.findall('run ([^ <]+)</p>', page)[0])}" in text
 
 
-def test_a_soak_that_grows_slower_is_a_drift_within_the_run():
+def test_a_soak_that_grows_slower_is_a_drift_within_the_run() -> None:
     results = tuple(
         Result(
             id=f"soak/64/{number}",
@@ -170,7 +173,7 @@ def test_a_soak_that_grows_slower_is_a_drift_within_the_run():
     assert {one.n for one in thinned.found.all} == {200}
 
 
-def test_one_run_has_no_statistics():
+def test_one_run_has_no_statistics() -> None:
     assert view_of(tuple(_editors.results(instances=(2,), runs=1)), ("1x100", "4x25")).is_empty
 
 
@@ -182,12 +185,12 @@ def test_one_run_has_no_statistics():
         (12_345.6, 23_456.7, "[12\u202f346, 23\u202f457]"),
     ],
 )
-def test_an_interval_has_two_digits_of_its_width(lower, upper, text):
+def test_an_interval_has_two_digits_of_its_width(lower: float, upper: float, text: str) -> None:
     assert within(lower, upper) == text
     assert within(None, upper) == "–"
 
 
-def test_of_a_test_only_what_differs_is_told():
+def test_of_a_test_only_what_differs_is_told() -> None:
     results = tuple(
         Result(id=f"{run}/{load}", test="a", method="load-sweep", run=run, values={"returned_percent": 90.0 + run},
                parameters={"frame_bytes": 64, "size": "64", "ports": 2, "load_percent": load, "load_of": "line rate"})
@@ -251,7 +254,7 @@ def zero_loss(section: Section) -> Further:
 
 
 @pytest.mark.parametrize("test", ["1", "2", "5"])
-def test_a_published_table_is_rendered_cell_for_cell(test):
+def test_a_published_table_is_rendered_cell_for_cell(test: str) -> None:
     rows = [row for row in zero_loss_published() if row["test"] == test]
     table = rendered([as_result(row) for row in rows], {"NDR": 0.0})
     columns = ("frame_bytes", "frame_rate_mpps", "line_rate_mpps", "percent_of_line_rate")
@@ -265,20 +268,20 @@ def test_a_published_table_is_rendered_cell_for_cell(test):
 
 
 @pytest.mark.parametrize("row", zero_loss_published(), ids=name)
-def test_a_published_line_rate_is_ours_within_its_rounding(row):
+def test_a_published_line_rate_is_ours_within_its_rounding(row: dict[str, str]) -> None:
     ours = line_rate_frames_per_s(LINKS[row["ports"]], int(row["frame_bytes"])) / 1e6
     assert abs(ours - float(row["line_rate_mpps"])) <= 0.005 + 1e-9
 
 
 @pytest.mark.parametrize("row", zero_loss_published(), ids=name)
-def test_a_published_share_is_that_of_its_rates_within_their_rounding(row):
+def test_a_published_share_is_that_of_its_rates_within_their_rounding(row: dict[str, str]) -> None:
     ours = line_rate_frames_per_s(LINKS[row["ports"]], int(row["frame_bytes"])) / 1e6
     share = 100.0 * float(row["frame_rate_mpps"]) / ours
     rounding = 100.0 * 0.005 / ours + 0.5 * 10.0 ** -len(row["percent_of_line_rate"].partition(".")[2])
     assert (abs(share - float(row["percent_of_line_rate"])) <= rounding) is (name(row) not in ERRATA)
 
 
-def test_a_rate_that_the_tester_limited_is_at_least_that():
+def test_a_rate_that_the_tester_limited_is_at_least_that() -> None:
     rate = Bounded(value=9e6, lower=9e6, limited_by=LimitedBy.TESTER)
     values = {"ndr_frames_per_s": rate, "ndr_percent_of_line_rate": 60.48, "line_rate_frames_per_s": 14.88e6}
     result = Result(id="t/64", method="throughput", parameters={"frame_bytes": 64}, values=dict(values))
@@ -286,13 +289,13 @@ def test_a_rate_that_the_tester_limited_is_at_least_that():
     assert table.rows[0].cells == ("64", "≥ 9.00", "14.88", "60.48")
 
 
-def test_without_a_rate_that_loses_nothing_there_is_no_such_table(view):
+def test_without_a_rate_that_loses_nothing_there_is_no_such_table(view: Report) -> None:
     results = [row.result for row in searched(view).rows]
     assert rendered(results, {"NDR": 0.001, "PDR": 0.005}) is None
     assert rendered(results, {"NDR": 0.0, "PDR": 0.005}) is not None
 
 
-def test_the_bars_stand_beside_the_share_of_the_line_rate(view):
+def test_the_bars_stand_beside_the_share_of_the_line_rate(view: Report) -> None:
     table = zero_loss(searched(view))
     for form in (kit.WIDE, kit.NARROW):
         chart = share_bars_chart(table, form)
@@ -303,7 +306,7 @@ def test_the_bars_stand_beside_the_share_of_the_line_rate(view):
         )
 
 
-def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view):
+def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Report) -> None:
     section = searched(view)
     real = RunKnowledge(view.plan.replace(link_is_nominal=False, simulated=False))
     of_real_link = dataclasses.replace(section, known=real)
@@ -314,7 +317,7 @@ def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view):
     assert "the line rate" in rates_by_size_caption(of_real_link)
 
 
-def test_bars_are_drawn_against_the_line_rate_of_a_real_link_and_not_of_a_nominal_one(view):
+def test_bars_are_drawn_against_the_line_rate_of_a_real_link_and_not_of_a_nominal_one(view: Report) -> None:
     section = searched(view)
     real = RunKnowledge(view.plan.replace(link_is_nominal=False))
     assert not tells_something(section)

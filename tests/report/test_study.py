@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from nicbench.report.document.making import inlines
 from nicbench.report.facts import differing
 from nicbench.report.gather import gather
 from nicbench.report.layouts.datasheet import settings, setup
+from nicbench.report.model import Report
 from nicbench.report.study import Place, findings
 from nicbench.store import RunFolder
 
@@ -42,11 +44,11 @@ def finished_page(run: Any) -> str:
     return report.build(run.finish(ResultVerdict.VALID)).read_text(encoding="utf-8")
 
 
-def test_a_stranger_finds_every_section_in_order(page):
+def test_a_stranger_finds_every_section_in_order(page: str) -> None:
     assert tuple(text for level, text in headings(page) if level == 2) == SECTIONS
 
 
-def test_everything_behind_the_first_screen_is_folded_below_its_heading(page):
+def test_everything_behind_the_first_screen_is_folded_below_its_heading(page: str) -> None:
     folded = re.findall(r'<section class="folded">\s*<details><summary><h([23]) id="([^"]+)"', page)
     assert [name for level, name in folded if level == "2"] == [
         *("method", "disclosure", "repeat", "revisions", "glossary", "appendix")
@@ -56,7 +58,7 @@ def test_everything_behind_the_first_screen_is_folded_below_its_heading(page):
     assert results.count("<h3") == results.count("<summary><h3")
 
 
-def test_the_first_screen_has_one_chart_one_table_the_losses_and_the_files(page):
+def test_the_first_screen_has_one_chart_one_table_the_losses_and_the_files(page: str) -> None:
     first = page[page.index('id="answer"') : page.index('id="findings"')]
     assert first.count("<figure") == 1
     (table,) = re.findall(r"<table.*?</table>", first, re.DOTALL)
@@ -68,7 +70,7 @@ def test_the_first_screen_has_one_chart_one_table_the_losses_and_the_files(page)
     assert page.index('class="answer"') < page.index('class="verdict"') < page.index("<figure")
 
 
-def test_the_contents_lead_to_every_section(page):
+def test_the_contents_lead_to_every_section(page: str) -> None:
     contents = page[page.index("<nav ") : page.index("</nav>")]
     targets = re.findall(r'href="#([^"]+)"', contents)
 
@@ -76,7 +78,7 @@ def test_the_contents_lead_to_every_section(page):
     assert all(f'id="{target}"' in page for target in targets)
 
 
-def test_each_finding_leads_to_the_table_that_has_its_numbers(page):
+def test_each_finding_leads_to_the_table_that_has_its_numbers(page: str) -> None:
     findings = page[page.index('<ul class="findings">') : page.index("</section>", page.index('<ul class="findings">'))]
     items = re.findall(r"<li>(.*?)</li>", findings, re.DOTALL)
 
@@ -86,12 +88,12 @@ def test_each_finding_leads_to_the_table_that_has_its_numbers(page):
         assert re.search(rf'<h3 id="{found[1]}">{re.escape(found[2])}', page)
 
 
-def test_the_question_is_made_of_the_tests(page):
+def test_the_question_is_made_of_the_tests(page: str) -> None:
     assert "How many frames a second does this machine&#39;s kernel IP forwarding pass without loss" in page
     assert "How long does this machine&#39;s kernel IP forwarding delay frames" in page
 
 
-def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run):
+def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     wishes = {
         "title": "A <b>title</b>",
@@ -123,7 +125,7 @@ def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run):
     assert history.index("Started by nicbench 0.1.0") < history.index("Revision 1.1: a typing error mended")
 
 
-def test_every_test_says_its_steps_its_standard_and_its_parameters(page):
+def test_every_test_says_its_steps_its_standard_and_its_parameters(page: str) -> None:
     method = page[page.index('id="method"') : page.index('id="disclosure"')]
 
     assert "RFC 2544 section 26.1" in method
@@ -132,8 +134,8 @@ def test_every_test_says_its_steps_its_standard_and_its_parameters(page):
 
 
 def test_of_configurations_the_question_asks_in_what_they_differ_and_findings_lead_to_their_tables(
-    tmp_path,
-):
+    tmp_path: Path,
+) -> None:
     found = _editors.results(configurations=("one", "four"), directions=("read", "write"), instances=(1, 2), runs=2)
     page = report.build(_editors.write(tmp_path, found, ("one", "four"))).read_text(encoding="utf-8")
 
@@ -142,7 +144,7 @@ def test_of_configurations_the_question_asks_in_what_they_differ_and_findings_le
     assert '<h3 id="sustained-frames">' in page
 
 
-def test_of_several_configurations_every_finding_says_of_which(view):
+def test_of_several_configurations_every_finding_says_of_which(view: Report) -> None:
     first = searched(view)
     other = replace(first, configuration="another card")
     told = findings(replace(view, sections=(first, other), details=()))
@@ -156,14 +158,14 @@ def sheet(whole_run: Path) -> str:
     return report.build(whole_run, Layout.DATASHEET).read_text(encoding="utf-8")
 
 
-def test_results_come_first_then_setup_once_and_disclosure(sheet):
+def test_results_come_first_then_setup_once_and_disclosure(sheet: str) -> None:
     parsed(sheet)  # sound HTML
     heads = [re.sub(r"<[^>]*>", "", text) for text in re.findall(r"<h2[^>]*>(.*?)</h2>", sheet)]
 
     assert heads == ["Results", "Setup", "Disclosure"]
 
 
-def test_all_loads_of_the_latency_are_one_table(sheet):
+def test_all_loads_of_the_latency_are_one_table(sheet: str) -> None:
     latency = sheet.partition(">Latency</h3>")[2].partition("</table>")[0]
 
     assert re.findall(r"Latency at \d+ % of the NDR", latency) == [
@@ -172,7 +174,7 @@ def test_all_loads_of_the_latency_are_one_table(sheet):
     ]
 
 
-def test_what_is_not_known_is_left_out_and_counted(view):
+def test_what_is_not_known_is_left_out_and_counted(view: Report) -> None:
     card = setup(view)
     labels = [label for label, _ in card.rows]
 
@@ -181,7 +183,7 @@ def test_what_is_not_known_is_left_out_and_counted(view):
     assert all(text not in (None, "", "unknown") for _, texts in card.rows for text in texts[:1])
 
 
-def test_the_setup_names_dpdk_tester_dut_and_what_is_cabled(view):
+def test_the_setup_names_dpdk_tester_dut_and_what_is_cabled(view: Report) -> None:
     rows = dict(setup(view).rows)
 
     assert rows["DPDK"] == ("tester 22.11.4",)
@@ -189,7 +191,7 @@ def test_the_setup_names_dpdk_tester_dut_and_what_is_cabled(view):
     assert "One machine, joined by veth pairs" in str(rows["Test configuration"])
 
 
-def test_the_settings_have_command_lines_and_the_options_of_the_test(view):
+def test_the_settings_have_command_lines_and_the_options_of_the_test(view: Report) -> None:
     rows = {label: plain(inlines(*texts)) for label, texts in settings(view).rows}
 
     assert rows["Command line of the DUT"].split("; ")[1] == "sysctl -w net.ipv4.ip_forward=1"
@@ -197,7 +199,7 @@ def test_the_settings_have_command_lines_and_the_options_of_the_test(view):
     assert "Method: latency" in rows["Test “latency”"]
 
 
-def test_facts_of_another_form_than_ours_are_not_known(synthetic_run):
+def test_facts_of_another_form_than_ours_are_not_known(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.folder.write_json("inventory.json", {"tester": {"cpu": "x", "memory": 3, "drivers": ["y"], "software": 1}})
     run.measure((64,))
@@ -206,13 +208,13 @@ def test_facts_of_another_form_than_ours_are_not_known(synthetic_run):
     assert {"CPU", "RAM", "NIC driver", "Compiler"} <= set(card.unknown)
 
 
-def test_a_run_without_results_has_a_page(synthetic_run):
+def test_a_run_without_results_has_a_page(synthetic_run: Callable[..., Any]) -> None:
     page = report.build(synthetic_run().folder.path, Layout.DATASHEET).read_text(encoding="utf-8")
 
     assert "No test gave a result." in page
 
 
-def test_a_study_of_editors_has_its_comparison(tmp_path):
+def test_a_study_of_editors_has_its_comparison(tmp_path: Path) -> None:
     page = report.build(_editors.write(tmp_path, _editors.results(runs=2)), Layout.DATASHEET).read_text(
         encoding="utf-8"
     )
@@ -237,15 +239,15 @@ PLAN = Plan(
 )
 
 
-def test_the_command_names_neither_the_directory_of_the_program_nor_that_of_the_output():
+def test_the_command_names_neither_the_directory_of_the_program_nor_that_of_the_output() -> None:
     assert facts.command(PLAN) == ("nicbench", "run", "examples/kernel-forward.yaml", "--quiet")
 
 
-def test_an_option_of_the_lab_is_listed_once():
+def test_an_option_of_the_lab_is_listed_once() -> None:
     assert facts.lab(PLAN) == {"kind": "veth", "mtu": 1500, "tester_gro": "on"}
 
 
-def test_the_tester_is_named_without_its_directory_and_with_the_cpu_that_was_chosen():
+def test_the_tester_is_named_without_its_directory_and_with_the_cpu_that_was_chosen() -> None:
     shown = facts.tester(PLAN)
 
     assert shown["command"] == ["nicbench-packets", "--x"]
@@ -253,14 +255,14 @@ def test_the_tester_is_named_without_its_directory_and_with_the_cpu_that_was_cho
     assert shown["options"] == {"worker_cpu": "chosen: CPU 3", "burst": 32}
 
 
-def test_a_threshold_names_the_shortest_pause_that_counts():
+def test_a_threshold_names_the_shortest_pause_that_counts() -> None:
     why = "sum of the pauses over the gap floor: the load came in bursts"
 
     assert facts.threshold_why(why, 100_000) == "sum of the pauses longer than 0.1 ms: the load came in bursts"
     assert facts.threshold_why(why, None) == why
 
 
-def test_what_configurations_share_is_disclosed_once():
+def test_what_configurations_share_is_disclosed_once() -> None:
     def plan(name: str, dut: str, hz: float, **more: object) -> Plan:
         tester = {"options": {"burst": 32}, "clock": {"hz": hz}}
         content = {"run_id": "x", "title": "x", "nicbench_version": "0", "seed": 1, "configuration": name, **more}
@@ -272,6 +274,6 @@ def test_what_configurations_share_is_disclosed_once():
     assert [names for names, _ in facts.of_configurations(whole, "dut")] == ["c, a", "b"]
 
 
-def test_of_a_further_configuration_what_it_has_otherwise_and_what_it_lacks_is_shown():
+def test_of_a_further_configuration_what_it_has_otherwise_and_what_it_lacks_is_shown() -> None:
     first, other = {"flows": 1, "vlan": {"id": 7, "priority": 2}, "vni": 3}, {"flows": 1, "vlan": {"id": 8}}
     assert differing(first, other) == {"vni": "not given", "vlan": {"priority": "not given", "id": 8}}

@@ -22,7 +22,7 @@ def texts(table: SystemTable) -> dict[str, str | None]:
     return {row.label: row.texts[0] for row in table.rows}
 
 
-async def test_a_server_is_told_in_the_words_of_the_table():
+async def test_a_server_is_told_in_the_words_of_the_table() -> None:
     table = texts(system_table({"tester": await collect_host(golden_machine(), ("enp59s0f0",))}))
     assert table["BIOS"] == "Dell Inc. 2.19.1, 06/04/2023"
     assert table["Machine"] == "Dell Inc. PowerEdge R740, board Dell Inc. 0WRPXK, rack mount chassis"
@@ -39,7 +39,7 @@ async def test_a_server_is_told_in_the_words_of_the_table():
     assert "2 \u00d7 DELL PWR SPLY,750W,RDNT,DELTA" in (table["Power supplies"] or "")
 
 
-def test_a_card_is_told_with_driver_firmware_link_and_slot():
+def test_a_card_is_told_with_driver_firmware_link_and_slot() -> None:
     link = {"speed_gt_per_s": 8.0, "lanes": 16, "bandwidth_bits_per_s": 1.26e11}
     facts = {
         "interfaces": {"enp59s0f0": {"kind": "hardware", "mtu_bytes": 9000}},
@@ -55,7 +55,7 @@ def test_a_card_is_told_with_driver_firmware_link_and_slot():
     )
 
 
-def test_a_subject_that_no_machine_tells_is_named_with_the_reason():
+def test_a_subject_that_no_machine_tells_is_named_with_the_reason() -> None:
     table = system_table(
         {"tester": {"kernel": {"release": "6.1"}, "reasons_null": {"memory_modules": "dmidecode: not found"}}}
     )
@@ -63,7 +63,7 @@ def test_a_subject_that_no_machine_tells_is_named_with_the_reason():
     assert "Memory modules" not in texts(table)
 
 
-def test_machines_that_are_alike_share_a_column_unless_something_else_is_declared_of_them():
+def test_machines_that_are_alike_share_a_column_unless_something_else_is_declared_of_them() -> None:
     facts = {"operating_system": "Debian"}
     assert system_table({"tester": facts, "dut": facts}).machines == ("Tester and DUT",)
     table = system_table({"tester": facts, "dut": facts}, {"dut": {"BIOS profile": "Performance"}, "switch": "none"})
@@ -96,13 +96,13 @@ _FACTS = (
 
 
 @given(st.dictionaries(st.sampled_from(_FACTS), _plain))
-def test_an_inventory_of_any_shape_breaks_no_report(facts):
+def test_an_inventory_of_any_shape_breaks_no_report(facts: dict[str, object]) -> None:
     table = system_table({"tester": facts})
     told = {row.label for row in table.rows} | {label for label, _ in table.unknown}
     assert told >= {label for label, (_, subject) in subjects().items() if subject.is_everywhere}
 
 
-def test_a_setting_shows_what_was_asked_for_before_and_during():
+def test_a_setting_shows_what_was_asked_for_before_and_during() -> None:
     common = {"host": "dut", "device": "eth1", "item": "rings", "source": "bench file", "outcome": "changed"}
     states = {"before": {"rx_frames": 512, "tx_frames": 256}, "asked": {"rx_frames": 4096}}
     changed = {**common, **states, "during": {"rx_frames": 4096}, "after": {"rx_frames": 512}}
@@ -117,7 +117,7 @@ def test_a_setting_shows_what_was_asked_for_before_and_during():
     assert tuned_rows(None) == ()
 
 
-def test_a_value_that_its_item_takes_for_the_same_is_neither_wrong_nor_left_by_the_undo():
+def test_a_value_that_its_item_takes_for_the_same_is_neither_wrong_nor_left_by_the_undo() -> None:
     setting = {
         "item": "packet_steering",
         "outcome": "changed",
@@ -134,7 +134,7 @@ def test_a_value_that_its_item_takes_for_the_same_is_neither_wrong_nor_left_by_t
     assert of_an_earlier_version.wrong
 
 
-def test_the_report_prints_settings_and_what_is_declared(tmp_path):  # type: ignore[no-untyped-def]
+def test_the_report_prints_settings_and_what_is_declared(tmp_path) -> None:  # type: ignore[no-untyped-def]
     run = SyntheticRun(tmp_path)
     run.start()
     run.folder.write_json("inventory.json", {"tester": {"operating_system": "Debian"}})
@@ -160,7 +160,7 @@ def test_the_report_prints_settings_and_what_is_declared(tmp_path):  # type: ign
     assert json.loads((run.folder.path / "plan.json").read_text())["declared"] == declared
 
 
-async def test_every_value_of_a_machine_is_declared():
+async def test_every_value_of_a_machine_is_declared() -> None:
     facts = await collect_host(golden_machine(), ("enp59s0f0",))
     undeclared = [
         path
@@ -184,7 +184,7 @@ def _undeclared(value: object, shape: Shape, path: str) -> Iterator[str]:
                 yield from _undeclared(inner, part, f"{path}.{name}")
 
 
-def test_facts_bring_their_subjects_and_no_two_stand_in_one_place():
+def test_facts_bring_their_subjects_and_no_two_stand_in_one_place() -> None:
     places = [subject.place for _, subject in subjects().values()]
     assert list(subjects())[:3] == ["Machine", "BIOS", "BIOS settings"]
     assert places == sorted(set(places))

@@ -48,7 +48,7 @@ def result(frame_bytes: int, rate: float, *, at_least: bool = False, cycles: flo
     )
 
 
-def test_each_value_stands_below_its_heading_and_unknown_is_a_dash():
+def test_each_value_stands_below_its_heading_and_unknown_is_a_dash() -> None:
     (section,) = sections([result(64, 9_660_000.0), result(1518, 3_200_000.0)], {"one/64": "one", "one/1518": "one"})
     assert [column.head for column in section.table.columns][:3] == ["Frame", "Frame rate", "Line rate"]
     assert section.rows[0].cells == ("64", "9.66", "297.62", "3.25", "4.95", "DUT", "20.00", "3.70", "61.3", UNKNOWN)
@@ -58,7 +58,7 @@ def test_each_value_stands_below_its_heading_and_unknown_is_a_dash():
     assert section.doubts == ()
 
 
-def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_is_said():
+def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_is_said() -> None:
     (section,) = sections([result(64, 9_660_000.0, at_least=True)], {})
     assert section.rows[0].cells[1] == "≥ 9.66"
     forwards = "forwards at least 9.66\u00a0Mpps of 64-byte frames on one core"
@@ -67,19 +67,19 @@ def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_i
     assert section.doubts == ("64 bytes: the worker was held up",)
 
 
-def test_a_dut_without_a_record_is_said_to_have_none():
+def test_a_dut_without_a_record_is_said_to_have_none() -> None:
     (section,) = sections([result(64, 1e6, cycles=None)], {})
     assert section.rows[0].cells[8] == UNKNOWN
     assert list(map(str, section.notes)) == [f"Record of cycles: {NO_RECORD}"]
     assert section.sentence == "forwards 1.00\u00a0Mpps of 64-byte frames on one core"
 
 
-def test_tests_of_one_method_have_a_section_each():
+def test_tests_of_one_method_have_a_section_each() -> None:
     other = result(64, 1e6).replace(id="two/64")
     assert [section.test for section in sections([result(64, 1e6), other], {})] == ["one", "two"]
 
 
-def test_methods_without_a_table_of_their_own_are_left_to_others():
+def test_methods_without_a_table_of_their_own_are_left_to_others() -> None:
     assert has_tables("single-core")
     assert not has_tables("of another version")
     assert sections([result(64, 1e6).replace(method="of another version")], {}) == ()
@@ -90,12 +90,12 @@ def soaked(interval: int | str, loss: float) -> Result:
     return Result(id=f"soak/64/{interval}", method="soak", parameters={"size": "64"}, values=values)
 
 
-def test_a_soak_answers_for_all_of_its_intervals():
+def test_a_soak_answers_for_all_of_its_intervals() -> None:
     (section,) = sections([soaked(1, 0.0), soaked(2, 0.0312), soaked("all", 0.0156)], {})
     assert section.sentence == "loses 0.0156\u00a0% of 64-byte frames at 49.9\u00a0kpps, over all intervals of the soak"
 
 
-def test_a_sentence_has_no_more_digits_than_say_something_and_no_loss_is_rounded_to_none():
+def test_a_sentence_has_no_more_digits_than_say_something_and_no_loss_is_rounded_to_none() -> None:
     assert [speak_number(value) for value in (69.5, 93.1234, 0.0, 100.0, 566.087)] == [
         "69.5",
         "93.1",
@@ -118,13 +118,13 @@ def decimals(text: str) -> int:
     return len(text.partition(".")[2])
 
 
-def test_a_rate_has_the_digits_of_its_own_interval_whatever_stands_beside_it():
+def test_a_rate_has_the_digits_of_its_own_interval_whatever_stands_beside_it() -> None:
     results = [searched("coarse", 64, 412e3, 9e3), searched("fine", 64, 98_340.0, 40.0)]
     coarse, fine = sections(results, {result.id: result.test for result in results})
     assert [decimals(section.rows[0].cells[1]) for section in (coarse, fine)] == [0, 2]
 
 
-def test_a_rate_is_the_same_text_in_every_table_of_its_section():
+def test_a_rate_is_the_same_text_in_every_table_of_its_section() -> None:
     result = searched("throughput", 64, 98_340.0, 40.0)
     test = PlannedTest(
         name="throughput", method="throughput", description="", options={"search": {"goals": {"NDR": 0.0}}},
@@ -182,7 +182,7 @@ def section_of(*results: Result) -> Section:
     return section
 
 
-def test_the_published_sweep_is_rendered_cell_for_cell():
+def test_the_published_sweep_is_rendered_cell_for_cell() -> None:
     rows = published()
     section = section_of(*map(as_result, rows))
     assert [grid.title for grid in section.grids] == ["64 bytes", "1000 bytes"]
@@ -196,7 +196,7 @@ def test_the_published_sweep_is_rendered_cell_for_cell():
         assert grid.spans(1) == (("2 ports", 1), ("4 ports", 1)) * 4
 
 
-def test_a_cell_that_nobody_measured_is_empty():
+def test_a_cell_that_nobody_measured_is_empty() -> None:
     (grid,) = section_of(
         grids_result("64", 100.0, 20.0), grids_result("64", 90.0, 0.0), grids_result("512", 100.0, 0.0)
     ).grids
@@ -208,7 +208,7 @@ def test_a_cell_that_nobody_measured_is_empty():
     ]
 
 
-def test_no_result_hides_another_whose_load_is_printed_alike():
+def test_no_result_hides_another_whose_load_is_printed_alike() -> None:
     near = (grids_result("64", 33.33331, 1.0), grids_result("64", 33.33332, 2.0), grids_result("64", 10.0, 0.0))
     again = [grids_result("64", 10.0, float(run)).replace(run=run) for run in (1, 2)]
     for found, labels in (
@@ -221,7 +221,7 @@ def test_no_result_hides_another_whose_load_is_printed_alike():
         assert len(shown) == len(found)
 
 
-def test_ports_stand_in_their_order_though_none_leads_to_itself():
+def test_ports_stand_in_their_order_though_none_leads_to_itself() -> None:
     def way(source: str, to: str) -> Result:
         return Result(
             id=f"forwarding/{source}/{to}",
@@ -243,7 +243,7 @@ def _column(name: str) -> Column:
     return Column(name, name, form="text")
 
 
-def test_the_sweep_is_one_table_over_sizes_loads_and_ports():
+def test_the_sweep_is_one_table_over_sizes_loads_and_ports() -> None:
     section = section_of(*map(as_result, published()))
     ((small, large),) = one_above_the_other(section.grids)
     assert (small.title, large.title) == ("64 bytes", "1000 bytes")
@@ -258,13 +258,13 @@ def test_the_sweep_is_one_table_over_sizes_loads_and_ports():
     assert shown.index("64 bytes") < shown.index("1000 bytes")
 
 
-def test_tables_with_other_headings_stay_apart():
+def test_tables_with_other_headings_stay_apart() -> None:
     alike = GridTable("one", "Load", (("a", "b"),), ())
     other = GridTable("other", "Load", (("a",),), ())
     assert one_above_the_other([alike, alike, other, alike]) == ((alike, alike), (other,), (alike,))
 
 
-def test_loads_of_several_sequences_stand_highest_first():
+def test_loads_of_several_sequences_stand_highest_first() -> None:
     (grid,) = section_of(
         grids_result("64", 87.3, 1.5), grids_result("64", 80.0, 0.0), grids_result("imix", 100.0, 0.25)
     ).grids
@@ -285,11 +285,11 @@ def test_loads_of_several_sequences_stand_highest_first():
         (200.0, "200.000"),
     ],
 )
-def test_one_frame_in_many_millions_is_never_rounded_away(value, text):
+def test_one_frame_in_many_millions_is_never_rounded_away(value: float, text: str) -> None:
     assert numbers.of_frames(value) == text
 
 
-def test_a_table_of_a_few_lost_frames_in_millions_shows_how_few_at_most():
+def test_a_table_of_a_few_lost_frames_in_millions_shows_how_few_at_most() -> None:
     few = 100.0 * 3 / 60_000_000
     section = section_of(grids_result("64", 100.0, few), grids_result("64", 90.0, 0.0))
     assert section.sentence.endswith("and loses < 0.001\u00a0% of 64-byte frames at 100\u00a0% of line rate")
@@ -297,14 +297,14 @@ def test_a_table_of_a_few_lost_frames_in_millions_shows_how_few_at_most():
     assert [cells[0].text for _, cells in grid.rows if cells[0] is not None] == ["< 0.001", "0"]
 
 
-def test_the_answer_names_loss_size_and_load():
+def test_the_answer_names_loss_size_and_load() -> None:
     section = section_of(grids_result("64", 100.0, 20.0))
     assert section.sentence == "loses 20\u00a0% of 64-byte frames at 100\u00a0% of line rate"
     swept = section_of(grids_result("imix", 100.0, 20.0, method="load-sweep"))
     assert swept.sentence == "returns 80\u00a0% of imix frames intact at 100\u00a0% of line rate"
 
 
-def test_the_answer_says_first_up_to_which_load_nothing_was_lost():
+def test_the_answer_says_first_up_to_which_load_nothing_was_lost() -> None:
     lost = section_of(grids_result("64", 100.0, 69.51), grids_result("64", 30.0, 0.0), grids_result("64", 10.0, 0.0))
     clean = "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
     assert lost.sentence == f"{clean}, and loses 69.5\u00a0% of 64-byte frames at 100\u00a0% of line rate"
@@ -314,19 +314,19 @@ def test_the_answer_says_first_up_to_which_load_nothing_was_lost():
     assert perfect.sentence == "returns every 64-byte frame intact at the loads tried up to 100\u00a0% of line rate"
 
 
-def test_a_list_of_runs_has_the_first_clause_of_the_answer():
+def test_a_list_of_runs_has_the_first_clause_of_the_answer() -> None:
     results = (grids_result("64", 100.0, 69.51), grids_result("64", 30.0, 0.0))
     summary = Summary(title="Loss", verdict=ResultVerdict.VALID, results=results)
     assert in_brief(summary) == "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
 
 
-def test_a_disturbed_cell_is_named_by_its_place():
+def test_a_disturbed_cell_is_named_by_its_place() -> None:
     section = section_of(grids_result("64", 90.0, 20.0, method="load-sweep", verdict=ResultVerdict.DISTURBED))
     place = "64 bytes, 1 Gb/s, one way, 2 ports, 90 % of line rate"
     assert section.doubts == (f"{place}: the worker was held up",)
 
 
-def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes():
+def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes() -> None:
     section = section_of(
         grids_result("64", 100.0, 20.0), grids_result("64", 90.0, 0.0), grids_result("1518", 100.0, 0.0)
     )
@@ -339,18 +339,18 @@ def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes():
             assert layer["encoding"]["y"]["title"] == "Frame loss rate [%]"
 
 
-def test_a_section_of_which_nothing_is_known_has_no_graph():
+def test_a_section_of_which_nothing_is_known_has_no_graph() -> None:
     nothing = grids_result("64", 100.0, 0.0).replace(values={})
     assert curve_chart(section_of(nothing), kit.WIDE) is None
 
 
-def test_loads_that_overload_a_port_are_on_the_axis():
+def test_loads_that_overload_a_port_are_on_the_axis() -> None:
     for highest, end in ((100.0, 100), (101.0, 200), (300.0, 300)):
         chart = curve_chart(section_of(grids_result("64", highest, 70.0), grids_result("64", 50.0, 0.0)), kit.WIDE)
         assert f'"domain": [0, {end}]' in json.dumps(chart)
 
 
-def test_the_terminal_has_the_same_table():
+def test_the_terminal_has_the_same_table() -> None:
     text = io.StringIO()
     results = (grids_result("64", 100.0, 20.0, verdict=ResultVerdict.DISTURBED), grids_result("512", 90.0, 0.0))
     summary = Summary(title="Loss", verdict=ResultVerdict.DISTURBED, results=results)
@@ -362,14 +362,14 @@ def test_the_terminal_has_the_same_table():
     assert "the worker was held up" not in shown  # a line for each cell would hide the table
 
 
-def test_more_lines_than_colours_are_a_chart_for_each_of_the_first_column():
+def test_more_lines_than_colours_are_a_chart_for_each_of_the_first_column() -> None:
     sizes = [str(64 + number) for number in range(8)]
     assert [name for _, name in curves(section_of(*(grids_result(size, 100.0, 70.0) for size in sizes)))] == [""]
     section = section_of(*map(as_result, published()))
     assert [(name, len(part.rows)) for part, name in curves(section)] == [("64 bytes", 80), ("1000 bytes", 80)]
 
 
-def test_configurations_are_the_rows_where_a_published_table_has_them_so():
+def test_configurations_are_the_rows_where_a_published_table_has_them_so() -> None:
     """Modes of links by ports: what is sent stands above the ports, as the outermost heading."""
     streams, port, name = (Column(value, value, form="text") for value in ("mode", "port", "configuration"))
     cell = Column("x", "x", form="text")

@@ -158,7 +158,7 @@ def assert_sound(scene: Scene) -> None:
 
 @pytest.mark.parametrize("wide", [WIDE, NARROW])
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_every_example_is_drawn_without_overlap(path, wide):
+def test_every_example_is_drawn_without_overlap(path: Path, wide: float) -> None:
     for bench in load(path).configurations:
         made = wiring(plan_of(bench))
         assert made.links
@@ -167,7 +167,7 @@ def test_every_example_is_drawn_without_overlap(path, wide):
 
 @pytest.mark.parametrize("wide", [WIDE, NARROW])
 @pytest.mark.parametrize("ports", [1, 2, 3, 8])
-def test_long_names_are_shortened_and_told_whole(ports, wide):
+def test_long_names_are_shortened_and_told_whole(ports: int, wide: float) -> None:
     machine = MachinePart(LONG * 3, (LONG, "名前" * 30))
     links = [
         LinkPart(machine, PortPart(f"{number}{LONG}", (LONG,)), machine, PortPart(LONG), "400 Gb/s, " * 9)
@@ -179,19 +179,19 @@ def test_long_names_are_shortened_and_told_whole(ports, wide):
     assert LONG * 3 in [text.whole for text in scene.texts]
 
 
-def test_one_way_goes_in_at_the_first_port_and_out_at_the_second():
+def test_one_way_goes_in_at_the_first_port_and_out_at_the_second() -> None:
     assert directions(frames(2)) == [Direction.RIGHT, Direction.LEFT]
 
 
-def test_both_ways_go_in_and_out_at_every_port():
+def test_both_ways_go_in_and_out_at_every_port() -> None:
     assert directions(frames(2, traffic={"bidirectional": True})) == [Direction.BOTH] * 2
 
 
-def test_a_mesh_goes_in_and_out_at_every_port():
+def test_a_mesh_goes_in_and_out_at_every_port() -> None:
     assert directions(frames(4, traffic={"pattern": "full-mesh"})) == [Direction.BOTH] * 4
 
 
-def test_incast_goes_in_at_all_ports_but_the_first():
+def test_incast_goes_in_at_all_ports_but_the_first() -> None:
     assert directions(frames(3, traffic={"pattern": "many-to-one"})) == [
         Direction.LEFT,
         Direction.RIGHT,
@@ -199,13 +199,13 @@ def test_incast_goes_in_at_all_ports_but_the_first():
     ]
 
 
-def test_a_loop_comes_back_on_its_own_port():
+def test_a_loop_comes_back_on_its_own_port() -> None:
     same = [{"transmit": port, "receive": port} for port in range(2)]
 
     assert directions(frames(2, addressing=same)) == [Direction.BOTH] * 2
 
 
-def test_the_clients_of_a_port_stand_beside_it():
+def test_the_clients_of_a_port_stand_beside_it() -> None:
     plan = frames(0, facts={"endpoints": endpoints(4, 2)}, tester={})
     made = wiring(plan)
 
@@ -218,7 +218,7 @@ def test_the_clients_of_a_port_stand_beside_it():
     assert "4 ports, 2 clients at each" in made.words
 
 
-def test_a_bond_names_its_ports_and_a_file_server_its_shares():
+def test_a_bond_names_its_ports_and_a_file_server_its_shares() -> None:
     bond = Bond(
         name="bond0", mode="802.3ad", ports=(BondPort(name="eth2", usable=True), BondPort(name="eth3", usable=True))
     )
@@ -230,12 +230,12 @@ def test_a_bond_names_its_ports_and_a_file_server_its_shares():
     assert "12 shares by nfs" in made.links[0].right_machine.lines
 
 
-def test_nothing_is_drawn_where_nothing_is_known():
+def test_nothing_is_drawn_where_nothing_is_known() -> None:
     assert wiring(None) is None
     assert wiring(frames(0, facts={}, tester={})) is None
 
 
-def test_configurations_of_one_testbed_have_one_diagram():
+def test_configurations_of_one_testbed_have_one_diagram() -> None:
     other = frames(2).replace(configuration="b")
     same = frames(2).replace(configuration="a", compared=("a", "b"), others=(other,))
     wider = same.replace(others=(frames(4).replace(configuration="b"),))
@@ -244,7 +244,7 @@ def test_configurations_of_one_testbed_have_one_diagram():
     assert [name for name, _ in wirings(wider)] == ["a", "b"]
 
 
-def test_it_is_an_image_with_words_in_the_colours_of_the_page_and_hostile_names_do_no_harm():
+def test_it_is_an_image_with_words_in_the_colours_of_the_page_and_hostile_names_do_no_harm() -> None:
     evil = MachinePart('"><script>alert(1)</script>')
     made = Wiring((LinkPart(evil, PortPart("<b>"), evil, PortPart("&")),), 'a "<i>" b')
     text = str(svg(place_diagram(made), made.words))
@@ -258,7 +258,7 @@ def test_it_is_an_image_with_words_in_the_colours_of_the_page_and_hostile_names_
     assert fragment(figure).count("<svg ") == 2
 
 
-def test_widths_are_those_of_the_widest_font():
+def test_widths_are_those_of_the_widest_font() -> None:
     assert width("Wm", 10) > 19
     assert width("i", 10) < 4
     assert width("A", 10, bold=True) > width("A", 10)
@@ -266,7 +266,7 @@ def test_widths_are_those_of_the_widest_font():
     assert all(width(line, 10) <= 60 for line in wrap("one two three four five", 60, 10, most=3))
 
 
-def test_a_bond_is_drawn_in_the_configuration_that_has_it_alone():
+def test_a_bond_is_drawn_in_the_configuration_that_has_it_alone() -> None:
     bond = Bond(name="s0", mode="802.3ad", ports=(BondPort(name="s0p1", usable=True),))
     plan = frames(0, facts={"endpoints": endpoints(1, 1)}, tester={})
     other = plan.replace(configuration="bond")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from nicbench.core.clocks import ClockMapping, PtpState
@@ -115,7 +115,7 @@ RESULT = Result(
 )
 
 
-def test_the_trial_shown_is_the_highest_load_without_a_failed_frame():
+def test_the_trial_shown_is_the_highest_load_without_a_failed_frame() -> None:
     trials = {
         name: trial(name, load, lost) for name, load, lost in (("low", 1e5, 0), ("high", 3e5, 0), ("lossy", 4e5, 9))
     }
@@ -131,7 +131,7 @@ def texts(cells: Iterable[Cell]) -> list[str]:
     return [plain(cell.inlines) for cell in cells]
 
 
-def test_rates_over_time_leave_out_the_interval_that_was_cut_short_and_mark_where_frames_were_missing():
+def test_rates_over_time_leave_out_the_interval_that_was_cut_short_and_mark_where_frames_were_missing() -> None:
     streams = trial("low", 1e5, 0).reading.streams
     over_time = received_over_time([stream.intervals for stream in streams if stream.intervals])
     assert over_time is not None
@@ -141,7 +141,7 @@ def test_rates_over_time_leave_out_the_interval_that_was_cut_short_and_mark_wher
     assert re.findall(r'<line x1="([^"]*)"', drawing.svg) == ["66.0"]
 
 
-def test_n_reordering_beyond_three_is_told_where_it_was_asked_for():
+def test_n_reordering_beyond_three_is_told_where_it_was_asked_for() -> None:
     def row(*counts: tuple[int, ...]) -> tuple[int, ...]:
         streams = tuple(
             stream(f"{number}", Reordering(maximum_extent=9, mean_extent=1.0, measured=9, by_three_or_more=1,
@@ -155,7 +155,7 @@ def test_n_reordering_beyond_three_is_told_where_it_was_asked_for():
     assert row((3, 2, 1)) == ()
 
 
-def test_results_without_details_have_no_row():
+def test_results_without_details_have_no_row() -> None:
     bare = StreamReading(name="0->1", counts=Counts(intended=1, sent=1, received=1, lost=0))
     assert telling_trials([RESULT], {}, {"low": trial("low", 1e5, 0, (bare,))}) == {}
     assert telling_trials([RESULT], {}, {}) == {}
@@ -175,7 +175,7 @@ def place(name: str, stage: int, frames: int, *, unsent: bool = False) -> LossPl
     return LossPlace(place=name, counter=f"counter of {name}", frames=frames, stage=stage, unsent=unsent)
 
 
-def test_places_stand_from_sender_to_receiver_whatever_trial_met_them_first(synthetic_run):
+def test_places_stand_from_sender_to_receiver_whatever_trial_met_them_first(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     ring, queue = place("receive ring", 15, 5), place("queue", 3, 7)
     lossy = lossy_trials(
@@ -198,7 +198,7 @@ def table_of(lossy: Sequence[Trial]) -> list[list[str]]:
     return [texts(row.cells) for row in (*table.head[1:], *table.body)]
 
 
-def test_faults_and_counters_beside_are_told_by_trial(synthetic_run):
+def test_faults_and_counters_beside_are_told_by_trial(synthetic_run: Callable[..., Any]) -> None:
     beside = LossBeside(place="XDP program of d0", counter="xdp_drops", frames=4, why="whose they were it does not say")
     faulty = ledger_trial(
         synthetic_run(), "t0007", lost=4, ledger_faults=("d0 rx ran backwards",), ledger_beside=(beside,)
@@ -208,11 +208,11 @@ def test_faults_and_counters_beside_are_told_by_trial(synthetic_run):
     assert "t0007, XDP program of d0: 4 by xdp_drops (whose they were it does not say)" in page
 
 
-def test_nothing_lost_gives_no_table(synthetic_run):
+def test_nothing_lost_gives_no_table(synthetic_run: Callable[..., Any]) -> None:
     assert lossy_trials([ledger_trial(synthetic_run(), "t0001", lost=0)]) == ()
 
 
-def test_the_hardwares_table_says_what_rose_how_often_and_what_was_invalid(synthetic_run):
+def test_the_hardwares_table_says_what_rose_how_often_and_what_was_invalid(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
 
     def seen(name: str, amount: float, degrees: float, verdict: Verdict) -> Trial:
@@ -240,7 +240,7 @@ def test_the_hardwares_table_says_what_rose_how_often_and_what_was_invalid(synth
     assert "Reading took 12 ms a trial" in plain(next(b.inlines for b in group.blocks if isinstance(b, Paragraph)))
 
 
-def test_a_run_whose_hardware_nobody_asked_has_no_such_table(synthetic_run):
+def test_a_run_whose_hardware_nobody_asked_has_no_such_table(synthetic_run: Callable[..., Any]) -> None:
     assert list(hardware([ledger_trial(synthetic_run(), "t0001", lost=0)])) == []
 
 
@@ -284,7 +284,7 @@ def stamps_trial(latency: Latency = LATENCY, **clock: Any) -> Trial:
     )
 
 
-def test_both_ends_are_named_once_with_the_resolution():
+def test_both_ends_are_named_once_with_the_resolution() -> None:
     other = LATENCY.replace(source="scheduled", received_by="tsc", resolution_ns=None)
     said = words([LATENCY, LATENCY, other])
     assert len(said) == 2
@@ -292,16 +292,16 @@ def test_both_ends_are_named_once_with_the_resolution():
     assert said[1].endswith("received ones by software (TSC) when their burst has been received")
 
 
-def test_only_ports_with_a_clock_of_their_own_have_a_row():
+def test_only_ports_with_a_clock_of_their_own_have_a_row() -> None:
     rows = clock_rows([("64", stamps_trial())])
     assert [(row.size, row.port, row.stamps.stamped) for row in rows] == [("64", "t1", 100)]
 
 
-def test_stamps_without_fault_need_no_words():
+def test_stamps_without_fault_need_no_words() -> None:
     assert warnings("64 bytes", stamps_trial()) == ()
 
 
-def test_what_cannot_be_right_is_said_with_its_numbers():
+def test_what_cannot_be_right_is_said_with_its_numbers() -> None:
     latency = LATENCY.replace(negative=7, negative_maximum_ns=250)
     said = warnings("64 bytes", stamps_trial(latency, unstamped=3, implausible=2, early=4, early_maximum_ns=90))
     assert "7 of 100 frames of 64 bytes arrived, by their stamps, up to 250 ns before they were sent" in said[0]
@@ -331,7 +331,7 @@ def told(*trials: Trial) -> str:
     return fragment(*clocks(trials))
 
 
-def test_drift_asymmetry_and_what_the_line_missed_are_told_with_their_ranges(synthetic_run):
+def test_drift_asymmetry_and_what_the_line_missed_are_told_with_their_ranges(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     page = told(mapped(run, "t0001"), mapped(run, "t0002", drift_ppm=100.2, asymmetry_bound_ns=7000.0))
     assert "by frames that went both ways over the test links" in page
@@ -341,7 +341,7 @@ def test_drift_asymmetry_and_what_the_line_missed_are_told_with_their_ranges(syn
     assert "PTP on" not in page
 
 
-def test_ptp_is_told_by_machine_with_its_worst_offset(synthetic_run):
+def test_ptp_is_told_by_machine_with_its_worst_offset(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     worse = FAR.replace(offset_ns=900.0)
     page = told(mapped(run, "t0001", by="ptp", ptp=(FAR,)), mapped(run, "t0002", by="ptp", ptp=(worse,)))
@@ -349,12 +349,12 @@ def test_ptp_is_told_by_machine_with_its_worst_offset(synthetic_run):
     assert "by 900 ns at most, over a path of 1920 ns, and the system’s clock off its own by 40 ns" in page
 
 
-def test_a_tester_on_one_machine_has_no_such_section(synthetic_run):
+def test_a_tester_on_one_machine_has_no_such_section(synthetic_run: Callable[..., Any]) -> None:
     one = synthetic_run().trial("throughput", 64, 1e6, Purpose.SEARCH, 0, knee=1e5)
     assert told(one) == ""
 
 
-def test_the_diagram_has_both_machines_with_their_ports():
+def test_the_diagram_has_both_machines_with_their_ports() -> None:
     drawn = wiring(
         Plan(
             run_id="r",

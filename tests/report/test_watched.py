@@ -13,6 +13,7 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.kit import NARROW, WIDE
 from nicbench.report.drawing.over_time import cpu_chart, merge_steps, watched_figure
 from nicbench.report.html import fragment
+from nicbench.report.model import Report
 from nicbench.report.sections.watched import watched_parts
 from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines
 from nicbench.stats.cpu import CpuStates
@@ -60,7 +61,7 @@ def view_of(folder: Path, cpus: int = 2) -> WatchedMachine:
     return view
 
 
-def test_each_phase_has_the_figures_of_each_cpu_with_its_role(tmp_path):
+def test_each_phase_has_the_figures_of_each_cpu_with_its_role(tmp_path: Path) -> None:
     view = view_of(tmp_path)
     assert [phase.name for phase in view.phases] == [
         "calibration",
@@ -77,13 +78,13 @@ def test_each_phase_has_the_figures_of_each_cpu_with_its_role(tmp_path):
     assert view.cost.share_of_a_core == 0.001
 
 
-def test_of_many_cpus_those_that_do_not_measure_are_told_together(tmp_path):
+def test_of_many_cpus_those_that_do_not_measure_are_told_together(tmp_path: Path) -> None:
     view = view_of(tmp_path, cpus=64)
     assert list(view.series) == ["CPU 0, tester", "CPU 1, DUT", "the other 62 CPUs"]
     assert view.phases[0].rows[2].busy.mean == 1.0
 
 
-def test_sessions_of_a_resumed_run_follow_one_another(tmp_path):
+def test_sessions_of_a_resumed_run_follow_one_another(tmp_path: Path) -> None:
     written(tmp_path)
     written(tmp_path, began_ns=900 * S)
     (view,) = watched_machines(tmp_path, PLAN, PHASES)
@@ -91,7 +92,9 @@ def test_sessions_of_a_resumed_run_follow_one_another(tmp_path):
 
 
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "interrupted"])
-def test_what_a_trial_that_was_not_finished_took_is_not_of_the_one_that_took_its_number(tmp_path, killed):
+def test_what_a_trial_that_was_not_finished_took_is_not_of_the_one_that_took_its_number(
+    tmp_path: Path, killed: bool
+) -> None:
     written(tmp_path)
     if not killed:
         monitor_samples.finish(tmp_path)
@@ -111,7 +114,7 @@ def test_what_a_trial_that_was_not_finished_took_is_not_of_the_one_that_took_its
     assert [span.name for span in view.spans][-2:] == ["a trial that was not finished", "latency"]
 
 
-def test_neighbours_are_taken_together_but_never_a_trial_with_what_is_beside_it():
+def test_neighbours_are_taken_together_but_never_a_trial_with_what_is_beside_it() -> None:
     slices = [
         Slice(float(at), at + 1.0, "t0001" if 40 <= at < 50 else None, CpuStates({"user": at})) for at in range(100)
     ]
@@ -122,7 +125,7 @@ def test_neighbours_are_taken_together_but_never_a_trial_with_what_is_beside_it(
     assert merge_steps([], 10) == ()
 
 
-def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path, view):
+def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path: Path, view: Report) -> None:
     machine = view_of(tmp_path)
     figure = watched_figure(machine, Figures(view))
     assert figure is not None
@@ -132,7 +135,7 @@ def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path, view):
         assert cpu_chart(next(iter(machine.series)), form, view=machine, is_first=True, is_last=True) is not None
 
 
-def test_a_run_without_monitors_has_no_such_section(tmp_path):
+def test_a_run_without_monitors_has_no_such_section(tmp_path: Path) -> None:
     assert watched_machines(tmp_path, PLAN, PHASES) == ()
 
 
@@ -151,7 +154,7 @@ def write_links(folder: Path, metrics: tuple[str, ...], values: tuple[tuple[int,
     log.close()
 
 
-def test_links_between_sockets_tell_their_use_in_percent(tmp_path, view):
+def test_links_between_sockets_tell_their_use_in_percent(tmp_path: Path, view: Report) -> None:
     metrics = ("link_transmit_bytes", "link_used_flits", "link_possible_flits")
     write_links(tmp_path, metrics, ((0, 0, 1000), (10 * S, 600, 1000), (20 * S, 800, 1000)))
     (machine,) = watched_machines(tmp_path, PLAN, PHASES)
@@ -169,7 +172,7 @@ def test_links_between_sockets_tell_their_use_in_percent(tmp_path, view):
     assert "<strong>70.0</strong>" in shown
 
 
-def test_a_link_whose_width_is_unknown_tells_what_was_sent_alone(tmp_path, view):
+def test_a_link_whose_width_is_unknown_tells_what_was_sent_alone(tmp_path: Path, view: Report) -> None:
     write_links(tmp_path, ("link_transmit_bytes",), ((0,), (10 * S,), (20 * S,)))
     (machine,) = watched_machines(tmp_path, PLAN, PHASES)
     assert machine.links[0].used is None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from nicbench.core.described import shape_of
+from nicbench.core.described import Shape, shape_of
 from nicbench.core.result import Bounded, LimitedBy, LossFloor, Queue, Result
 from nicbench.core.table import Column
 from nicbench.report import numbers
@@ -15,7 +16,7 @@ from nicbench.report.answer.of_run import brief
 from nicbench.report.answer.sentences import answers_of
 from nicbench.report.cells import known_within, text_of, texts
 from nicbench.report.drawing.charts import cut_intervals, points_of, rates_by_size_caption, rates_by_size_chart
-from nicbench.report.drawing.kit import NARROW, WIDE
+from nicbench.report.drawing.kit import NARROW, WIDE, Format
 from nicbench.report.drawing.svg import read, svg
 from nicbench.report.facts import columns, facts, label_of, method_shapes, plain, spans, traffic_shapes
 from nicbench.report.numbers import basis_words
@@ -32,11 +33,11 @@ _TESTER = shape_of(Packets.Options).fields
     ("value", "text"),
     [(0, "0"), (0.3921, "0.392"), (14.88, "14.9"), (123.4, "123"), (12345.6, "12\u202f346"), (0.00000012, "0.000000")],
 )
-def test_three_digits_and_whole_numbers_in_full(value, text):
+def test_three_digits_and_whole_numbers_in_full(value: float, text: str) -> None:
     assert numbers.significant(value) == text
 
 
-def test_a_rate_has_the_digits_that_its_interval_gives():
+def test_a_rate_has_the_digits_that_its_interval_gives() -> None:
     wide = Bounded(value=0.39e6, lower=0.39e6, upper=0.41e6)
     narrow = Bounded(value=0.2005e6, lower=0.2005e6, upper=0.2006e6)
 
@@ -71,7 +72,7 @@ def test_a_rate_has_the_digits_that_its_interval_gives():
         "unknown",
     ],
 )
-def test_an_interval_says_which_ends_it_has(rate, text):
+def test_an_interval_says_which_ends_it_has(rate: Bounded, text: str) -> None:
     assert numbers.interval(rate, numbers.Writer(lambda value: f"{value / 1e6:.2f}", 1e-6)) == text
 
 
@@ -79,11 +80,11 @@ def test_an_interval_says_which_ends_it_has(rate, text):
     ("value", "text"),
     [(0.0, "0"), (1e-7, "0.0000001"), (50.0, "50.0"), (99.96, "99.96"), (99.99999, "99.99999"), (100.0, "100")],
 )
-def test_a_percentage_is_100_or_0_only_where_it_is(value, text):
+def test_a_percentage_is_100_or_0_only_where_it_is(value: float, text: str) -> None:
     assert numbers.percent(value) == text
 
 
-def test_unknown_is_never_zero():
+def test_unknown_is_never_zero() -> None:
     assert {numbers.mpps(None), numbers.whole(None), numbers.microseconds(None), numbers.percent(None)} == {"\u2013"}
 
 
@@ -107,7 +108,7 @@ def test_unknown_is_never_zero():
         ("numa_node", None, "\u2013"),
     ],
 )
-def test_a_fact_carries_the_unit_of_its_name(name, value, text):
+def test_a_fact_carries_the_unit_of_its_name(name: str, value: object, text: str) -> None:
     assert plain(name, value) == text
 
 
@@ -128,11 +129,13 @@ def test_a_fact_carries_the_unit_of_its_name(name, value, text):
         (traffic_shapes(), "unheard_of_s", 2.0, "2 s"),
     ],
 )
-def test_an_option_carries_the_unit_of_its_declaration(shapes, name, value, text):
+def test_an_option_carries_the_unit_of_its_declaration(
+    shapes: Mapping[str, Shape], name: str, value: object, text: str
+) -> None:
     assert plain(name, value, shapes.get(name)) == text
 
 
-def test_what_a_search_of_the_plan_lets_choose_is_declared_by_that_search():
+def test_what_a_search_of_the_plan_lets_choose_is_declared_by_that_search() -> None:
     search = {"kind": "step-down", "precision": 0.005, "start": 1.0, "minimum_load": 1000.0}
     (fact,) = facts({"search": search}, method_shapes("throughput"))
 
@@ -144,7 +147,7 @@ def test_what_a_search_of_the_plan_lets_choose_is_declared_by_that_search():
     ]
 
 
-def test_a_fact_is_shown_as_it_is_declared():
+def test_a_fact_is_shown_as_it_is_declared() -> None:
     nodes = {"cpus_by_node": {"0": "0-1", "1": "2-3"}, "node_by_interface": {"p0": 1, "p1": None}}
     masks = {"p0 rx-0": "2"}
 
@@ -156,7 +159,7 @@ def test_a_fact_is_shown_as_it_is_declared():
     )
 
 
-def test_a_fact_of_another_version_says_its_unit_by_its_name():
+def test_a_fact_of_another_version_says_its_unit_by_its_name() -> None:
     assert columns({"tester": {"cpu": {"cpus": 2, "cache_bytes": 2**20}, "aether": {"drag_percent": 3.0}}})[1] == (
         ("CPUs", ("2",)),
         ("CPU, cache", ("1 MiB",)),
@@ -179,18 +182,18 @@ def test_a_fact_of_another_version_says_its_unit_by_its_name():
         ("reasons_null", "Why a fact is unknown"),
     ],
 )
-def test_a_name_becomes_a_label(name, label):
+def test_a_name_becomes_a_label(name: str, label: str) -> None:
     assert label_of(name) == label
 
 
-def test_arguments_of_one_command_stand_on_one_line_and_commands_on_a_line_each():
+def test_arguments_of_one_command_stand_on_one_line_and_commands_on_a_line_each() -> None:
     arguments, commands = facts({"eal_arguments": ["--no-pci", "-m", "512"], "commands": ["ip link", "tc qdisc"]})
 
     assert arguments.code == ("--no-pci -m 512",)
     assert commands.code == ("ip link", "tc qdisc")
 
 
-def test_facts_nest_two_levels_and_name_the_rest_by_its_path():
+def test_facts_nest_two_levels_and_name_the_rest_by_its_path() -> None:
     (fact,) = facts({"throughput": {"search": {"kind": "mlr", "mac": {"a": 1, "b": 2}}, "x": 1}})
 
     assert [(child.label, child.text) for child in fact.children] == [
@@ -201,13 +204,13 @@ def test_facts_nest_two_levels_and_name_the_rest_by_its_path():
     ]
 
 
-def test_ports_stand_side_by_side():
+def test_ports_stand_side_by_side() -> None:
     (fact,) = facts({"ports": [{"name": "t0", "mac": "02:1"}, {"name": "t1", "mac": "02:2"}]})
 
     assert (fact.heads, fact.rows) == (("t0", "t1"), (("MAC", ("02:1", "02:2")),))
 
 
-def test_equal_hosts_share_a_column_and_different_ones_do_not():
+def test_equal_hosts_share_a_column_and_different_ones_do_not() -> None:
     kernel = {"kernel": "6.1"}
 
     assert columns({"tester": kernel, "dut": dict(kernel)}, label_of)[0] == ("Tester and DUT",)
@@ -217,14 +220,14 @@ def test_equal_hosts_share_a_column_and_different_ones_do_not():
     )
 
 
-def test_a_path_of_labels_says_no_word_twice():
+def test_a_path_of_labels_says_no_word_twice() -> None:
     assert columns({"tester": {"cpu": {"cpus": 2, "cpus_isolated": "none"}}})[1] == (
         ("CPUs", ("2",)),
         ("Isolated CPUs", ("none",)),
     )
 
 
-def test_what_machines_beside_each_other_have_in_common_is_said_once():
+def test_what_machines_beside_each_other_have_in_common_is_said_once() -> None:
     assert spans(["6.1", "6.1", "6.18", None, None]) == (("6.1", 2), ("6.18", 1), (None, 2))
 
 
@@ -232,7 +235,7 @@ def test_what_machines_beside_each_other_have_in_common_is_said_once():
     ("scope", "said"),
     [("per port", "per port"), ("sum of 2 ports", "the sum of 2 ports"), ("one connection", "of one connection")],
 )
-def test_what_rates_are_of_ends_a_sentence(scope, said):
+def test_what_rates_are_of_ends_a_sentence(scope: str, said: str) -> None:
     assert basis_words(scope) == said
 
 
@@ -256,12 +259,12 @@ def result(**values: Any) -> Result:
         ({"load_frames_per_s": 4.0, "sent_frames": 4}, "load_frames_per_s", ""),
     ],
 )  # fmt: skip
-def test_a_share_is_told_with_its_interval(values, name, told):
+def test_a_share_is_told_with_its_interval(values: dict[str, Any], name: str, told: str) -> None:
     found = known_within(result(**values), name)
     assert found.startswith(told) if told else found == ""
 
 
-def test_another_confidence_is_that_of_the_test():
+def test_another_confidence_is_that_of_the_test() -> None:
     values = {"lost_percent": 0.0, "lost_frames": 0, "lost_of_frames": 1000}
     wide = known_within(result(**values, confidence_percent=99.9), "lost_percent")
     assert wide != known_within(result(**values), "lost_percent")
@@ -372,7 +375,7 @@ LIMITED = " Limited by the device under test (DUT)."
         "queue",
     ],
 )
-def test_a_sentence_says_what_trials_showed(rate, words):
+def test_a_sentence_says_what_trials_showed(rate: Bounded, words: str) -> None:
     assert said(searched(rate)) == [words]
 
 
@@ -399,7 +402,7 @@ def test_a_sentence_says_what_trials_showed(rate, words):
         "queue",
     ],
 )
-def test_cells_have_the_zone_and_as_many_digits_as_it_gives(rate, cells):
+def test_cells_have_the_zone_and_as_many_digits_as_it_gives(rate: Bounded, cells: tuple[str, ...]) -> None:
     section = searched(rate)
     (row,) = section.rows
     shown = [cell.replace("\u202f", " ") for cell in row.cells[1:4]]
@@ -410,7 +413,7 @@ def test_cells_have_the_zone_and_as_many_digits_as_it_gives(rate, cells):
     )
 
 
-def test_larger_frames_have_their_zone_too_and_a_list_of_runs_has_it_of_the_smallest():
+def test_larger_frames_have_their_zone_too_and_a_list_of_runs_has_it_of_the_smallest() -> None:
     section = searched(ZONE, ZONE)
     assert said(section)[1] == "With 128-byte frames it passes 41 to 58 kpps at the NDR."
     assert brief([section]) == "NDR 41 to 58 kpps at 64 bytes"
@@ -428,7 +431,9 @@ def test_larger_frames_have_their_zone_too_and_a_list_of_runs_has_it_of_the_smal
         (1_999_000.0, 2_001_000.0, "1.999 to 2.001"),
     ],
 )
-def test_a_bound_is_rounded_outwards_and_never_for_an_error_of_the_arithmetic(lower, upper, text):
+def test_a_bound_is_rounded_outwards_and_never_for_an_error_of_the_arithmetic(
+    lower: float, upper: float, text: str
+) -> None:
     (row,) = searched(Bounded(value=lower, lower=lower, upper=upper, limited_by=DUT)).rows
     assert row.cells[2] == text
 
@@ -450,14 +455,14 @@ WILD = section_of(
 TAME = section_of(cut_search(64, 57e3, 60e3, 110e3), cut_search(128, 96e3, 98e3, 99e3))
 
 
-def test_a_tall_interval_leaves_the_other_points_their_room():
+def test_a_tall_interval_leaves_the_other_points_their_room() -> None:
     points = points_of(WILD)
     assert points.top < 1.5 * 98
     assert [point["rate"] for point in points.rates] == [60.0, 98.0, 97.0]
 
 
 @pytest.mark.parametrize("form", [WIDE, NARROW])
-def test_what_is_cut_has_its_real_end_beside_it_and_its_whole_interval_in_words(form):
+def test_what_is_cut_has_its_real_end_beside_it_and_its_whole_interval_in_words(form: Format) -> None:
     chart = rates_by_size_chart(WILD, form)
     assert chart is not None
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg(chart, 1, "rates"))
@@ -466,7 +471,7 @@ def test_what_is_cut_has_its_real_end_beside_it_and_its_whole_interval_in_words(
     assert "57 to 480" in spans
 
 
-def test_the_ends_of_two_goals_at_one_size_stand_beneath_each_other():
+def test_the_ends_of_two_goals_at_one_size_stand_beneath_each_other() -> None:
     both = cut_search(64, 57e3, 60e3, 480e3)
     wide = Bounded(value=61e3, lower=58e3, upper=470e3, limited_by=LimitedBy.DUT, n=8)
     section = section_of(both.replace(values={**both.values, "pdr_frames_per_s": wide}))
@@ -477,18 +482,18 @@ def test_the_ends_of_two_goals_at_one_size_stand_beneath_each_other():
     assert heights["to 470"] - heights["to 480"] > 8
 
 
-def test_the_caption_says_that_an_interval_goes_on():
+def test_the_caption_says_that_an_interval_goes_on() -> None:
     assert "goes on to the number beside it" in rates_by_size_caption(WILD)
     assert "goes on" not in rates_by_size_caption(TAME)
 
 
-def test_an_interval_that_squeezes_nothing_is_drawn_whole():
+def test_an_interval_that_squeezes_nothing_is_drawn_whole() -> None:
     points = points_of(TAME)
     assert points.cut == ()
     assert points.top > 110
 
 
-def test_a_lone_rate_and_no_rate_are_no_special_cases():
+def test_a_lone_rate_and_no_rate_are_no_special_cases() -> None:
     assert cut_intervals([], "rate") == ([], [])
     drawn, cut = cut_intervals([{"rate": 10.0, "lower": 9.0, "upper": 80.0}], "rate")
     assert drawn[0]["upper"] < 80.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.core.result import Result, ResultVerdict
@@ -42,7 +44,7 @@ def number(result: Result, name: str) -> float:
     return float(value)
 
 
-def test_tcp_over_a_queue_that_is_full_that_drops_early_and_that_marks(tmp_path):
+def test_tcp_over_a_queue_that_is_full_that_drops_early_and_that_marks(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, SENDERS)
     found = {}
     for result in summary.results:

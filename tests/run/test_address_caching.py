@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,7 @@ def capacity(
 
 
 @pytest.mark.acceptance
-def test_the_limit_of_a_bridge_is_found_to_the_last_address(draw, tmp_path):
+def test_the_limit_of_a_bridge_is_found_to_the_last_address(draw: random.Random, tmp_path: Path) -> None:
     keeps = draw.randrange(2, 15)
     found = capacity(tmp_path, keeps, 16)
     assert (found.value, found.upper) == (keeps, keeps + 1)
@@ -55,14 +56,14 @@ def test_the_limit_of_a_bridge_is_found_to_the_last_address(draw, tmp_path):
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_limit_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_limit_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     keeps = draw.randrange(100, 4000)
     found = capacity(tmp_path, keeps, 4096, attempts=2)
     assert (found.value, found.upper) == (keeps, keeps + 1)
 
 
 @pytest.mark.acceptance
-def test_a_bridge_that_forgets_at_once_keeps_nothing(tmp_path):
+def test_a_bridge_that_forgets_at_once_keeps_nothing(tmp_path: Path) -> None:
     reason = capacity(tmp_path, 1000, 64, ageing_s=0).reason_null
     assert str(reason).endswith("not even one address was known")  # after "trials were disturbed:" where all were
 
@@ -78,7 +79,7 @@ while True:
 """
 
 
-def test_what_the_bridge_sends_by_itself_is_no_flooded_frame(draw, tmp_path):
+def test_what_the_bridge_sends_by_itself_is_no_flooded_frame(draw: random.Random, tmp_path: Path) -> None:
     keeps, talking = draw.randrange(2, 15), list[subprocess.Popen[bytes]]()
 
     def talk(event: object) -> None:
@@ -106,7 +107,7 @@ def test_what_the_bridge_sends_by_itself_is_no_flooded_frame(draw, tmp_path):
     assert {port.misdirected for port in third} >= {0, 1}
 
 
-def test_a_bridge_learns_as_fast_as_the_tester_sends(tmp_path):
+def test_a_bridge_learns_as_fast_as_the_tester_sends(tmp_path: Path) -> None:
     bench = BENCH.format(keeps=1000, most=2, ageing_s=1, ageing="1300 ms", attempts=1) + TOLERANT
     bench = bench.replace("address-caching", "address-learning").replace("most: 2", "addresses: 200")
     summary, _ = run_bench(tmp_path, bench.replace("    rate: 20 kpps", "    test_rate: 20 kpps"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 
 from nicbench.bench_file import load
 from nicbench.core.events import Bus
@@ -29,7 +30,7 @@ tests:
 """
 
 
-def test_every_combination_is_measured_and_stands_in_its_field(tmp_path):
+def test_every_combination_is_measured_and_stands_in_its_field(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, BENCH, "A study")
     bus = Bus()
     bus.subscribe(folder.journal.append)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench import report
@@ -58,7 +60,7 @@ def longest_by_computation() -> int:
         frames += 1
 
 
-def test_a_simulated_buffer_is_found_to_the_frame(tmp_path):
+def test_a_simulated_buffer_is_found_to_the_frame(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, BENCH, "Bursts")
     run_whole(folder)
     result = bursts_of(folder)
@@ -103,7 +105,7 @@ tests:
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.acceptance
-def test_the_burst_of_a_token_bucket_is_found_with_real_packets(tmp_path):
+def test_the_burst_of_a_token_bucket_is_found_with_real_packets(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, POLICER)
     result = next(result for result in summary.results if result.method == "back-to-back")
     truth = 3000 / (1 - 100e3 / 300e3)

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.commands import run_checked
@@ -39,7 +40,9 @@ def run_with(folder: RunFolder, on_search_trial: Callable[[], None]) -> None:
     asyncio.run(run(load(folder.path / "bench.yaml"), folder, bus))
 
 
-def test_a_dut_that_never_returns_a_frame_ends_the_run_which_says_so(tmp_path, monkeypatch):
+def test_a_dut_that_never_returns_a_frame_ends_the_run_which_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(learning, "UNTIL_FRAMES_COME_BACK_S", (0.1, 0.2))
     with pytest.raises(HostError, match="nothing comes back from port t0 to t1") as caught:
         run_bench(tmp_path, short("{kind: external, macs: ['02:00:00:00:00:01', '02:00:00:00:00:02']}"))
@@ -62,7 +65,7 @@ def send_foreign_frames(folder: RunFolder) -> None:
 
 @pytest.mark.sampled(1, of="long labs")
 @pytest.mark.alone  # foreign frames are counted in trials of a second, which starve beside others
-def test_frames_that_we_did_not_send_are_foreign_and_never_counted_as_ours(tmp_path):
+def test_frames_that_we_did_not_send_are_foreign_and_never_counted_as_ours(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, short(POLICER, trials=2, duration="2 s"))
     run_with(folder, lambda: send_foreign_frames(folder))
     counts = [trial.reading.counts for trial in trials_of(folder)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,7 @@ tests:
 """
 
 
-def test_a_link_that_is_pulled_is_told_with_what_each_connection_did(tmp_path):
+def test_a_link_that_is_pulled_is_told_with_what_each_connection_did(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, FAILING)
     asyncio.run(run_async(folder))
     (one,) = folder.journal.rounds().values()

@@ -18,7 +18,7 @@ MOST_NAMED = 8
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the budgets are for Python 3.11")
-def test_no_command_loads_or_calls_more_than_its_budget(tmp_path):
+def test_no_command_loads_or_calls_more_than_its_budget(tmp_path: Path) -> None:
     budgets = tomllib.loads(BUDGETS.read_text())
     costs = costs_in(tmp_path)
     assert set(costs) == set(budgets)
@@ -44,7 +44,7 @@ def growth(name: str, cost: Cost, budget: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"        {cost.functions[one]} calls of {one}" for one in called)
 
 
-def test_what_grew_is_named():
+def test_what_grew_is_named() -> None:
     cost = Cost({"a": 3, "b": 1}, {"a": 10, "b": 200}, {"b: f in b.py": 190, "b: g in b.py": 10, "a: h in a.py": 10})
     budget = {"modules": 4, "calls": 110, "calls_of": {"a": 10, "b": 100}}
     said = list(growth("list", cost, budget))

@@ -57,7 +57,7 @@ def run_with(parent: Path, tester: str) -> tuple[RunFolder, list[Trial]]:
     return folder, [trial for trial in trials if trial.test == "throughput"]
 
 
-def test_the_frames_around_each_loss_are_in_the_run_folder(tmp_path):
+def test_the_frames_around_each_loss_are_in_the_run_folder(tmp_path: Path) -> None:
     folder, trials = run_with(tmp_path, "{capture: {around_loss: 4}}")
     lossy = 0
     for trial in trials:
@@ -72,7 +72,7 @@ def test_the_frames_around_each_loss_are_in_the_run_folder(tmp_path):
     assert trials[0].reading.capture.name in build(folder.path).read_text()
 
 
-def test_n_reordering_is_counted_as_far_as_is_asked_and_the_report_tells_it(tmp_path):
+def test_n_reordering_is_counted_as_far_as_is_asked_and_the_report_tells_it(tmp_path: Path) -> None:
     text = BENCH.format(tester="{reordering_n: 8}").replace("delay: 20 us", "reorder: 2 %, swap: 48")
     folder = RunFolder.create(tmp_path, text, "Reordered")
     bus = Bus()
@@ -92,7 +92,7 @@ def test_n_reordering_is_counted_as_far_as_is_asked_and_the_report_tells_it(tmp_
     assert "n-reordering, RFC 4737, 5.3), for n = 1 to 8: " in page
 
 
-def test_the_first_frames_and_a_line_for_each_flow_are_in_the_run_folder(tmp_path):
+def test_the_first_frames_and_a_line_for_each_flow_are_in_the_run_folder(tmp_path: Path) -> None:
     folder, trials = run_with(tmp_path, "{capture: {frames: 10}, per_flow: histograms}")
     for trial in trials:
         assert len(packets(folder.path / trial.reading.capture.name)) == 10

@@ -78,7 +78,9 @@ def line_rate_frames_per_s(mean_bytes: float) -> float:
         ),
     ],
 )
-def test_a_full_line_is_100_percent_and_carries_all_that_passes(captures, traffic, size, mean_bytes):
+def test_a_full_line_is_100_percent_and_carries_all_that_passes(
+    captures: Path, traffic: str, size: str, mean_bytes: float
+) -> None:
     by_test, trials = measure(captures, traffic.format(captures))
     most = line_rate_frames_per_s(mean_bytes)
     first = trials[0]
@@ -93,7 +95,7 @@ def test_a_full_line_is_100_percent_and_carries_all_that_passes(captures, traffi
     assert found.limited_by == "line_rate"
 
 
-def test_a_mix_like_the_capture_is_measured_with_it(captures):
+def test_a_mix_like_the_capture_is_measured_with_it(captures: Path) -> None:
     three = "[{frame_bytes: 64, weight: 1}, {frame_bytes: 574, weight: 1}, {frame_bytes: 1518, weight: 1}]"
     by_test, _ = measure(
         captures,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,7 @@ tests:
 """
 
 
-def test_clients_reach_each_other_through_the_router_and_meet_at_one_port(tmp_path):
+def test_clients_reach_each_other_through_the_router_and_meet_at_one_port(tmp_path: Path) -> None:
     before = machine_state()
     summary = asyncio.run(run_async(make_folder(tmp_path, BENCH)))
     found = {

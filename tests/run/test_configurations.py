@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import itertools
+import random
 import re
 import signal
 from pathlib import Path
@@ -63,7 +64,7 @@ def page(reference: Reference) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
 
 
-def test_configurations_take_turns_and_each_trial_says_whose_it_is(reference):
+def test_configurations_take_turns_and_each_trial_says_whose_it_is(reference: Reference) -> None:
     turns = [key for key, _ in itertools.groupby("/".join(key.split("/")[:2]) for key in reference.trials)]
     assert turns == TURNS
     trials = reference.folder.journal.trials().values()
@@ -73,7 +74,7 @@ def test_configurations_take_turns_and_each_trial_says_whose_it_is(reference):
     assert [trial.number for trial in trials] == list(range(1, len(reference.trials) + 1))
 
 
-def test_each_configuration_finds_its_own_capacity_in_each_run(summary):
+def test_each_configuration_finds_its_own_capacity_in_each_run(summary: Summary) -> None:
     assert summary.configurations == ("fast", "slow")
     for configuration, capacity in (("fast", 40_000.0), ("slow", 20_000.0)):
         found = [rate_of(result, "pdr") for result in of(summary.results, configuration)]
@@ -90,12 +91,12 @@ def of(results: tuple[Result, ...], configuration: str) -> list[Result]:
     return [result for result in results if result.method == "throughput" and result.configuration == configuration]
 
 
-def test_the_table_of_trials_has_configuration_and_run(reference):
+def test_the_table_of_trials_has_configuration_and_run(reference: Reference) -> None:
     table = pq.read_table(reference.folder.path / "trials.parquet")
     assert {f"{row['configuration']}/{row['run']}" for row in table.to_pylist()} == set(TURNS)
 
 
-def test_the_report_lists_what_differs_first_then_compares_and_keeps_each_run(page):
+def test_the_report_lists_what_differs_first_then_compares_and_keeps_each_run(page: str) -> None:
     places = [
         page.index(text)
         for text in (
@@ -116,7 +117,9 @@ def test_the_report_lists_what_differs_first_then_compares_and_keeps_each_run(pa
     assert places == sorted(places)
 
 
-def test_killed_where_a_turn_begins_or_ends_it_goes_on_in_the_right_one(reference, draw, tmp_path, monkeypatch):
+def test_killed_where_a_turn_begins_or_ends_it_goes_on_in_the_right_one(
+    reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     inside = draw.randint(1, len(reference.events))
     for write in sorted({draw.choice(reference.writes_about_turns()), inside}):
@@ -125,7 +128,9 @@ def test_killed_where_a_turn_begins_or_ends_it_goes_on_in_the_right_one(referenc
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("moment", ["before", "torn", "after"])
-def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(moment, reference, tmp_path):
+def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
+    moment: str, reference: Reference, tmp_path: Path
+) -> None:
     for write in range(1, len(reference.events) + 1):
         check_killed(f"{write}:{moment}", reference, tmp_path)
 
@@ -152,7 +157,9 @@ def turns_begun(folder: RunFolder) -> list[int]:
     return [event.number for event in folder.journal.events() if isinstance(event, TurnStarted)]
 
 
-def test_a_configuration_that_cannot_start_ends_the_run_and_what_was_measured_is_kept(monkeypatch, tmp_path):
+def test_a_configuration_that_cannot_start_ends_the_run_and_what_was_measured_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     up = SimulatedLab.up
 
     async def refuses(self: SimulatedLab, changes: object, local: object) -> Testbed:
@@ -174,7 +181,7 @@ def test_a_configuration_that_cannot_start_ends_the_run_and_what_was_measured_is
     assert resumed.verdict is ResultVerdict.VALID
 
 
-def test_several_runs_of_one_configuration_are_kept_apart_as_well(tmp_path):
+def test_several_runs_of_one_configuration_are_kept_apart_as_well(tmp_path: Path) -> None:
     start, end = COMPARED.index("configurations:"), COMPARED.index("tests:")
     folder = make_folder(tmp_path, COMPARED[:start] + COMPARED[end:])
     run_whole(folder)
@@ -211,7 +218,7 @@ tests:
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.acceptance
-def test_two_policers_are_each_found_at_their_own_rate(draw, tmp_path):
+def test_two_policers_are_each_found_at_their_own_rate(draw: random.Random, tmp_path: Path) -> None:
     rates = {"low": draw.randrange(90_000, 120_000), "high": draw.randrange(180_000, 300_000)}
     bench = COMPARED_IN_A_LAB.format(
         title="Two rates",
@@ -242,7 +249,7 @@ def test_two_policers_are_each_found_at_their_own_rate(draw, tmp_path):
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.acceptance
-def test_forwarding_through_filter_rules_is_slower_than_without(tmp_path):
+def test_forwarding_through_filter_rules_is_slower_than_without(tmp_path: Path) -> None:
     bench = COMPARED_IN_A_LAB.format(
         title="Rules",
         frame_bytes=64,
@@ -278,7 +285,7 @@ def page_of(folder: Path) -> str:
 @pytest.mark.lab
 @pytest.mark.slow
 @pytest.mark.acceptance
-def test_killed_in_its_second_turn_a_run_in_the_lab_tidies_up_and_goes_on(tmp_path):
+def test_killed_in_its_second_turn_a_run_in_the_lab_tidies_up_and_goes_on(tmp_path: Path) -> None:
     bench = COMPARED_IN_A_LAB.format(
         title="Killed in a lab",
         frame_bytes=64,

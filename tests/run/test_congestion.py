@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -51,17 +52,19 @@ def check_outputs(folder: Path, rate: int, queue: int) -> None:
 
 
 @pytest.mark.acceptance  # the pure tests have the same switch
-def test_ports_with_queues_of_their_own_do_not_block_and_lose_what_they_must(tmp_path):
+def test_ports_with_queues_of_their_own_do_not_block_and_lose_what_they_must(tmp_path: Path) -> None:
     check_outputs(tmp_path, 2000, 100)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_loss_of_a_congested_port_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_loss_of_a_congested_port_is_found_in_ten_of_ten_runs(
+    repetition: int, draw: random.Random, tmp_path: Path
+) -> None:
     check_outputs(tmp_path, draw.randrange(1000, 4000), draw.randrange(100, 200))
 
 
-def test_what_all_ports_share_blocks_the_one_that_is_free(tmp_path):
+def test_what_all_ports_share_blocks_the_one_that_is_free(tmp_path: Path) -> None:
     result = congested(tmp_path, "{kind: bridge, police: [{rate: 2500 pps, burst: 200}]}", 2000.0)
     assert result.values["head_of_line_blocking"] == "yes"
 
@@ -91,19 +94,21 @@ def check_buffer(folder: Path, queue: int, receivers: int = 1) -> None:
 
 
 @pytest.mark.acceptance
-def test_the_buffer_of_a_port_is_found(draw, tmp_path):
+def test_the_buffer_of_a_port_is_found(draw: random.Random, tmp_path: Path) -> None:
     check_buffer(tmp_path, draw.randrange(50, 300))
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("receivers", [1, 2])
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_buffer_is_found_in_ten_of_ten_runs(repetition, receivers, draw, tmp_path):
+def test_the_buffer_is_found_in_ten_of_ten_runs(
+    repetition: int, receivers: int, draw: random.Random, tmp_path: Path
+) -> None:
     check_buffer(tmp_path, draw.randrange(50, 300), receivers)
 
 
 @pytest.mark.acceptance
-def test_what_ports_share_takes_shorter_bursts_of_each(tmp_path):
+def test_what_ports_share_takes_shorter_bursts_of_each(tmp_path: Path) -> None:
     """The bucket of one policer for all ports takes 200 frames, and more while the burst lasts."""
     dut = "{kind: bridge, police: [{rate: 1000 pps, burst: 200}]}"
     alone, _ = burst(tmp_path / "alone", dut, 1, "20 kpps")

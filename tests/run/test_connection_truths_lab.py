@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 from pathlib import Path
 
@@ -164,35 +165,35 @@ tests:
 
 
 @pytest.mark.slow
-def test_the_connections_a_second_that_a_firewall_lets_pass_are_found(tmp_path):
+def test_the_connections_a_second_that_a_firewall_lets_pass_are_found(tmp_path: Path) -> None:
     check_connection_rate(tmp_path, 500, 20, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("queue", [12, 4096])
-def test_the_rate_at_which_a_server_accepts_is_found_by_a_client_in_the_hook(queue, tmp_path):
+def test_the_rate_at_which_a_server_accepts_is_found_by_a_client_in_the_hook(queue: int, tmp_path: Path) -> None:
     check_accept_rate(tmp_path, 1500, 2, queue)
 
 
 @pytest.mark.slow
-def test_the_goodput_of_a_link_of_known_rate_is_found(tmp_path):
+def test_the_goodput_of_a_link_of_known_rate_is_found(tmp_path: Path) -> None:
     check_throughput(tmp_path, 100, 16_384, 1, "10 %")
 
 
 @pytest.mark.parametrize("every", [20, 200])
-def test_the_share_of_answers_that_a_server_delays_is_found(every, tmp_path):
+def test_the_share_of_answers_that_a_server_delays_is_found(every: int, tmp_path: Path) -> None:
     check_first_byte(tmp_path, 40, every)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_connection_rate_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_connection_rate_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     print(check_connection_rate(tmp_path, draw.randrange(200, 1000), draw.randrange(10, 40), draw.randrange(2, 4)))
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_accept_rate_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_accept_rate_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     rate, ports = draw.randrange(1000, 3000), draw.randrange(1, 5)
     short = int(draw.uniform(0.4, 0.8) * 0.01 * rate * 4 / ports)
     print(check_accept_rate(tmp_path, rate, ports, short if repetition % 2 else 4096))
@@ -200,13 +201,13 @@ def test_the_accept_rate_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path)
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_goodput_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_goodput_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     print(check_throughput(tmp_path, draw.randrange(50, 150), draw.randrange(8_192, 32_768), 2))
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_delayed_share_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_delayed_share_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     print(check_first_byte(tmp_path, draw.randrange(20, 80), draw.choice([10, 16, 20, 25, 40, 125, 200, 250])))
 
 
@@ -238,7 +239,7 @@ tests:
 @pytest.mark.sampled(1, of="broken servers of connections")
 @pytest.mark.parametrize("fault", WORDS)
 @pytest.mark.parametrize("test", SEARCHES)
-def test_a_broken_server_is_told_and_is_no_number(test, fault, tmp_path):
+def test_a_broken_server_is_told_and_is_no_number(test: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(NothingMeasuredError, match=rf"% of the answers are wrong \(\d+ {WORDS[fault]}\)"):
         result_of(tmp_path, broken(test, f"{fault}: 20"))
 
@@ -274,6 +275,6 @@ async def run_with_dying_servers(folder: Path, text: str) -> None:
 
 @pytest.mark.sampled(1, of="broken servers of connections")
 @pytest.mark.parametrize("test", METHODS)
-def test_a_server_that_dies_in_mid_trial_is_told_and_is_no_number(test, tmp_path):
+def test_a_server_that_dies_in_mid_trial_is_told_and_is_no_number(test: str, tmp_path: Path) -> None:
     with pytest.raises(ToolsFailedError, match=r"nicbench-connections, server on s0: was killed by signal 9"):
         asyncio.run(run_with_dying_servers(tmp_path, broken(test, "delay: 1 ms")))

@@ -134,7 +134,7 @@ def path(request: pytest.FixtureRequest) -> Iterator[RoutedPair]:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
 
-def test_the_connections_a_second_that_a_firewall_lets_pass_are_found(tmp_path):
+def test_the_connections_a_second_that_a_firewall_lets_pass_are_found(tmp_path: Path) -> None:
     rate, burst = 2000, 40
     text = f"""
 dut: {{kind: firewall, connection_rate: {rate}, burst: {burst}, over: reset}}
@@ -151,7 +151,7 @@ tests:
     assert "refused" in str(result.values["limit"])
 
 
-def test_the_number_that_a_firewall_holds_is_found_to_the_last(tmp_path):
+def test_the_number_that_a_firewall_holds_is_found_to_the_last(tmp_path: Path) -> None:
     text = """
 dut: {kind: firewall, connections: 317}
 tests:
@@ -164,7 +164,7 @@ tests:
     assert (found.lower, found.upper) == (317, 318), result.disturbances
 
 
-def test_a_server_that_is_the_dut_answers_in_its_hook(tmp_path):
+def test_a_server_that_is_the_dut_answers_in_its_hook(tmp_path: Path) -> None:
     text = """
 nicbench: 1
 title: A server
@@ -181,7 +181,7 @@ tests:
 
 
 @pytest.mark.parametrize("task", ["connect", "requests", "hold"])
-def test_connections_between_hooks_over_ipv6_are_whole(task, path):
+def test_connections_between_hooks_over_ipv6_are_whole(task: str, path: RoutedPair) -> None:
     server = path.serve("serve", "--xdp", "c1", on=SERVER_6)
     asked = ("--task", task, "--rate", "2000", "--seconds", "1", "--connections", "100", "--object", "3000")
     found = path.connect(*asked, to=SERVER_6)
@@ -192,7 +192,7 @@ def test_connections_between_hooks_over_ipv6_are_whole(task, path):
 
 @pytest.mark.parametrize("task", ["connect", "requests", "hold"])
 @pytest.mark.parametrize("mode", ["serve", "nginx"])
-def test_connections_to_the_kernel_end_as_those_of_the_kernel(mode, task, path):
+def test_connections_to_the_kernel_end_as_those_of_the_kernel(mode: str, task: str, path: RoutedPair) -> None:
     server = path.serve(mode, *(("--object", "5000") if mode == "nginx" else ()))
     asked = ("--task", task, "--rate", "500", "--seconds", "1", "--connections", "40", "--object", "5000")
     for in_hook in (True, False):
@@ -207,7 +207,7 @@ def test_connections_to_the_kernel_end_as_those_of_the_kernel(mode, task, path):
 
 @pytest.mark.parametrize("path", [1, 2], indirect=True, ids=["one queue", "two queues"])
 @pytest.mark.parametrize("task", ["connect", "requests", "hold"])
-def test_threads_that_send_share_all_that_is_due(task, path):
+def test_threads_that_send_share_all_that_is_due(task: str, path: RoutedPair) -> None:
     server = path.serve("serve", "--xdp", "c1")
     asked = ("--task", task, "--rate", "2000", "--seconds", "1", "--connections", "101", "--object", "3000")
     found = path.connect(*asked, "--threads", "3")
@@ -216,7 +216,7 @@ def test_threads_that_send_share_all_that_is_due(task, path):
     assert path.end(server)["accepted"] == found["opened"] == (2000 if task == "connect" else 101)
 
 
-def test_what_a_policer_refuses_after_a_pause_of_the_client_is_the_clients(path):
+def test_what_a_policer_refuses_after_a_pause_of_the_client_is_the_clients(path: RoutedPair) -> None:
     """Half as much again as is asked for passes, and what was due in the pause is sent at once."""
     passes = "tcp flags & (syn | ack) == syn limit rate 1500/second burst 30 packets counter accept"
     filter_forwarded(path, passes, "tcp flags & (syn | ack) == syn drop")
@@ -235,7 +235,7 @@ def test_what_a_policer_refuses_after_a_pause_of_the_client_is_the_clients(path)
     assert set(failed) <= {"not_begun"}
 
 
-def test_curl_gets_every_byte_of_objects_of_any_size(path, tmp_path):
+def test_curl_gets_every_byte_of_objects_of_any_size(path: RoutedPair, tmp_path: Path) -> None:
     server = path.serve("serve", "--xdp", "c1")
     sizes = (0, 1, 2, 1395, 1396, 1397, 1416, 1460, 5000, 65_536)
     body = tmp_path / "body"
@@ -251,7 +251,7 @@ def test_curl_gets_every_byte_of_objects_of_any_size(path, tmp_path):
 
 
 @pytest.mark.parametrize(("size", "one_of"), [(1, 20), (20_000, 50)])
-def test_through_a_path_that_loses_packets_every_connection_is_whole(size, one_of, path):
+def test_through_a_path_that_loses_packets_every_connection_is_whole(size: int, one_of: int, path: RoutedPair) -> None:
     """Of a large object more packets can be lost several times, each after twice the time."""
     filter_forwarded(path, f"numgen random mod {one_of} == 0 drop")
     server = path.serve("serve", "--xdp", "c1")
@@ -264,7 +264,7 @@ def test_through_a_path_that_loses_packets_every_connection_is_whole(size, one_o
 
 
 @pytest.mark.parametrize("task", ["connect", "requests", "hold"])
-def test_through_a_load_balancer_every_connection_is_whole(task, path):
+def test_through_a_load_balancer_every_connection_is_whole(task: str, path: RoutedPair) -> None:
     """The router's own address is that of the service, and its connections go to the server's ports in turn."""
     service = "198.18.0.1"
     in_turn = f"numgen inc mod 2 map {{ 0 : {PORT}, 1 : {PORT + 1} }}"
@@ -281,7 +281,9 @@ def test_through_a_load_balancer_every_connection_is_whole(task, path):
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed")
 @pytest.mark.parametrize("task", ["connect", "requests", "hold"])
-def test_through_a_proxy_that_ends_connections_every_exchange_is_whole(task, path, tmp_path):
+def test_through_a_proxy_that_ends_connections_every_exchange_is_whole(
+    task: str, path: RoutedPair, tmp_path: Path
+) -> None:
     """HAProxy ends each connection by the kernel's TCP and opens another one, to the server's ports in turn."""
     times = "timeout connect 5s\ntimeout client 20s\ntimeout server 20s"
     servers = "\n".join(f"server s{port} {SERVER}:{port}" for port in (PORT, PORT + 1))
@@ -303,7 +305,7 @@ def test_through_a_proxy_that_ends_connections_every_exchange_is_whole(task, pat
     assert path.end(server)["accepted"] == found["opened"]
 
 
-def test_a_delay_of_the_path_is_in_the_time_to_connect(path):
+def test_a_delay_of_the_path_is_in_the_time_to_connect(path: RoutedPair) -> None:
     """The SYN is held on its way; the SYN/ACK is not."""
     path.run(path.router, "sysctl", "-qw", "net.ipv4.conf.s0.forwarding=0")
     mac = json.loads(path.run(path.server, "ip", "-j", "link", "show", "dev", "c1"))[0]["address"]
@@ -330,7 +332,7 @@ def filter_forwarded(path: RoutedPair, *rules: str) -> None:
 
 
 @pytest.mark.parametrize("mss", [88, 500, 1000])
-def test_no_segment_is_longer_than_its_receiver_says(mss, path, tmp_path):
+def test_no_segment_is_longer_than_its_receiver_says(mss: int, path: RoutedPair, tmp_path: Path) -> None:
     path.run(path.client, *f"ip route replace 198.18.1.0/24 via 198.18.0.1 advmss {mss}".split())
     server = path.serve("serve", "--xdp", "c1")
     body, size = tmp_path / "body", 65_536
@@ -353,7 +355,7 @@ print(len(peer.makefile("rb").read()))
 
 
 @pytest.mark.parametrize("room", [2304, 9000, 40_000])
-def test_a_reader_that_waits_gets_every_byte_and_none_beyond_its_window(room, path):
+def test_a_reader_that_waits_gets_every_byte_and_none_beyond_its_window(room: int, path: RoutedPair) -> None:
     server = path.serve("serve", "--xdp", "c1")
     words = (sys.executable, "-c", SLOW_READER, SERVER, str(PORT), str(room), "2.5")
     assert int(path.run(path.client, *words)) == 65_536 + 64
@@ -362,7 +364,7 @@ def test_a_reader_that_waits_gets_every_byte_and_none_beyond_its_window(room, pa
     path.end(server)
 
 
-def test_a_synproxy_is_asked_for_its_window(path):
+def test_a_synproxy_is_asked_for_its_window(path: RoutedPair) -> None:
     """Its SYN/ACK has a window of 0, until the server has accepted the connection."""
     for sysctl in ("tcp_syncookies=1", "tcp_timestamps=1", "ip_forward=1"):
         path.run(path.router, "sysctl", "-qw", f"net.ipv4.{sysctl}")
@@ -381,7 +383,7 @@ chain f { type filter hook forward priority 0; iifname s0 ct state invalid,untra
 
 
 @pytest.mark.parametrize("hop", [4, 6])
-def test_connections_of_a_vlan_carry_its_tag(hop, path, tmp_path):
+def test_connections_of_a_vlan_carry_its_tag(hop: int, path: RoutedPair, tmp_path: Path) -> None:
     """A bridge in the router's place; the ends' kernels know no VLAN, and find each other without one."""
     # A tag that a kernel leaves to the card is not in the frame that a program sees.
     path.run(path.router, "ip", "link", "add", "bridge", "type", "bridge")
@@ -406,7 +408,7 @@ def test_connections_of_a_vlan_carry_its_tag(hop, path, tmp_path):
     assert path.run(path.router, *read, "tcp or ip6 proto 6") == ""
 
 
-def test_each_connection_ends_in_one_way(path):
+def test_each_connection_ends_in_one_way(path: RoutedPair) -> None:
     asked = ("--task", "connect", "--rate", "500", "--seconds", "1", "--answer-within", "1")
     assert path.connect(*asked)["sustain"] == {"due": 500, "completed": 0, "failed": {"refused": 500}}
     filter_forwarded(path, "tcp flags syn drop")
@@ -442,7 +444,7 @@ def seen_by_router(path: RoutedPair, name: str) -> set[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("aborts", [False, True])
-def test_what_a_full_queue_of_the_server_does_to_a_connection_is_its_outcome(aborts, path):
+def test_what_a_full_queue_of_the_server_does_to_a_connection_is_its_outcome(aborts: bool, path: RoutedPair) -> None:
     """The kernel drops SYNs then, and the last ACK of a handshake, or answers it by a RST, if it sent no cookie."""
     path.run(path.server, "sysctl", "-qw", f"net.ipv4.tcp_abort_on_overflow={int(aborts)}")
     count_by_router(path)
@@ -461,7 +463,7 @@ def test_what_a_full_queue_of_the_server_does_to_a_connection_is_its_outcome(abo
     assert completed == counted["accepted"] == counted["requests"]
 
 
-def test_a_client_that_waits_gets_every_connection_from_a_server_whose_queue_is_full(path):
+def test_a_client_that_waits_gets_every_connection_from_a_server_whose_queue_is_full(path: RoutedPair) -> None:
     server = path.serve("serve", "--accept-rate", "400", "--accept-queue", "20")
     patient = ("--connect-within", "30", "--answer-within", "30")
     found = path.connect("--task", "connect", "--rate", "1000", "--seconds", "1", *patient)
@@ -471,7 +473,7 @@ def test_a_client_that_waits_gets_every_connection_from_a_server_whose_queue_is_
     assert found["segments"]["resent"] > 0
 
 
-def test_two_programs_do_not_take_one_interface(path):
+def test_two_programs_do_not_take_one_interface(path: RoutedPair) -> None:
     server = path.serve("serve", "--xdp", "c1")
     again = path.start(path.server, str(find_binary(PROGRAM)), "serve", "--on", SERVER, "--port", "9000", "--xdp", "c1")
     assert "has an XDP program already" in again.communicate(timeout=20)[1]

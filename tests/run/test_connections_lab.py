@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def check_held(folder: Path, connections: int) -> None:
     assert (found.value, found.upper) == (connections, connections + 1)
 
 
-def test_a_delay_and_every_broken_answer_are_found(tmp_path):
+def test_a_delay_and_every_broken_answer_are_found(tmp_path: Path) -> None:
     broken = results_of(tmp_path, HEAD + BROKEN, connections=1000)["broken"]
     first = broken.values["first_byte_p50_ns"]
     assert isinstance(first, int | float)
@@ -56,11 +57,11 @@ def test_a_delay_and_every_broken_answer_are_found(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_connections_that_a_firewall_holds_are_found_to_the_last(tmp_path):
+def test_the_connections_that_a_firewall_holds_are_found_to_the_last(tmp_path: Path) -> None:
     check_held(tmp_path, 7)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_they_are_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_they_are_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     check_held(tmp_path, draw.randrange(20, 150))

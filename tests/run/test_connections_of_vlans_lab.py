@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.commands import run_captured, run_tried
@@ -52,7 +53,9 @@ def vlans() -> Iterator[None]:
             run_tried(("ip", "netns", "delete", space))
 
 
-def test_connections_of_vlans_are_made_below_them_and_tags_are_stripped_again_afterwards(vlans, tmp_path):
+def test_connections_of_vlans_are_made_below_them_and_tags_are_stripped_again_afterwards(
+    vlans: None, tmp_path: Path
+) -> None:
     summary = run_async(make_folder(tmp_path, BENCH))
     (result,) = summary.results
     assert result.verdict is ResultVerdict.VALID

@@ -52,7 +52,7 @@ def interval_of(result: Result, value: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("size", [757, 1283, 3301])
-def test_the_size_of_a_table_is_found_to_the_connection(size, tmp_path):
+def test_the_size_of_a_table_is_found_to_the_connection(size: int, tmp_path: Path) -> None:
     options = f"maximum: {2 * size}, rate: 4000, precision: 0, loss_verification: 0"
     result, rounds = measure(tmp_path, f"table_size: {size}", "concurrent-connections", options)
     assert interval_of(result, "concurrent_connections") == (size, size + 1)
@@ -61,7 +61,7 @@ def test_the_size_of_a_table_is_found_to_the_connection(size, tmp_path):
     assert all(one.connection_table is not None and one.connection_table.before < size // 100 for one in rounds)
 
 
-def test_ended_connections_that_fill_the_table_are_the_limit_of_a_rate(tmp_path):
+def test_ended_connections_that_fill_the_table_are_the_limit_of_a_rate(tmp_path: Path) -> None:
     options = "maximum: 6000, ramp: 0 s, precision: 1 %, object_bytes: [1 B], loss_verification: 2"
     result, _ = measure(tmp_path, "table_size: 2711", "connections-per-second", options)
     lower, upper = interval_of(result, "connections_per_s")
@@ -70,7 +70,7 @@ def test_ended_connections_that_fill_the_table_are_the_limit_of_a_rate(tmp_path)
 
 
 @pytest.mark.parametrize("dut", ["", "masquerade: true", "syn_proxy: true", "masquerade: true, syn_proxy: true"])
-def test_every_connection_through_a_dut_is_whole(dut, tmp_path):
+def test_every_connection_through_a_dut_is_whole(dut: str, tmp_path: Path) -> None:
     options = "rate: 1000, object_bytes: [1 B, 20000 B], ramp: 0 s"
     made = make_folder(tmp_path, HEAD % (2, dut and f", {dut}", "http-latency", 1, options))
     for result in asyncio.run(run_async(made)).results:
@@ -78,7 +78,7 @@ def test_every_connection_through_a_dut_is_whole(dut, tmp_path):
 
 
 @pytest.mark.parametrize("ports", [3, 4])
-def test_clients_of_two_ports_share_what_a_firewall_holds(ports, tmp_path):
+def test_clients_of_two_ports_share_what_a_firewall_holds(ports: int, tmp_path: Path) -> None:
     """Of three ports two ask the third one, of four each has another one."""
     options = "maximum: 1500, rate: 4000, precision: 0, loss_verification: 0"
     result, rounds = measure(tmp_path, "connections: 617", "concurrent-connections", options, ports=ports)
@@ -102,7 +102,7 @@ def test_clients_of_two_ports_share_what_a_firewall_holds(ports, tmp_path):
         "http-latency, rate: 2000, object_bytes: [1 KiB], ramp: 0 s",
     ],
 )
-def test_each_method_asks_from_two_ports_at_once(method, ports, tmp_path):
+def test_each_method_asks_from_two_ports_at_once(method: str, ports: int, tmp_path: Path) -> None:
     name, options = method.split(", ", 1)
     result, rounds = measure(tmp_path, "", name, options, ports=ports)
     assert result.values["by_port"] is not None, result
@@ -112,7 +112,7 @@ def test_each_method_asks_from_two_ports_at_once(method, ports, tmp_path):
     assert servers == (["c2", "c2"] if ports == 3 else ["c2", "c3"])
 
 
-def test_a_policer_of_new_connections_is_found_within_one_percent(tmp_path):
+def test_a_policer_of_new_connections_is_found_within_one_percent(tmp_path: Path) -> None:
     rate, burst, seconds = 4000, 400, 2  # the burst is what a client makes up for that had to wait 0.1 s for its CPU
     dut = f"connection_rate: {rate}, burst: {burst}, over: reset"
     options = f"maximum: {2 * rate}, ramp: 0 s, precision: 0.5 %, object_bytes: [1 B]"

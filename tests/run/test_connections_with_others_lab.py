@@ -44,7 +44,7 @@ def need(*programs: str) -> None:
             pytest.skip(f"{program} is not installed")
 
 
-def test_curl_gets_ten_thousand_objects(path, tmp_path):
+def test_curl_gets_ten_thousand_objects(path: RoutedPair, tmp_path: Path) -> None:
     need("curl")
     server = path.serve("serve", "--xdp", "c1")
     some = 500
@@ -60,7 +60,7 @@ def test_curl_gets_ten_thousand_objects(path, tmp_path):
 
 
 @pytest.mark.parametrize(("size", "closes"), [(1, False), (1, True), (20_000, False), (65_536, True)])
-def test_wrk_has_no_error_in_ten_thousand_exchanges(size, closes, path, tmp_path):
+def test_wrk_has_no_error_in_ten_thousand_exchanges(size: int, closes: bool, path: RoutedPair, tmp_path: Path) -> None:
     need("wrk")
     script = tmp_path / "compare.lua"
     script.write_text(COMPARE.format(size=size))
@@ -77,7 +77,7 @@ def test_wrk_has_no_error_in_ten_thousand_exchanges(size, closes, path, tmp_path
 
 
 @pytest.mark.parametrize("task", ["connect", "requests"])
-def test_nginx_answers_ten_thousand_requests(task, path):
+def test_nginx_answers_ten_thousand_requests(task: str, path: RoutedPair) -> None:
     need("nginx")
     objects = ("--object", "1", "--object", "5000", "--object", "65536")
     server = path.serve("nginx", *objects)
@@ -116,7 +116,7 @@ def complaints(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("ends", ["both", "client", "server"])
 @pytest.mark.parametrize("size", [1, 65_536])
-def test_wireshark_has_no_complaint(ends, size, path, tmp_path):
+def test_wireshark_has_no_complaint(ends: str, size: int, path: RoutedPair, tmp_path: Path) -> None:
     need("tcpdump", "tshark")
     server = path.serve("serve", *(("--xdp", "c1") if ends != "client" else ()))
     rate = 5000 if size == 1 else 100

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.commands import run_captured, run_checked, run_tried
@@ -52,7 +53,7 @@ tests:
 """
 
 
-def test_streams_run_between_containers_and_nothing_of_them_is_left(tmp_path, namespaces):
+def test_streams_run_between_containers_and_nothing_of_them_is_left(tmp_path: Path, namespaces: list[str]) -> None:
     before = _containers()
     path = tmp_path / "bench.yaml"
     path.write_text(BENCH.format(*namespaces))

@@ -18,7 +18,7 @@ RUNS = 10
 LARGEST_SPREAD = 0.15
 
 
-def test_the_partial_drop_rates_of_undisturbed_runs_lie_within_15_percent(tmp_path):
+def test_the_partial_drop_rates_of_undisturbed_runs_lie_within_15_percent(tmp_path: Path) -> None:
     rates = defaultdict(list)
     marked = defaultdict(int)
     for number in range(RUNS):

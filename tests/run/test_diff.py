@@ -44,7 +44,9 @@ def real_run(parent: Path, governor: str, monkeypatch: pytest.MonkeyPatch, bench
     return run
 
 
-def test_a_setting_that_only_the_inventory_tells_of_is_named_first(tmp_path, monkeypatch, capsys):
+def test_a_setting_that_only_the_inventory_tells_of_is_named_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     runs = [real_run(tmp_path, value, monkeypatch) for value in ("performance", "powersave")]
     assert main(["diff", *(str(run.path) for run in runs), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -53,14 +55,16 @@ def test_a_setting_that_only_the_inventory_tells_of_is_named_first(tmp_path, mon
     assert document["equal"] is False
 
 
-def test_equal_runs_say_so(tmp_path, monkeypatch, capsys):
+def test_equal_runs_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [real_run(tmp_path, "performance", monkeypatch) for _ in range(2)]
     assert find_differences(*runs).settings == ()
     assert main(["diff", *(str(run.path) for run in runs)]) == 0
     assert "were made the same way, with the same settings" in capsys.readouterr().out
 
 
-def test_many_differences_are_folded_to_counts_within_80_columns(tmp_path, monkeypatch, capsys):
+def test_many_differences_are_folded_to_counts_within_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     other = BENCH.replace("queue_frames: 16", "queue_frames: 64, loss: 1 %, duplicate: 1 %, jitter: 5 us, reorder: 1 %")
     runs = [
         real_run(tmp_path, "performance", monkeypatch, bench=BENCH),

@@ -23,7 +23,7 @@ def disclosed(cpus: tuple[int, ...], *, core_cpus: list[int] | None = None, **op
     return cores_disclosure(bench, testbed, dut)
 
 
-def test_separate_cores_are_disclosed_as_before():
+def test_separate_cores_are_disclosed_as_before() -> None:
     assert disclosed((0, 1, 2)) == {"worker": 0, "dut": (1,), "housekeeping": (2,), "shared": False}
 
 
@@ -44,5 +44,5 @@ def test_separate_cores_are_disclosed_as_before():
         "both hyperthreads are the DUT's",
     ],
 )
-def test_a_physical_core_that_tester_and_dut_halve_is_named(told, halved):
+def test_a_physical_core_that_tester_and_dut_halve_is_named(told: dict[str, Any], halved: list[str] | None) -> None:
     assert told.get("halved_cores") == halved

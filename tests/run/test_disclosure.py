@@ -27,7 +27,7 @@ def told(parent: Path, bench: str, *options: str) -> RunFolder:
 
 @pytest.mark.lab
 @pytest.mark.acceptance
-def test_the_setting_that_was_tuned_is_disclosed_and_named_first(tmp_path):
+def test_the_setting_that_was_tuned_is_disclosed_and_named_first(tmp_path: Path) -> None:
     runs = []
     for value in (0, 1):
         tuning = f"tuning: {{dut: {{sysctls: {{net.ipv4.ip_early_demux: {value}}}}}}}\n"
@@ -43,7 +43,7 @@ def test_the_setting_that_was_tuned_is_disclosed_and_named_first(tmp_path):
     assert all(link["mac"].startswith("mac-") for link in links.values())
 
 
-def test_a_redacted_run_goes_on_redacted(tmp_path):
+def test_a_redacted_run_goes_on_redacted(tmp_path: Path) -> None:
     run = told(tmp_path / "a", BENCH, "--redact", "--no-report")
     lines = (run.path / "journal.ndjson").read_text().splitlines(keepends=True)
     assert json.loads(lines[0])["redacted"] is True

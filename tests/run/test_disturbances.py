@@ -27,7 +27,7 @@ REQUEST = TrialRequest(
 )
 
 
-def test_a_receiver_paused_for_50_ms_gives_an_invalid_trial_and_charges_no_loss():
+def test_a_receiver_paused_for_50_ms_gives_an_invalid_trial_and_charges_no_loss() -> None:
     pause = {"pause_receive_after_s": 0.3, "pause_receive_s": 0.05}
     paused, undisturbed = asyncio.run(
         readings("nb-test-paused", short("{kind: policer, rate: 250 kpps}"), [(REQUEST, pause), (REQUEST, None)])
@@ -82,7 +82,7 @@ tests:
 
 
 @pytest.mark.sampled(1, of="long labs")
-def test_a_busy_process_on_the_duts_core_is_what_makes_the_run_disturbed(tmp_path):
+def test_a_busy_process_on_the_duts_core_is_what_makes_the_run_disturbed(tmp_path: Path) -> None:
     """Only what runs on the DUT's core may decide: every other threshold is wide."""
     was_idle = is_idle(1)
     undisturbed, _ = run_bench(tmp_path / "quiet", LIGHT_LOAD)

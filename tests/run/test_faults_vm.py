@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.core.trial import Purpose
@@ -36,7 +38,7 @@ tests:
 """
 
 
-def test_each_fault_is_measured_within_its_bounds_and_what_was_lost_is_explained(tmp_path):
+def test_each_fault_is_measured_within_its_bounds_and_what_was_lost_is_explained(tmp_path: Path) -> None:
     _, trials = run_bench(tmp_path, FAULTS)
     folder = RunFolder.open(next(path for path in tmp_path.iterdir() if (path / "bench.yaml").exists()))
     rows = {(row.configuration, row.fault): row for row in gather(folder).injected}

@@ -39,7 +39,7 @@ def mounts() -> list[str]:
 
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.alone  # each reads so many frames in its second
-def test_each_instance_reads_its_share_over_the_network(tmp_path):
+def test_each_instance_reads_its_share_over_the_network(tmp_path: Path) -> None:
     before = machine_state()
     folder = make_folder(tmp_path, BENCH)
     asyncio.run(run_async(folder))
@@ -52,7 +52,7 @@ def test_each_instance_reads_its_share_over_the_network(tmp_path):
     assert mounts() == []
 
 
-async def test_a_server_that_is_killed_fails_its_client_by_name_and_is_undone(tmp_path):
+async def test_a_server_that_is_killed_fails_its_client_by_name_and_is_undone(tmp_path: Path) -> None:
     before = machine_state()
     changes = UndoStack("shares", None, tmp_path / "run")
     program = str(find_binary("nicbench-frames"))

@@ -60,7 +60,7 @@ def captured(path: Path) -> list[bytes]:
     ],
     ids=["IPv6", "two drawn, a field between", "a tag", "TCP in turn"],
 )
-def test_each_flow_is_what_the_engine_sends(tmp_path, traffic, header):
+def test_each_flow_is_what_the_engine_sends(tmp_path: Path, traffic: str, header: int) -> None:
     folder = RunFolder.create(tmp_path, BENCH.format(traffic=traffic), "Flows")
     bus = Bus()
     bus.subscribe(folder.journal.append)

@@ -77,7 +77,7 @@ def _all_frames(one: Round) -> Iterator[int]:
         yield outcome.figures.frames.all_frames or 0
 
 
-def test_nothing_that_was_measured_is_lost_by_a_kill_a_vanished_directory_or_a_full_disk(folder):
+def test_nothing_that_was_measured_is_lost_by_a_kill_a_vanished_directory_or_a_full_disk(folder: Path) -> None:
     before = machine_state()
     accident, bench = folder / "accident.sh", folder / "bench.yaml"
     accident.write_text("")

@@ -45,7 +45,9 @@ def measured(folder: Path, text: str) -> tuple[float, dict[float, float]]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("search", ["guided", "mlr", "step-down"])
-def test_both_generators_find_the_same_rate_and_the_same_loss(search, tmp_path, monkeypatch):
+def test_both_generators_find_the_same_rate_and_the_same_loss(
+    search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trex_server, "SERVER", trex_server.Server(capacity=10_000.0, queue=16))
     address = str(tmp_path / "trex")
     monkeypatch.setenv("FAKE_TREX", address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import random
 import re
 import signal
 from pathlib import Path
@@ -53,7 +54,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     return Reference(folder)
 
 
-def test_whole_pairs_are_made_until_every_main_value_is_known_closely(reference):
+def test_whole_pairs_are_made_until_every_main_value_is_known_closely(reference: Reference) -> None:
     checked = [event for event in reference.events if isinstance(event, IntervalsChecked)]
     assert [event.runs for event in checked] == [2, 4, 6]
     assert [event.reached for event in checked] == [False, False, True]
@@ -65,7 +66,7 @@ def test_whole_pairs_are_made_until_every_main_value_is_known_closely(reference)
     assert all((one.spread.n, one.spread.runs) == (6, 6) for one in values)
 
 
-def test_a_run_that_warms_up_is_first_and_kept_and_counts_for_nothing(reference):
+def test_a_run_that_warms_up_is_first_and_kept_and_counts_for_nothing(reference: Reference) -> None:
     begun = [event for event in reference.events if isinstance(event, TurnStarted)]
     assert [event.warm_up for event in begun] == [True, True] + [False] * 12
     assert {event.configuration for event in begun[:2]} == {"fast", "slow"}
@@ -82,7 +83,9 @@ def test_a_run_that_warms_up_is_first_and_kept_and_counts_for_nothing(reference)
     assert {row["run"] for row in rows if row["warm_up"]} == {1}
 
 
-def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(tmp_path, monkeypatch):
+def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     folder = make_folder(tmp_path, GROWING.replace("at_most: 8", "at_most: 3"))
     run_whole(folder)
@@ -98,7 +101,7 @@ def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(tmp_path, mon
     assert last.text in printed.getvalue()
 
 
-def test_one_run_after_one_to_warm_up_is_shown_apart_from_it(tmp_path, monkeypatch):
+def test_one_run_after_one_to_warm_up_is_shown_apart_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     bench = GROWING.replace("{warm_up: 1, at_least: 2, at_most: 8, until: 0.8 %}", "{warm_up: 1}")
     folder = make_folder(tmp_path, without(bench))
@@ -123,7 +126,7 @@ def text_of(folder: RunFolder) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
 
 
-def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_known(reference):
+def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_known(reference: Reference) -> None:
     page = text_of(reference.folder)
     for text in (
         "They took turns: slow 1 (warm-up), fast 1 (warm-up), fast 2, slow 2,",
@@ -136,7 +139,9 @@ def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_k
         assert text in page
 
 
-def test_a_run_that_broke_off_says_so_and_what_is_known_so_far(reference, tmp_path, monkeypatch):
+def test_a_run_that_broke_off_says_so_and_what_is_known_so_far(
+    reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     folder = make_folder(tmp_path, GROWING)
     decision = reference.writes_where_it_decides()[4]  # the second
@@ -148,14 +153,18 @@ def test_a_run_that_broke_off_says_so_and_what_is_known_so_far(reference, tmp_pa
 
 
 @pytest.mark.slow
-def test_killed_where_it_decides_it_comes_to_the_same_decision(reference, draw, tmp_path, monkeypatch):
+def test_killed_where_it_decides_it_comes_to_the_same_decision(
+    reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     write = draw.choice(reference.writes_where_it_decides())
     check_killed(f"{write}:{draw.choice(('before', 'torn', 'after'))}", reference, tmp_path)
 
 
 @pytest.mark.acceptance
-def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(reference, draw, tmp_path, monkeypatch):
+def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
+    reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     for write in range(1, len(reference.events) + 1):
         check_killed(f"{write}:{draw.choice(('before', 'torn', 'after'))}", reference, tmp_path)

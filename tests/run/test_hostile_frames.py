@@ -59,7 +59,7 @@ async def under_attack(driver: str) -> tuple[Reading, dict[str, int]]:
 
 @pytest.mark.sampled(6, of="labs in turn")
 @pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
-def test_hostile_frames_are_never_counted_as_ours(driver):
+def test_hostile_frames_are_never_counted_as_ours(driver: str) -> None:
     reading, hostile = asyncio.run(under_attack(driver))
     counts = reading.counts
     assert counts.sent > 10_000  # of 20,000; a busy machine sends fewer

@@ -24,7 +24,7 @@ tests:
 """
 
 
-def test_two_senders_meet_at_one_port_and_their_bytes_crossed_the_wire(tmp_path):
+def test_two_senders_meet_at_one_port_and_their_bytes_crossed_the_wire(tmp_path: Path) -> None:
     before = machine_state()
     setting = EXAMPLE.read_text().partition("\ntests:")[0]
     folder = make_folder(tmp_path, setting + TEST)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.commands import run_checked, run_tried
@@ -37,7 +38,7 @@ def switch() -> Iterator[None]:
 
 
 @pytest.mark.sampled(6, of="labs in turn")
-def test_the_two_ports_are_found_and_the_file_runs(switch, tmp_path):
+def test_the_two_ports_are_found_and_the_file_runs(switch: None, tmp_path: Path) -> None:
     bench = tmp_path / "mine.yaml"
     ended = nicbench("init", "rfc2544", "--probe", "--out", str(bench))
     assert ended.returncode == 0, ended.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ tests:
 
 @pytest.mark.acceptance  # what the reflector does is counted by the tests of the engine as well
 @pytest.mark.parametrize("tester", TESTERS)
-def test_a_known_share_that_is_lost_or_altered_is_what_does_not_come_back_intact(tester, tmp_path):
+def test_a_known_share_that_is_lost_or_altered_is_what_does_not_come_back_intact(tester: str, tmp_path: Path) -> None:
     summary, trials = run_bench(tmp_path, BENCH + forwarder_lab(tester, catch_up="10 ms"))
     sweep = [result for result in summary.results if result.method == "load-sweep"]
     loss = [result for result in summary.results if result.method == "frame-loss"]
@@ -91,7 +92,9 @@ tests:
 
 @pytest.mark.sampled(1, of="spoilt frames")
 @pytest.mark.parametrize("tester", TESTERS)
-def test_a_known_delay_is_measured_within_the_stated_uncertainty_over_exactly_so_many_frames(tester, tmp_path):
+def test_a_known_delay_is_measured_within_the_stated_uncertainty_over_exactly_so_many_frames(
+    tester: str, tmp_path: Path
+) -> None:
     # It catches up so long that a pause of the tester leaves no frame unsent.
     summary, _ = run_bench(tmp_path, DELAYED + forwarder_lab(tester, catch_up="1 s", link="100 Mb/s"))
     (result,) = (result for result in summary.results if result.method == "latency")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.core.result import Bounded, Result
@@ -62,7 +64,7 @@ def value_of(result: Result, name: str) -> Bounded:
 
 
 @pytest.mark.acceptance
-def test_a_known_rate_is_found_within_two_percent_by_every_method_that_sees_it(tmp_path):
+def test_a_known_rate_is_found_within_two_percent_by_every_method_that_sees_it(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, lab("dpdk") + EVERY_METHOD + TOLERANT)
     results = {result.id: result for result in summary.results}
     for kind in ("guided", "mlr", "step-down"):
@@ -116,7 +118,7 @@ tests:
 
 
 @pytest.mark.acceptance
-def test_a_queue_of_known_depth_is_the_corrected_buffer(tmp_path):
+def test_a_queue_of_known_depth_is_the_corrected_buffer(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, lab("dpdk") + QUEUE + TOLERANT)
     result = next(result for result in summary.results if result.method == "back-to-back")
     found = value_of(result, "back_to_back_frames")
@@ -149,7 +151,7 @@ tests:
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("tester", ["dpdk", "xdp"])
-def test_an_outage_of_known_length_after_an_overload_is_the_recovery_time(tester, tmp_path):
+def test_an_outage_of_known_length_after_an_overload_is_the_recovery_time(tester: str, tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, lab(tester) + OUTAGE + TOLERANT)
     result = next(result for result in summary.results if result.method == "system-recovery")
     found = value_of(result, "recovery_time_ms")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.store.folder import RunFolder
@@ -31,7 +33,7 @@ tests:
 """
 
 
-def test_known_delays_fall_into_their_bins_and_so_many_frames_are_counted_as_were_asked_for(tmp_path):
+def test_known_delays_fall_into_their_bins_and_so_many_frames_are_counted_as_were_asked_for(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, BENCH, "Tail")
     run_whole(folder)
     summary = folder.summary()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .lab_bench import TOLERANT, run_bench
@@ -35,7 +37,7 @@ tests:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_frames_pass_the_layer_of_a_guest(layer, tmp_path):
+def test_frames_pass_the_layer_of_a_guest(layer: str, tmp_path: Path) -> None:
     _, trials = run_bench(tmp_path, BENCH.format(dut=LAYERS[layer], tolerant=TOLERANT))
     for stream in trials[-1].reading.streams:
         assert stream.counts.sent > 100

@@ -50,7 +50,7 @@ def column(results: tuple[Result, ...], name: str) -> list[Any]:
     return [result.values[name] for result in results]
 
 
-def test_the_loss_of_a_known_capacity_falls_to_nothing_at_it(tmp_path):
+def test_the_loss_of_a_known_capacity_falls_to_nothing_at_it(tmp_path: Path) -> None:
     capacity = 0.75 * LINE_FRAMES_PER_S
     folder = folder_of(tmp_path, "frame-loss", f"capacity: {capacity} pps, queue_frames: 4")
     results = results_of(folder)
@@ -62,7 +62,7 @@ def test_the_loss_of_a_known_capacity_falls_to_nothing_at_it(tmp_path):
     assert [trial.request.purpose.value for trial in folder.journal.trials().values()] == ["loss"] * 5
 
 
-def test_a_sweep_takes_altered_frames_for_what_they_are(tmp_path):
+def test_a_sweep_takes_altered_frames_for_what_they_are(tmp_path: Path) -> None:
     results = results_of(folder_of(tmp_path, "load-sweep", "corrupt: 5 %", "traffic: {bidirectional: true}"))
     assert len(results) == 10
     full = results[0].values
@@ -77,7 +77,7 @@ def test_a_sweep_takes_altered_frames_for_what_they_are(tmp_path):
     assert all(value == 64 - 46 for value in column(results, "checked_bytes"))
 
 
-def test_loads_beyond_the_tester_are_left_out_and_the_report_says_why(tmp_path):
+def test_loads_beyond_the_tester_are_left_out_and_the_report_says_why(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, "load-sweep", f"tester_ceiling: {0.6 * LINE_FRAMES_PER_S} pps")
     results = results_of(folder)
     assert [result.verdict for result in results] == [ResultVerdict.INCOMPLETE] * 2 + [ResultVerdict.VALID] * 8
@@ -85,7 +85,7 @@ def test_loads_beyond_the_tester_are_left_out_and_the_report_says_why(tmp_path):
     assert view.verdict_text.startswith("Everything planned was tried. 2 of 10 results have no value (the tester sent")
 
 
-def test_a_sequence_that_ends_early_is_not_taken_for_a_run_that_broke_off(tmp_path):
+def test_a_sequence_that_ends_early_is_not_taken_for_a_run_that_broke_off(tmp_path: Path) -> None:
     """Two of ten planned loads suffice where nothing is lost; that the run is incomplete has another reason."""
     bench = BENCH.format(method="frame-loss", lab=f"tester_ceiling: {0.6 * LINE_FRAMES_PER_S} pps", more="") + SWEEP
     folder = RunFolder.create(tmp_path, bench, "Loads")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +58,18 @@ def check_marks(folder: Path, rate: int, burst: int) -> None:
     assert {values["handling"] for values in loads.values()} == {"as RFC 3168"}
 
 
-def test_marks_of_a_bucket_are_what_it_does_not_pass(tmp_path):
+def test_marks_of_a_bucket_are_what_it_does_not_pass(tmp_path: Path) -> None:
     check_marks(tmp_path, 8000, 100)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_marks_are_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_marks_are_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     check_marks(tmp_path, draw.randrange(2000, 20_000), draw.randrange(50, 500))
 
 
 @pytest.mark.acceptance  # the pure tests have the same faults
-def test_a_bucket_that_breaks_the_rules_is_told(tmp_path):
+def test_a_bucket_that_breaks_the_rules_is_told(tmp_path: Path) -> None:
     dut = "{kind: policer, rate: 5 kpps, burst: 100, mark: true, mark_faults: [marks-not-ect, clears-ce]}"
     test = "method: ecn-marking, rate: 10 kpps, loads: [100 %], codepoints: [not-ect, ce]"
     whole = measured(tmp_path, dut, test, "duration: 1 s, ")[-1].values
@@ -103,7 +104,7 @@ def check_head_room(folder: Path, xoff: int, room: int) -> None:
 
 @pytest.mark.acceptance  # a search is a dozen trials; the pure tests have the same switch
 @pytest.mark.parametrize("repetition", range(10))
-def test_head_room_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_head_room_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     check_head_room(tmp_path, draw.randrange(12_000, 30_000), draw.randrange(4_000, 30_000))
 
 
@@ -119,15 +120,15 @@ def check_storm(folder: Path, detect_ms: int, restore_ms: int) -> None:
     assert result.values["handling"] == "as asked"
 
 
-def test_a_watchdog_has_both_its_times(tmp_path):
+def test_a_watchdog_has_both_its_times(tmp_path: Path) -> None:
     check_storm(tmp_path, 250, 200)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
 def test_a_watchdogs_times_are_found_in_ten_of_ten_runs(
-    repetition, draw, tmp_path
-):  # fmt: skip
+    repetition: int, draw: random.Random, tmp_path: Path
+) -> None:  # fmt: skip
     check_storm(tmp_path, draw.randrange(150, 600), draw.randrange(150, 500))
 
 
@@ -138,7 +139,7 @@ def check_pause(folder: Path, quanta: int, obeys: str) -> Result:
 
 
 @pytest.mark.parametrize("obeys", ["true", pytest.param("false", marks=pytest.mark.acceptance)])
-def test_a_switch_that_obeys_is_told_from_one_that_does_not(obeys, tmp_path):
+def test_a_switch_that_obeys_is_told_from_one_that_does_not(obeys: str, tmp_path: Path) -> None:
     result = check_pause(tmp_path, 40_000, obeys)
     handled = {"true": "obeys", "false": "does not obey 1 of 1 pauses"}
     bounds(result, "paused_ns")
@@ -148,8 +149,8 @@ def test_a_switch_that_obeys_is_told_from_one_that_does_not(obeys, tmp_path):
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
 def test_pauses_are_as_long_as_their_quanta_in_ten_of_ten_runs(
-    repetition, draw, tmp_path
-):  # fmt: skip
+    repetition: int, draw: random.Random, tmp_path: Path
+) -> None:  # fmt: skip
     quanta = draw.randrange(20_000, 60_000)
     paused = bounds(check_pause(tmp_path, quanta, "true"), "paused_ns")
     assert paused.value == pytest.approx(1e9 * quanta * 512 / 1e8, abs=20e6)

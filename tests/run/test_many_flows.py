@@ -45,7 +45,7 @@ tests:
 LARGEST_FOLDER_BYTES = 2**20
 
 
-def test_a_million_flows_are_one_figure_in_the_results_and_in_the_report(tmp_path):
+def test_a_million_flows_are_one_figure_in_the_results_and_in_the_report(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, SIMULATED.format(flows=MOST_FLOWS), "Many flows")
     bus = Bus()
     bus.subscribe(folder.journal.append)
@@ -57,7 +57,7 @@ def test_a_million_flows_are_one_figure_in_the_results_and_in_the_report(tmp_pat
     assert sum(path.stat().st_size for path in files) < LARGEST_FOLDER_BYTES
 
 
-def test_more_flows_than_there_may_be_are_refused_with_the_limit():
+def test_more_flows_than_there_may_be_are_refused_with_the_limit() -> None:
     with pytest.raises(BenchFileError, match="1000000"):
         parse(SIMULATED.format(flows=MOST_FLOWS + 1).encode(), Path("bench.yaml"))
 
@@ -65,7 +65,7 @@ def test_more_flows_than_there_may_be_are_refused_with_the_limit():
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
-def test_a_million_flows_come_over_a_real_cable_each_judged_by_itself():
+def test_a_million_flows_come_over_a_real_cable_each_judged_by_itself() -> None:
     request = TrialRequest(
         frame_bytes=64, load_frames_per_s=400_000, duration_s=3.0, drain_s=0.2, settle_s=0.05, purpose=Purpose.AVERAGE
     )

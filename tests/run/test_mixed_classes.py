@@ -77,13 +77,15 @@ def check_mix(folder: Path, draw: random.Random, precision: str = "10 %") -> Non
     assert found.lower <= (least + more) / of_a_port * 1.01
 
 
-def test_the_throughput_of_a_mix_is_found(draw, tmp_path):
+def test_the_throughput_of_a_mix_is_found(draw: random.Random, tmp_path: Path) -> None:
     check_mix(tmp_path, draw)
 
 
 @LONG
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_throughput_of_a_mix_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_throughput_of_a_mix_is_found_in_ten_of_ten_runs(
+    repetition: int, draw: random.Random, tmp_path: Path
+) -> None:
     check_mix(tmp_path, draw, "3 %")
 
 
@@ -114,7 +116,7 @@ STARVES = (
 
 
 @LONG
-def test_a_bridge_that_starves_single_stations_is_told(tmp_path, monkeypatch):
+def test_a_bridge_that_starves_single_stations_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are half of all frames, and 1500 a second of them pass, and once 100."""
     with_more(monkeypatch, STARVES)
     result, trials = mixed(tmp_path, "{kind: bridge, snooping: {}}", 0.5)
@@ -212,18 +214,20 @@ def of_test(results: tuple[Result, ...], name: str) -> list[Result]:
     return [one for one in results if one.id.startswith(f"{name}/")]
 
 
-def test_what_a_burden_costs_is_found(draw, tmp_path, monkeypatch):
+def test_what_a_burden_costs_is_found(draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_burden(tmp_path, draw, monkeypatch)
 
 
 @LONG
 @pytest.mark.parametrize("repetition", range(10))
-def test_what_a_burden_costs_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path, monkeypatch):
+def test_what_a_burden_costs_is_found_in_ten_of_ten_runs(
+    repetition: int, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     check_burden(tmp_path, draw, monkeypatch)
 
 
 @LONG
-def test_a_bridge_that_floods_groups_to_burdening_ports_is_told(tmp_path):
+def test_a_bridge_that_floods_groups_to_burdening_ports_is_told(tmp_path: Path) -> None:
     burdened = of_test(measured(tmp_path, "{kind: bridge}", BURDENED.replace("RATE", "1000"))[0], "burdened")[0]
     assert burdened.values["flooded_frames"] == 2 * 120  # 0.4 s at 300 frames a second, to each of two ports
     assert burdened.values["burden_loss_percent"] == 0.0
@@ -269,17 +273,19 @@ def check_broadcasts(folder: Path, draw: random.Random, precision: str = "10 %")
     assert all(int(got) >= 0.95 * int(sent) for got, sent in few_missing)
 
 
-def test_the_throughput_with_broadcasts_is_found(draw, tmp_path):
+def test_the_throughput_with_broadcasts_is_found(draw: random.Random, tmp_path: Path) -> None:
     check_broadcasts(tmp_path, draw)
 
 
 @LONG
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_throughput_with_broadcasts_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_throughput_with_broadcasts_is_found_in_ten_of_ten_runs(
+    repetition: int, draw: random.Random, tmp_path: Path
+) -> None:
     check_broadcasts(tmp_path, draw, "3 %")
 
 
-def test_a_bridge_that_keeps_broadcasts_from_a_port_is_told(tmp_path, monkeypatch):
+def test_a_bridge_that_keeps_broadcasts_from_a_port_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_more(monkeypatch, "bridge link set dev {port} bcast_flood off")
     result = with_broadcasts(tmp_path, "{kind: bridge}", 0.01)
     print(result.values["broadcasts"])

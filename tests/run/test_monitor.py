@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -22,7 +23,7 @@ _PATIENCE_S = 60.0
 
 
 @pytest.mark.sampled(6, of="labs in turn")
-def test_each_trial_is_made_of_whole_samples_of_both_namespaces(tmp_path):
+def test_each_trial_is_made_of_whole_samples_of_both_namespaces(tmp_path: Path) -> None:
     _, trials = run_bench(tmp_path, short("kernel-forward", trials=2))
     (folder,) = tmp_path.iterdir()
     (monitor,) = json.loads((folder / "plan.json").read_text())["monitors"]
@@ -41,7 +42,7 @@ def test_each_trial_is_made_of_whole_samples_of_both_namespaces(tmp_path):
 
 
 @pytest.mark.sampled(6, of="labs in turn")
-def test_what_was_sampled_before_a_kill_is_kept(tmp_path):
+def test_what_was_sampled_before_a_kill_is_kept(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, short("kernel-forward", trials=4))
     command = [sys.executable, "-m", "nicbench", "resume", str(folder.path), "--no-report"]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def membership(folder: Path, dut: str, after: str, repetitions: int = 1, more: s
     return result
 
 
-def test_the_groups_of_a_bridge_are_counted_to_the_last(draw, tmp_path):
+def test_the_groups_of_a_bridge_are_counted_to_the_last(draw: random.Random, tmp_path: Path) -> None:
     keeps = draw.randrange(2, 8)
     found = capacity(tmp_path, f"{{kind: bridge, snooping: {{most_groups: {keeps}}}}}", 8)
     assert (found.value, found.upper) == (keeps, keeps + 1)
@@ -66,21 +67,21 @@ def test_the_groups_of_a_bridge_are_counted_to_the_last(draw, tmp_path):
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_groups_are_counted_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_groups_are_counted_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     keeps = draw.randrange(100, 1000)
     found = capacity(tmp_path, f"{{kind: bridge, snooping: {{most_groups: {keeps}}}}}", 1024)
     assert (found.value, found.upper) == (keeps, keeps + 1)
 
 
 @pytest.mark.acceptance
-def test_groups_of_ipv6_share_the_table_with_the_bridges_own(tmp_path):
+def test_groups_of_ipv6_share_the_table_with_the_bridges_own(tmp_path: Path) -> None:
     found = capacity(tmp_path, "{kind: bridge, snooping: {most_groups: 200, mld: true}}", 256, ip=6)
     assert found.value is not None
     assert 196 <= found.value <= 200
 
 
 @pytest.mark.acceptance
-def test_a_bridge_that_does_not_snoop_keeps_no_group(tmp_path):
+def test_a_bridge_that_does_not_snoop_keeps_no_group(tmp_path: Path) -> None:
     assert capacity(tmp_path, "{kind: bridge}", 2).reason_null == "not even one group went to its member alone"
 
 
@@ -103,7 +104,7 @@ _LONG = pytest.mark.acceptance
     ("ip", "older"),
     [(4, False), (6, True), pytest.param(4, True, marks=_LONG), pytest.param(6, False, marks=_LONG)],
 )
-def test_frames_go_on_for_as_long_as_the_bridge_asks(ip, older, tmp_path):
+def test_frames_go_on_for_as_long_as_the_bridge_asks(ip: int, older: bool, tmp_path: Path) -> None:
     dut = f"{{kind: bridge, snooping: {{last_member: 200 ms, mld: {str(ip == 6).lower()}}}}}"
     more = "\n    older: true" if older else ""
     check_leave(membership(tmp_path, dut, "800 ms", more=more, ip=ip), 0.2)
@@ -111,14 +112,14 @@ def test_frames_go_on_for_as_long_as_the_bridge_asks(ip, older, tmp_path):
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_leave_delay_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_leave_delay_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     interval_s = draw.randrange(10, 100) / 100
     dut = f"{{kind: bridge, snooping: {{last_member: {interval_s:g} s}}}}"
     check_leave(membership(tmp_path, dut, f"{2.5 * interval_s + 0.5:g} s", repetitions=2), interval_s)
 
 
 @pytest.mark.acceptance
-def test_a_bridge_that_asks_nobody_ends_at_once_and_one_that_asks_for_long_is_told(tmp_path):
+def test_a_bridge_that_asks_nobody_ends_at_once_and_one_that_asks_for_long_is_told(tmp_path: Path) -> None:
     fast = membership(tmp_path / "fast", "{kind: bridge, snooping: {fast_leave: true}}", "300 ms")
     found = bounds(fast, "leave_delay_ns")
     assert found.upper is not None
@@ -133,14 +134,14 @@ def test_a_bridge_that_asks_nobody_ends_at_once_and_one_that_asks_for_long_is_to
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("kind", ["multicast", "broadcast"])
-def test_the_rate_of_slow_ports_is_found_and_every_port_is_timed(kind, tmp_path):
+def test_the_rate_of_slow_ports_is_found_and_every_port_is_timed(kind: str, tmp_path: Path) -> None:
     check_rate(kind, 10e6, tmp_path)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
 @pytest.mark.parametrize("kind", ["multicast", "broadcast"])
-def test_the_rate_is_found_in_ten_of_ten_runs(kind, repetition, draw, tmp_path):
+def test_the_rate_is_found_in_ten_of_ten_runs(kind: str, repetition: int, draw: random.Random, tmp_path: Path) -> None:
     check_rate(kind, draw.uniform(5e6, 20e6), tmp_path)
 
 
@@ -171,7 +172,7 @@ def check_rate(kind: str, rate_bits_per_s: float, folder: Path) -> None:
     assert all(result.values["received_frames"] and result.values["loss_percent"] == 0.0 for result in results[1:])
 
 
-def test_a_port_that_gets_no_broadcasts_is_told(tmp_path, monkeypatch):
+def test_a_port_that_gets_no_broadcasts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_up = Bridge.up
 
     async def without_a_port(self: Bridge, testbed: Testbed, changes: Changes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.core.result import Bounded
@@ -29,7 +31,7 @@ tests:
 @pytest.mark.acceptance
 @pytest.mark.alone  # the size of the table is a setting of the whole machine
 @pytest.mark.parametrize("size", [*range(1500, 4000, 300), 4095])
-def test_the_size_of_the_table_lies_within_the_interval(tmp_path, size):
+def test_the_size_of_the_table_lies_within_the_interval(tmp_path: Path, size: int) -> None:
     before = machine_state()
     summary, trials = run_bench(tmp_path, BENCH.format(size=size, more=TOLERANT))
     (result,) = summary.results

@@ -69,8 +69,8 @@ async def run_and_stop(parent: Path) -> tuple[Summary, list[Round]]:
 
 
 def test_a_round_in_which_the_server_was_stopped_is_invalid_and_repeated_with_a_server_that_was_started_again(
-    tmp_path,
-):
+    tmp_path: Path,
+) -> None:
     before = machine_state()
     summary, rounds = asyncio.run(run_and_stop(tmp_path))
     stopped, *others = rounds

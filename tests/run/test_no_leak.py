@@ -110,13 +110,13 @@ async def send(*, leaking: bool) -> int:
 SOURCE_PORT = 1024 + run_key(RUN_ID, 1) % 60_000
 
 
-def test_the_detector_sees_frames_that_leak_into_a_further_namespace():
+def test_the_detector_sees_frames_that_leak_into_a_further_namespace() -> None:
     with outside(), detector(SOURCE_PORT, OUTSIDE) as seen:
         assert asyncio.run(send(leaking=True)) == 0
     assert seen[0] > 5_000
 
 
-def test_no_frame_of_a_run_is_seen_outside_its_namespaces():
+def test_no_frame_of_a_run_is_seen_outside_its_namespaces() -> None:
     with outside(), detector(SOURCE_PORT, OUTSIDE) as beside, detector(SOURCE_PORT) as here:
         assert asyncio.run(send(leaking=False)) > 5_000
     assert beside == [0]

@@ -55,7 +55,7 @@ def rounds_of(tmp_path: Path) -> list[Round]:
     return [event.round for event in folder.journal.events() if isinstance(event, RoundFinished)]
 
 
-def test_servers_run_on_the_node_that_they_were_placed_on_and_so_is_their_memory(tmp_path):
+def test_servers_run_on_the_node_that_they_were_placed_on_and_so_is_their_memory(tmp_path: Path) -> None:
     before = machine_state()
     rounds = [one for one in rounds_of(tmp_path) if all(outcome.failure is None for outcome in one.outcomes)]
     other = {0: 1, 1: 0}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 
 from nicbench.core.result import Summary
@@ -29,7 +32,7 @@ def check_known_rate(summary: Summary, rate: int, trial_s: float) -> None:
 
 @pytest.mark.acceptance  # of two such rates, in two configurations: test_configurations.py
 @pytest.mark.parametrize(("search", "trial_s"), [("guided", 1), ("guided", 8), ("mlr", 8)])
-def test_a_rate_drawn_by_the_test_is_found(search, trial_s, draw, tmp_path):
+def test_a_rate_drawn_by_the_test_is_found(search: str, trial_s: int, draw: random.Random, tmp_path: Path) -> None:
     rate, size = draw.randrange(120_000, 300_000), draw.choice((64, 1518))
     summary, trials = run_bench(tmp_path, POLICER.format(rate=rate, sizes=f"[{size}]", search=search, trial_s=trial_s))
     check_known_rate(summary, rate, trial_s)
@@ -40,6 +43,6 @@ def test_a_rate_drawn_by_the_test_is_found(search, trial_s, draw, tmp_path):
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_rate_is_found_in_ten_of_ten_runs(repetition, tmp_path):
+def test_the_rate_is_found_in_ten_of_ten_runs(repetition: int, tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, POLICER.format(rate=200_000, sizes="[64, 1518]", search="guided", trial_s=8))
     check_known_rate(summary, 200_000, 8)

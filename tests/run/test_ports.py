@@ -65,7 +65,7 @@ def received_of(trial: Trial) -> int:
     return trial.reading.counts.received
 
 
-def test_an_egress_port_that_saturates_under_many_to_one_loses_exactly_what_it_cannot_carry(tmp_path):
+def test_an_egress_port_that_saturates_under_many_to_one_loses_exactly_what_it_cannot_carry(tmp_path: Path) -> None:
     lab = "egress_capacity: 60 kpps, egress_queue_frames: 16"
     bench = SIMULATED.format(ports=4, lab=lab, pattern="many-to-one", of="90 kpps", loads="[100 %, 60 %]")
     results, (over, under) = simulated(tmp_path, bench)
@@ -98,7 +98,7 @@ def test_an_egress_port_that_saturates_under_many_to_one_loses_exactly_what_it_c
     ("pattern", "times"),
     [("one-to-one", 2), ("one-to-many", 1), ("group-to-group", 2), ("full-mesh", 4), ("same-port", 4)],
 )
-def test_where_no_port_gets_more_than_the_load_nothing_is_lost(pattern, times, tmp_path):
+def test_where_no_port_gets_more_than_the_load_nothing_is_lost(pattern: str, times: int, tmp_path: Path) -> None:
     lab = "egress_capacity: 60 kpps, egress_queue_frames: 16"
     bench = SIMULATED.format(ports=4, lab=lab, pattern=pattern, of="54 kpps", loads="[100 %]")
     (result,), (trial,) = simulated(tmp_path, bench)
@@ -111,14 +111,16 @@ def test_where_no_port_gets_more_than_the_load_nothing_is_lost(pattern, times, t
 
 
 @pytest.mark.parametrize(("pattern", "rate"), [("many-to-one", 60_000), ("one-to-one", 60_000), ("full-mesh", 60_000)])
-def test_a_search_finds_what_one_port_of_the_dut_carries_whatever_comes_from_where(pattern, rate, tmp_path):
+def test_a_search_finds_what_one_port_of_the_dut_carries_whatever_comes_from_where(
+    pattern: str, rate: float, tmp_path: Path
+) -> None:
     """Of two pairs, of all ports among each other and of three into one: the load is the busiest port's."""
     (result,), _ = simulated(tmp_path, SEARCH.format(pattern=pattern))
     found = result.values["ndr_frames_per_s"]
     assert found.value == pytest.approx(rate, rel=0.03)
 
 
-def test_the_line_rate_of_many_to_one_is_that_of_the_port_that_receives(tmp_path):
+def test_the_line_rate_of_many_to_one_is_that_of_the_port_that_receives(tmp_path: Path) -> None:
     lab = "link: 10 Mb/s, egress_queue_frames: 4"
     bench = SIMULATED.format(ports=3, lab=lab, pattern="many-to-one", of="line_rate", loads="[100 %]")
     (result,), (trial,) = simulated(tmp_path, bench)
@@ -126,7 +128,7 @@ def test_the_line_rate_of_many_to_one_is_that_of_the_port_that_receives(tmp_path
     assert result.values["percent_of_line_rate"] == pytest.approx(100.0)
 
 
-def test_an_overload_of_the_port_that_receives_loses_what_its_line_does_not_carry(tmp_path):
+def test_an_overload_of_the_port_that_receives_loses_what_its_line_does_not_carry(tmp_path: Path) -> None:
     """RFC 2285 section 3.5.4: two line rates for one port, of which half comes out."""
     line = 10e6 / (84 * 8)
     lab = f"link: 10 Mb/s, egress_capacity: {line} pps, egress_queue_frames: 4"
@@ -168,7 +170,9 @@ CASES = {
 @pytest.mark.parametrize(
     ("dut", "ports", "ip", "pattern", "bidirectional", "ways", "workers"), CASES.values(), ids=list(CASES)
 )
-def test_real_frames_of_every_way_come_out_at_their_port(dut, ports, ip, pattern, bidirectional, ways, workers):
+def test_real_frames_of_every_way_come_out_at_their_port(
+    dut: str, ports: int, ip: int, pattern: str, bidirectional: bool, ways: int, workers: int
+) -> None:
     request = TrialRequest(
         frame_bytes=128,
         load_frames_per_s=9_000,
@@ -194,7 +198,7 @@ def test_real_frames_of_every_way_come_out_at_their_port(dut, ports, ip, pattern
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
-def test_each_of_two_pairs_gets_what_its_own_bucket_lets_through():
+def test_each_of_two_pairs_gets_what_its_own_bucket_lets_through() -> None:
     """The policer's known answer (RFC 2697: rate x time + burst), on both pairs at once, both ways."""
     request = TrialRequest(
         frame_bytes=128,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from nicbench.core.result import Bounded, Result
 from nicbench.stages import plan as plan_stage
@@ -30,7 +33,9 @@ tests:
 """
 
 
-def test_what_a_gigabit_costs_is_found_again_and_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_what_a_gigabit_costs_is_found_again_and_a_killed_run_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     whole, killed = make_folder(tmp_path / "whole", BENCH), make_folder(tmp_path / "killed", BENCH)
     run_whole(whole)

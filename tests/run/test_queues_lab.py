@@ -80,19 +80,19 @@ def check_elephant(folder: Path, draw: random.Random) -> None:
     assert 0 < int(str(hurt)) <= expected_flows + 1.5
 
 
-def test_an_elephant_costs_the_flows_on_its_queue_and_no_others(tmp_path, draw):
+def test_an_elephant_costs_the_flows_on_its_queue_and_no_others(tmp_path: Path, draw: random.Random) -> None:
     check_elephant(tmp_path, draw)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_ten_elephants_are_found(tmp_path, repetition, draw):
+def test_ten_elephants_are_found(tmp_path: Path, repetition: int, draw: random.Random) -> None:
     check_elephant(tmp_path, draw)
 
 
 @pytest.mark.acceptance  # the pure test has a queue that gets nothing
 @pytest.mark.parametrize("repetition", range(10))
-def test_queues_that_are_left_out_are_told(tmp_path, repetition, draw):
+def test_queues_that_are_left_out_are_told(tmp_path: Path, repetition: int, draw: random.Random) -> None:
     # Each transmit queue is one CPU's: of its own the sender's CPU chooses, so that half of the queues get nothing.
     steering = "tuning: {tester: {packet_steering: {send: 0-1}}}"
     results = spread(tmp_path, f"{{flows: {draw.randint(100, 300)}}}", 5000, more=steering)
@@ -118,13 +118,13 @@ def check_shares(folder: Path, draw: random.Random, pairs: int) -> None:
         assert row.values["of_alone_percent"] == pytest.approx(100.0, abs=2.0)
 
 
-def test_ports_that_are_served_unequally_have_the_known_shares(tmp_path, draw):
+def test_ports_that_are_served_unequally_have_the_known_shares(tmp_path: Path, draw: random.Random) -> None:
     check_shares(tmp_path, draw, 2)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_ten_unequal_duts_have_the_known_shares(tmp_path, repetition, draw):
+def test_ten_unequal_duts_have_the_known_shares(tmp_path: Path, repetition: int, draw: random.Random) -> None:
     check_shares(tmp_path, draw, draw.choice((3, 4)))
 
 
@@ -151,7 +151,9 @@ tests:
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(5))
-def test_the_rate_over_queues_follows_from_the_most_loaded_one(tmp_path, repetition, draw):
+def test_the_rate_over_queues_follows_from_the_most_loaded_one(
+    tmp_path: Path, repetition: int, draw: random.Random
+) -> None:
     rate, burst, flows = 1000 * draw.randint(5, 12), 150, draw.randint(40, 250)
     bench = STUDY.format(rate=rate, burst=burst, flows=flows, low=rate // 2, most=6 * rate)
     summary, _ = run_bench(tmp_path, bench + TOLERANT)

@@ -58,21 +58,21 @@ def rows(folder: Path, hashing: str, sizes: list[int], traffic: str = TRAFFIC) -
     return [result for result in summary.results if result.parameters["part"] == "spread"]
 
 
-def test_every_flow_is_on_the_queue_that_is_computed(tmp_path):
+def test_every_flow_is_on_the_queue_that_is_computed(tmp_path: Path) -> None:
     found = rows(tmp_path, "{fields: {udp4: sdfn}}", SIZES)
     assert [result.values["misplaced_frames"] for result in found] == [0] * len(SIZES)
     assert {result.values["against_table"] for result in found} == {"every frame where its table says"}
     assert {result.values["against_chance"] for result in found} == {"chance explains it"}
 
 
-def test_a_table_that_leaves_a_queue_out_is_told(tmp_path):
+def test_a_table_that_leaves_a_queue_out_is_told(tmp_path: Path) -> None:
     (result,) = rows(tmp_path, "{queues: 3, fields: {udp4: sdfn}}", [64])
     assert result.values["misplaced_frames"] == 0
     assert result.values["against_table"] == "every frame where its table says; it leaves out queue 3"
     assert result.values["against_chance"] == "worse than chance; no frame on queue 3"
 
 
-def test_a_hash_that_is_blind_to_ports_is_told(tmp_path):
+def test_a_hash_that_is_blind_to_ports_is_told(tmp_path: Path) -> None:
     ports_alone = "{flows: 128, addresses: 1, fields: {source_port: {first: 20000, count: 128}}}"
     (result,) = rows(tmp_path, "{fields: {udp4: sd}}", [64], ports_alone)
     assert result.values["misplaced_frames"] == 0

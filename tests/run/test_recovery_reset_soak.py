@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench import report
@@ -63,7 +65,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return RunFolder.open(folder.path)
 
 
-def test_a_queue_that_is_drained_faster_than_it_fills_recovers_at_once(simulated):
+def test_a_queue_that_is_drained_faster_than_it_fills_recovers_at_once(simulated: RunFolder) -> None:
     result = results_of(simulated)["recovery/64"]
     assert value_of(result, "recovery_time_ms").value == 0.0
     lost, spared = result.values["overload_lost_frames"], result.values["recovery_lost_frames"]
@@ -72,7 +74,7 @@ def test_a_queue_that_is_drained_faster_than_it_fills_recovers_at_once(simulated
     assert spared == 0
 
 
-def test_the_two_loads_are_sent_exactly_one_after_the_other(simulated):
+def test_the_two_loads_are_sent_exactly_one_after_the_other(simulated: RunFolder) -> None:
     trials = [trial for trial in simulated.journal.trials().values() if trial.test == "recovery"]
     for trial in trials:
         first, second = trial.reading.streams
@@ -83,13 +85,13 @@ def test_the_two_loads_are_sent_exactly_one_after_the_other(simulated):
         assert second.arrivals.last_ns == pytest.approx(800e6, abs=3e6)
 
 
-def test_a_dut_that_goes_on_losing_frames_did_not_recover(simulated):
+def test_a_dut_that_goes_on_losing_frames_did_not_recover(simulated: RunFolder) -> None:
     result = results_of(simulated)["never/64"]
     assert value_of(result, "recovery_time_ms").value is None
     assert "frames were lost to the end" in str(result.values["limit"])
 
 
-def test_every_interval_of_a_soak_stands_in_the_summary_and_the_report(simulated):
+def test_every_interval_of_a_soak_stands_in_the_summary_and_the_report(simulated: RunFolder) -> None:
     results = results_of(simulated)
     names = [name for name in results if name.startswith("soak/")]
     assert names == [f"soak/64/{number}" for number in (1, 2, 3, 4, 5, "all")]
@@ -100,7 +102,7 @@ def test_every_interval_of_a_soak_stands_in_the_summary_and_the_report(simulated
         assert words in text
 
 
-def test_a_soak_that_was_killed_goes_on_with_the_interval_under_way(tmp_path, simulated):
+def test_a_soak_that_was_killed_goes_on_with_the_interval_under_way(tmp_path: Path, simulated: RunFolder) -> None:
     folder = RunFolder.create(tmp_path, SIMULATED, "Overload and soak")
     trials = len(simulated.journal.trials())
     written = len(list(simulated.journal.events()))
@@ -128,7 +130,7 @@ tests:
 """
 
 
-def test_a_known_capacity_is_the_critical_load_and_the_report_shows_how_it_was_found(tmp_path):
+def test_a_known_capacity_is_the_critical_load_and_the_report_shows_how_it_was_found(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "whole", CRITICAL, "Critical load")
     run_whole(folder)
     results = results_of(folder)
@@ -181,7 +183,7 @@ tests:
 @pytest.mark.acceptance
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
-def test_a_reset_of_a_known_time_is_measured_with_real_packets(driver, tmp_path):
+def test_a_reset_of_a_known_time_is_measured_with_real_packets(driver: str, tmp_path: Path) -> None:
     summary, trials = run_bench(tmp_path, RESET.replace("DRIVER", driver) + TOLERANT + RESET_TESTS)
     result = next(result for result in summary.results if result.method == "reset")
     time, by_loss = value_of(result, "reset_time_ms"), result.values["by_loss_ms"]
@@ -196,7 +198,7 @@ def test_a_reset_of_a_known_time_is_measured_with_real_packets(driver, tmp_path)
     assert [trial.request.purpose.value for trial in trials][-2:] == ["reset", "reset"]
 
 
-def test_a_command_that_fails_ends_the_run_and_is_named(tmp_path):
+def test_a_command_that_fails_ends_the_run_and_is_named(tmp_path: Path) -> None:
     bench = f"""
 nicbench: 1
 title: No such command

@@ -75,7 +75,7 @@ def counts(result: Result) -> list[Any]:
     return [result.values[f"{name}_frames"] for name in names]
 
 
-def test_every_frame_comes_back_as_recorded_at_its_time(tmp_path):
+def test_every_frame_comes_back_as_recorded_at_its_time(tmp_path: Path) -> None:
     write(tmp_path / "a.pcap", frames(400, 1), [0.001] * 400)
     write(tmp_path / "b.pcap", frames(100, 2), [0.002] * 100, begins_s=1.7e9 + 0.5)
     captures = f"{{file: {tmp_path}/a.pcap}}, {{file: {tmp_path}/b.pcap, from_port: 1, to_port: 0}}"
@@ -87,7 +87,7 @@ def test_every_frame_comes_back_as_recorded_at_its_time(tmp_path):
     assert arrivals[0].last_ns == pytest.approx(0.798e9, rel=0.01)
 
 
-def test_frames_that_were_captured_with_their_fcs_are_sent_as_long_as_they_were(tmp_path):
+def test_frames_that_were_captured_with_their_fcs_are_sent_as_long_as_they_were(tmp_path: Path) -> None:
     """As by `nicbench serve`, whose captures do not say that frames have one."""
     sent = [
         bytes(LINK / IP(src="198.18.0.1", dst="198.19.0.1", id=index) / UDP() / Raw(b"x" * 82)) for index in range(9)
@@ -101,7 +101,7 @@ def test_frames_that_were_captured_with_their_fcs_are_sent_as_long_as_they_were(
 @pytest.mark.parametrize(
     ("fault", "column"), [("loss", "missing"), ("duplicate", "extra"), ("reorder", "reordered"), ("corrupt", "changed")]
 )
-def test_a_dut_that_breaks_frames_is_told_by_its_fault(fault, column, tmp_path):
+def test_a_dut_that_breaks_frames_is_told_by_its_fault(fault: str, column: str, tmp_path: Path) -> None:
     made = [LINK / IP(src="198.18.0.1", dst="198.19.0.1", id=index) / UDP() / Raw(b"x" * 99) for index in range(500)]
     write(tmp_path / "a.pcap", made, [0.0005] * 500)
     lab = f"{{kind: simulated, {fault}: 10 %}}"
@@ -112,15 +112,15 @@ def test_a_dut_that_breaks_frames_is_told_by_its_fault(fault, column, tmp_path):
 
 
 def test_frames_that_are_due_too_late_are_not_sent_and_one_without_room_for_a_signature_is_named(
-    tmp_path,
-):
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "a.pcap", frames(8, 1), [0.6] * 8)
     _, (result,), _ = replay(tmp_path, captures=f"{{file: {tmp_path}/a.pcap}}")
     assert counts(result)[:2] == [8, 6]  # 0 s to 3 s
 
 
 @pytest.mark.lab
-def test_known_gaps_are_found_again_by_the_receivers_clock(tmp_path):
+def test_known_gaps_are_found_again_by_the_receivers_clock(tmp_path: Path) -> None:
     gaps_s = [LONG_S if index % 3 == 0 else SHORT_S for index in range(60)]
     write(tmp_path / "a.pcap", frames(60, 1), gaps_s)
     more = f"tester: {{driver: net_pcap, timestamps: kernel, capture: {{frames: 100}}}}\n{TOLERANT}"

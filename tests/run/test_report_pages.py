@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pypdf
 import pytest
@@ -15,7 +16,7 @@ from .simulated_bench import BENCH, COMPARED, run_whole
 
 
 @pytest.mark.parametrize(("bench", "pages"), [(BENCH, 2), (COMPARED, 4)], ids=["two sizes", "configurations"])
-def test_a_datasheet_has_few_pages_and_a_study_twelve_at_most(tmp_path, bench, pages):
+def test_a_datasheet_has_few_pages_and_a_study_twelve_at_most(tmp_path: Path, bench: str, pages: int) -> None:
     run = RunFolder.create(tmp_path, bench, "Pages")
     run_whole(run)
     made = {
@@ -26,7 +27,7 @@ def test_a_datasheet_has_few_pages_and_a_study_twelve_at_most(tmp_path, bench, p
     assert len(pypdf.PdfReader(made[Layout.STUDY]).pages) <= 12
 
 
-def test_all_but_the_first_screen_is_folded(tmp_path):
+def test_all_but_the_first_screen_is_folded(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path, BENCH.partition("  - name: sweep")[0], "Folded")
     run_whole(run)
     page = report.build(run.path).read_text(encoding="utf-8")
@@ -38,7 +39,7 @@ def test_all_but_the_first_screen_is_folded(tmp_path):
     assert unfolded.count("<figure") == 1
 
 
-def test_a_simulated_run_tells_of_no_counters_that_were_not_read(tmp_path):
+def test_a_simulated_run_tells_of_no_counters_that_were_not_read(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path, BENCH, "Lost")
     run_whole(run)
     assert any(trial.reading.counts.lost for trial in run.journal.trials().values())

@@ -230,7 +230,7 @@ def settings_of(run: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.acceptance
-def test_after_a_run_and_after_ctrl_c_the_machine_is_what_it_was(machine):
+def test_after_a_run_and_after_ctrl_c_the_machine_is_what_it_was(machine: Machine) -> None:
     before = snapshot_alone()
     process, run = machine.started("100 ms")
     said = process.communicate(timeout=PATIENCE_S)
@@ -250,7 +250,7 @@ def test_after_a_run_and_after_ctrl_c_the_machine_is_what_it_was(machine):
     assert not (left := left_over(before)), "\n".join(left)
 
 
-def test_after_a_kill_and_restore_the_machine_is_what_it_was(machine):
+def test_after_a_kill_and_restore_the_machine_is_what_it_was(machine: Machine) -> None:
     before = snapshot_alone()
     process, run = machine.started("60 s")
     during = snapshot()

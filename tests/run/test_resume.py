@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
 import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -66,8 +68,8 @@ def check_resumed(folder: RunFolder, reference: Reference) -> None:
 
 
 def test_killed_before_its_results_were_written_it_resumes_to_the_same_bytes_and_measures_nothing(
-    tmp_path,
-):
+    tmp_path: Path,
+) -> None:
     folder = make_folder(tmp_path)
     run_whole(folder)
     kept = {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()}
@@ -77,7 +79,7 @@ def test_killed_before_its_results_were_written_it_resumes_to_the_same_bytes_and
     assert {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()} == kept
 
 
-def test_the_reference_has_repeats_and_a_ceiling_so_that_resuming_meets_them(reference):
+def test_the_reference_has_repeats_and_a_ceiling_so_that_resuming_meets_them(reference: Reference) -> None:
     assert any(not key.endswith("/0") for key in reference.trials)
 
 
@@ -90,7 +92,9 @@ def _machine_untold(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_machine_untold")
 @pytest.mark.parametrize("each", [24, pytest.param(1, marks=pytest.mark.acceptance)])
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(moment, each, reference, session_seed, tmp_path):
+def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
+    moment: str, each: int, reference: Reference, session_seed: int, tmp_path: Path
+) -> None:
     """At every 24th write: before, in or after it, from the one that the seed has. In acceptance at every write."""
     first = 1 + (2 * MOMENTS.index(moment) + session_seed) % each
     for write in range(first, reference.writes + 1, each):
@@ -103,7 +107,9 @@ def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(moment, each,
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.acceptance)])
-def test_killed_at_random_moments_it_resumes_to_the_same_bytes(times, reference, draw, tmp_path):
+def test_killed_at_random_moments_it_resumes_to_the_same_bytes(
+    times: int, reference: Reference, draw: random.Random, tmp_path: Path
+) -> None:
     for _ in range(times):
         folder = make_folder(tmp_path)
         run_in_child(folder, kill_after_s=draw.uniform(0.01, max(0.02, reference.seconds)))
@@ -112,7 +118,9 @@ def test_killed_at_random_moments_it_resumes_to_the_same_bytes(times, reference,
 
 @pytest.mark.usefixtures("calibrating", "_machine_untold")
 @pytest.mark.parametrize("kills", [1, pytest.param(15, marks=pytest.mark.acceptance)])
-def test_killed_in_its_calibration_it_resumes_to_the_same_bytes(kills, draw, tmp_path):
+def test_killed_in_its_calibration_it_resumes_to_the_same_bytes(
+    kills: int, draw: random.Random, tmp_path: Path
+) -> None:
     whole = make_folder(tmp_path)
     run_whole(whole)
     reference = Reference(whole, 0.0)

@@ -61,14 +61,14 @@ def used(folder: RunFolder) -> list[dict[str, UsedMachine]]:
     return [event.machines for event in folder.journal.events() if isinstance(event, MachinesUsed)]
 
 
-def test_a_run_says_which_machines_it_uses(measured):
+def test_a_run_says_which_machines_it_uses(measured: RunFolder) -> None:
     (machines,) = used(measured)
     (machine,) = machines.values()
     assert (machine.host_name, machine.cards) == ("rack1-07", {"0000:03:00.0": "15b3:1017"})
     assert "4f2a" not in (measured.path / "journal.ndjson").read_text(), "the id of a machine is confidential"
 
 
-def test_the_same_machine_goes_on_and_tells_nothing_new(measured):
+def test_the_same_machine_goes_on_and_tells_nothing_new(measured: RunFolder) -> None:
     before = (measured.path / "journal.ndjson").read_bytes()
     go_on(measured)
     assert (measured.path / "journal.ndjson").read_bytes() == before
@@ -86,7 +86,7 @@ def test_the_same_machine_goes_on_and_tells_nothing_new(measured):
     ],
     ids=["another", "a clone of its disk", "another of its name", "another card", "without its card"],
 )
-def test_another_machine_is_refused_and_named(measured, ask, machine, words):
+def test_another_machine_is_refused_and_named(measured: RunFolder, ask: Any, machine: Machine, words: str) -> None:
     ask(machine)
     before = (measured.path / "journal.ndjson").read_bytes()
     with pytest.raises(UsageError, match=f"began on other machines.*{words}") as refused:
@@ -95,7 +95,7 @@ def test_another_machine_is_refused_and_named(measured, ask, machine, words):
     assert (measured.path / "journal.ndjson").read_bytes() == before
 
 
-def test_where_it_is_asked_for_the_journal_says_that_the_run_moved(measured, ask):
+def test_where_it_is_asked_for_the_journal_says_that_the_run_moved(measured: RunFolder, ask: Any) -> None:
     ask(("77aa", "rack1-09", ()))
     go_on(measured, others_allowed=True)
 
@@ -105,7 +105,7 @@ def test_where_it_is_asked_for_the_journal_says_that_the_run_moved(measured, ask
     assert any(note.level == "warning" and "was rack1-07 and is rack1-09" in note.text for note in notes)
 
 
-def test_a_redacted_run_knows_its_machine_again_without_its_name(tmp_path, ask):
+def test_a_redacted_run_knows_its_machine_again_without_its_name(tmp_path: Path, ask: Any) -> None:
     folder = make_folder(tmp_path)
     redactor = Redactor()
     redactor.learn_host_name(HERE[1])
@@ -120,7 +120,7 @@ def test_a_redacted_run_knows_its_machine_again_without_its_name(tmp_path, ask):
         go_on(again)
 
 
-def test_where_nothing_was_measured_any_machine_may_begin(tmp_path, ask):
+def test_where_nothing_was_measured_any_machine_may_begin(tmp_path: Path, ask: Any) -> None:
     folder = make_folder(tmp_path)
     go_on(folder)
     ask(("77aa", "rack1-09", ()))
@@ -128,7 +128,7 @@ def test_where_nothing_was_measured_any_machine_may_begin(tmp_path, ask):
     assert len(used(folder)) == 2
 
 
-def test_this_very_machine_is_known_again(tmp_path):
+def test_this_very_machine_is_known_again(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     run_whole(folder)
     again = RunFolder.open(folder.path)
@@ -152,8 +152,8 @@ def identify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str |
 
 
 def test_a_machine_is_known_by_its_name_and_adapters_where_it_has_no_id(
-    identify,
-):
+    identify: Callable[[str | None], UsedMachine],
+) -> None:
     usual = identify("4f2a\n")
     assert usual.host_name == platform.node()
     assert identify("4f2a") == usual
@@ -165,7 +165,7 @@ def test_a_machine_is_known_by_its_name_and_adapters_where_it_has_no_id(
 
 
 @pytest.mark.parametrize("answer", ["", "4f2a\n"], ids=["nothing", "no name"])
-def test_a_machine_that_does_not_say_who_it_is_is_an_error_with_its_name(answer):
+def test_a_machine_that_does_not_say_who_it_is_is_an_error_with_its_name(answer: str) -> None:
     host = FakeHost("rack1-07")
     host.answer(("sh", "-c"), answer)
     with pytest.raises(HostError, match="rack1-07: it does not say which machine it is"):

@@ -42,7 +42,7 @@ def ndr(result: Result) -> Bounded:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_known_capacity_is_found_and_confirmed_by_a_longer_trial(kind, tmp_path):
+def test_a_known_capacity_is_found_and_confirmed_by_a_longer_trial(kind: str, tmp_path: Path) -> None:
     result, run, page = result_of(tmp_path, kind, "capacity: 20 kpps, queue_frames: 16")
     assert ndr(result).value == pytest.approx(20_000, rel=0.06)
     assert result.values["ndr_passed_for_s"] == 0.5
@@ -56,7 +56,7 @@ def test_a_known_capacity_is_found_and_confirmed_by_a_longer_trial(kind, tmp_pat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_strict_goal_under_rare_loss_ends_with_an_explanation(kind, tmp_path):
+def test_a_strict_goal_under_rare_loss_ends_with_an_explanation(kind: str, tmp_path: Path) -> None:
     result, _, page = result_of(tmp_path, kind, "capacity: 20 kpps, queue_frames: 16, loss: 0.2 %")
     pdr = result.values["pdr_frames_per_s"]
     assert isinstance(pdr, Bounded)

@@ -128,7 +128,7 @@ def check_shared(found: dict[tuple[object, object], Result]) -> None:
 
 
 @pytest.mark.parametrize("ecn", [True, False])
-def test_a_sender_that_is_marked_loses_nothing(spaces, tmp_path, ecn):
+def test_a_sender_that_is_marked_loses_nothing(spaces: None, tmp_path: Path, ecn: bool) -> None:
     found = measured(tmp_path, ecn=ecn, duration=6, joins=4)
     (check_marked if ecn else check_unmarked)(found)
     check_shared(found)
@@ -136,7 +136,7 @@ def test_a_sender_that_is_marked_loses_nothing(spaces, tmp_path, ecn):
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_marks_and_losses_are_told_apart_in_ten_of_ten_runs(spaces, tmp_path, repetition):
+def test_marks_and_losses_are_told_apart_in_ten_of_ten_runs(spaces: None, tmp_path: Path, repetition: int) -> None:
     for ecn, check in ((True, check_marked), (False, check_unmarked)):
         found = measured(tmp_path / str(ecn), ecn=ecn, duration=12, joins=6)
         check(found)

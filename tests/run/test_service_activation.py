@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def check_policed_rate(summary: Summary, rate: int) -> None:
     assert len(policed) == 1
 
 
-def test_a_policer_as_agreed_passes_and_its_rate_is_found(draw, tmp_path):
+def test_a_policer_as_agreed_passes_and_its_rate_is_found(draw: random.Random, tmp_path: Path) -> None:
     rate = draw.randrange(60_000, 120_000)
     summary, outcomes = activate(tmp_path, rate, agreed=rate)
     assert set(outcomes.values()) == {"pass"}, summary
@@ -73,14 +74,14 @@ def test_a_policer_as_agreed_passes_and_its_rate_is_found(draw, tmp_path):
     ids=["too little", "no policing"],
 )  # fmt: skip
 @pytest.mark.acceptance  # the pure tests have the same policers
-def test_a_policer_that_is_not_as_agreed_is_told(rate, failed, tmp_path):
+def test_a_policer_that_is_not_as_agreed_is_told(rate: int, failed: set[str], tmp_path: Path) -> None:
     _, outcomes = activate(tmp_path, rate, agreed=100_000)
     assert {name for name, outcome in outcomes.items() if outcome == "fail"} == failed
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_policed_rate_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_policed_rate_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     rate = draw.randrange(40_000, 160_000)
     summary, outcomes = activate(tmp_path, rate, agreed=rate, step="2 s", performance="0 s")
     assert set(outcomes.values()) == {"pass"}

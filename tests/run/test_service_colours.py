@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -62,13 +63,13 @@ def check_as_agreed(folder: Path, cir: int, eir: int) -> None:
 
 
 @pytest.mark.acceptance  # the pure tests have the same policers
-def test_excess_is_policed_by_its_mark_and_committed_frames_pass(draw, tmp_path):
+def test_excess_is_policed_by_its_mark_and_committed_frames_pass(draw: random.Random, tmp_path: Path) -> None:
     check_as_agreed(tmp_path, draw.randrange(4000, 8000), draw.randrange(2000, 4000))
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_the_policed_excess_is_found_in_ten_of_ten_runs(repetition, draw, tmp_path):
+def test_the_policed_excess_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
     check_as_agreed(tmp_path, draw.randrange(4000, 8000), draw.randrange(2000, 4000))
 
 
@@ -81,6 +82,6 @@ def test_the_policed_excess_is_found_in_ten_of_ten_runs(repetition, draw, tmp_pa
     ids=["blind to colours", "too little for what is committed"],
 )
 @pytest.mark.acceptance  # the pure tests have the same policers
-def test_a_policer_that_takes_committed_frames_is_told(police, failed, tmp_path):
+def test_a_policer_that_takes_committed_frames_is_told(police: str, failed: set[str], tmp_path: Path) -> None:
     results = activate(tmp_path, police, 6000, 3000)
     assert {name for name, result in results.items() if result.values.get("accepted") == "no"} == failed

@@ -35,27 +35,27 @@ tests: [{name: a, method: throughput}]
 """
 
 
-def test_of_a_machine_that_is_only_connected_to_its_ports_are_claimed(tmp_path):
+def test_of_a_machine_that_is_only_connected_to_its_ports_are_claimed(tmp_path: Path) -> None:
     (claim,) = _claims(_bench(tmp_path, "{kind: external}"))
     assert (claim.whole, claim.devices) == (False, {"eth1"})
 
 
-def test_a_machine_that_is_tuned_is_claimed_whole(tmp_path):
+def test_a_machine_that_is_tuned_is_claimed_whole(tmp_path: Path) -> None:
     tuned = "tuning: {dut: {sysctls: {net.core.netdev_max_backlog: 2000}}}\n"
     (claim,) = _claims(_bench(tmp_path, "{kind: external}", tuned))
     assert claim.whole
 
 
-def test_a_machine_that_is_set_up_as_the_dut_is_claimed_whole(tmp_path):
+def test_a_machine_that_is_set_up_as_the_dut_is_claimed_whole(tmp_path: Path) -> None:
     (claim,) = _claims(_bench(tmp_path, "{kind: kernel-forward}"))
     assert claim.whole
 
 
-def test_this_machine_needs_no_claim_its_own_lock_is_taken(tmp_path):
+def test_this_machine_needs_no_claim_its_own_lock_is_taken(tmp_path: Path) -> None:
     assert claims(_bench(tmp_path, "{kind: external}")) == ()
 
 
-async def test_hosts_on_one_machine_are_taken_once_and_this_machine_by_another_way_not_at_all():
+async def test_hosts_on_one_machine_are_taken_once_and_this_machine_by_another_way_not_at_all() -> None:
     one, two, here = _machine("one", "boot-x"), _machine("two", "boot-x"), _machine("here", boot_id())
     one.answer("sh", "0000:03:00.0\n")
     found = await sharing._group_by_machine(
@@ -73,8 +73,8 @@ def _a_queue_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 async def test_a_machine_that_is_in_use_is_waited_for_and_its_holder_named_once(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     notes, events = _bus()
     attempts = _busy_for(monkeypatch, times=3)
     async with hold_machines("run", (), notes, wait_s=60.0):
@@ -86,7 +86,7 @@ async def test_a_machine_that_is_in_use_is_waited_for_and_its_holder_named_once(
     ]
 
 
-async def test_without_waiting_a_machine_that_is_in_use_ends_the_run_at_once(monkeypatch):
+async def test_without_waiting_a_machine_that_is_in_use_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = _busy_for(monkeypatch, times=3)
     with pytest.raises(BusyError, match="run other of jane@lab"):
         async with hold_machines("run", (), Bus()):
@@ -94,7 +94,7 @@ async def test_without_waiting_a_machine_that_is_in_use_ends_the_run_at_once(mon
     assert attempts == {"number": 1, "held": 0}
 
 
-async def test_what_fails_while_all_is_held_is_not_tried_again(monkeypatch):
+async def test_what_fails_while_all_is_held_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = _busy_for(monkeypatch, times=0)
     with pytest.raises(BusyError, match="of the run itself"):
         async with hold_machines("run", (), Bus(), wait_s=60.0):
@@ -102,7 +102,7 @@ async def test_what_fails_while_all_is_held_is_not_tried_again(monkeypatch):
     assert attempts == {"number": 1, "held": 0}
 
 
-def test_a_wait_that_is_no_duration_is_refused(capsys):
+def test_a_wait_that_is_no_duration_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     from nicbench.cli.main import main
 
     assert main(["run", "bench.yaml", "--wait", "soon"]) == 2

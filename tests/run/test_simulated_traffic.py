@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from nicbench.store.folder import RunFolder
@@ -48,7 +51,7 @@ KINDS = {
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("traffic", "size"), KINDS.values(), ids=list(KINDS))
-def test_the_known_capacity_is_found_with_every_kind_of_traffic(traffic, size, tmp_path):
+def test_the_known_capacity_is_found_with_every_kind_of_traffic(traffic: str, size: Any, tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, BENCH.format(traffic=traffic, size=size), "Traffic")
     run_whole(folder)
     summary = folder.summary()
@@ -64,7 +67,7 @@ def test_the_known_capacity_is_found_with_every_kind_of_traffic(traffic, size, t
         assert all(stream.silent == 0 for stream in trial.reading.learning)
 
 
-def test_a_dut_that_loses_frames_now_and_then_learns_every_flow_all_the_same(tmp_path):
+def test_a_dut_that_loses_frames_now_and_then_learns_every_flow_all_the_same(tmp_path: Path) -> None:
     text = BENCH.format(traffic="{flows: 2048, learning: {rate: 20 kpps}}", size=64)
     text = text.replace("queue_frames: 64", "queue_frames: 64, loss: 5 %").replace(
         "search: {", "search: {goals: {PDR: 20 %}, "
@@ -76,7 +79,7 @@ def test_a_dut_that_loses_frames_now_and_then_learns_every_flow_all_the_same(tmp
     assert max(each.frames_per_flow for each in learnt) > 1
 
 
-def test_a_mix_is_one_size_with_its_name_and_its_mean(tmp_path):
+def test_a_mix_is_one_size_with_its_name_and_its_mean(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, BENCH.format(traffic=f"{{{MIX}}}", size="small"), "Traffic")
     run_whole(folder)
     summary, plan = folder.summary(), folder.plan()
@@ -86,7 +89,7 @@ def test_a_mix_is_one_size_with_its_name_and_its_mean(tmp_path):
     assert plan.traffic["mixes"] == {"small": "3 x 128 + 1 x 256 bytes (mean 160.0)"}
 
 
-def test_a_fixed_number_of_frames_ends_each_trial(tmp_path):
+def test_a_fixed_number_of_frames_ends_each_trial(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, BENCH.format(traffic="{frames: 300, bidirectional: true}", size=64), "Frames")
     run_whole(folder)
     trials = list(folder.journal.trials().values())
@@ -97,7 +100,7 @@ def test_a_fixed_number_of_frames_ends_each_trial(tmp_path):
         assert trial.reading.transmit_ns <= trial.request.duration_s * 1e9
 
 
-def test_a_stream_keeps_its_own_rate_at_every_load(tmp_path):
+def test_a_stream_keeps_its_own_rate_at_every_load(tmp_path: Path) -> None:
     traffic = "{streams: [{name: a, share: 100 %}, {name: clock, rate: 3 kpps, flows: 1}]}"
     folder = RunFolder.create(tmp_path, BENCH.format(traffic=traffic, size=64), "Rates")
     run_whole(folder)
@@ -106,7 +109,7 @@ def test_a_stream_keeps_its_own_rate_at_every_load(tmp_path):
     assert {trial.reading.streams[1].counts.intended for trial in trials} == {300}
 
 
-def test_streams_with_sizes_of_their_own_have_the_mean_of_their_shares(tmp_path):
+def test_streams_with_sizes_of_their_own_have_the_mean_of_their_shares(tmp_path: Path) -> None:
     traffic = "{streams: [{name: a, share: 75 %, frame_bytes: 64}, {name: b, share: 25 %, frame_bytes: 1264}]}"
     folder = RunFolder.create(tmp_path, BENCH.format(traffic=traffic, size="streams"), "Sizes")
     run_whole(folder)

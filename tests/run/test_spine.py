@@ -62,7 +62,7 @@ def constructors() -> Iterator[tuple[str, int]]:
                     yield f"{path.relative_to(SOURCE)}, {each.name}", named + starred - 1  # self
 
 
-def test_no_constructor_takes_more_than_seven_arguments():
+def test_no_constructor_takes_more_than_seven_arguments() -> None:
     crowded = {name: count for name, count in constructors() if count > MOST_ARGUMENTS}
     assert not crowded, "put what belongs together into a data class"
 
@@ -75,13 +75,15 @@ def described_ways() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("files", described_ways(), ids=("trial", "round"))
-def test_the_way_that_contributing_describes_is_of_at_most_ten_files_that_are_there(files):
+def test_the_way_that_contributing_describes_is_of_at_most_ten_files_that_are_there(files: list[str]) -> None:
     assert (files[0], files[-1]) == ("run.py", "store/journal.py")
     assert len(files) <= MOST_FILES
     assert not [name for name in files if not (SOURCE / name).is_file()]
 
 
-def test_what_calls_the_journal_when_a_trial_ends_is_on_the_way_that_contributing_describes(tmp_path, monkeypatch):
+def test_what_calls_the_journal_when_a_trial_ends_is_on_the_way_that_contributing_describes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     folder, bus, callers = make_folder(tmp_path, BENCH), Bus(), list[str]()
 
@@ -96,7 +98,9 @@ def test_what_calls_the_journal_when_a_trial_ends_is_on_the_way_that_contributin
     assert set(callers) <= set(described_ways()[0])
 
 
-def test_a_trial_enters_few_files_between_its_method_and_its_line_in_the_journal(tmp_path, monkeypatch):
+def test_a_trial_enters_few_files_between_its_method_and_its_line_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_stage, "collect", nothing_told)
     folder, bus = make_folder(tmp_path, BENCH), Bus()
     files, entered, hops = set[str](), set[FrameType](), 0
@@ -139,7 +143,7 @@ def calling_files(frame: FrameType | None = None) -> Iterator[str]:
             yield str(path.relative_to(SOURCE))
 
 
-def test_trials_and_rounds_are_one_kind_of_record_that_says_what_it_is():
+def test_trials_and_rounds_are_one_kind_of_record_that_says_what_it_is() -> None:
     fields = {"key": "t/0/0", "test": "t", "configuration": "default", "parameters": {}, "repeat": 0}
     request = RoundRequest(jobs=(), duration_s=1.0, warm_up=True)
     one = Round(id=Round.id_of(3), **fields, request=request, verdict=Verdict(), outcomes=())

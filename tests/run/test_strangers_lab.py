@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -120,7 +121,9 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif((os.cpu_count() or 1) < len(CPU_OF), reason="server and client need a core each")
 @pytest.mark.usefixtures("bound")
 @pytest.mark.parametrize("time_of_it", [0, *(pytest.param(n, marks=pytest.mark.acceptance) for n in range(1, 10))])
-def test_a_round_beside_a_busy_stranger_is_not_valid_and_says_on_which_side_and_who_it_was(tmp_path, time_of_it, draw):
+def test_a_round_beside_a_busy_stranger_is_not_valid_and_says_on_which_side_and_who_it_was(
+    tmp_path: Path, time_of_it: int, draw: random.Random
+) -> None:
     where = draw.choice(PLACES)
     sides = [side for side in CPU_OF if where in (side, "both")]
     with strangers(tmp_path, [CPU_OF[side] for side in sides]):
@@ -166,8 +169,8 @@ def observed(tmp_path: Path, tool: str) -> Iterator[Callable[[], float]]:
     ],
 )
 def test_the_cpu_time_of_the_test_is_what_the_kernel_accounts_to_it_however_hosts_are_reached(
-    tmp_path, tool, reached_by, record_property
-):
+    tmp_path: Path, tool: str, reached_by: str, record_property: Callable[[str, object], None]
+) -> None:
     if reached_by == "container" and shutil.which("podman") is None:
         pytest.skip("podman is not installed")
     with observed(tmp_path, tool) as end:
@@ -207,7 +210,9 @@ tests:
 
 
 @pytest.mark.acceptance
-def test_of_a_hundred_rounds_the_quiet_ones_stay_valid(tmp_path, record_property):
+def test_of_a_hundred_rounds_the_quiet_ones_stay_valid(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     folder = make_folder(tmp_path, QUIET_BENCH)
     asyncio.run(run_async(folder))
     rounds = [event.round for event in folder.journal.events() if isinstance(event, RoundFinished)]
@@ -229,7 +234,9 @@ def _others(cpu: MachineCpu) -> float:
     return cpu.mean - (cpu.of_test or 0.0) - cpu.nicbench
 
 
-def test_the_cpu_time_of_the_test_is_what_the_kernel_accounts_to_its_tools(tmp_path, monkeypatch, record_property):
+def test_the_cpu_time_of_the_test_is_what_the_kernel_accounts_to_its_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+) -> None:
     tool = tmp_path / "bin" / "iperf3"
     tool.parent.mkdir()
     tool.write_text(TIMED.format(tool=shutil.which("iperf3"), folder=tmp_path))

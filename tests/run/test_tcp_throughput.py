@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,12 +100,12 @@ def check(result: Result, rate: float, buffer_bytes: int) -> None:
     assert 0.1 * 8e9 * buffer_bytes / rate < delay / 100 * baseline < 1.1 * 8e9 * buffer_bytes / rate
 
 
-def test_the_rate_and_the_buffer_of_a_bottleneck_are_found(spaces, tmp_path):
+def test_the_rate_and_the_buffer_of_a_bottleneck_are_found(spaces: None, tmp_path: Path) -> None:
     check(measured(tmp_path, 40e6, 200_000, "3 s"), 40e6, 200_000)
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("repetition", range(10))
-def test_they_are_found_in_ten_of_ten_runs(spaces, repetition, draw, tmp_path):
+def test_they_are_found_in_ten_of_ten_runs(spaces: None, repetition: int, draw: random.Random, tmp_path: Path) -> None:
     rate, buffer_bytes = draw.uniform(20e6, 60e6), draw.randrange(60_000, 200_000)
     check(measured(tmp_path, rate, buffer_bytes, "8 s"), rate, buffer_bytes)

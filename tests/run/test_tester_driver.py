@@ -86,7 +86,7 @@ def wired(t0: str = "", t1: str = "device: pup0") -> BenchFile:
         (wired(t0=", driver: net_pcap", t1="vdev: net_null0"), None),
     ],
 )
-def test_what_the_bench_file_alone_tells_of_the_driver(bench, told):
+def test_what_the_bench_file_alone_tells_of_the_driver(bench: BenchFile, told: str | None) -> None:
     found = foretell_driver(bench)
     assert found == told if told is None or found is None else told in found
 
@@ -140,14 +140,16 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path, "nicbench: 1\n", "chosen")
 
 
-def test_a_kernel_that_takes_the_programs_has_the_tester(folder, tried):
+def test_a_kernel_that_takes_the_programs_has_the_tester(folder: RunFolder, tried: list[list[dict[str, Any]]]) -> None:
     driver, reason, told = settle(lab(), folder)
     assert (driver, reason) == ("xdp", "frames are made and judged in the kernel")
     assert told == [DriverChosen(driver="xdp", reason=str(reason))]
     assert len(tried) == 1  # a pair of veths, whatever the number of ports
 
 
-def test_programs_that_the_kernel_does_not_take_are_a_reason(folder, monkeypatch, tried):
+def test_programs_that_the_kernel_does_not_take_are_a_reason(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tried: list[list[dict[str, Any]]]
+) -> None:
     async def refuse(*_: object) -> str | None:
         return "the kernel did not take the receiving program: Argument list too long"
 
@@ -158,7 +160,7 @@ def test_programs_that_the_kernel_does_not_take_are_a_reason(folder, monkeypatch
     assert not tried
 
 
-def test_what_is_named_is_neither_tried_nor_changed(folder, tried):
+def test_what_is_named_is_neither_tried_nor_changed(folder: RunFolder, tried: list[list[dict[str, Any]]]) -> None:
     for named in ("net_af_xdp", "xdp", "net_af_packet"):
         assert settle(lab(f"tester: {{driver: {named}}}"), folder) == (named, None, [])
     assert not tried
@@ -172,14 +174,18 @@ def test_what_is_named_is_neither_tried_nor_changed(folder, tried):
         ("mlx4_core", "net_af_xdp", "takes no frames that XDP redirects to up0"),
     ],
 )
-def test_a_real_interface_is_taken_where_its_driver_can(folder, monkeypatch, tried, driver, chosen, because):
+def test_a_real_interface_is_taken_where_its_driver_can(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tried: list[Any], driver: str, chosen: str, because: str
+) -> None:
     found, reason, _ = settle(wired(), folder, {"tester": interfaces(driver=driver)})
     assert found == chosen
     assert because in str(reason)
     assert [port["kind"] for port in tried[0]] == ["xdp" if chosen == "xdp" else "af_xdp"] * 2
 
 
-def test_interfaces_that_no_socket_of_af_xdp_takes_are_driven_by_packet_sockets(folder, monkeypatch, tried):
+def test_interfaces_that_no_socket_of_af_xdp_takes_are_driven_by_packet_sockets(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tried: list[Any]
+) -> None:
     async def refuse(_: Host, ports: list[dict[str, Any]], *_more: object) -> str | None:
         return None if ports[0]["kind"] == "af_packet" else "setting up its receive queue: Invalid argument"
 
@@ -190,12 +196,14 @@ def test_interfaces_that_no_socket_of_af_xdp_takes_are_driven_by_packet_sockets(
 
 
 @pytest.mark.parametrize(("size", "chosen"), [(3000, "xdp"), (3500, "net_af_xdp"), (9018, "net_af_packet")])
-def test_frames_have_a_driver_with_room_for_them(folder, tried, size, chosen):
+def test_frames_have_a_driver_with_room_for_them(folder: RunFolder, tried: list[Any], size: int, chosen: str) -> None:
     bench = parse(WIRED.format(t0="", t1="device: pup0").replace("[64]", f"[{size}]").encode(), Path("bench.yaml"))
     assert settle(bench, folder, {"tester": interfaces()})[0] == chosen
 
 
-def test_an_interface_that_nothing_takes_is_left_to_the_usual_driver_which_says_why(folder, monkeypatch, tried):
+def test_an_interface_that_nothing_takes_is_left_to_the_usual_driver_which_says_why(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tried: list[Any]
+) -> None:
     async def refuse(*_: object) -> str | None:
         return "it is down"
 
@@ -203,7 +211,7 @@ def test_an_interface_that_nothing_takes_is_left_to_the_usual_driver_which_says_
     assert settle(wired(), folder, {"tester": interfaces()})[0] == "net_af_xdp"
 
 
-def test_nothing_is_tried_on_an_interface_that_somebody_uses(folder, tried):
+def test_nothing_is_tried_on_an_interface_that_somebody_uses(folder: RunFolder, tried: list[Any]) -> None:
     bench = wired(t1="device: way0")
     driver, reason, _ = settle(bench, folder, {"tester": interfaces()})
     assert driver == "net_af_xdp"
@@ -212,7 +220,7 @@ def test_nothing_is_tried_on_an_interface_that_somebody_uses(folder, tried):
 
 
 @pytest.mark.slow
-def test_a_resumed_run_keeps_its_driver_also_where_nobody_had_chosen_it(tmp_path, tried):
+def test_a_resumed_run_keeps_its_driver_also_where_nobody_had_chosen_it(tmp_path: Path, tried: list[Any]) -> None:
     folder = make_simulated(tmp_path)
     run_whole(folder)
     # As runs were before they chose: the plan alone tells.
@@ -226,7 +234,7 @@ def test_a_resumed_run_keeps_its_driver_also_where_nobody_had_chosen_it(tmp_path
 
 
 @pytest.mark.slow
-def test_a_resumed_run_keeps_the_driver_that_its_samples_were_made_with(tmp_path, tried):
+def test_a_resumed_run_keeps_the_driver_that_its_samples_were_made_with(tmp_path: Path, tried: list[Any]) -> None:
     folder = make_simulated(tmp_path)
     run_whole(folder)
     trials = [event for event in folder.journal.events() if isinstance(event, TrialFinished)]
@@ -244,7 +252,7 @@ def test_a_resumed_run_keeps_the_driver_that_its_samples_were_made_with(tmp_path
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
-def test_a_lab_without_a_driver_is_measured_by_the_kernel_and_says_so(tmp_path):
+def test_a_lab_without_a_driver_is_measured_by_the_kernel_and_says_so(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, short("{kind: kernel-forward}", more=TOLERANT, trials=2, duration="100 ms"))
     asyncio.run(run_async(folder))
     (chosen,) = [event for event in folder.journal.events() if isinstance(event, DriverChosen)]

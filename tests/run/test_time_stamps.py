@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.core.result import Summary
@@ -46,7 +48,7 @@ def assert_stamped_by(summary: Summary, trial: Trial, source: str) -> None:
     assert result.values["latency_negative_frames"] == latency.negative
 
 
-def test_a_simulated_card_stamps_what_the_device_delays(tmp_path):
+def test_a_simulated_card_stamps_what_the_device_delays(tmp_path: Path) -> None:
     lab = "lab: {kind: simulated, capacity: 200 kpps, delay: 20 us, card_clock_ppm: 42}\ndut: {kind: simulated}\n"
     bench = f"nicbench: 1\ntitle: Card\n{lab}tester: {{timestamps: card}}\n{TESTS}"
     folder = RunFolder.create(tmp_path, bench, "Card")
@@ -66,7 +68,7 @@ def test_a_simulated_card_stamps_what_the_device_delays(tmp_path):
 
 @pytest.mark.sampled(6, of="labs in turn")
 @pytest.mark.lab
-def test_the_kernel_stamps_real_frames(tmp_path):
+def test_the_kernel_stamps_real_frames(tmp_path: Path) -> None:
     bench = (
         "nicbench: 1\ntitle: Kernel\nlab: {kind: veth}\ndut: {kind: kernel-forward}\n"
         f"tester: {{driver: net_pcap, timestamps: kernel}}\n{TOLERANT}{TESTS}"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from nicbench.core.frame_size import IMIX, Mix, SizeSweep, mean_bytes
+from nicbench.core.frame_size import IMIX, Mix, Size, SizeSweep, mean_bytes
 from nicbench.core.trial import Purpose, TrialRequest
 
 from .lab_bench import short
@@ -50,7 +50,7 @@ CASES = {
     ("dut", "more", "frame_bytes", "bidirectional"),
     [pytest.param(*case, id=name, marks=[pytest.mark.alone] * (name == "huge pages")) for name, case in CASES.items()],
 )
-def test_frames_pass_whole_and_in_order(dut, more, frame_bytes, bidirectional):
+def test_frames_pass_whole_and_in_order(dut: str, more: str, frame_bytes: Size, bidirectional: bool) -> None:
     request = TrialRequest(
         frame_bytes=mean_bytes(frame_bytes),
         mix=None if isinstance(frame_bytes, int) else frame_bytes,

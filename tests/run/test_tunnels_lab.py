@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .lab_bench import TOLERANT, run_bench
@@ -35,7 +37,7 @@ TUNNELS = {
 @pytest.mark.sampled(2, of="tunnels")
 @pytest.mark.parametrize("driver", ["xdp", "net_af_packet"])
 @pytest.mark.parametrize("tunnel", TUNNELS)
-def test_every_frame_is_recognised_behind_the_tunnel(tunnel, driver, tmp_path):
+def test_every_frame_is_recognised_behind_the_tunnel(tunnel: str, driver: str, tmp_path: Path) -> None:
     text = BENCH.format(tunnel=TUNNELS[tunnel], fault="drop_every: 0", driver=driver, tolerant=TOLERANT)
     _, trials = run_bench(tmp_path, text)
     for stream in trials[-1].reading.streams:
@@ -47,7 +49,7 @@ def test_every_frame_is_recognised_behind_the_tunnel(tunnel, driver, tmp_path):
 
 @pytest.mark.sampled(2, of="tunnels")
 @pytest.mark.parametrize("fault", ["drop_every", "damage_every"])
-def test_a_dut_that_drops_or_damages_every_tenth_frame_is_told(fault, tmp_path):
+def test_a_dut_that_drops_or_damages_every_tenth_frame_is_told(fault: str, tmp_path: Path) -> None:
     text = BENCH.format(tunnel=TUNNELS["gre"], fault=f"{fault}: 10", driver="xdp", tolerant=TOLERANT)
     _, trials = run_bench(tmp_path, text)
     for stream in trials[-1].reading.streams:
@@ -58,7 +60,7 @@ def test_a_dut_that_drops_or_damages_every_tenth_frame_is_told(fault, tmp_path):
 
 
 @pytest.mark.sampled(2, of="tunnels")
-def test_the_kernel_itself_ends_and_begins_a_tunnel_and_every_frame_is_recognised(tmp_path):
+def test_the_kernel_itself_ends_and_begins_a_tunnel_and_every_frame_is_recognised(tmp_path: Path) -> None:
     text = BENCH.format(tunnel=TUNNELS["vxlan"], fault="", driver="xdp", tolerant=TOLERANT)
     text = text.replace(text.splitlines()[4], f"dut: {{kind: tunnel-end, tunnel: {TUNNELS['vxlan']}}}")
     _, trials = run_bench(tmp_path, text)

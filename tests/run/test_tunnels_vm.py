@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .lab_bench import TOLERANT, run_bench
@@ -34,7 +36,7 @@ tests:
 
 
 @pytest.mark.parametrize("tunnel", TUNNELS)
-def test_the_kernel_of_a_guest_ends_and_begins_it(tunnel, tmp_path):
+def test_the_kernel_of_a_guest_ends_and_begins_it(tunnel: str, tmp_path: Path) -> None:
     _, trials = run_bench(tmp_path, BENCH.format(tunnel=TUNNELS[tunnel], tolerant=TOLERANT))
     for stream in trials[-1].reading.streams:
         assert stream.counts.sent > 100

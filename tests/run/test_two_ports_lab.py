@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.commands import run_captured, run_tried
@@ -52,7 +53,7 @@ def ports() -> Iterator[None]:
         run_tried(("ip", "link", "delete", HERE))
 
 
-def test_bytes_go_over_the_cable_and_the_ports_come_back(ports, tmp_path):
+def test_bytes_go_over_the_cable_and_the_ports_come_back(ports: None, tmp_path: Path) -> None:
     before, were = machine_state(), _ports()
     folder = make_folder(tmp_path, HOSTS + STREAM)
     summary = asyncio.run(run_async(folder))
@@ -66,7 +67,7 @@ def test_bytes_go_over_the_cable_and_the_ports_come_back(ports, tmp_path):
     assert machine_state() == before
 
 
-def test_after_an_error_the_ports_are_back_as_well(ports, tmp_path):
+def test_after_an_error_the_ports_are_back_as_well(ports: None, tmp_path: Path) -> None:
     before, were = machine_state(), _ports()
     frames = "tests: [{name: editors, method: frames, instances: [1], frame_size: 64 KiB}]\n"
     with pytest.raises(NicbenchError, match="nowhere"):
@@ -75,7 +76,7 @@ def test_after_an_error_the_ports_are_back_as_well(ports, tmp_path):
     assert machine_state() == before
 
 
-def test_a_port_with_a_route_of_somebody_stays_where_it_is(ports, tmp_path):
+def test_a_port_with_a_route_of_somebody_stays_where_it_is(ports: None, tmp_path: Path) -> None:
     ip("route", "add", "198.19.200.0/24", "dev", HERE, "via", "198.19.77.9", "onlink")
     were = _ports()
     with pytest.raises(NicbenchError, match=r"in use: a route to 198\.19\.200\.0/24 leads through it"):

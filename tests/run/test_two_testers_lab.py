@@ -68,7 +68,7 @@ def measure(parent: Path, dut: str, drift_ppm: float) -> Trial:
     return trials[-1]
 
 
-def test_every_frame_has_its_fate_and_the_clocks_offset_is_found(tmp_path):
+def test_every_frame_has_its_fate_and_the_clocks_offset_is_found(tmp_path: Path) -> None:
     reading = measure(tmp_path, "{kind: policer, rate: 2 kpps, burst: 100}", 0.0).reading
     counts = reading.counts
     assert counts.sent > 2000
@@ -81,7 +81,7 @@ def test_every_frame_has_its_fate_and_the_clocks_offset_is_found(tmp_path):
 
 
 @pytest.mark.acceptance  # simulated pairs of clocks drift in every session
-def test_the_clocks_drift_is_found_and_latencies_know_how_uncertain_they_are(tmp_path):
+def test_the_clocks_drift_is_found_and_latencies_know_how_uncertain_they_are(tmp_path: Path) -> None:
     trial = measure(tmp_path, "{kind: bridge}", 100.0)
     mapping, latency = trial.reading.clocks, trial.reading.latency
     assert mapping.drift_ppm == pytest.approx(100.0, abs=25.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +33,7 @@ tests:
 """
 
 
-def test_transfers_tools_and_requests_give_figures_and_leave_nothing_behind(tmp_path):
+def test_transfers_tools_and_requests_give_figures_and_leave_nothing_behind(tmp_path: Path) -> None:
     before, folder = machine_state(), tmp_path / "files"
     folder.mkdir()
     summary = asyncio.run(run_async(make_folder(tmp_path, BENCH.format(folder=folder))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .lab_bench import run_bench
@@ -35,7 +37,7 @@ tests:
 """
 
 
-def test_every_frame_of_a_trial_comes_from_one_card_to_the_other(tmp_path):
+def test_every_frame_of_a_trial_comes_from_one_card_to_the_other(tmp_path: Path) -> None:
     _, trials = run_bench(tmp_path, CARDS)
     assert {trial.request.frame_bytes for trial in trials} == {64, 1518}
     for reading in (trial.reading for trial in trials):
@@ -67,7 +69,7 @@ tests:
 """
 
 
-def test_connections_are_made_and_answered_by_the_oldest_kernel_that_is_tried(tmp_path):
+def test_connections_are_made_and_answered_by_the_oldest_kernel_that_is_tried(tmp_path: Path) -> None:
     """Its verifier is stricter than those of later kernels."""
     summary, _ = run_bench(tmp_path, CONNECTIONS)
     (result,) = summary.results

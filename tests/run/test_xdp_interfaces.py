@@ -105,7 +105,7 @@ def network(tmp_path: Path) -> Iterator[Network]:
 
 
 @pytest.mark.sampled(6, of="labs in turn")
-def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(network):
+def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(network: Network) -> None:
     program = compile_xdp(PROGRAM, network.folder)
     network.inside("ip", "link", "set", "dev", "t0", "xdpdrv", "obj", str(program), "sec", "xdp")
     before = network.state()
@@ -129,7 +129,7 @@ def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(netwo
 
 
 @pytest.mark.sampled(6, of="labs in turn")
-def test_after_a_kill_of_the_controller_the_interface_is_as_it_was(network):
+def test_after_a_kill_of_the_controller_the_interface_is_as_it_was(network: Network) -> None:
     before = network.state()
     process = network.start("t0")
     try:

@@ -59,7 +59,7 @@ def request(load_frames_per_s: float, duration_s: float, mix: Mix | None = None)
         ("kind: xdp-tx", 4, "same-port"),
     ],
 )
-def test_frames_made_in_the_kernel_come_back_through_a_real_device(dut, ip, pattern):
+def test_frames_made_in_the_kernel_come_back_through_a_real_device(dut: str, ip: int, pattern: str) -> None:
     (reading,) = asyncio.run(
         readings("nb-test-xdp", bench_of(dut, ip=ip, pattern=pattern), [(request(9_000, 0.3), None)])
     )
@@ -107,7 +107,7 @@ async def with_what_was_done() -> tuple[Reading, Counter[str]]:
 
 @pytest.mark.lab
 @pytest.mark.sampled(1, of="spoilt frames")
-def test_every_frame_that_a_forwarder_spoils_is_counted_as_what_was_done_to_it():
+def test_every_frame_that_a_forwarder_spoils_is_counted_as_what_was_done_to_it() -> None:
     reading, done = asyncio.run(with_what_was_done())
     counts = reading.counts
     assert counts.sent == counts.intended == 2 * 9_000
@@ -152,7 +152,7 @@ tests:
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
-def test_two_workers_share_the_flows_and_two_queues_bring_them_back_without_a_miscount():
+def test_two_workers_share_the_flows_and_two_queues_bring_them_back_without_a_miscount() -> None:
     (reading,) = asyncio.run(readings("nb-test-xdp", SEVERAL_QUEUES, [(request(9_001, 0.3), None)]))
     counts = reading.counts
     assert counts.sent == counts.intended == 2 * 2_700
@@ -165,7 +165,7 @@ def test_two_workers_share_the_flows_and_two_queues_bring_them_back_without_a_mi
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
-def test_what_a_policer_lets_through_is_what_the_kernel_counts():
+def test_what_a_policer_lets_through_is_what_the_kernel_counts() -> None:
     """RFC 2697: rate x time + burst, each way by a bucket of its own."""
     (reading,) = asyncio.run(
         readings("nb-test-xdp", bench_of("kind: policer, rate: 5 kpps, burst: 100"), [(request(10_000, 0.5), None)])
@@ -179,7 +179,7 @@ def test_what_a_policer_lets_through_is_what_the_kernel_counts():
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
-def test_a_mix_of_sizes_made_in_the_kernel_comes_back_in_its_proportions():
+def test_a_mix_of_sizes_made_in_the_kernel_comes_back_in_its_proportions() -> None:
     mixed = bench_of("kind: xdp-forward").replace("[128]", "[imix]")
     (reading,) = asyncio.run(readings("nb-test-xdp", mixed, [(request(6_000, 0.4, IMIX), None)]))
     counts = reading.counts
@@ -203,7 +203,7 @@ def test_a_mix_of_sizes_made_in_the_kernel_comes_back_in_its_proportions():
         ({"flows: 16": "flows: 16, pcap: frames.pcap"}, "of headers and a pattern"),
     ],
 )
-def test_what_the_kernel_does_not_do_is_refused_before_a_run(changes, reason):
+def test_what_the_kernel_does_not_do_is_refused_before_a_run(changes: dict[str, str], reason: str) -> None:
     bench = bench_of("kind: kernel-forward")
     for written, instead in changes.items():
         bench = bench.replace(written, instead)

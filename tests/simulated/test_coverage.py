@@ -92,20 +92,20 @@ def find_faults(name: str, found: Tally) -> list[str]:
 @pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("worlds", [30, pytest.param(1000, marks=pytest.mark.acceptance)])
-def test_answers_hold_the_true_rates_and_are_narrow(name, worlds):
+def test_answers_hold_the_true_rates_and_are_narrow(name: str, worlds: int) -> None:
     found = tally(Guided(), name, range(worlds))
     assert not find_faults(name, found), found
 
 
 @pytest.mark.parametrize("name", ["noise", "neighbour", "autocorrelated", "paused tester", "sharp"])
-def test_answers_in_ten_seconds_hold_them_too(name):
+def test_answers_in_ten_seconds_hold_them_too(name: str) -> None:
     found = tally(Guided(), name, range(60), time_s=12.0)
     assert found.share >= 0.85, found
     assert max(found.took_s) <= 13.5
 
 
 @pytest.mark.parametrize("name", ["sharp", "queue", "capped", "short tester", "rare loss"])
-def test_a_sharp_limit_takes_four_to_six_trials(name):
+def test_a_sharp_limit_takes_four_to_six_trials(name: str) -> None:
     found = tally(Guided(), name, range(60))
     assert statistics.median(found.trials) <= 6
 
@@ -157,7 +157,7 @@ def _widen(rate: Bounded) -> Bounded:
 
 
 @pytest.mark.parametrize("broken", [Optimist(), Hasty(), Patient(), Vague()], ids=lambda one: type(one).__name__)
-def test_a_broken_search_fails(broken):
+def test_a_broken_search_fails(broken: Search) -> None:
     assert any(find_faults(name, tally(broken, name, range(60))) for name in ("sharp", "noise", "livelock", "queue"))
 
 

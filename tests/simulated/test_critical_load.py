@@ -61,7 +61,7 @@ DROP_OFFS = (sharp, fast, slow)
 
 
 @pytest.mark.parametrize("cases", [9, pytest.param(60, marks=pytest.mark.acceptance)])
-def test_the_true_critical_load_lies_in_the_interval_of_95_percent_of_the_duts(cases):
+def test_the_true_critical_load_lies_in_the_interval_of_95_percent_of_the_duts(cases: int) -> None:
     missed, widths = [], []
     for number in range(cases):
         draw = random.Random(f"critical load/{number}")
@@ -81,7 +81,7 @@ def test_the_true_critical_load_lies_in_the_interval_of_95_percent_of_the_duts(c
     assert sorted(widths)[cases // 2] < 0.02
 
 
-def test_the_interval_narrows_and_the_time_is_kept():
+def test_the_interval_narrows_and_the_time_is_kept() -> None:
     search = CriticalLoadSearch(COURSE, 3)
     machine = World(Dut(4e5, early=1e-3, knee_width=0.01), MAXIMUM, 3)
     outcome = search.run(machine.measure, [goal()], limits())["critical"]
@@ -94,27 +94,27 @@ def test_the_interval_narrows_and_the_time_is_kept():
     assert set(search.estimates[-1].models) == {"stretch", "erf"}
 
 
-def test_the_same_samples_lead_to_the_same_loads_and_the_same_answer():
+def test_the_same_samples_lead_to_the_same_loads_and_the_same_answer() -> None:
     machines = [World(Dut(4e5, early=1e-3), MAXIMUM, 3) for _ in range(2)]
     one, other = (searched(machine) for machine in machines)
     assert one == other
     assert machines[0].trials == machines[1].trials
 
 
-def test_a_dut_that_carries_the_line_rate_has_at_least_that():
+def test_a_dut_that_carries_the_line_rate_has_at_least_that() -> None:
     rate = searched(World(Dut(2e7), 1e7, 1), 1e7, 1e-6).rate
     assert rate.is_line_rate
     assert rate.value == 1e7
 
 
-def test_a_testers_ceiling_below_the_critical_load_is_told_as_the_limit():
+def test_a_testers_ceiling_below_the_critical_load_is_told_as_the_limit() -> None:
     rate = searched(World(Dut(2e7), 1e7, 1, ceiling=6e6), 1e7, 1e-6).rate
     assert rate.at_least
     assert rate.limited_by is LimitedBy.TESTER
     assert rate.value == pytest.approx(6e6, rel=0.02)
 
 
-def test_a_dead_dut_passes_nothing_and_the_time_is_not_spent_on_it():
+def test_a_dead_dut_passes_nothing_and_the_time_is_not_spent_on_it() -> None:
     machine = World(Dut(1e-3), MAXIMUM, 1)
     outcome = searched(machine)
     assert outcome.rate.passes_nothing
@@ -122,13 +122,13 @@ def test_a_dead_dut_passes_nothing_and_the_time_is_not_spent_on_it():
     assert len(machine.trials) < 8
 
 
-def test_a_dut_that_loses_at_any_load_has_no_critical_load_and_says_so():
+def test_a_dut_that_loses_at_any_load_has_no_critical_load_and_says_so() -> None:
     rate = searched(World(Dut(5e5, floor=0.01), MAXIMUM, 1)).rate
     assert rate.value is None
     assert "below 1000 frames/s" in str(rate.reason_null)
 
 
-def test_a_bistable_dut_is_found_at_its_slow_state_or_named():
+def test_a_bistable_dut_is_found_at_its_slow_state_or_named() -> None:
     """In the long run it is the slow state that loses: its capacity is the critical load."""
     named = 0
     for seed in range(4):
@@ -142,13 +142,13 @@ def test_a_bistable_dut_is_found_at_its_slow_state_or_named():
     assert named >= 2
 
 
-def test_too_few_frames_for_the_target_are_named():
+def test_too_few_frames_for_the_target_are_named() -> None:
     search, machine = CriticalLoadSearch(COURSE, 1), World(Dut(4e3), 1e4, 1)
     search.run(machine.measure, [goal(1e-7)], limits(1e4))
     assert any("too few to see a loss ratio of 0.0000001" in note for note in search.notes)
 
 
-def test_disturbed_trials_count_half_and_mark_the_answer():
+def test_disturbed_trials_count_half_and_mark_the_answer() -> None:
     machine = World(Dut(4e5), MAXIMUM, 1)
     search = CriticalLoadSearch(COURSE, 1)
     disturbed = lambda load, time: machine.measure(load, time).replace(is_even=False)  # noqa: E731
@@ -157,7 +157,7 @@ def test_disturbed_trials_count_half_and_mark_the_answer():
     assert search.notes[0] == f"{outcome.trials} of {outcome.trials} trials were disturbed and count half"
 
 
-def test_a_tester_that_falls_short_for_a_while_moves_the_critical_load_no_lower():
+def test_a_tester_that_falls_short_for_a_while_moves_the_critical_load_no_lower() -> None:
     """In two trials a tester of 1 Mpps sends 100 kpps, without a frame lost: they count at what was sent."""
     machine = World(Dut(4e5), MAXIMUM, 1)
 
@@ -171,7 +171,7 @@ def test_a_tester_that_falls_short_for_a_while_moves_the_critical_load_no_lower(
     assert rate.upper is None or rate.upper >= 4e5
 
 
-def test_an_interrupted_search_concludes_with_its_last_estimate():
+def test_an_interrupted_search_concludes_with_its_last_estimate() -> None:
     search, machine = CriticalLoadSearch(COURSE, 1), World(Dut(4e5, early=1e-3), MAXIMUM, 1)
     assert search.conclude([], [goal()], limits())["critical"].rate.value is None
     expected = search.run(machine.measure, [goal()], limits())["critical"]

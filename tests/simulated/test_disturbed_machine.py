@@ -6,7 +6,7 @@ import pytest
 from tests.simulated.worlds import Dut, World
 
 from nicbench.core.result import LimitedBy
-from nicbench.search.base import NDR, PDR, Limits
+from nicbench.search.base import NDR, PDR, Limits, Search
 from nicbench.search.guided import Guided
 from nicbench.search.mlr import Mlr
 from nicbench.search.step_down import StepDown
@@ -15,7 +15,7 @@ TIME_S = 30.0
 
 
 @pytest.mark.parametrize("search", [Guided(), Mlr(), StepDown()], ids=lambda search: search.kind)
-def test_an_always_disturbed_machine_ends_in_time_with_what_passed(search):
+def test_an_always_disturbed_machine_ends_in_time_with_what_passed(search: Search) -> None:
     """Every trial has pauses for a tenth of its time: none is even."""
     world = World(Dut(400_000, early=1e-4), 1_000_000, 3, pauses=12.0)
     limits = Limits(

@@ -28,7 +28,7 @@ TOGETHER = 20
 
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("first", range(0, HISTORIES, AT_ONCE))
-def test_histories_are_told_as_they_were(first, tmp_path):
+def test_histories_are_told_as_they_were(first: int, tmp_path: Path) -> None:
     held = Counter[bool]()
     for seed in range(first, first + AT_ONCE):
         ran = play(draw_history(seed), tmp_path)
@@ -38,16 +38,16 @@ def test_histories_are_told_as_they_were(first, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(0, 100, TOGETHER))
-def test_runs_that_ask_for_one_machine_take_turns_and_are_told_as_they_were(seed, tmp_path):
+def test_runs_that_ask_for_one_machine_take_turns_and_are_told_as_they_were(seed: int, tmp_path: Path) -> None:
     assert not list(find_faults_together(play_together(draw_together(seed), tmp_path)))
 
 
 @pytest.mark.parametrize("seed", [5005301, 5005451, 5008677, 6000995, 6026857, 6039557, 7000123, 7045059, 7047219])
-def test_a_history_in_which_a_fault_was_found_is_told_as_it_was(seed, tmp_path):
+def test_a_history_in_which_a_fault_was_found_is_told_as_it_was(seed: int, tmp_path: Path) -> None:
     assert not list(find_faults(play(draw_history(seed), tmp_path)))
 
 
-def test_one_seed_is_one_history(tmp_path):
+def test_one_seed_is_one_history(tmp_path: Path) -> None:
     for seed in (1, 2, 7, 43):
         told = [play(draw_history(seed), tmp_path / name) for name in ("once", "again")]
         assert told[0].summary == told[1].summary

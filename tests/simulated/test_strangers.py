@@ -8,7 +8,7 @@ see of it: accounts in ticks, of processes that live, and of those that ended on
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -196,8 +196,8 @@ PLACES = ("server", "client", "both")
 
 @pytest.mark.parametrize("with_strangers", [True, False], ids=["strangers", "quiet"])
 async def test_no_round_is_valid_that_a_stranger_spoilt_and_quiet_ones_stay_valid(
-    with_strangers, draw, record_property
-):
+    with_strangers: bool, draw: random.Random, record_property: Callable[[str, object], None]
+) -> None:
     valid = spoilt = wrong = unnamed = 0
     for _ in range(CASES):
         where = draw.choice(PLACES) if with_strangers else "neither"
@@ -254,7 +254,7 @@ class BoundMachine(Machine):
         self.idle_ns = STEPS * STEP_NS * self.cpus - sum(task.ran_ns for task in self.tasks)
 
 
-async def test_beside_bound_tools_the_verdict_names_the_side_and_the_stranger(draw):
+async def test_beside_bound_tools_the_verdict_names_the_side_and_the_stranger(draw: random.Random) -> None:
     for _ in range(CASES):
         where = draw.choice(("", *PLACES))
         one = await play({"local": BoundMachine(draw, where)}, BOUND_TO)

@@ -17,7 +17,7 @@ def normal(draw: random.Random, n: int, middle: float = 0.0) -> list[float]:
     return [draw.gauss(middle, 1.0) for _ in range(n)]
 
 
-def test_mann_whitney_exact_without_ties_and_approximate_with_them(draw):
+def test_mann_whitney_exact_without_ties_and_approximate_with_them(draw: random.Random) -> None:
     for m, n in ((3, 9), (15, 15), (30, 28)):
         first, second = normal(draw, m), normal(draw, n, 0.5)
         found, theirs = mann_whitney(first, second), scipy.stats.mannwhitneyu(first, second, method="exact")
@@ -27,7 +27,7 @@ def test_mann_whitney_exact_without_ties_and_approximate_with_them(draw):
     assert (found.statistic, found.p) == (theirs.statistic, pytest.approx(theirs.pvalue))
 
 
-def test_signed_ranks_exact_and_approximate(draw):
+def test_signed_ranks_exact_and_approximate(draw: random.Random) -> None:
     differences = normal(draw, 17, 0.3)
     assert signed_ranks(differences).p == pytest.approx(scipy.stats.wilcoxon(differences, method="exact").pvalue)
     many = [float(draw.randint(-3, 9)) for _ in range(90)]
@@ -35,14 +35,14 @@ def test_signed_ranks_exact_and_approximate(draw):
     assert signed_ranks(many).p == pytest.approx(theirs.pvalue)
 
 
-def test_trend_and_slope(draw):
+def test_trend_and_slope(draw: random.Random) -> None:
     values = normal(draw, 20)
     assert mann_kendall(values).p == pytest.approx(scipy.stats.kendalltau(range(20), values, method="exact").pvalue)
     found = sens_slope(range(20), values)
     assert found.estimate == pytest.approx(scipy.stats.theilslopes(values).slope)
 
 
-def test_intervals_differ_by_the_draws_alone(draw):
+def test_intervals_differ_by_the_draws_alone(draw: random.Random) -> None:
     """Of 25 and 30 values, 10,000 resamples on either side: within 12 % of the width."""
     first, second = normal(draw, 25, 10.0), normal(draw, 30, 9.0)
 

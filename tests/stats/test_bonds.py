@@ -13,6 +13,7 @@ from nicbench.core.judging import Verdict
 from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.stats.bonds import (
     ARITHMETICS,
+    Arithmetic,
     UnpredictableError,
     arithmetics,
     bond_note,
@@ -85,7 +86,7 @@ def rates_of(rounds: Sequence[Round]) -> dict[int, str]:
     return RATES
 
 
-def test_who_shared_a_port_is_said_with_what_each_reached():
+def test_who_shared_a_port_is_said_with_what_each_reached() -> None:
     one = seen(
         [nfs(TO_ETH2[0], 240 * MEGABYTE), *(nfs(port, 91 * MEGABYTE) for port in TO_ETH3)],
         counted(eth2=240 * MEGABYTE, eth3=273 * MEGABYTE),
@@ -99,7 +100,7 @@ def test_who_shared_a_port_is_said_with_what_each_reached():
     )
 
 
-def test_counters_that_contradict_make_it_a_prediction():
+def test_counters_that_contradict_make_it_a_prediction() -> None:
     one = seen(
         [nfs(TO_ETH2[0], 240 * MEGABYTE), nfs(TO_ETH3[0], 91 * MEGABYTE)],
         counted(eth2=91 * MEGABYTE, eth3=240 * MEGABYTE),
@@ -122,14 +123,16 @@ def test_counters_that_contradict_make_it_a_prediction():
         pytest.param([], {"eth2": 9e6, "eth3": 0.0}, "no connection", id="none seen"),
     ],
 )
-def test_without_enough_to_go_by_nothing_is_confirmed(connections, ports, why):
+def test_without_enough_to_go_by_nothing_is_confirmed(
+    connections: list[Connection], ports: dict[str, float], why: str
+) -> None:
     one = seen(connections, counted(**ports))
     assert one.confirmed is None
     assert one.why is not None
     assert why in one.why
 
 
-def test_what_cannot_be_predicted_is_not_claimed():
+def test_what_cannot_be_predicted_is_not_claimed() -> None:
     one = seen([nfs(TO_ETH2[0])], counted(eth2=1e8, eth3=0.0), LACP.replace(policy="encap3+4"))
     assert (one.confirmed, bond_port([played(one)], 1)) == (None, None)
     note = bond_note([played(one)], NAMES, rates_of)
@@ -137,7 +140,7 @@ def test_what_cannot_be_predicted_is_not_claimed():
     assert "is not known, because with encap3+4 the kernel hashes by a random number" in note
 
 
-def test_a_kernel_that_took_over_newer_arithmetic_is_found_out_by_its_counters():
+def test_a_kernel_that_took_over_newer_arithmetic_is_found_out_by_its_counters() -> None:
     # The commit's own two neighbours (tests/stats/test_bonds.py): before 5.18 both go by one port, then by both.
     bond = LACP.replace(policy="layer2+3", kernel="5.14.0-427.el9.x86_64")
     ends = {"source": "192.168.122.30", "destination": "192.168.122.1"}
@@ -152,7 +155,7 @@ def test_a_kernel_that_took_over_newer_arithmetic_is_found_out_by_its_counters()
     assert (own.confirmed, own.why, {flow.port for flow in own.flows}) == (True, None, {"eth2"})
 
 
-def test_of_an_end_that_received_the_counters_speak_alone():
+def test_of_an_end_that_received_the_counters_speak_alone() -> None:
     def received(eth2: int, eth3: int) -> BondObservation:
         ports = {
             name: PortBytes(sent=9000, received=count, sent_until_midst=4000, received_until_midst=count // 2)
@@ -169,20 +172,20 @@ def test_of_an_end_that_received_the_counters_speak_alone():
     )
 
 
-def test_a_connection_that_only_speaks_about_others_is_no_port_of_a_job():
+def test_a_connection_that_only_speaks_about_others_is_no_port_of_a_job() -> None:
     flows = [((1,), nfs(TO_ETH2[0])), ((1,), nfs(TO_ETH3[0], 300))]
     one = judge_bond("s0", LACP, flows, counted(eth2=1e8, eth3=0.0))
     assert bond_port([played(one)], 1) == "eth2"
 
 
-def test_instances_of_one_connection_share_its_port():
+def test_instances_of_one_connection_share_its_port() -> None:
     one = judge_bond("s0", LACP, [((1, 2), nfs(TO_ETH2[0]))], counted(eth2=1e8, eth3=0.0))
     assert [bond_port([played(one)], job) for job in (1, 2)] == ["eth2", "eth2"]
     note = bond_note([played(one)], NAMES, lambda _: {})
     assert note == "bond0 of s0 (802.3ad, layer3+4): instances 1 and 2 shared eth2 (25 Gb/s)"
 
 
-def test_mounts_that_cannot_be_told_apart_are_said_to_be_so():
+def test_mounts_that_cannot_be_told_apart_are_said_to_be_so() -> None:
     flows = [((1, 2), nfs(TO_ETH2[0])), ((1, 2), nfs(TO_ETH3[0]))]
     one = judge_bond("s0", LACP, flows, counted(eth2=1e8, eth3=1e8))
     assert bond_port([played(one)], 1) == "eth2 and eth3"
@@ -191,7 +194,7 @@ def test_mounts_that_cannot_be_told_apart_are_said_to_be_so():
     assert "instances 1 and 2 shared eth2 (25 Gb/s) and eth3 (25 Gb/s), by mounts that cannot be told apart" in note
 
 
-def test_of_traffic_both_ways_each_end_tells_of_what_left_it():
+def test_of_traffic_both_ways_each_end_tells_of_what_left_it() -> None:
     # The server's connection to the client, and the client's to the server, which sends a little more.
     flows = [((1,), nfs(TO_ETH2[0], 10**8, 10**5)), ((1,), nfs(TO_ETH3[0], 10**5, 11 * 10**7))]
     ports = {
@@ -204,7 +207,7 @@ def test_of_traffic_both_ways_each_end_tells_of_what_left_it():
     assert note == "bond0 of s0 (802.3ad, layer3+4): instance 1 had eth2 (25 Gb/s) to itself: 24.0 frames/s"
 
 
-def test_several_rounds_say_how_often_each_port_was_used():
+def test_several_rounds_say_how_often_each_port_was_used() -> None:
     first = played(seen([nfs(TO_ETH2[0])], counted(eth2=1e8, eth3=0.0)))
     second = played(seen([nfs(TO_ETH3[0])], counted(eth2=0.0, eth3=1e8)), id="r0002")
     assert bond_port([first, first, second], 1) == "eth2 in 2 of 3 rounds, eth3 in 1 of 3 rounds"
@@ -214,7 +217,7 @@ def test_several_rounds_say_how_often_each_port_was_used():
     assert note.endswith("(r0002)")
 
 
-def test_rates_beside_a_sharing_are_of_the_rounds_that_shared_so():
+def test_rates_beside_a_sharing_are_of_the_rounds_that_shared_so() -> None:
     shared = played(seen([nfs(port) for port in TO_ETH2[:2]], counted(eth2=2e8, eth3=0.0)))
     apart = played(seen([nfs(TO_ETH2[0]), nfs(TO_ETH3[0])], counted(eth2=1e8, eth3=1e8)), id="r0002")
     again = played(seen([nfs(port) for port in TO_ETH2[:2]], counted(eth2=2e8, eth3=0.0)), id="r0003")
@@ -230,12 +233,12 @@ def test_rates_beside_a_sharing_are_of_the_rounds_that_shared_so():
     assert "instance 1 had eth2 (25 Gb/s) to itself: 9.4 Gb/s" in alone
 
 
-def test_without_a_bond_nothing_is_said():
+def test_without_a_bond_nothing_is_said() -> None:
     assert (bond_port([played()], 1), bond_note([played()], NAMES, rates_of)) == (None, None)
 
 
 @pytest.mark.parametrize(("connections", "ports"), [(1, 2), (2, 2), (3, 2), (4, 2), (2, 4), (4, 3), (5, 4)])
-def test_the_chance_of_an_even_spread_is_that_of_all_cases_counted(connections, ports):
+def test_the_chance_of_an_even_spread_is_that_of_all_cases_counted(connections: int, ports: int) -> None:
     even = [
         case
         for case in itertools.product(range(ports), repeat=connections)
@@ -271,7 +274,7 @@ IPV4 = tcp("10.0.0.1", "10.0.0.2")
 IPV6 = tcp("2001:db8::1", "2001:db8::2")
 
 
-def test_layer_3_and_4_of_ipv4():
+def test_layer_3_and_4_of_ipv4() -> None:
     # Ports 5201 and 40000 are the bytes 14 51 9c 40, in memory the word 409c5114; the addresses 0100000a ^ 0200000a.
     # 409c5114 ^ 03000000 = 439c5114; ^ itself >> 16 = 439c1288; ^ itself >> 8 = 43df8e9a; without its lowest bit.
     for arithmetic in ARITHMETICS:
@@ -280,17 +283,17 @@ def test_layer_3_and_4_of_ipv4():
     assert port_of(bond("layer3+4", ports=3), IPV4, HALVED) == f"eth{0x21EFC74D % 3}"
 
 
-def test_layer_3_and_4_of_ipv6_folds_the_four_words_of_each_address():
+def test_layer_3_and_4_of_ipv6_folds_the_four_words_of_each_address() -> None:
     # 20010db8 ^ 00000001 is in memory b90d0120, that of the other ba0d0120: together 03000000 again.
     assert hash_of(bond("layer3+4"), IPV6, HALVED) == 0x21EFC74D
 
 
-def test_layer_3_and_4_on_a_big_endian_machine():
+def test_layer_3_and_4_on_a_big_endian_machine() -> None:
     # 14519c40 ^ 0a000001 ^ 0a000002 = 14519c43; 14518812; 1445d99a; halved.
     assert hash_of(bond("layer3+4", byte_order="big"), IPV4, HALVED) == 0x0A22ECCD
 
 
-def test_a_fragment_is_hashed_without_ports():
+def test_a_fragment_is_hashed_without_ports() -> None:
     # 03000000; ^ >> 16 = 03000300; ^ >> 8 = 03030303; halved.
     fragment = IPV4.replace(fragmented=True)
     assert hash_of(bond("layer3+4"), fragment, HALVED) == 0x03030303 >> 1
@@ -305,19 +308,19 @@ def test_a_fragment_is_hashed_without_ports():
         pytest.param(IPV6, HALVED, 0xA0 ^ 0xE3 ^ 0x86DD, id="IPv6, as a number: another port of two"),
     ],
 )
-def test_layer_2(connection, arithmetic, expected):
+def test_layer_2(connection: Connection, arithmetic: Arithmetic, expected: int) -> None:
     assert hash_of(bond("layer2"), connection, arithmetic) == expected
 
 
 @pytest.mark.parametrize("policy", ["layer2+3", "encap2+3"])
 @pytest.mark.parametrize("peer_mac", ["02:00:00:00:00:a0", "02:00:00:00:00:a1"])
-def test_layers_2_and_3_as_the_authors_computed_them(policy, peer_mac):
+def test_layers_2_and_3_as_the_authors_computed_them(policy: str, peer_mac: str) -> None:
     # The commit 49aefd131739 computes 261066666 of both neighbours, with 0x8 for the EtherType: one port is used.
     connection = tcp("192.168.122.30", "192.168.122.1", peer_mac=peer_mac)
     assert hash_of(bond(policy), connection, OLD) == 261066666
 
 
-def test_layers_2_and_3_use_both_ports_for_two_neighbours_once_no_bit_is_discarded():
+def test_layers_2_and_3_use_both_ports_for_two_neighbours_once_no_bit_is_discarded() -> None:
     # a0 ^ e3 ^ 0800 = 0843; 0843 ^ 1e7aa8c0 ^ 017aa8c0 = 1f000843; ^ >> 16 = 1f001743; ^ >> 8 = 1f1f1754.
     one, other = (tcp("192.168.122.30", "192.168.122.1", peer_mac=f"02:00:00:00:00:{last}") for last in ("a0", "a1"))
     assert hash_of(bond("layer2+3"), one, HALVED) == 0x1F1F1754
@@ -326,20 +329,20 @@ def test_layers_2_and_3_use_both_ports_for_two_neighbours_once_no_bit_is_discard
     assert (port_of(bond("layer2+3"), one, HALVED), port_of(bond("layer2+3"), other, HALVED)) == ("eth0", "eth1")
 
 
-def test_vlan_and_source_mac():
+def test_vlan_and_source_mac() -> None:
     # 02005e ^ 102031 = 12206f; ^ 100 = 12200b.
     assert hash_of(bond("vlan+srcmac", mac="02:00:5e:10:20:31", vlan=100), IPV4, HALVED) == 0x12200B
     assert hash_of(bond("vlan+srcmac", mac="02:00:5e:10:20:31"), IPV4, HALVED) == 0x12206F
 
 
-def test_only_usable_ports_are_counted_in_their_order():
+def test_only_usable_ports_are_counted_in_their_order() -> None:
     ports = [BondPort(name=name, usable=name != "eth1") for name in ("eth2", "eth1", "eth0")]
     assert port_of(bond("layer3+4").replace(ports=tuple(ports)), IPV4, HALVED) == "eth0"
     alone = tuple(port.replace(usable=port.name == "eth2") for port in ports)
     assert port_of(bond("layer3+4").replace(ports=alone), IPV4, HALVED) == "eth2"
 
 
-def test_an_active_backup_bond_uses_its_active_port():
+def test_an_active_backup_bond_uses_its_active_port() -> None:
     assert port_of(bond("layer2", mode="active-backup", active_port="eth1"), IPV4, HALVED) == "eth1"
 
 
@@ -356,7 +359,7 @@ def test_an_active_backup_bond_uses_its_active_port():
         pytest.param(bond("layer2", mode="active-backup"), IPV4, "no port of it is active", id="none active"),
     ],
 )
-def test_what_cannot_be_computed_says_why(made, connection, why):
+def test_what_cannot_be_computed_says_why(made: Bond, connection: Connection, why: str) -> None:
     with pytest.raises(UnpredictableError, match=why):
         port_of(made, connection, HALVED)
 
@@ -377,18 +380,18 @@ def test_what_cannot_be_computed_says_why(made, connection, why):
         ("6.18", HALVED),
     ],
 )
-def test_the_arithmetic_is_that_of_the_kernels_version(kernel, own):
+def test_the_arithmetic_is_that_of_the_kernels_version(kernel: str, own: Arithmetic) -> None:
     first, *others = arithmetics(kernel)
     assert first is own
     assert {first, *others} == set(ARITHMETICS)
 
 
 @pytest.mark.parametrize("kernel", ["4.14.300", "3.10.0-1160.el7.x86_64", "unknown", None])
-def test_of_other_kernels_nothing_is_predicted(kernel):
+def test_of_other_kernels_nothing_is_predicted(kernel: str | None) -> None:
     with pytest.raises(UnpredictableError):
         arithmetics(kernel)
 
 
-def test_neighbours_are_asked_for_where_the_policy_needs_them():
+def test_neighbours_are_asked_for_where_the_policy_needs_them() -> None:
     policies = ("layer2", "layer2+3", "layer3+4", "encap2+3", "encap3+4", "vlan+srcmac")
     assert [policy for policy in policies if needs_peer_mac(bond(policy))] == ["layer2", "layer2+3", "encap2+3"]

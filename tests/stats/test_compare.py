@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import itertools
 import math
+import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +71,7 @@ def numbers(record: Any) -> list[float]:
     return [record] if isinstance(record, float) else []
 
 
-def test_of_the_published_study_the_single_port_reads_faster_with_ten_instances():
+def test_of_the_published_study_the_single_port_reads_faster_with_ten_instances() -> None:
     found = of_study("read", 10)
     assert (found.claim.shown, found.claim.higher, found.claim.lower) == (ClaimOutcome.YES, "1x100", "4x25")
     assert found.effect.estimate == pytest.approx(234.0 / 189.2)
@@ -78,7 +79,7 @@ def test_of_the_published_study_the_single_port_reads_faster_with_ten_instances(
     assert found.dominance.delta == 1.0
 
 
-def test_of_the_published_study_two_instances_write_alike():
+def test_of_the_published_study_two_instances_write_alike() -> None:
     found = of_study("write", 2)
     assert found.claim.shown is ClaimOutcome.TOO_ALIKE
     assert found.claim.higher is None
@@ -86,7 +87,7 @@ def test_of_the_published_study_two_instances_write_alike():
     assert of_study("write", 4).claim.shown is ClaimOutcome.INTERVAL_HOLDS
 
 
-def test_a_difference_that_does_not_exist_is_claimed_of_at_most_one_in_twenty(draw):
+def test_a_difference_that_does_not_exist_is_claimed_of_at_most_one_in_twenty(draw: random.Random) -> None:
     """The promise of the page, of few runs too; by chance above it in one of a million sessions."""
     sets, claimed, pairs_claimed = 300, 0, 0
     for _ in range(sets):
@@ -98,7 +99,7 @@ def test_a_difference_that_does_not_exist_is_claimed_of_at_most_one_in_twenty(dr
     assert max(claimed, pairs_claimed) <= most
 
 
-def test_pairs_show_what_a_drift_common_to_both_hides():
+def test_pairs_show_what_a_drift_common_to_both_hides() -> None:
     drift = [100.0 * 1.1**run for run in range(10)]
     first = [1.03 * value * (1 + (-1) ** run * 0.002) for run, value in enumerate(drift)]
     assert compare(("a", first), ("b", drift), ASKED).claim.shown is ClaimOutcome.INTERVAL_HOLDS
@@ -107,7 +108,7 @@ def test_pairs_show_what_a_drift_common_to_both_hides():
     assert paired.effect.estimate == pytest.approx(1.03, rel=1e-3)
 
 
-def test_three_runs_never_show_a_difference_and_four_can():
+def test_three_runs_never_show_a_difference_and_four_can() -> None:
     three = compare(("a", [1.0, 1.1, 1.2]), ("b", [9.0, 9.1, 9.2]), ASKED)
     assert three.claim.shown is ClaimOutcome.TOO_FEW
     four = compare(("a", [1.0, 1.1, 1.2, 1.3]), ("b", [9.0, 9.1, 9.2, 9.3]), ASKED)
@@ -115,7 +116,7 @@ def test_three_runs_never_show_a_difference_and_four_can():
     assert compare_pairs(("a", [1.0] * 5), ("b", [2.0] * 5), ASKED).claim.shown is ClaimOutcome.TOO_FEW
 
 
-def test_an_interval_that_leaves_out_one_is_not_enough():
+def test_an_interval_that_leaves_out_one_is_not_enough() -> None:
     """Twelve runs above and three far below five others: the medians differ, and the ranks do not show it."""
     first = [*(10 + run / 100 for run in range(12)), 1.0, 1.1, 1.2]
     found = compare(("a", first), ("b", [9.0, 9.1, 9.2, 9.3, 9.4]), ASKED)
@@ -125,7 +126,7 @@ def test_an_interval_that_leaves_out_one_is_not_enough():
     assert found.claim.higher is None
 
 
-def test_values_of_zero_are_compared_by_their_difference():
+def test_values_of_zero_are_compared_by_their_difference() -> None:
     dropped = compare(("a", [0.0] * 6), ("b", [90.0, 100.0, 110.0, 120.0, 95.0, 99.0]), ASKED)
     assert dropped.kind is Effect.DIFFERENCE
     assert dropped.claim.better_of(higher_is_better=False) == "a"
@@ -133,7 +134,7 @@ def test_values_of_zero_are_compared_by_their_difference():
     assert (pairs.kind, pairs.effect.estimate) == (Effect.PAIRED_DIFFERENCE, -99.5)
 
 
-def test_unknown_runs_are_counted_and_take_their_pair_with_them():
+def test_unknown_runs_are_counted_and_take_their_pair_with_them() -> None:
     alone = compare(("a", [1.0, None, 3.0]), ("b", [math.nan, None, 3.0]), ASKED)
     assert (alone.first.sample.n, alone.first.sample.unknown, alone.second.sample.n) == (2, 1, 1)
     assert alone.claim.shown is ClaimOutcome.NO_INTERVAL
@@ -148,7 +149,9 @@ _RUNS = st.lists(st.none() | st.floats() | st.floats(0.9, 1.1) | st.sampled_from
 
 @settings(max_examples=100)
 @given(first=_RUNS, second=_RUNS)
-def test_whatever_is_compared_no_number_is_nan_and_nothing_fails(first, second):
+def test_whatever_is_compared_no_number_is_nan_and_nothing_fails(
+    first: list[float | None], second: list[float | None]
+) -> None:
     found = [compare(("a", first), ("b", second), ASKED)]
     if len(first) == len(second):
         found.append(compare_pairs(("a", first), ("b", second), ASKED))
@@ -163,7 +166,7 @@ _POSITIVE = st.lists(st.floats(1e-3, 1e6).map(lambda value: float(f"{value:.4g}"
 
 @settings(max_examples=40)
 @given(first=_POSITIVE, second=_POSITIVE, order=st.randoms(use_true_random=False))
-def test_sides_units_and_order_do_not_matter(first, second, order):
+def test_sides_units_and_order_do_not_matter(first: list[float], second: list[float], order: random.Random) -> None:
     found, turned = compare(("a", first), ("b", second), ASKED), compare(("b", second), ("a", first), ASKED)
     assert ends(found) == (pytest.approx(1 / ends(turned)[1]), pytest.approx(1 / ends(turned)[0]))
     assert found.claim.shown is turned.claim.shown
@@ -174,7 +177,7 @@ def test_sides_units_and_order_do_not_matter(first, second, order):
     assert mixed == found
 
 
-def test_reading_the_statistics_loads_no_scipy():
+def test_reading_the_statistics_loads_no_scipy() -> None:
     """It takes longer to load than all they compute; who needs it loads it then."""
     names = "compare, drift, intervals, sample, wording"
     code = f"import sys; from nicbench.stats import {names}; print('scipy' in sys.modules)"
@@ -213,7 +216,7 @@ def p_of_every_deal(first: Sequence[float], second: Sequence[float]) -> float:
     return as_far / deals
 
 
-def test_mann_whitney_has_the_printed_values():
+def test_mann_whitney_has_the_printed_values() -> None:
     """U 35, one-sided p 0.1272 (also R: wilcox.test); SciPy's example: U 17, p 1 / 9."""
     found = mann_whitney(*_CHORIOAMNION)
     assert (found.statistic, found.exactness) == (35.0, Exactness.EXACT)
@@ -222,14 +225,14 @@ def test_mann_whitney_has_the_printed_values():
     assert (diabetes.statistic, diabetes.p) == (17.0, pytest.approx(1 / 9))
 
 
-def test_signed_ranks_have_the_printed_values():
+def test_signed_ranks_have_the_printed_values() -> None:
     """V 40, one-sided p 0.01953 (also R: wilcox.test, paired)."""
     found = signed_ranks([before - after for before, after in zip(*_DEPRESSION, strict=True)])
     assert (found.statistic, found.exactness) == (40.0, Exactness.EXACT)
     assert found.p == pytest.approx(2 * 0.01953125)
 
 
-def test_mann_whitney_is_exact_with_ties_too(draw):
+def test_mann_whitney_is_exact_with_ties_too(draw: random.Random) -> None:
     for _ in range(40):
         first, second = ([draw.randrange(4) for _ in range(draw.randint(1, 5))] for _ in range(2))
         found = mann_whitney(first, second)
@@ -237,7 +240,7 @@ def test_mann_whitney_is_exact_with_ties_too(draw):
         assert found.p == pytest.approx(p_of_every_deal(first, second)), (first, second)
 
 
-def test_signed_ranks_are_exact_with_ties_and_zeros(draw):
+def test_signed_ranks_are_exact_with_ties_and_zeros(draw: random.Random) -> None:
     for _ in range(40):
         differences = [draw.randint(-2, 2) for _ in range(draw.randint(1, 8))]
         size = [abs(value) for value in differences]
@@ -252,7 +255,7 @@ def test_signed_ranks_are_exact_with_ties_and_zeros(draw):
         assert signed_ranks(differences).p == pytest.approx(sum(outcomes) / len(outcomes)), differences
 
 
-def test_an_exact_test_finds_what_does_not_exist_as_rarely_as_it_says(draw):
+def test_an_exact_test_finds_what_does_not_exist_as_rarely_as_it_says(draw: random.Random) -> None:
     """At most 5 % of comparisons of equals, with ties; by chance above in one of a million sessions."""
     sets = 1000
     found = sum(
@@ -263,7 +266,7 @@ def test_an_exact_test_finds_what_does_not_exist_as_rarely_as_it_says(draw):
     assert found <= most
 
 
-def test_many_values_are_approximated_and_it_is_said():
+def test_many_values_are_approximated_and_it_is_said() -> None:
     found = mann_whitney(range(100), range(50, 150))
     assert (found.exactness, found.smallest_p) == (Exactness.APPROXIMATE, None)
     assert found.can_show(1e-9)
@@ -271,13 +274,13 @@ def test_many_values_are_approximated_and_it_is_said():
     assert signed_ranks(range(-10, 90)).exactness is Exactness.APPROXIMATE
 
 
-def test_values_that_are_all_the_same_show_nothing():
+def test_values_that_are_all_the_same_show_nothing() -> None:
     for found in (mann_whitney([1.0] * 5, [1.0] * 5), signed_ranks([0.0] * 9), mann_whitney([1.0] * 90, [1.0] * 90)):
         assert (found.p, found.smallest_p) == (1.0, 1.0)
         assert not found.can_show(0.05)
 
 
-def test_so_few_runs_that_nothing_could_be_shown_are_known_beforehand():
+def test_so_few_runs_that_nothing_could_be_shown_are_known_beforehand() -> None:
     """2 / C(6, 3) = 0.1 and 2 / C(8, 4) = 0.029; of pairs 2 / 2^5 = 0.0625 and 2 / 2^6 = 0.031."""
     assert mann_whitney([1, 2, 3], [4, 5, 6]).p == pytest.approx(0.1) == smallest_p(3, 3)
     assert fewest_runs(0.05, paired=False) == 4
@@ -288,21 +291,21 @@ def test_so_few_runs_that_nothing_could_be_shown_are_known_beforehand():
     assert tied.runs_suffice(0.05)
 
 
-def test_nothing_is_not_tested():
+def test_nothing_is_not_tested() -> None:
     with pytest.raises(ValueError, match="values on both sides"):
         mann_whitney([], [1.0])
     with pytest.raises(ValueError, match="a pair"):
         signed_ranks([])
 
 
-def test_delta_has_the_printed_value():
+def test_delta_has_the_printed_value() -> None:
     """Hogarty and Kromrey, "Using SAS to calculate tests of Cliff's delta", SUGI 24, 1999."""
     found = cliffs_delta([10, 10, 20, 20, 20, 30, 30, 30, 40, 50], [10, 20, 30, 40, 40, 50])
     assert found.delta == pytest.approx(-0.25)
     assert found.magnitude is Magnitude.SMALL
 
 
-def test_the_interval_is_newcombes_fifth():
+def test_the_interval_is_newcombes_fifth() -> None:
     """R's SingleCaseES prints 0.9166667 and 0.5973406 to 0.9860176 for (delta + 1) / 2; its root is good to 1e-4."""
     found = cliffs_delta([28, 25, 24, 27, 30, 30, 29], [20, 20, 26, 25, 22, 23])
     assert (found.delta + 1) / 2 == pytest.approx(0.9166667)
@@ -310,14 +313,14 @@ def test_the_interval_is_newcombes_fifth():
     assert (found.upper + 1) / 2 == pytest.approx(0.9860176, abs=1e-4)
 
 
-def test_one_side_always_above_still_leaves_doubt_that_runs_dispel():
+def test_one_side_always_above_still_leaves_doubt_that_runs_dispel() -> None:
     few, many = (cliffs_delta(range(100, 100 + n), range(n)) for n in (3, 30))
     assert (few.delta, few.upper, many.delta) == (1.0, 1.0, 1.0)
     assert few.lower < 0.05
     assert many.lower > 0.8
 
 
-def test_equal_sides_have_a_delta_of_zero_in_the_middle_of_its_interval():
+def test_equal_sides_have_a_delta_of_zero_in_the_middle_of_its_interval() -> None:
     found = cliffs_delta([1.0] * 5, [1.0] * 5)
     assert found.delta == 0.0
     assert found.lower == pytest.approx(-found.upper)
@@ -335,11 +338,11 @@ def test_equal_sides_have_a_delta_of_zero_in_the_middle_of_its_interval():
         (0.474, "large"),
     ],
 )
-def test_words_change_at_the_published_bounds(delta, word):
+def test_words_change_at_the_published_bounds(delta: float, word: str) -> None:
     assert Magnitude.of(delta) == word
 
 
-def test_nothing_is_refused():
+def test_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="values on both sides"):
         cliffs_delta([], [1.0])
 
@@ -347,7 +350,7 @@ def test_nothing_is_refused():
 # How small a difference could be shown: by hand, and by comparisons of simulated runs that differ by just so much.
 
 
-def test_the_least_difference_is_that_of_the_formula():
+def test_the_least_difference_is_that_of_the_formula() -> None:
     """15 and 15 runs, deviation 0.1: t of 28 degrees 2.0484 and 0.8546, from printed tables."""
     found = find_detectable([Spread(0.1, 15), Spread(0.1, 15)], None, 0.95)
     by_hand = (2.0484 + 0.8546) * math.sqrt(math.pi / 2) * 0.1 * math.sqrt(2 / 15)
@@ -359,7 +362,7 @@ def test_the_least_difference_is_that_of_the_formula():
     )
 
 
-def test_so_many_runs_show_the_difference_and_one_fewer_do_not():
+def test_so_many_runs_show_the_difference_and_one_fewer_do_not() -> None:
     found = find_detectable([Spread(0.1, 5), Spread(0.1, 5)], 0.02, 0.95)
     assert found.runs_for_seen is not None
     for runs, shows in ((found.runs_for_seen, True), (found.runs_for_seen - 1, False)):
@@ -368,13 +371,13 @@ def test_so_many_runs_show_the_difference_and_one_fewer_do_not():
         assert (then <= 0.02) is shows
 
 
-def test_what_no_number_of_runs_shows_is_unknown():
+def test_what_no_number_of_runs_shows_is_unknown() -> None:
     assert find_detectable([Spread(0.1, 5), Spread(0.1, 5)], 1e-6, 0.95).runs_for_seen is None
     assert find_detectable([Spread(0.1, 5), Spread(0.1, 5)], 0.0, 0.95).runs_for_seen is None
     assert MOST_RUNS == 10_000
 
 
-def test_too_few_runs_and_runs_that_do_not_differ_are_named():
+def test_too_few_runs_and_runs_that_do_not_differ_are_named() -> None:
     few = find_detectable([Spread(0.1, 3), Spread(0.1, 3)], 5.0, 0.95)
     assert (few.difference, few.runs_for_seen) == (None, 4)
     assert few.note == "so few runs cannot show a difference of any size; 4 runs of each could"
@@ -388,7 +391,9 @@ def test_too_few_runs_and_runs_that_do_not_differ_are_named():
 
 
 @pytest.mark.parametrize("paired", [False, True])
-def test_a_difference_of_that_size_is_shown_about_as_often_as_it_says(paired, draw, record_property):
+def test_a_difference_of_that_size_is_shown_about_as_often_as_it_says(
+    paired: bool, draw: random.Random, record_property: pytest.RecordProperty
+) -> None:
     """80 % by the formula; between 62 and 94 %, or by chance in one of a million sessions."""
     sets, runs, spread = 300, 15, 0.05
     sides = [Spread(spread * math.sqrt(2), runs)] if paired else [Spread(spread, runs), Spread(spread, runs)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import statistics
 from collections import Counter
 
@@ -38,7 +39,7 @@ def half_width(values: list[float], confidence_ratio: float) -> float:
 
 
 @pytest.mark.parametrize("confidence_ratio", [0.5, 0.9, 0.95, 0.99, 0.999])
-def test_two_and_three_values_have_closed_forms(confidence_ratio):
+def test_two_and_three_values_have_closed_forms(confidence_ratio: float) -> None:
     # One degree of freedom is the Cauchy distribution, two have an algebraic quantile.
     of_two = math.tan(math.pi * confidence_ratio / 2.0)
     assert half_width([10.0, 14.0], confidence_ratio) == pytest.approx(of_two * 2.0, rel=1e-9)
@@ -50,14 +51,14 @@ def test_two_and_three_values_have_closed_forms(confidence_ratio):
     ("n", "confidence_ratio", "quantile"),
     [(4, 0.95, 3.182), (5, 0.95, 2.776), (10, 0.95, 2.262), (10, 0.99, 3.250), (20, 0.99, 2.861), (31, 0.95, 2.042)],
 )
-def test_quantiles_are_those_of_printed_tables(n, confidence_ratio, quantile):
+def test_quantiles_are_those_of_printed_tables(n: int, confidence_ratio: float, quantile: float) -> None:
     values = [float(number) for number in range(n)]
     assert half_width(values, confidence_ratio) == pytest.approx(
         quantile * statistics.stdev(values) / math.sqrt(n), rel=2e-4
     )
 
 
-def test_the_width_is_the_full_width_as_a_share_of_the_mean():
+def test_the_width_is_the_full_width_as_a_share_of_the_mean() -> None:
     # 99 and 101: s = sqrt(2), half width t * s / sqrt(2) = 12.706, full width 25.4 % of 100.
     found = mean_interval([99.0, 101.0], 0.95, 0.26)
     assert found.width_ratio == pytest.approx(0.25412, rel=1e-4)
@@ -67,7 +68,7 @@ def test_the_width_is_the_full_width_as_a_share_of_the_mean():
     assert below_zero.width_ratio == pytest.approx(found.width_ratio)
 
 
-def test_what_never_differs_is_known_and_one_value_is_not():
+def test_what_never_differs_is_known_and_one_value_is_not() -> None:
     assert mean_interval([3.0, 3.0], 0.95, 0.001).reached
     nothing_lost = mean_interval([0.0, 0.0, 0.0], 0.95, 0.05)
     assert (nothing_lost.width_ratio, nothing_lost.reached) == (0.0, True)
@@ -75,13 +76,13 @@ def test_what_never_differs_is_known_and_one_value_is_not():
     assert (alone.mean, alone.lower, alone.width_ratio, alone.reached) == (3.0, None, None, False)
 
 
-def test_of_a_mean_of_zero_no_share_is_known():
+def test_of_a_mean_of_zero_no_share_is_known() -> None:
     found = mean_interval([-1.0, 1.0], 0.95, 0.05)
     assert (found.mean, found.width_ratio, found.reached) == (0.0, None, False)
     assert found.upper == pytest.approx(12.7062, rel=1e-5)
 
 
-def test_so_many_intervals_hold_the_mean_as_the_confidence_says(draw):
+def test_so_many_intervals_hold_the_mean_as_the_confidence_says(draw: random.Random) -> None:
     sets = 4000
     holding = 0
     for _ in range(sets):
@@ -92,7 +93,7 @@ def test_so_many_intervals_hold_the_mean_as_the_confidence_says(draw):
     assert abs(holding / sets - 0.9) < 5 * math.sqrt(0.9 * 0.1 / sets)
 
 
-def test_the_interval_is_that_of_students_t_of_the_logarithms():
+def test_the_interval_is_that_of_students_t_of_the_logarithms() -> None:
     """Computed by hand: logarithms 0.1, 0.2, 0.3; mean 0.2, s 0.1, t of 2 degrees of freedom at 95 % 4.302653."""
     found = ratio_interval([(1.0, math.exp(step)) for step in (0.1, 0.2, 0.3)], 0.95)
     half = 4.302653 * 0.1 / math.sqrt(3)
@@ -104,17 +105,17 @@ def test_the_interval_is_that_of_students_t_of_the_logarithms():
     assert found.pairs == 3
 
 
-def test_pairs_that_lie_far_apart_tell_nothing():
+def test_pairs_that_lie_far_apart_tell_nothing() -> None:
     found = ratio_interval([(1.0, 1e12), (1e12, 1.0)], 0.9999)
     assert found is not None
     assert agreement(found, 1.0) is Agreement.UNKNOWN
 
 
-def test_of_fewer_than_two_pairs_there_is_none():
+def test_of_fewer_than_two_pairs_there_is_none() -> None:
     assert ratio_interval([(1.0, 1.0)], 0.95) is None
 
 
-def test_it_holds_the_true_ratio_as_often_as_it_says(draw):
+def test_it_holds_the_true_ratio_as_often_as_it_says(draw: random.Random) -> None:
     held = 0
     for _ in range(500):
         pairs = [(draw.lognormvariate(0, 0.1), 1.05 * draw.lognormvariate(0, 0.1)) for _ in range(10)]
@@ -135,7 +136,7 @@ def test_it_holds_the_true_ratio_as_often_as_it_says(draw):
         (0.9, 1.0, Agreement.UNKNOWN),
     ],
 )
-def test_an_interval_within_beside_or_over_the_bound(lower, upper, answer):
+def test_an_interval_within_beside_or_over_the_bound(lower: float, upper: float, answer: Agreement) -> None:
     assert agreement(RatioInterval(1.0, lower, upper, 10), 0.05) is answer
 
 
@@ -157,7 +158,7 @@ def variance(table: Floats) -> Floats:
     return np.asarray(table.var(axis=-1), dtype=np.float64)
 
 
-def test_the_variance_of_the_spatial_test_has_the_published_interval():
+def test_the_variance_of_the_spatial_test_has_the_published_interval() -> None:
     """Their table 14.2: estimate 171.5, 90 % BCa (115.8, 259.6) of 2000 resamples; the ends vary by some percent."""
     found = bootstrap_statistic(_SPATIAL, variance, IntervalSpec(seed=1, confidence_ratio=0.9))
     assert found.estimate == pytest.approx(171.5, abs=0.05)
@@ -166,7 +167,7 @@ def test_the_variance_of_the_spatial_test_has_the_published_interval():
 
 
 @pytest.mark.parametrize("n", [3, 5, 7])
-def test_resampled_medians_are_distributed_as_the_count_of_all_resamples(n):
+def test_resampled_medians_are_distributed_as_the_count_of_all_resamples(n: int) -> None:
     """For odd n a median is one of the values; 5 standard deviations, of draws that never change."""
     counted = Counter(sorted(drawn)[n // 2] for drawn in itertools.product(range(n), repeat=n))
     for mirrored in (True, False):
@@ -177,7 +178,7 @@ def test_resampled_medians_are_distributed_as_the_count_of_all_resamples(n):
             assert np.mean(lower == place) == pytest.approx(share, abs=5 * math.sqrt(share * (1 - share) / 5_000))
 
 
-def test_an_interval_of_a_median_of_five_is_that_of_all_3125_resamples():
+def test_an_interval_of_a_median_of_five_is_that_of_all_3125_resamples() -> None:
     """The mid-distribution of all resamples, by whole numbers; bias and acceleration are 0 by symmetry."""
     values = [1.0, 2.0, 3.0, 4.0, 5.0]
     counted = Counter(sorted(drawn)[2] for drawn in itertools.product(values, repeat=5))
@@ -187,21 +188,21 @@ def test_an_interval_of_a_median_of_five_is_that_of_all_3125_resamples():
     assert upper == pytest.approx(float(np.interp(0.975, below, values)), abs=0.05)
 
 
-def test_the_same_seed_gives_the_same_digits_and_these_draws_never_change():
+def test_the_same_seed_gives_the_same_digits_and_these_draws_never_change() -> None:
     values = [235.1, 236.0, 230.2, 229.9, 234.4, 235.6, 233.3]
     assert bootstrap_median(values, ASKED) == bootstrap_median(values, ASKED)
     assert bootstrap_median(values, ASKED) != bootstrap_median(values, IntervalSpec(seed=20222))
     assert next(draw_places(5, 100, 7))[0].tolist() == [1, 2, 4, 3, 1]
 
 
-def test_changed_sides_of_pairs_give_exactly_the_inverse(draw):
+def test_changed_sides_of_pairs_give_exactly_the_inverse(draw: random.Random) -> None:
     for n in (2, 7, 10):
         pairs = [(draw.lognormvariate(3, 0.3), draw.lognormvariate(3, 0.3)) for _ in range(n)]
         one, other = (ends(paired_ratio(given, ASKED)) for given in (pairs, [(b, a) for a, b in pairs]))
         assert one == (pytest.approx(1 / other[1], rel=1e-9), pytest.approx(1 / other[0], rel=1e-9))
 
 
-def test_of_pairs_what_changes_for_both_alike_falls_out():
+def test_of_pairs_what_changes_for_both_alike_falls_out() -> None:
     drifting = [(1.1 * 10.0**step, 10.0**step) for step in range(8)]
     assert ends(paired_ratio(drifting, ASKED)) == (pytest.approx(1.1), pytest.approx(1.1))
     lower, upper = ends(ratio_of_medians([a for a, _ in drifting], [b for _, b in drifting], ASKED))
@@ -209,7 +210,9 @@ def test_of_pairs_what_changes_for_both_alike_falls_out():
     assert upper > 100
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say(draw, record_property):
+def test_intervals_hold_the_truth_as_often_as_they_say(
+    draw: random.Random, record_property: pytest.RecordProperty
+) -> None:
     """Of 95 % asked, 91 % at least: what falls below does so by chance in one of a million sessions."""
     sets, held = 400, Counter[str]()
     for _ in range(sets):
@@ -237,24 +240,24 @@ def test_intervals_hold_the_truth_as_often_as_they_say(draw, record_property):
         (paired_ratio([(1.0, None), (1.0, 2.0)], ASKED), "one value alone says nothing of how it varies"),
     ],
 )
-def test_where_there_is_no_interval_the_reason_is_named(found, note):
+def test_where_there_is_no_interval_the_reason_is_named(found: Interval, note: str) -> None:
     assert (found.lower, found.upper, found.method, found.notes) == (None, None, Method.NONE, (note,))
 
 
-def test_values_that_never_differ_have_an_interval_without_width_and_a_note():
+def test_values_that_never_differ_have_an_interval_without_width_and_a_note() -> None:
     found = ratio_of_medians([24.0] * 15, [24.0] * 15, ASKED)
     assert (found.estimate, *ends(found)) == (1.0, 1.0, 1.0)
     assert found.notes == ("no resample differs: the spread of the values shows nothing of chance",)
 
 
-def test_two_values_are_no_basis_and_the_note_says_how_little_they_hold():
+def test_two_values_are_no_basis_and_the_note_says_how_little_they_hold() -> None:
     found = bootstrap_median([1.0, 2.0], ASKED)
     assert ends(found) == (1.0, 2.0)
     assert found.notes == ("2 values: even their full range contains the median with a confidence of at most 50 %",)
     assert bootstrap_median([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ASKED).notes == ()
 
 
-def test_a_correction_that_cannot_be_computed_is_named():
+def test_a_correction_that_cannot_be_computed_is_named() -> None:
     one_sided = bootstrap_statistic([1.0, 2.0, 3.0], lambda table: np.asarray(table.max(axis=-1) * 0.0 + 9.0), ASKED)
     assert one_sided.notes[0].startswith("no resample differs")
     flat = bootstrap_median([1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.5], ASKED)
@@ -270,7 +273,7 @@ def test_a_correction_that_cannot_be_computed_is_named():
     assert found.notes == ("every resample lies on one side of the estimate: the bias cannot be corrected",)
 
 
-def test_an_acceleration_beyond_measure_leaves_the_percentile():
+def test_an_acceleration_beyond_measure_leaves_the_percentile() -> None:
     """One value far above the others, draws nearly all below the estimate, a confidence far into the tail."""
 
     def less_of_repeated(table: Floats) -> Floats:
@@ -284,7 +287,7 @@ def test_an_acceleration_beyond_measure_leaves_the_percentile():
     assert found.notes == ("the acceleration is too strong for this confidence: neither bias nor skew is corrected",)
 
 
-def test_a_difference_is_of_values_that_have_no_ratio():
+def test_a_difference_is_of_values_that_have_no_ratio() -> None:
     found = difference_of_medians([0.0] * 6, [3.0, 4.0, 5.0, 5.0, 6.0, 7.0], ASKED)
     assert found.estimate == -5.0
     assert not found.holds(0.0)
@@ -294,12 +297,12 @@ def test_a_difference_is_of_values_that_have_no_ratio():
 @pytest.mark.parametrize(
     "wrong", [{"confidence_ratio": 1.0}, {"confidence_ratio": 0.0}, {"resamples": 102}, {"resamples": 4}]
 )
-def test_what_cannot_be_asked_is_refused(wrong):
+def test_what_cannot_be_asked_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"a confidence is|resamples come"):
         IntervalSpec(seed=1, **wrong)  # type: ignore[arg-type]
 
 
-def test_samples_of_many_values_are_drawn_in_blocks():
+def test_samples_of_many_values_are_drawn_in_blocks() -> None:
     blocks = [block.shape for block in draw_places(20_000, 400, 1)]
     assert sum(rows for rows, _ in blocks) == 400
     assert max(rows for rows, _ in blocks) == 200

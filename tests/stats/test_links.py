@@ -26,45 +26,45 @@ def steadily(until_s: float, *, still: tuple[tuple[float, float], ...] = ()) -> 
     return found
 
 
-def test_a_connection_that_noticed_nothing_was_silent_between_two_looks():
+def test_a_connection_that_noticed_nothing_was_silent_between_two_looks() -> None:
     silence = silence_of(steadily(10.0), KEY, 3.0, 7.0, 10.0)
     assert silence.went_on
     assert silence.down_s == pytest.approx(0.1)
     assert silence.back_s == pytest.approx(0.1)
 
 
-def test_silences_are_those_while_it_was_down_and_after_it_came_back():
+def test_silences_are_those_while_it_was_down_and_after_it_came_back() -> None:
     silence = silence_of(steadily(10.0, still=((3.0, 3.7), (7.0, 7.3))), KEY, 3.0, 7.0, 10.0)
     assert silence.down_s == pytest.approx(0.7)
     assert silence.back_s == pytest.approx(0.3)
 
 
-def test_one_that_waits_until_the_link_is_back_is_silent_for_all_of_it():
+def test_one_that_waits_until_the_link_is_back_is_silent_for_all_of_it() -> None:
     silence = silence_of(steadily(10.0, still=((3.0, 8.0),)), KEY, 3.0, 7.0, 10.0)
     assert silence.went_on
     assert silence.down_s == pytest.approx(5.0)
     assert silence.back_s == pytest.approx(1.0)
 
 
-def test_one_that_never_goes_on_is_told_so():
+def test_one_that_never_goes_on_is_told_so() -> None:
     silence = silence_of(steadily(10.0, still=((3.0, 11.0),)), KEY, 3.0, 7.0, 10.0)
     assert not silence.went_on
     assert silence.down_s == pytest.approx(7.0)
 
 
-def test_what_speaks_about_others_and_what_was_not_seen_has_none():
+def test_what_speaks_about_others_and_what_was_not_seen_has_none() -> None:
     assert silence_of(looks({0.0: 100, 1.0: 200, 5.0: 300}), KEY, 3.0, 4.0, 6.0) is None
     assert silence_of(looks({4.0: 10**6, 5.0: 2 * 10**6}), KEY, 3.0, 4.0, 6.0) is None
     assert silence_of([], KEY, 3.0, 4.0, 6.0) is None
 
 
-def test_what_comes_after_the_end_of_the_round_is_not_waited_for():
+def test_what_comes_after_the_end_of_the_round_is_not_waited_for() -> None:
     silence = silence_of(steadily(8.0), KEY, 3.0, 7.0, 8.0)
     late = silence_of([*steadily(8.0), Look(20.0, {KEY: 10**9})], KEY, 3.0, 7.0, 8.0)
     assert silence == late
 
 
-def test_no_silence_is_told_finer_than_the_looks_were_apart():
+def test_no_silence_is_told_finer_than_the_looks_were_apart() -> None:
     assert step_s(looks({0.0: 0, 2.0: 0, 2.1: 0, 2.3: 0, 9.0: 0}), 2.0, 2.3) == pytest.approx(0.2)
     assert step_s([], 0.0, 1.0) is None
 
@@ -99,7 +99,7 @@ def trace(
     return SenderTrace(job=1, congestion_control="cubic", ecn=ecn, looks=tuple(looks))
 
 
-def test_a_sender_settles_when_its_rate_stays():
+def test_a_sender_settles_when_its_rate_stays() -> None:
     found = settling_of(trace(lambda at_s: 40e6 if at_s < 2 else 20e6), 0.0, 10.0)
     assert found.settles_after_s == pytest.approx(2.0)
     assert found.rate_bits_per_s == pytest.approx(20e6)
@@ -108,21 +108,21 @@ def test_a_sender_settles_when_its_rate_stays():
     assert found.reaction is Reaction.REACTS
 
 
-def test_a_rate_that_swings_does_not_settle_and_its_figures_are_of_the_last_half():
+def test_a_rate_that_swings_does_not_settle_and_its_figures_are_of_the_last_half() -> None:
     found = settling_of(trace(lambda at_s: 30e6 if int(at_s) % 2 else 10e6), 0.0, 10.0)
     assert found.settles_after_s is None
     assert found.rate_bits_per_s == pytest.approx(22e6)  # of 5 s to 10 s: three of five at the higher rate
     assert found.reaction is Reaction.UNSETTLED
 
 
-def test_what_is_lost_although_marked_or_grows_in_flight_is_no_reaction():
+def test_what_is_lost_although_marked_or_grows_in_flight_is_no_reaction() -> None:
     lost = settling_of(trace(lambda at_s: 20e6, resent=int), 0.0, 10.0)
     grown = settling_of(trace(lambda at_s: 20e6, trip_ns=lambda at_s: 1e6 * (1 + at_s)), 0.0, 10.0)
     assert (lost.reaction, lost.resent) == (Reaction.IGNORES, 10)
     assert grown.reaction is Reaction.IGNORES
 
 
-def test_a_sender_whose_window_falls_at_marks_obeys_them_though_it_loses_and_grows():
+def test_a_sender_whose_window_falls_at_marks_obeys_them_though_it_loses_and_grows() -> None:
     swings = trace(
         lambda at_s: 20e6,
         resent=lambda at_s: int(at_s / 2),
@@ -136,27 +136,27 @@ def test_a_sender_whose_window_falls_at_marks_obeys_them_though_it_loses_and_gro
 
 
 @pytest.mark.parametrize("ecn", [False, None])
-def test_without_ecn_nobody_told_the_sender(ecn):
+def test_without_ecn_nobody_told_the_sender(ecn: bool | None) -> None:
     found = settling_of(trace(lambda at_s: 20e6, ecn=ecn, marked=0.0), 0.0, 10.0)
     assert found is not None
     assert found.reaction is (Reaction.NOT_TOLD if ecn is False else Reaction.UNKNOWN)
 
 
-def test_a_path_that_marks_nothing_is_told():
+def test_a_path_that_marks_nothing_is_told() -> None:
     found = settling_of(trace(lambda at_s: 20e6, marked=0.0), 0.0, 10.0)
     assert (found.reaction, found.marked_share) == (Reaction.NOT_MARKED, 0.0)
 
 
-def test_a_period_that_was_hardly_looked_at_has_no_figures():
+def test_a_period_that_was_hardly_looked_at_has_no_figures() -> None:
     assert settling_of(trace(lambda at_s: 20e6), 9.8, 20.0) is None
 
 
-def test_of_a_period_only_its_own_looks_count():
+def test_of_a_period_only_its_own_looks_count() -> None:
     found = settling_of(trace(lambda at_s: 20e6 if at_s < 5 else 10e6), 0.0, 4.9)
     assert (found.settles_after_s, found.rate_bits_per_s) == (0.0, pytest.approx(20e6))
 
 
-def test_steps_have_the_mean_of_each():
+def test_steps_have_the_mean_of_each() -> None:
     steps = steps_of(trace(lambda at_s: 10e6 * (1 + int(at_s))).looks, 1.0)
     assert [round(step.at_s, 6) for step in steps] == [float(number) for number in range(1, 11)]
     assert [step.rate_bits_per_s for step in steps] == pytest.approx([10e6 * number for number in range(1, 11)])

@@ -25,14 +25,16 @@ KNOWN = (
 
 
 @pytest.mark.parametrize(("name", "load", "mrr", "spread", "known"), KNOWN)
-def test_the_loss_is_that_of_the_drafts_formula(name, load, mrr, spread, known):
+def test_the_loss_is_that_of_the_drafts_formula(
+    name: str, load: float, mrr: float, spread: float, known: float
+) -> None:
     found = MODELS[name](np.array([load]), np.array([mrr]), np.array([spread]))[0]
     assert found == pytest.approx(known, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("share", [1e-5, 1e-3, 0.05, 1.0])
-def test_no_load_is_too_small_or_too_large_for_a_loss_that_rises(name, share):
+def test_no_load_is_too_small_or_too_large_for_a_loss_that_rises(name: str, share: float) -> None:
     mrr = np.array([1e6])
     loads = np.geomspace(1.0, 1e9, 400)
     losses = np.array([log_loss_ratio(MODELS[name], np.array([load]), mrr, mrr * share)[0] for load in loads])
@@ -42,7 +44,7 @@ def test_no_load_is_too_small_or_too_large_for_a_loss_that_rises(name, share):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_at_the_critical_load_so_much_is_lost(name):
+def test_at_the_critical_load_so_much_is_lost(name: str) -> None:
     mrr, spread = np.array([1e6, 1e6, 3e5]), np.array([1e2, 3e4, 1e4])
     for ratio in (1e-7, 1e-3, 0.1):
         loads = critical_load(MODELS[name], mrr, spread, ratio)
@@ -50,6 +52,6 @@ def test_at_the_critical_load_so_much_is_lost(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_shape_that_loses_more_at_any_load_has_no_critical_load(name):
+def test_a_shape_that_loses_more_at_any_load_has_no_critical_load(name: str) -> None:
     found = critical_load(MODELS[name], np.array([1e6]), np.array([1e6]), 1e-7)
     assert found[0] == pytest.approx(0.0, abs=1.0)

@@ -193,7 +193,7 @@ def unreachable(data: Published, one: Statistic) -> bool:
     return not reach(one, data.inputs(one)).holds(one.cell.value, one.cell.unit)
 
 
-def test_every_statistic_is_reachable_from_its_inputs_but_for_the_errata():
+def test_every_statistic_is_reachable_from_its_inputs_but_for_the_errata() -> None:
     data = published()
     assert len(data.statistics) == 984
     wrong = [
@@ -205,7 +205,7 @@ def test_every_statistic_is_reachable_from_its_inputs_but_for_the_errata():
     assert wrong == [(known.key, known.printed, known.computed)]
 
 
-def test_the_sums_of_the_summary_are_those_of_the_instances_but_for_the_errata():
+def test_the_sums_of_the_summary_are_those_of_the_instances_but_for_the_errata() -> None:
     data = published()
     sums = list(summed(data))
     assert len(sums) == 300
@@ -222,7 +222,7 @@ def rounded(value: float, unit: Fraction) -> Fraction:
     return Fraction(Decimal(f"{value:.10f}").quantize(step, ROUND_HALF_UP))
 
 
-def test_so_many_cells_are_equal_to_the_digit():
+def test_so_many_cells_are_equal_to_the_digit() -> None:
     equal, total = Counter[str](), Counter[str]()
     for one in published().statistics:
         name = f"{one.name} {'over the runs' if one.run is None else 'of a run'}"
@@ -261,7 +261,9 @@ def answer(direction: str, configuration: str) -> SustainedInstances:
     ("direction", "configuration", "every", "median"),
     [("read", "1x100", 9, 9), ("write", "1x100", 9, 9), ("read", "4x25", 2, 4), ("write", "4x25", 3, 4)],
 )
-def test_streams_sustained_are_those_that_the_source_tells(direction, configuration, every, median):
+def test_streams_sustained_are_those_that_the_source_tells(
+    direction: str, configuration: str, every: int, median: int
+) -> None:
     found = answer(direction, configuration)
     assert (found.in_every_run.instances, found.in_median_run.instances) == (every, median)
     assert found.in_every_run.most_tried == 12
@@ -269,7 +271,7 @@ def test_streams_sustained_are_those_that_the_source_tells(direction, configurat
     assert not found.in_median_run.gaps
 
 
-def test_the_bond_met_the_target_in_ever_fewer_runs():
+def test_the_bond_met_the_target_in_ever_fewer_runs() -> None:
     met = {
         (direction, configuration): [one.runs_met for one in summaries(direction, configuration)]
         for direction, configuration in SUMMARY_OF
@@ -279,7 +281,7 @@ def test_the_bond_met_the_target_in_ever_fewer_runs():
     assert met["write", "4x25"] == [15, 15, 15, 11, 6, 6, 3, 1, 0, 0, 0, 0]
 
 
-def test_the_bond_is_the_less_fair():
+def test_the_bond_is_the_less_fair() -> None:
     """Beyond what docs/studies.md tells of spread: at nine instances the port shares evenly, in every run."""
     table = {"1x100": "21", "4x25": "22"}
     fairness = {
@@ -292,7 +294,7 @@ def test_the_bond_is_the_less_fair():
     assert min(fairness["1x100"]) > max(fairness["4x25"])
 
 
-def test_where_a_published_sum_meets_the_target_every_instance_does():
+def test_where_a_published_sum_meets_the_target_every_instance_does() -> None:
     """So that the limiter, which overshoots by 5 %, hides nobody who got less: the stricter count is the same here."""
     for table, every in (("1x100", 9), ("4x25", 2)):
         tables = {one.table for one in published().statistics if one.run is not None and one.configuration == table}

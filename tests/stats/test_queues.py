@@ -21,19 +21,19 @@ VECTORS = (
 
 @pytest.mark.parametrize(("source", "source_port", "destination", "destination_port", "with_ports", "without"), VECTORS)
 def test_the_hash_of_the_specification_is_found(
-    source, source_port, destination, destination_port, with_ports, without
-):
+    source: str, source_port: int, destination: str, destination_port: int, with_ports: int, without: int
+) -> None:
     addresses = ipaddress.ip_address(source).packed + ipaddress.ip_address(destination).packed
     ports = source_port.to_bytes(2) + destination_port.to_bytes(2)
     assert Toeplitz(KEY, len(addresses))(addresses) == without
     assert Toeplitz(KEY, len(addresses) + 4)(addresses + ports) == with_ports
 
 
-def test_low_bits_of_the_hash_choose_the_queue():
+def test_low_bits_of_the_hash_choose_the_queue() -> None:
     assert [queue_of(value, (0, 1, 2, 3, 0, 1, 2, 0)) for value in (3, 7, 0xFFFF_FFF8)] == [3, 0, 0]
 
 
-def test_a_key_that_is_too_short_is_refused():
+def test_a_key_that_is_too_short_is_refused() -> None:
     with pytest.raises(ValueError, match="too short"):
         Toeplitz(KEY[:15], 12)
 
@@ -55,13 +55,13 @@ def assigned(flows: list[Flows], queues: int, draw: random.Random) -> list[float
     [[Flows(16, 100.0)], [Flows(4096, 1.0)], [Flows(255, 1.0), Flows(1, 255.0)]],
     ids=["few", "many", "elephant"],
 )
-def test_an_ideal_hash_is_called_worse_as_seldom_as_asked(flows, draw):
+def test_an_ideal_hash_is_called_worse_as_seldom_as_asked(flows: list[Flows], draw: random.Random) -> None:
     found = [spread_by_chance(flows, assigned(flows, 8, draw), 1, draws=2000) for _ in range(200)]
     below = sum(each is not None and each.probability < 0.05 for each in found)
     assert below <= 25  # of 200, where 10 are expected: more has a probability of less than 1 in 10,000
 
 
-def test_the_interval_of_chance_has_the_index_of_equal_flows_within():
+def test_the_interval_of_chance_has_the_index_of_equal_flows_within() -> None:
     chance = spread_by_chance([Flows(256, 10.0)], [640.0] * 4, 1)
     # Shares of F flows over n queues: the index is about 1 / (1 + (n - 1) / F).
     assert chance.index_lower < 1 / (1 + 3 / 256) < chance.index_upper
@@ -69,14 +69,14 @@ def test_the_interval_of_chance_has_the_index_of_equal_flows_within():
     assert chance.probability == 1.0  # nothing spreads better
 
 
-def test_a_queue_that_is_left_out_is_worse_than_chance_with_flows_enough():
+def test_a_queue_that_is_left_out_is_worse_than_chance_with_flows_enough() -> None:
     left_out = [85.0, 86.0, 85.0, 0.0]
     many, few = (spread_by_chance([Flows(count, 256.0 / count)], left_out, 1) for count in (256, 4))
     assert many.probability < 1e-4
     assert few.probability > 0.05  # four flows leave a queue out by chance alone
 
 
-def test_one_queue_with_everything_has_the_mean_times_the_queues():
+def test_one_queue_with_everything_has_the_mean_times_the_queues() -> None:
     assert most_to_mean([0.0, 8.0, 0.0, 0.0]) == 4.0
     assert most_to_mean([0.0, 0.0]) is None
     assert spread_by_chance([Flows(8, 1.0)], [0.0, 0.0], 1) is None

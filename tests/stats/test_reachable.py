@@ -13,25 +13,25 @@ TENTH = Fraction(1, 10)
 SEED = 1862
 
 
-def test_of_a_sum_an_average_and_a_median_by_hand():
+def test_of_a_sum_an_average_and_a_median_by_hand() -> None:
     values = [Fraction(1), Fraction(2), Fraction(6)]
     assert sum_reach(values, TENTH) == Reach(Fraction("8.85"), Fraction("9.15"))
     assert average_reach(values, TENTH) == Reach(Fraction("2.95"), Fraction("3.05"))
     assert median_reach(values, TENTH) == Reach(Fraction("1.95"), Fraction("2.05"))
 
 
-def test_a_deviation_by_hand():
+def test_a_deviation_by_hand() -> None:
     """Of a and b it is half their distance: of 1 and 3, off by 0.05 each, from 0.95 to 1.05."""
     reach = deviation_reach([Fraction(1), Fraction(3)], TENTH)
     assert reach == Reach(Fraction("0.95") ** 2, Fraction("1.05") ** 2, is_squared=True)
 
 
-def test_inputs_that_may_be_equal_reach_a_deviation_of_nothing():
+def test_inputs_that_may_be_equal_reach_a_deviation_of_nothing() -> None:
     assert deviation_reach([Fraction("25.1"), Fraction("25.2")], TENTH).lowest == 0
     assert deviation_reach([Fraction(25)], TENTH) == Reach(Fraction(0), Fraction(0), is_squared=True)
 
 
-def test_nothing_within_the_inputs_leaves_the_interval_and_its_ends_are_reached():
+def test_nothing_within_the_inputs_leaves_the_interval_and_its_ends_are_reached() -> None:
     generator = random.Random(SEED)
     for _ in range(40):
         values = [Fraction(generator.randrange(100, 110), 10) for _ in range(generator.randrange(1, 5))]
@@ -46,7 +46,7 @@ def test_nothing_within_the_inputs_leaves_the_interval_and_its_ends_are_reached(
         assert min(tried) - reach.lowest < Fraction(1, 1000), f"seed {SEED}: {values}"
 
 
-def test_what_is_printed_is_held_to_half_a_unit_of_its_own():
+def test_what_is_printed_is_held_to_half_a_unit_of_its_own() -> None:
     reach = Reach(Fraction("2.00"), Fraction("2.10"))
     assert reach.holds(Fraction("2.15"), TENTH)
     assert not reach.holds(Fraction("2.2"), TENTH)

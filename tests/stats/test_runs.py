@@ -29,11 +29,11 @@ def rate(value: float | None, **more: object) -> dict[str, object]:
     return {"value": value, "lower": value, "upper": None if value is None else value + 10.0, **more}
 
 
-def test_one_run_has_nothing_over_runs():
+def test_one_run_has_nothing_over_runs() -> None:
     assert summarise_over_runs([result("a", 1, {"x_ns": 1}), result("b", 1, {"x_ns": 1})]) == ()
 
 
-def test_each_configuration_has_its_median_least_and_greatest():
+def test_each_configuration_has_its_median_least_and_greatest() -> None:
     runs = [result("a", run, {"ndr_frames_per_s": rate(value)}) for run, value in enumerate((30.0, 10.0, 90.0), 1)]
     a, b = summarise_over_runs([*runs, *(result("b", run, {"ndr_frames_per_s": rate(5.0)}) for run in (1, 2, 3))])
     assert a.values["ndr_frames_per_s"] == Spread(median=30.0, minimum=10.0, maximum=90.0, n=3, runs=3)
@@ -41,7 +41,7 @@ def test_each_configuration_has_its_median_least_and_greatest():
     assert b.values["ndr_frames_per_s"] == Spread(median=5.0, minimum=5.0, maximum=5.0, n=3, runs=3)
 
 
-def test_a_run_without_a_value_is_counted_and_not_taken_for_zero():
+def test_a_run_without_a_value_is_counted_and_not_taken_for_zero() -> None:
     nothing = result("a", 2, {"ndr_frames_per_s": rate(None, upper=7.0, reason_null="no load passed")})
     (over,) = summarise_over_runs([result("a", 1, {"ndr_frames_per_s": rate(30.0)}), nothing])
     assert over.values["ndr_frames_per_s"] == Spread(median=30.0, minimum=30.0, maximum=30.0, n=1, runs=2)
@@ -60,7 +60,7 @@ def over_runs(*rates: dict[str, object], asked: Runs = ONCE) -> Result:
     return over
 
 
-def test_a_device_that_is_dead_in_some_runs_counts_as_0_there_in_spread_and_statistics():
+def test_a_device_that_is_dead_in_some_runs_counts_as_0_there_in_spread_and_statistics() -> None:
     spread = over_runs(rate(500.0), DEAD, DEAD, rate(504.0), rate(502.0)).values["ndr_frames_per_s"]
     assert (spread.median, spread.minimum, spread.maximum, spread.n, spread.runs) == (500.0, 0.0, 504.0, 5, 5)
     found = spread.statistics
@@ -69,7 +69,7 @@ def test_a_device_that_is_dead_in_some_runs_counts_as_0_there_in_spread_and_stat
     assert (mostly.median, mostly.n) == (0.0, 3)
 
 
-def test_a_rate_below_a_bound_is_missing_beside_one_of_a_dead_device():
+def test_a_rate_below_a_bound_is_missing_beside_one_of_a_dead_device() -> None:
     spread = over_runs(DEAD, BELOW, rate(30.0)).values["ndr_frames_per_s"]
     assert (spread.median, spread.n, spread.runs) == (15.0, 2, 3)
     assert not spread.passes_nothing
@@ -78,14 +78,14 @@ def test_a_rate_below_a_bound_is_missing_beside_one_of_a_dead_device():
     assert (nothing.passes_nothing, nothing.n) == (True, 1)
 
 
-def test_a_device_that_is_dead_in_every_run_passes_nothing_with_its_reason():
+def test_a_device_that_is_dead_in_every_run_passes_nothing_with_its_reason() -> None:
     value = over_runs(DEAD, DEAD).values["ndr_frames_per_s"]
     assert isinstance(value, Bounded)
     assert value.passes_nothing
     assert value.upper == 7.0
 
 
-def test_runs_go_on_while_a_device_is_dead_in_some_of_them():
+def test_runs_go_on_while_a_device_is_dead_in_some_of_them() -> None:
     good = [rate(500.0 + run) for run in range(6)]
     until = Runs(at_least=3, until_ratio=0.1, at_most=9, confidence_ratio=0.95)
     assert are_settled([over_runs(*good, asked=until)])
@@ -95,19 +95,19 @@ def test_runs_go_on_while_a_device_is_dead_in_some_of_them():
     assert "the interval is" in awaited.width, "a run in which nothing passed has a value"
 
 
-def test_what_is_the_same_in_all_runs_stays_as_it_is_and_words_that_differ_are_none():
+def test_what_is_the_same_in_all_runs_stays_as_it_is_and_words_that_differ_are_none() -> None:
     values = [{"line_rate_frames_per_s": 5.0, "source": "tsc", "why": why} for why in ("x", "y")]
     (over,) = summarise_over_runs([result("a", run, each) for run, each in enumerate(values, 1)])
     assert over.values == {"line_rate_frames_per_s": 5.0, "source": "tsc", "why": None}
 
 
-def test_the_worst_verdict_stands_and_each_disturbance_says_its_run():
+def test_the_worst_verdict_stands_and_each_disturbance_says_its_run() -> None:
     spoilt = result("a", 2, {"x_ns": 3}, verdict=ResultVerdict.DISTURBED, disturbances=["held up"])
     (over,) = summarise_over_runs([result("a", 1, {"x_ns": 1}), spoilt])
     assert (over.verdict, over.disturbances) == (ResultVerdict.DISTURBED, ("run 2: held up",))
 
 
-def test_the_line_rate_is_claimed_where_it_was_passed_in_every_run():
+def test_the_line_rate_is_claimed_where_it_was_passed_in_every_run() -> None:
     line = Bounded(value=1.5e6, lower=1.5e6, limited_by=LimitedBy.LINE_RATE)
     none = Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null="frames were lost")
     assert Spread.of([line, line], 2).is_line_rate
@@ -116,7 +116,7 @@ def test_the_line_rate_is_claimed_where_it_was_passed_in_every_run():
         assert (some.is_line_rate, some.limited_by) == (False, None)
 
 
-def test_a_median_that_rests_on_an_open_interval_is_a_lower_bound():
+def test_a_median_that_rests_on_an_open_interval_is_a_lower_bound() -> None:
     closed, open_ended = Bounded(value=5.0, lower=5.0, upper=6.0), Bounded(value=4.0, lower=4.0)
     assert Spread.of([closed, open_ended], 2).at_least
     assert not Spread.of([closed, closed, Bounded(value=9.0)], 3).at_least
@@ -125,7 +125,7 @@ def test_a_median_that_rests_on_an_open_interval_is_a_lower_bound():
     assert not Spread.of([closed, closed, above], 3).at_least
 
 
-def test_the_interval_of_several_runs_holds_all_of_theirs():
+def test_the_interval_of_several_runs_holds_all_of_theirs() -> None:
     assert span_of([Bounded(value=3.0, lower=3.0, upper=4.0), Bounded(value=5.0, lower=5.0, upper=6.0)]) == Span(
         3.0, 6.0
     )
@@ -147,7 +147,7 @@ def of_runs(*values: float | None, configuration: str = "a") -> tuple[Result, ..
     return summarise_over_runs(runs, ASKED, lambda _: ("ndr_frames_per_s",))
 
 
-def test_a_run_that_warms_up_is_part_of_nothing():
+def test_a_run_that_warms_up_is_part_of_nothing() -> None:
     (over,) = of_runs(1.0, 100.0, 102.0)
     found = over.values["ndr_frames_per_s"]
     assert isinstance(found, Spread)
@@ -156,7 +156,7 @@ def test_a_run_that_warms_up_is_part_of_nothing():
     assert of_runs(1.0, 100.0) == ()  # one run that counts
 
 
-def test_main_values_alone_have_the_interval_of_their_mean():
+def test_main_values_alone_have_the_interval_of_their_mean() -> None:
     (over,) = of_runs(1.0, 100.0, 102.0)
     (one,) = list_awaited([over])
     assert (one.name, one.place) == ("ndr_frames_per_s", "a: throughput, 64 bytes")
@@ -166,7 +166,7 @@ def test_main_values_alone_have_the_interval_of_their_mean():
     assert over.values["line_rate_frames_per_s"] == 5.0
 
 
-def test_what_is_the_same_in_all_runs_is_known_and_what_some_lack_is_not():
+def test_what_is_the_same_in_all_runs_is_known_and_what_some_lack_is_not() -> None:
     assert are_settled(of_runs(1.0, 100.0, 100.0))
     some = of_runs(1.0, 100.0, None, 100.0)
     assert not are_settled(some)
@@ -176,7 +176,7 @@ def test_what_is_the_same_in_all_runs_is_known_and_what_some_lack_is_not():
     assert are_settled(of_runs(1.0, None, None)), "what no run has is not waited for"
 
 
-def test_the_widest_interval_decides_and_is_named():
+def test_the_widest_interval_decides_and_is_named() -> None:
     over = (*of_runs(1.0, 100.0, 100.5, 100.2), *of_runs(1.0, 100.0, 110.0, 104.0, configuration="b"))
     assert not are_settled(over)
     assert verdict_words(ASKED, 3, over).startswith(
@@ -187,7 +187,7 @@ def test_the_widest_interval_decides_and_is_named():
     assert narrow == "reached: the widest interval is 1.25 % wide after 3 runs; 5 % was asked"
 
 
-def test_what_was_made_is_said_where_there_is_more_to_say_than_the_results_do():
+def test_what_was_made_is_said_where_there_is_more_to_say_than_the_results_do() -> None:
     results = [result(name, run, {"x_ns": run}, warm_up=run == 1) for name in "ab" for run in (1, 2, 3)]
     assert count_runs(Runs(at_least=3, at_most=3), results, (), complete=True) is None
     warm = Runs(warm_up=1, at_least=2, at_most=2)
@@ -196,7 +196,7 @@ def test_what_was_made_is_said_where_there_is_more_to_say_than_the_results_do():
     assert count_runs(ASKED, results[:-1], (), complete=False) == RunCounts(asked=ASKED, made=1, reached=False)
 
 
-def test_only_intervals_that_do_not_touch_are_told_apart():
+def test_only_intervals_that_do_not_touch_are_told_apart() -> None:
     assert Span(5.0, 6.0).is_above(Span(3.0, 4.0))
     assert not Span(4.0, 6.0).is_above(Span(3.0, 4.0))
     assert Span(6.0, 8.0).times(Span(3.0, 4.0)) == (1.5, 8.0 / 3.0)

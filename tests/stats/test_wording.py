@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from nicbench.core.units import Quantity, figures, format_alike, percent, probability
@@ -23,14 +25,14 @@ def of(first: list[float], second: list[float]) -> Comparison:
     return compare(("1x100", list(first)), ("4x25", list(second)), ASKED)
 
 
-def test_a_difference_that_is_shown_is_said_with_its_interval_whichever_side_comes_first():
+def test_a_difference_that_is_shown_is_said_with_its_interval_whichever_side_comes_first() -> None:
     said = "with 10 instances, 1x100 is 1.24 times as fast as 4x25 [1.23, 1.25]"
     assert sentence(of(PORT, BOND), RATES, "with 10 instances") == said
     turned = compare(("4x25", BOND), ("1x100", PORT), ASKED)
     assert sentence(turned, RATES, "with 10 instances") == said
 
 
-def test_its_arithmetic_is_shown():
+def test_its_arithmetic_is_shown() -> None:
     assert arithmetic(of(PORT, BOND), RATES) == (
         "median 234.8 frames/s of 8 runs of 1x100; median 189.8 frames/s of 8 runs of 4x25; ratio of medians (1x100 "
         "over 4x25) 1.24, 95 % BCa bootstrap interval of 10,000 resamples (seed 1) [1.23, 1.25]; Mann-Whitney U 64, "
@@ -38,7 +40,7 @@ def test_its_arithmetic_is_shown():
     )
 
 
-def test_no_difference_is_said_with_the_interval_that_holds_one_and_the_runs_it_needs():
+def test_no_difference_is_said_with_the_interval_that_holds_one_and_the_runs_it_needs() -> None:
     first, second = [48.0, 47.1, 49.0, 48.4, 47.5, 48.8], [48.1, 47.0, 49.3, 48.6, 47.2, 49.1]
     found = of(first, second)
     assert sentence(found, RATES, "with 2 instances") == (
@@ -51,7 +53,7 @@ def test_no_difference_is_said_with_the_interval_that_holds_one_and_the_runs_it_
     )
 
 
-def test_without_a_word_for_better_the_sentence_says_which_is_higher_and_which_is_better():
+def test_without_a_word_for_better_the_sentence_says_which_is_higher_and_which_is_better() -> None:
     assert sentence(of(PORT, BOND), LATENCY) == (
         "1x100 has 1.24 times the median latency of 4x25 [1.23, 1.25], and 4x25 is the better"
     )
@@ -59,12 +61,12 @@ def test_without_a_word_for_better_the_sentence_says_which_is_higher_and_which_i
     assert sentence(of(PORT, BOND), neutral) == "1x100 has 1.24 times the share of one port of 4x25 [1.23, 1.25]"
 
 
-def test_less_can_be_faster():
+def test_less_can_be_faster() -> None:
     quick = Quantity("median latency", "µs", higher_is_better=False, adjective="fast")
     assert sentence(of(BOND, PORT), quick) == "1x100 is 1.24 times as fast as 4x25 [1.23, 1.25]"
 
 
-def test_counts_with_zeros_are_told_apart_by_their_difference():
+def test_counts_with_zeros_are_told_apart_by_their_difference() -> None:
     found = of([0.0] * 6, [90.0, 100.0, 110.0, 120.0, 95.0, 99.0])
     assert (
         sentence(found, DROPPED)
@@ -99,7 +101,7 @@ def test_counts_with_zeros_are_told_apart_by_their_difference():
         ([0.0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], "too many runs gave the same value"),
     ],
 )
-def test_why_nothing_is_shown_is_said(first, second, said):
+def test_why_nothing_is_shown_is_said(first: list[float], second: list[float], said: str) -> None:
     found = of(first, second)
     told = sentence(found, RATES)
     assert told.endswith(f": {said}")
@@ -110,7 +112,7 @@ def test_why_nothing_is_shown_is_said(first, second, said):
     )
 
 
-def test_pairs_are_called_pairs():
+def test_pairs_are_called_pairs() -> None:
     found = compare_pairs(("a", [1.0, 2.0, 3.0]), ("b", [1.1, 2.3, None]), ASKED)
     assert sentence(found, RATES) == (
         "the medians of a and b (1.500 and 1.700 frames/s) differ, but no difference can be claimed: 2 runs of each "
@@ -120,7 +122,7 @@ def test_pairs_are_called_pairs():
     assert (could_show(found, RATES) or "").endswith("6 pairs could; to show the one seen, about 6 pairs are needed")
 
 
-def test_no_sentence_claims_what_is_not_shown(draw):
+def test_no_sentence_claims_what_is_not_shown(draw: random.Random) -> None:
     for _ in range(60):
         first, second = ([draw.gauss(100, 3) for _ in range(draw.randint(2, 9))] for _ in range(2))
         found = of(first, second)
@@ -128,7 +130,7 @@ def test_no_sentence_claims_what_is_not_shown(draw):
         assert claims is (found.claim.shown is ClaimOutcome.YES)
 
 
-def test_no_rounding_moves_an_end_onto_no_difference():
+def test_no_rounding_moves_an_end_onto_no_difference() -> None:
     close = of([1.0001, 1.0002, 1.0003, 1.0004, 1.00041, 1.00045], [1.0, 1.00001, 1.00002, 1.00003, 1.00005, 1.00006])
     assert sentence(close, RATES) == "1x100 is 1.0003 times as fast as 4x25 [1.0001, 1.0004]"
     assert format_alike((1.24, 1.19, 1.31), 1.0) == ("1.24", "1.19", "1.31")
@@ -137,7 +139,7 @@ def test_no_rounding_moves_an_end_onto_no_difference():
     assert format_alike((1.2341, 1.2342), 1.0) == ("1.2341", "1.2342")
 
 
-def test_numbers_have_no_exponent_and_no_more_digits_than_they_are_worth():
+def test_numbers_have_no_exponent_and_no_more_digits_than_they_are_worth() -> None:
     assert [figures(value) for value in (235.12, 14_880_952.0, 0.0123456, 0.0, -3.14159)] == [
         "235.1",
         "14,880,000",
@@ -155,7 +157,7 @@ def test_numbers_have_no_exponent_and_no_more_digits_than_they_are_worth():
     assert [percent(value) for value in (3.21, -0.0411, 0.0, 123.4)] == ["+3.2 %", "-0.041 %", "0 %", "+123 %"]
 
 
-def test_drift_is_said_with_its_size_and_how_many_tests_were_made():
+def test_drift_is_said_with_its_size_and_how_many_tests_were_made() -> None:
     warm = Series("throughput", [100.0 + run for run in range(15)])
     still = Series("latency", [5.0, 4.9, 5.1, 5.05, 4.95, 5.02, 4.93, 5.08, 4.97, 5.01, 5.04, 4.96, 5.03, 4.99, 4.98])
     found = find_drifts([warm, still, Series("constant", [1.0] * 15), Series("short", [1.0, 2.0])])
@@ -171,7 +173,7 @@ def test_drift_is_said_with_its_size_and_how_many_tests_were_made():
     assert drift_sentence(found.all[3]).startswith("short: a trend and a difference between thirds could not be shown")
 
 
-def test_drift_that_nobody_could_test_is_not_called_absent():
+def test_drift_that_nobody_could_test_is_not_called_absent() -> None:
     assert drift_summary(find_drifts([Series("a", [1.0, 2.0])])) == (
         "whether the only value drifts over the run was not tested: there are too few runs, or they do not differ"
     )

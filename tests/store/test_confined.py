@@ -42,7 +42,7 @@ def ended(work: Callable[[], Any], *reads: Path, **fence: Any) -> Ended:
 
 
 @as_root
-def test_it_is_no_longer_root_and_cannot_become_root_again():
+def test_it_is_no_longer_root_and_cannot_become_root_again() -> None:
     def work() -> list[Any]:
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         return [os.getuid(), os.geteuid(), os.getgid(), os.getgroups(), refused(lambda: os.setuid(0)), status["CapPrm"]]
@@ -54,14 +54,14 @@ def test_it_is_no_longer_root_and_cannot_become_root_again():
 
 
 @as_root
-def test_under_sudo_it_is_the_user_who_called(monkeypatch):
+def test_under_sudo_it_is_the_user_who_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", "4242")
     monkeypatch.setenv("SUDO_GID", "4343")
     assert ended(lambda: [os.getuid(), os.getgid()]).answer == [4242, 4343]
 
 
 @with_landlock
-def test_it_reads_what_was_given_and_nothing_else_that_root_may_read(tmp_path):
+def test_it_reads_what_was_given_and_nothing_else_that_root_may_read(tmp_path: Path) -> None:
     given, other = tmp_path / "given", tmp_path / "other"
     for folder in (given, other):
         folder.mkdir(mode=0o700)
@@ -77,7 +77,7 @@ def test_it_reads_what_was_given_and_nothing_else_that_root_may_read(tmp_path):
 
 
 @with_landlock
-def test_it_signals_nobody_and_opens_no_connection():
+def test_it_signals_nobody_and_opens_no_connection() -> None:
     parent = os.getpid()
 
     def work() -> list[str]:
@@ -97,7 +97,7 @@ CALLS = {"ptrace": (16, 0), "unshare": (1 << 28,), "keyctl": (0, -2, 0), "io_uri
 
 
 @as_root
-def test_it_starts_programs_and_makes_no_call_that_a_reader_does_not_need():
+def test_it_starts_programs_and_makes_no_call_that_a_reader_does_not_need() -> None:
     def work() -> list[Any]:
         libc, told = ctypes.CDLL(None, use_errno=True), dict[str, int]()
         place = landlock._ARCHITECTURES[os.uname().machine][1]
@@ -119,7 +119,7 @@ def test_it_starts_programs_and_makes_no_call_that_a_reader_does_not_need():
 
 
 @as_root
-def test_its_parent_writes_the_files_that_were_asked_for_and_no_others(tmp_path):
+def test_its_parent_writes_the_files_that_were_asked_for_and_no_others(tmp_path: Path) -> None:
     wanted, other = tmp_path / "report.html", tmp_path / "other"
     other.write_text("as it was")
     tmp_path.chmod(0o700)
@@ -134,7 +134,7 @@ def test_its_parent_writes_the_files_that_were_asked_for_and_no_others(tmp_path)
     assert (wanted.read_bytes(), wanted.stat().st_uid, other.read_text()) == (b"made", 0, "as it was")
 
 
-def test_a_file_that_cannot_be_written_is_the_works_own_error(tmp_path):
+def test_a_file_that_cannot_be_written_is_the_works_own_error(tmp_path: Path) -> None:
     place = tmp_path / "missing" / "report.html"
     found = ended(lambda: files.write_atomically(place, b""), tmp_path, may_write=lambda _: True)
     assert isinstance(found.error, HostError)
@@ -159,13 +159,13 @@ def endless() -> None:
     ids=["memory", "time", "killed", "crash", "fault", "files"],
 )
 def test_what_ends_it_is_told_and_nothing_of_it_stays(
-    work,
-    limits,
-    told,
-    tmp_path,
-    monkeypatch,
-    capfd,
-):
+    work: Callable[[], Any],
+    limits: Limits,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = resource.getrlimit(resource.RLIMIT_DATA)
     found = ended(work, limits=limits)
@@ -180,7 +180,7 @@ def test_what_ends_it_is_told_and_nothing_of_it_stays(
     "sent",
     [b"{}", b"[]", b"no request", b"[" * 60_000, b'{"do": "write", "path": "\\u0000"}', b'{"do": 1, "path": []}'],
 )
-def test_what_is_no_request_writes_nothing_and_does_not_end_the_clerk(sent, tmp_path):
+def test_what_is_no_request_writes_nothing_and_does_not_end_the_clerk(sent: bytes, tmp_path: Path) -> None:
     wanted = tmp_path / "report.html"
 
     def work() -> None:
@@ -191,7 +191,7 @@ def test_what_is_no_request_writes_nothing_and_does_not_end_the_clerk(sent, tmp_
     assert {each.name for each in tmp_path.iterdir()} <= {"report.html"}
 
 
-def test_only_a_regular_file_is_written_for_it(tmp_path):
+def test_only_a_regular_file_is_written_for_it(tmp_path: Path) -> None:
     wanted = tmp_path / "report.html"
 
     def work() -> str:

@@ -76,14 +76,14 @@ def without_index(parent: Path) -> list[Any]:
     return [headline(path, lambda summary: f"found {len(summary.results)}") for path in sorted(parent.glob("2*"))]
 
 
-def test_the_second_list_opens_no_folder_and_says_the_same(runs):
+def test_the_second_list_opens_no_folder_and_says_the_same(runs: Path) -> None:
     first, second = listed(runs), listed(runs)
     assert (first.read, second.read) == (50, 0)
     assert first.runs == second.runs == tuple(without_index(runs))
     assert second.notes == ()
 
 
-def test_rounds_of_workloads_are_counted_as_trials_are(runs):
+def test_rounds_of_workloads_are_counted_as_trials_are(runs: Path) -> None:
     folder = max(path for path in runs.iterdir() if path.is_dir())
     with (folder / "journal.ndjson").open("a") as stream:
         stream.write('{"event":"trial_finished"}\n' + '{"event":"round_finished"}\n' * 12)
@@ -91,7 +91,7 @@ def test_rounds_of_workloads_are_counted_as_trials_are(runs):
     assert {run.run_id: run.trials for run in listed(runs).runs}[folder.name] == 13
 
 
-def test_the_answer_that_a_run_wrote_is_listed_as_it_stands(runs):
+def test_the_answer_that_a_run_wrote_is_listed_as_it_stands(runs: Path) -> None:
     folder = max(path for path in runs.iterdir() if path.is_dir())
     path = folder / "summary.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"headline": "NDR 1 Mpps"}))
@@ -99,7 +99,7 @@ def test_the_answer_that_a_run_wrote_is_listed_as_it_stands(runs):
     assert [run.headline for run in listed(runs).runs[-2:]] == ["found 1", "NDR 1 Mpps"]
 
 
-def test_new_changed_and_removed_runs_are_noticed_each_by_itself(runs):
+def test_new_changed_and_removed_runs_are_noticed_each_by_itself(runs: Path) -> None:
     listed(runs)
     folders = sorted(runs.glob("2*"))
     shutil.rmtree(folders[0])
@@ -114,7 +114,7 @@ def test_new_changed_and_removed_runs_are_noticed_each_by_itself(runs):
     assert after.runs == tuple(without_index(runs))
 
 
-def test_a_run_changed_twice_within_a_tick_is_read_twice(runs):
+def test_a_run_changed_twice_within_a_tick_is_read_twice(runs: Path) -> None:
     path = runs / "2026-01-01T120000Z-one"
     status = (path / "summary.json").stat()
     for title in ("AAAA", "BBBB"):
@@ -127,7 +127,7 @@ def test_a_run_changed_twice_within_a_tick_is_read_twice(runs):
 
 
 @pytest.mark.parametrize("damage", ["garbage", "torn", "empty", "table gone", "rows of nonsense"])
-def test_a_damaged_index_is_made_anew(damage, runs):
+def test_a_damaged_index_is_made_anew(damage: str, runs: Path) -> None:
     whole = listed(runs).runs
     path = runs / index.NAME
     if damage == "garbage":
@@ -154,7 +154,7 @@ def test_a_damaged_index_is_made_anew(damage, runs):
         ((f"application_id = {index._APPLICATION}", f"user_version = {index.VERSION + 1}"), "newer nicbench"),
     ],
 )
-def test_an_index_that_is_not_ours_is_left_as_it_is(pragmas, note, runs):
+def test_an_index_that_is_not_ours_is_left_as_it_is(pragmas: tuple[str, ...], note: str, runs: Path) -> None:
     path = runs / index.NAME
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE runs (theirs TEXT)")
@@ -170,14 +170,14 @@ def test_an_index_that_is_not_ours_is_left_as_it_is(pragmas, note, runs):
     assert path.read_bytes() == before
 
 
-def test_an_index_that_cannot_be_written_costs_time_and_nothing_else(runs):
+def test_an_index_that_cannot_be_written_costs_time_and_nothing_else(runs: Path) -> None:
     (runs / index.NAME).mkdir()
     shown = listed(runs)
     assert len(shown.runs) == 50
     assert "is no file" in shown.notes[0]
 
 
-def test_a_list_while_another_process_writes_the_index(runs, monkeypatch):
+def test_a_list_while_another_process_writes_the_index(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_WAIT_S", 0.05)
     listed(runs)
     add_tag(runs / "2026-01-01T120000Z-one", "held")
@@ -191,7 +191,7 @@ def test_a_list_while_another_process_writes_the_index(runs, monkeypatch):
     assert listed(runs).notes == ()
 
 
-def test_many_lists_at_once_all_say_the_same(runs):
+def test_many_lists_at_once_all_say_the_same(runs: Path) -> None:
     shown = []
     threads = [threading.Thread(target=lambda: shown.append(listed(runs))) for _ in range(6)]
     for thread in threads:
@@ -202,7 +202,7 @@ def test_many_lists_at_once_all_say_the_same(runs):
     assert {one.runs for one in shown} == {tuple(without_index(runs))}
 
 
-def test_what_a_hostile_folder_says_is_bounded_and_steers_no_terminal(tmp_path):
+def test_what_a_hostile_folder_says_is_bounded_and_steers_no_terminal(tmp_path: Path) -> None:
     nasty = "\x1b[31m\u202e\u2028" + "x" * 5000
     inventory = {
         "dut": {"kernel": {"release": nasty}, "pci_adapters": {f"{n}": {"model": f"{n}{nasty}"} for n in range(500)}}
@@ -229,7 +229,7 @@ def test_what_a_hostile_folder_says_is_bounded_and_steers_no_terminal(tmp_path):
 @pytest.mark.parametrize(
     "content", ["null", "[]", '{"dut": 5}', '{"dut": {"pci_adapters": [1]}}', "{", '{"dut": {"kernel": 5}}']
 )
-def test_an_inventory_of_another_shape_names_nothing(content, tmp_path):
+def test_an_inventory_of_another_shape_names_nothing(content: str, tmp_path: Path) -> None:
     path = make_run(tmp_path, "2026-01-01T120000Z-odd")
     (path / "inventory.json").write_text(content)
     manifest.write(path)
@@ -237,7 +237,7 @@ def test_an_inventory_of_another_shape_names_nothing(content, tmp_path):
     assert (run.cards, run.kernels, run.drivers, run.trouble) == ((), (), (), None)
 
 
-def test_the_card_of_a_run_is_the_one_under_test(runs):
+def test_the_card_of_a_run_is_the_one_under_test(runs: Path) -> None:
     run = listed(runs).runs[0]
     assert run.cards == ("Mellanox ConnectX-5 15b3:1017",)
     assert run.drivers == ("mlx5_core",)
@@ -266,7 +266,7 @@ def test_the_card_of_a_run_is_the_one_under_test(runs):
         (Search(words=("run 2026-02-01",)), 1),
     ],
 )
-def test_a_search_finds_what_it_asks_for(search, count, runs):
+def test_a_search_finds_what_it_asks_for(search: Search, count: int, runs: Path) -> None:
     facts = {
         "kernel": {"release": "6.18.4"},
         "pci_adapters": {"0000:01:00.0": {"vendor": "Intel", "model": "E810-C", "driver": "ice"}},
@@ -276,7 +276,7 @@ def test_a_search_finds_what_it_asks_for(search, count, runs):
     assert len(find_runs(listed(runs).runs, search)) == count
 
 
-def test_tags_come_and_go_and_the_run_is_as_it_was_measured(finished):
+def test_tags_come_and_go_and_the_run_is_as_it_was_measured(finished: Any) -> None:
     assert add_tag(finished.path, "b") == ("b",)
     assert add_tag(finished.path, "a") == add_tag(finished.path, "b") == ("a", "b")
     assert finished.differences() == ()
@@ -289,7 +289,7 @@ def finished(folder: Any, summary: Any) -> Any:
     return folder
 
 
-def test_a_run_that_is_tagged_after_it_was_listed_is_found_though_it_had_no_tags(runs):
+def test_a_run_that_is_tagged_after_it_was_listed_is_found_though_it_had_no_tags(runs: Path) -> None:
     listed(runs)
     assert listed(runs).read == 0
     add_tag(runs / "2026-01-01T120000Z-one", "late")
@@ -307,7 +307,7 @@ def test_a_run_that_is_tagged_after_it_was_listed_is_found_though_it_had_no_tags
     ],
     ids=["verdict", "fields", "control characters", "too long", "empty"],
 )
-def test_a_line_of_an_index_that_nicbench_did_not_write_so_is_not_believed(change, runs):
+def test_a_line_of_an_index_that_nicbench_did_not_write_so_is_not_believed(change: Any, runs: Path) -> None:
     whole = listed(runs).runs
     with sqlite3.connect(runs / index.NAME) as connection:
         name, line = connection.execute("SELECT name, headline FROM runs ORDER BY name").fetchone()
@@ -318,7 +318,7 @@ def test_a_line_of_an_index_that_nicbench_did_not_write_so_is_not_believed(chang
     assert after.read == 1
 
 
-def test_a_headline_is_kept_as_it_is_whatever_it_says(tmp_path):
+def test_a_headline_is_kept_as_it_is_whatever_it_says(tmp_path: Path) -> None:
     run = RunHeadline(
         "a run",
         str(tmp_path / "a run"),
@@ -337,7 +337,9 @@ def test_a_headline_is_kept_as_it_is_whatever_it_says(tmp_path):
     assert run.plain()["path"] == str(tmp_path / "a run")
 
 
-def test_a_folder_that_may_not_be_read_hides_no_other_and_is_looked_at_again(tmp_path, monkeypatch):
+def test_a_folder_that_may_not_be_read_hides_no_other_and_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_run(tmp_path, "2026-01-01T000000Z-mine")
     os.utime(make_run(tmp_path, "2026-01-02T000000Z-theirs"), (1, 1))
 

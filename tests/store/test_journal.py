@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.commands import run_tried
 
 from nicbench.core.errors import BusyError, HostError, UsageError
 from nicbench.core.events import Note, ResultReady, TrialFinished, TrialStarted
+from nicbench.core.result import Result
 from nicbench.store import Journal
 
 
@@ -27,7 +29,7 @@ def texts(journal: Journal) -> list[str]:
     return [event.text for event in journal.events() if isinstance(event, Note)]
 
 
-def test_an_event_comes_back_as_it_went_in(journal, make_trial, result):
+def test_an_event_comes_back_as_it_went_in(journal: Journal, make_trial: Any, result: Result) -> None:
     events = [Note(text="größer\n"), TrialFinished(trial=make_trial()), ResultReady(test="throughput", result=result)]
     for event in events:
         journal.append(event)
@@ -35,7 +37,7 @@ def test_an_event_comes_back_as_it_went_in(journal, make_trial, result):
     assert list(Journal(journal.path).events()) == events
 
 
-def test_trials_are_found_by_their_key_in_the_order_they_were_made(journal, make_trial):
+def test_trials_are_found_by_their_key_in_the_order_they_were_made(journal: Journal, make_trial: Any) -> None:
     for number in (3, 1, 2):
         journal.append(TrialFinished(trial=make_trial(number)))
 
@@ -43,7 +45,7 @@ def test_trials_are_found_by_their_key_in_the_order_they_were_made(journal, make
     assert journal.trials()["throughput/default/64/1/0"].id == "t0001"
 
 
-def test_a_result_published_again_replaces_the_first(journal, result):
+def test_a_result_published_again_replaces_the_first(journal: Journal, result: Result) -> None:
     newer = result.replace(trials=("t0009",))
     for published in (result, result.replace(id="other"), newer):
         journal.append(ResultReady(test="throughput", result=published))
@@ -51,7 +53,7 @@ def test_a_result_published_again_replaces_the_first(journal, result):
     assert [(row.id, row.trials) for row in journal.results()] == [(result.id, ("t0009",)), ("other", ("t0000",))]
 
 
-def test_the_start_of_a_trial_is_not_journaled(journal):
+def test_the_start_of_a_trial_is_not_journaled(journal: Journal) -> None:
     journal.append(
         TrialStarted(test="t", parameters={}, purpose="search", load_frames_per_s=None, duration_s=1.0, repeat=0)
     )
@@ -59,7 +61,7 @@ def test_the_start_of_a_trial_is_not_journaled(journal):
     assert list(journal.events()) == []
 
 
-def test_a_journal_that_was_never_written_is_empty(journal):
+def test_a_journal_that_was_never_written_is_empty(journal: Journal) -> None:
     assert list(journal.events()) == []
     assert journal.trials() == {}
 
@@ -74,7 +76,7 @@ def test_a_journal_that_was_never_written_is_empty(journal):
     ],
     ids=["half a line", "no newline", "zeros after a power failure", "damaged pages before the newline"],
 )
-def test_a_torn_last_line_is_dropped_with_a_note_and_the_next_line_stands_alone(journal, torn):
+def test_a_torn_last_line_is_dropped_with_a_note_and_the_next_line_stands_alone(journal: Journal, torn: bytes) -> None:
     journal.append(Note(text="kept"))
     journal.close()
     with journal.path.open("ab") as stream:
@@ -94,14 +96,14 @@ def test_a_torn_last_line_is_dropped_with_a_note_and_the_next_line_stands_alone(
 
 
 @pytest.mark.parametrize("damage", ["{]", '{"event":"unheard_of"}', '{"event":"note","text":7}', ""])
-def test_a_damaged_line_in_the_middle_is_refused_with_its_number(journal, damage):
+def test_a_damaged_line_in_the_middle_is_refused_with_its_number(journal: Journal, damage: str) -> None:
     journal.path.write_text(f'{{"event":"note","text":"a"}}\n{damage}\n{{"event":"note","text":"b"}}\n')
 
     with pytest.raises(HostError, match=r"journal\.ndjson:2: damaged line"):
         list(journal.events())
 
 
-def test_two_processes_cannot_write_one_run(journal):
+def test_two_processes_cannot_write_one_run(journal: Journal) -> None:
     journal.append(Note(text="mine"))
     other = Journal(journal.path)
 
@@ -113,7 +115,9 @@ def test_two_processes_cannot_write_one_run(journal):
     assert texts(journal) == ["mine", "now"]
 
 
-def test_a_full_disk_is_said_plainly_and_what_was_measured_is_kept(journal, monkeypatch):
+def test_a_full_disk_is_said_plainly_and_what_was_measured_is_kept(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal.append(Note(text="measured"))
     write = os.write
 
@@ -133,7 +137,7 @@ def test_a_full_disk_is_said_plainly_and_what_was_measured_is_kept(journal, monk
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_disk_that_is_really_full_keeps_every_whole_line(tmp_path):
+def test_a_disk_that_is_really_full_keeps_every_whole_line(tmp_path: Path) -> None:
     script = f"""
 import subprocess, sys
 from pathlib import Path
@@ -164,7 +168,9 @@ print("kept")
     ("switch", "kept", "torn"),
     [("2", 1, False), ("2:before", 1, False), ("2:torn", 1, True), ("2:after", 2, False), ("9", 4, False)],
 )
-def test_a_process_killed_at_a_boundary_leaves_what_was_on_disk(tmp_path, switch, kept, torn):
+def test_a_process_killed_at_a_boundary_leaves_what_was_on_disk(
+    tmp_path: Path, switch: str, kept: int, torn: bool
+) -> None:
     path = tmp_path / "journal.ndjson"
     script = f"""
 from pathlib import Path
@@ -183,14 +189,16 @@ for number in range(4):
     assert len(read) == kept + torn
 
 
-def test_a_kill_switch_that_is_not_understood_says_how_to_write_it(tmp_path, monkeypatch):
+def test_a_kill_switch_that_is_not_understood_says_how_to_write_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NICBENCH_TEST_KILL_AT_JOURNAL_WRITE", "2:sideways")
 
     with pytest.raises(UsageError, match="n:torn"):
         Journal(tmp_path / "journal.ndjson")
 
 
-def test_a_journal_that_somebody_deleted_takes_nothing_more_and_says_so(journal):
+def test_a_journal_that_somebody_deleted_takes_nothing_more_and_says_so(journal: Journal) -> None:
     journal.append(Note(text="kept"))
     journal.path.unlink()
     with pytest.raises(HostError, match="somebody deleted the run folder") as caught:
@@ -206,7 +214,9 @@ def test_a_journal_that_somebody_deleted_takes_nothing_more_and_says_so(journal)
         ({"received": 1e12}, "frames were sent, and 1.* are accounted for"),
     ],
 )
-def test_counts_that_cannot_be_are_refused_with_their_line(journal, make_trial, changed, said):
+def test_counts_that_cannot_be_are_refused_with_their_line(
+    journal: Journal, make_trial: Any, changed: dict[str, float], said: str
+) -> None:
     line = json.loads(TrialFinished(trial=make_trial()).model_dump_json())
     line["trial"]["reading"]["counts"] |= changed
     journal.path.write_text(json.dumps(line) + "\n")
@@ -217,7 +227,9 @@ def test_counts_that_cannot_be_are_refused_with_their_line(journal, make_trial, 
 @pytest.mark.parametrize(
     "values", [{"lost_frames": -1}, {"loss_percent": 101.0}, {"sent_frames": 9, "lost_frames": 10}]
 )
-def test_a_result_that_cannot_be_is_refused_with_its_line(journal, result, values):
+def test_a_result_that_cannot_be_is_refused_with_its_line(
+    journal: Journal, result: Result, values: dict[str, float]
+) -> None:
     line = json.loads(ResultReady(test="a", result=result).model_dump_json())
     line["result"]["values"] |= values
     journal.path.write_text(json.dumps(line) + "\n")
@@ -225,7 +237,7 @@ def test_a_result_that_cannot_be_is_refused_with_its_line(journal, result, value
         list(journal.events())
 
 
-def test_what_was_read_is_known_and_what_came_since_is_read(journal):
+def test_what_was_read_is_known_and_what_came_since_is_read(journal: Journal) -> None:
     journal.append(Note(text="first"))
     reader = Journal(journal.path)
     assert texts(reader) == ["first"]

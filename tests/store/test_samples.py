@@ -15,26 +15,28 @@ from typing import Any
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from hdrh.histogram import HdrHistogram
 from tests.commands import run_captured
 
 from nicbench.core.errors import HostError
 from nicbench.core.judging import Verdict
 from nicbench.core.machine import MonitorCost
 from nicbench.core.redaction import Redactor
+from nicbench.core.result import Summary
 from nicbench.core.round import FramesSpec, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.engine.binaries import find_binary
-from nicbench.store import monitor_samples
+from nicbench.store import RunFolder, monitor_samples
 from nicbench.store.monitor_samples import MonitorLog
 from nicbench.store.samples import check_samples, decode, write
 
 # Histograms are read in either encoding an engine may send.
 
 
-def test_the_compressed_encoding_is_read(histogram):
+def test_the_compressed_encoding_is_read(histogram: HdrHistogram) -> None:
     assert decode(histogram.encode().decode()).equals(histogram)
 
 
-def test_the_plain_encoding_is_read_and_can_be_written_compressed(histogram):
+def test_the_plain_encoding_is_read_and_can_be_written_compressed(histogram: HdrHistogram) -> None:
     wrapped = base64.b64decode(histogram.encode())
     plain = base64.b64encode(zlib.decompress(wrapped[8:])).decode()
 
@@ -43,7 +45,7 @@ def test_the_plain_encoding_is_read_and_can_be_written_compressed(histogram):
 
 
 @pytest.mark.parametrize("damaged", ["", "AAAA", "not base64!", "HISTFAAAAAA="])
-def test_a_damaged_histogram_is_an_error_in_words(damaged):
+def test_a_damaged_histogram_is_an_error_in_words(damaged: str) -> None:
     with pytest.raises(HostError, match="histogram cannot be decoded"):
         decode(damaged)
 
@@ -104,7 +106,7 @@ def text_of(samples: Path) -> list[dict[str, Any]]:
     return [row | {"measured": row["measured"] == 1, "dropped": row["dropped"] == 1} for row in rows]
 
 
-def test_every_frame_is_a_row_with_the_times_that_the_program_says(limited, free, tmp_path):
+def test_every_frame_is_a_row_with_the_times_that_the_program_says(limited: Path, free: Path, tmp_path: Path) -> None:
     write(tmp_path, a_round(), {1: check_samples(limited), 2: check_samples(free)})
 
     rows = pq.read_table(tmp_path / "frames/r0001.parquet").to_pylist()
@@ -120,7 +122,7 @@ def test_every_frame_is_a_row_with_the_times_that_the_program_says(limited, free
     assert min(row["began_at_ns"] for row in rows) > 0
 
 
-def test_the_rounds_of_a_run_are_one_dataset_whose_columns_say_their_units(limited, tmp_path):
+def test_the_rounds_of_a_run_are_one_dataset_whose_columns_say_their_units(limited: Path, tmp_path: Path) -> None:
     for number in (1, 2):
         write(tmp_path, a_round(1, number), {1: check_samples(limited)})
     dataset = ds.dataset(tmp_path / "frames")
@@ -129,7 +131,7 @@ def test_the_rounds_of_a_run_are_one_dataset_whose_columns_say_their_units(limit
     assert all(dataset.schema.field(name).metadata[b"unit"] for name in dataset.schema.names)
 
 
-def test_a_frame_takes_less_than_a_third_of_its_record(limited, tmp_path):
+def test_a_frame_takes_less_than_a_third_of_its_record(limited: Path, tmp_path: Path) -> None:
     record_bytes = 96
     samples = check_samples(limited)
     write(tmp_path, a_round(12), dict.fromkeys(range(1, 13), samples))
@@ -137,7 +139,7 @@ def test_a_frame_takes_less_than_a_third_of_its_record(limited, tmp_path):
     assert stored < 12 * samples.frames * record_bytes / 3
 
 
-def test_a_record_that_a_kill_cut_short_is_left_out(limited, tmp_path):
+def test_a_record_that_a_kill_cut_short_is_left_out(limited: Path, tmp_path: Path) -> None:
     whole = check_samples(limited)
     torn = tmp_path / "torn"
     torn.write_bytes(limited.read_bytes()[:-10])
@@ -149,7 +151,7 @@ def test_a_record_that_a_kill_cut_short_is_left_out(limited, tmp_path):
     assert pq.read_table(tmp_path / "frames/r0001.parquet").num_rows == whole.frames - 1
 
 
-def test_a_process_that_was_killed_before_its_first_frame_has_no_rows(limited, tmp_path):
+def test_a_process_that_was_killed_before_its_first_frame_has_no_rows(limited: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_bytes(limited.read_bytes()[:64])
     write(tmp_path, a_round(2), {1: check_samples(empty), 2: check_samples(limited)})
@@ -172,7 +174,7 @@ def test_a_process_that_was_killed_before_its_first_frame_has_no_rows(limited, t
     ],
     ids=["empty", "shorter than a header", "another file", "another version", "longer records", "garbage", "damage"],
 )
-def test_what_is_no_file_of_samples_is_named(change, said, limited, tmp_path):
+def test_what_is_no_file_of_samples_is_named(change: Any, said: str, limited: Path, tmp_path: Path) -> None:
     path = tmp_path / "samples-of-c0"
     path.write_bytes(change(limited.read_bytes()))
     with pytest.raises(HostError) as caught:
@@ -182,13 +184,15 @@ def test_what_is_no_file_of_samples_is_named(change, said, limited, tmp_path):
     assert "stands without its samples" in str(caught.value.next_step)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="No such file") as caught:
         check_samples(tmp_path / "gone")
     assert caught.value.place == str(tmp_path / "gone")
 
 
-def test_a_full_disk_is_said_plainly_and_leaves_what_was_there(limited, tmp_path, monkeypatch):
+def test_a_full_disk_is_said_plainly_and_leaves_what_was_there(
+    limited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, a_round(1), {1: check_samples(limited)})
     before = (tmp_path / "frames/r0001.parquet").read_bytes()
     samples, opened = check_samples(limited), Path.open
@@ -210,7 +214,7 @@ def test_a_full_disk_is_said_plainly_and_leaves_what_was_there(limited, tmp_path
     assert (tmp_path / "frames/r0001.parquet").read_bytes() == before
 
 
-def test_a_finished_run_vouches_for_them(limited, folder, summary):
+def test_a_finished_run_vouches_for_them(limited: Path, folder: RunFolder, summary: Summary) -> None:
     write(folder.path, a_round(1), {1: check_samples(limited)})
     (folder.path / "frames/.r0002.parquet.17.tmp").write_bytes(b"what a killed run was writing")
     folder.finish(summary)
@@ -257,7 +261,7 @@ def rows(folder: Path) -> list[dict[str, object]]:
     return pq.read_table(folder / monitor_samples.NAME).to_pylist()
 
 
-def test_each_value_is_a_row_with_its_trial_and_time(tmp_path):
+def test_each_value_is_a_row_with_its_trial_and_time(tmp_path: Path) -> None:
     log = logged(tmp_path)
     log.cost("local", COST)
     log.close()
@@ -274,7 +278,7 @@ def test_each_value_is_a_row_with_its_trial_and_time(tmp_path):
     assert (monitored.table.num_rows, monitored.costs) == (1, {"local": COST})
 
 
-def test_samples_of_a_machine_that_was_booted_at_another_time_lie_where_they_were_heard(tmp_path):
+def test_samples_of_a_machine_that_was_booted_at_another_time_lie_where_they_were_heard(tmp_path: Path) -> None:
     log = MonitorLog(tmp_path, 90_000_000_000)
     log.event("guest", '{"event":"ready"}')
     log.event("guest", series(0, "cpu_user_ns"))
@@ -285,7 +289,7 @@ def test_samples_of_a_machine_that_was_booted_at_another_time_lie_where_they_wer
     assert [(row["at_s"], row["time_ns"]) for row in rows(tmp_path)] == [(2.0, 7_000_000_000)]
 
 
-def test_a_run_that_was_killed_keeps_what_was_sampled(tmp_path):
+def test_a_run_that_was_killed_keeps_what_was_sampled(tmp_path: Path) -> None:
     logged(tmp_path)
     path = tmp_path / monitor_samples.LOG_NAME
     path.write_bytes(path.read_bytes() + b'{"host":"local","event":{"event":"sample","values":[[0,1')
@@ -297,13 +301,13 @@ def test_a_run_that_was_killed_keeps_what_was_sampled(tmp_path):
     assert [row["session"] for row in rows(tmp_path)] == [1, 1, 1, 1, 2, 2, 2, 2]
 
 
-def test_a_damaged_table_is_named(tmp_path):
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     (tmp_path / monitor_samples.NAME).write_bytes(b"torn")
     with pytest.raises(HostError, match=r"monitor\.parquet: is damaged"):
         monitor_samples.read(tmp_path, ("cpu_user_ns",))
 
 
-def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied_again(tmp_path):
+def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied_again(tmp_path: Path) -> None:
     first = logged(tmp_path)
     first.cost("local", COST)
     first.close()
@@ -321,7 +325,7 @@ def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied
 
 
 @pytest.mark.parametrize("finished", [True, False], ids=["interrupted", "killed"])
-def test_a_trial_that_is_made_again_is_told_apart_from_what_was_recorded_before(tmp_path, finished):
+def test_a_trial_that_is_made_again_is_told_apart_from_what_was_recorded_before(tmp_path: Path, finished: bool) -> None:
     for began_ns in (1_000_000_000, 50_000_000_000, 90_000_000_000):
         logged(tmp_path, began_ns).close()
         if finished:
@@ -333,7 +337,7 @@ def test_a_trial_that_is_made_again_is_told_apart_from_what_was_recorded_before(
     assert [row["trial"] for row in rows(tmp_path)] == expected
 
 
-def test_each_session_has_the_wall_time_of_its_start(tmp_path):
+def test_each_session_has_the_wall_time_of_its_start(tmp_path: Path) -> None:
     now_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
     logged(tmp_path, began_ns=monotonic_ns - 7_200_000_000_000).close()
     monitor_samples.finish(tmp_path)
@@ -344,14 +348,14 @@ def test_each_session_has_the_wall_time_of_its_start(tmp_path):
     assert ago_s == [pytest.approx(7200, abs=60), pytest.approx(3600, abs=60)]
 
 
-def test_turns_of_one_start_are_one_session(tmp_path):
+def test_turns_of_one_start_are_one_session(tmp_path: Path) -> None:
     logged(tmp_path).close()
     logged(tmp_path).close()
     monitor_samples.finish(tmp_path)
     assert {row["session"] for row in rows(tmp_path)} == {1}
 
 
-def test_an_interface_that_bears_its_address_is_redacted(tmp_path):
+def test_an_interface_that_bears_its_address_is_redacted(tmp_path: Path) -> None:
     log = MonitorLog(tmp_path, 1, Redactor())
     log.event("local", series(0, "receive_bytes", "enx0242ac110002"))
     log.close()
@@ -360,7 +364,7 @@ def test_an_interface_that_bears_its_address_is_redacted(tmp_path):
     assert "0242ac110002" not in written
 
 
-def test_without_monitors_there_is_no_table(tmp_path):
+def test_without_monitors_there_is_no_table(tmp_path: Path) -> None:
     monitor_samples.finish(tmp_path)
     assert monitor_samples.read(tmp_path, ("cpu_user_ns",)) is None
     assert not list(tmp_path.iterdir())

@@ -29,7 +29,7 @@ from nicbench.store.tables import OF_FRAMES, OF_SAMPLES, TRIAL_SCHEMA, rounds_pa
 GOLDEN = Path(__file__).parent / "golden" / "run"
 
 
-def test_more_rows_than_a_run_has_are_refused_by_what_the_file_says_of_them(tmp_path):
+def test_more_rows_than_a_run_has_are_refused_by_what_the_file_says_of_them(tmp_path: Path) -> None:
     path = tmp_path / "trials.parquet"
     rows = OF_SAMPLES.rows + 1
     pq.write_table(pa.table({"id": pa.repeat("t0001", rows), "note": pa.repeat("x" * 1000, rows)}), path)
@@ -49,7 +49,9 @@ def test_more_rows_than_a_run_has_are_refused_by_what_the_file_says_of_them(tmp_
         ("reordered", 20_017, "t0001: 20017 frames are reordered, of 20016 received"),
     ],
 )
-def test_counts_of_a_trial_that_contradict_themselves_are_refused(tmp_path, name, value, said):
+def test_counts_of_a_trial_that_contradict_themselves_are_refused(
+    tmp_path: Path, name: str, value: int, said: str
+) -> None:
     path = tmp_path / "trials.parquet"
     shutil.copy(GOLDEN / path.name, path)
     table = tables.read_trials(path)
@@ -60,7 +62,7 @@ def test_counts_of_a_trial_that_contradict_themselves_are_refused(tmp_path, name
         tables.read_trials(path)
 
 
-def test_what_is_not_known_of_a_trial_is_no_contradiction(tmp_path):
+def test_what_is_not_known_of_a_trial_is_no_contradiction(tmp_path: Path) -> None:
     path = tmp_path / "trials.parquet"
     table = tables.read(GOLDEN / path.name)
     unknown = {name: pa.nulls(table.num_rows, pa.int64()) for name in ("received", "lost")}
@@ -70,7 +72,7 @@ def test_what_is_not_known_of_a_trial_is_no_contradiction(tmp_path):
     assert tables.read_trials(path).num_rows == table.num_rows
 
 
-def test_text_of_more_parts_than_a_run_has_is_not_parsed(tmp_path):
+def test_text_of_more_parts_than_a_run_has_is_not_parsed(tmp_path: Path) -> None:
     path = tmp_path / "summary.json"
     path.write_bytes(b"[" + b"[]," * 2**21 + b"0]")
     with pytest.raises(HostError, match="more than 2097152 lists and objects"):
@@ -103,7 +105,7 @@ def a_round(*outcomes: JobOutcome) -> Round:
     )
 
 
-def test_every_job_of_a_round_is_a_row():
+def test_every_job_of_a_round_is_a_row() -> None:
     flow = Flow(direction="reverse", received_bytes=5, received_bits_per_s=40.0, retransmissions=2)
     done = JobOutcome(figures=Figures(flows=(flow,)), version="3.12", client_command=("iperf3", "-c", "a b"))
     failed = JobOutcome(failure="iperf3 is not installed", repeatable=False)
@@ -116,7 +118,7 @@ def test_every_job_of_a_round_is_a_row():
     assert (second["job"], second["failure"], second["version"]) == (2, "iperf3 is not installed", None)
 
 
-def test_frames_have_columns_of_their_own():
+def test_frames_have_columns_of_their_own() -> None:
     times = FrameTimes(
         count=3, minimum_ns=10, mean_ns=20.0, maximum_ns=30, histogram=histogram_of([(10, 1), (20, 1), (30, 1)])
     )
@@ -139,7 +141,7 @@ def test_frames_have_columns_of_their_own():
     assert (row["completion_p50_ns"], row["completion_p99_ns"], row["completion_maximum_ns"]) == (20, None, 30)
 
 
-def test_no_rounds_are_an_empty_table():
+def test_no_rounds_are_an_empty_table() -> None:
     assert pq.read_table(io.BytesIO(rounds_parquet([]))).num_rows == 0
 
 
@@ -149,7 +151,7 @@ ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "tests" / "golden" / "summary-1.7.json"
 
 
-def test_the_published_schema_is_current():
+def test_the_published_schema_is_current() -> None:
     published = (ROOT / "docs" / "summary.schema.json").read_text(encoding="utf-8")
 
     assert published == summary_schema_text(), (
@@ -157,7 +159,7 @@ def test_the_published_schema_is_current():
     )
 
 
-def test_the_kept_summary_is_of_the_format_fits_the_schema_and_is_written_as_it_was():
+def test_the_kept_summary_is_of_the_format_fits_the_schema_and_is_written_as_it_was() -> None:
     text = KEPT.read_text(encoding="utf-8")
 
     assert KEPT.stem == f"summary-{Summary.model_fields['format'].default}"
@@ -165,7 +167,7 @@ def test_the_kept_summary_is_of_the_format_fits_the_schema_and_is_written_as_it_
     assert json_text(Summary.model_validate_json(text), sort_keys=True) + "\n" == text
 
 
-def test_a_summary_with_an_unknown_key_does_not_fit():
+def test_a_summary_with_an_unknown_key_does_not_fit() -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"title": "x", "verdict": "valid", "format": "1.0", "speed": 1}, summary_schema())
 
@@ -177,7 +179,7 @@ def test_a_summary_with_an_unknown_key_does_not_fit():
         ("summary.json", {"format": "1.99", "from_the_future": 1}),
     ],
 )
-def test_a_folder_of_a_newer_format_says_so(name, change, tmp_path):
+def test_a_folder_of_a_newer_format_says_so(name: str, change: dict[str, object], tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "run")
     path = tmp_path / "run" / name
     path.write_text(json.dumps(json.loads(path.read_text()) | change))

@@ -32,7 +32,7 @@ def said(ptp: str, system: str = "") -> str:
     return f"\n=== nicbench section ptp\n{ptp}\n=== nicbench section system\n{system}"
 
 
-def test_a_slave_and_its_master_bound_the_difference_of_their_times():
+def test_a_slave_and_its_master_bound_the_difference_of_their_times() -> None:
     slave, master = parse_ptp("far", said(PORT)), parse_ptp("near", said(MASTER))
     assert (slave.state, slave.grandmaster, slave.offset_ns, slave.system_ns) == (
         "SLAVE",
@@ -43,14 +43,14 @@ def test_a_slave_and_its_master_bound_the_difference_of_their_times():
     assert bound_between((master, slave)) == 481.0 + 1920.0
 
 
-def test_a_system_clock_is_compared_with_that_of_the_card_without_leap_seconds():
+def test_a_system_clock_is_compared_with_that_of_the_card_without_leap_seconds() -> None:
     state = parse_ptp("far", said(CARD, APART))
     assert state.system_ns == -120.0
     assert state.bound_ns == 481.0 + 1920.0 + 120.0
     assert "the system's clock is off the card's by -120 ns" in describe_ptp(state)
 
 
-def test_clocks_that_follow_nothing_or_another_master_bound_nothing():
+def test_clocks_that_follow_nothing_or_another_master_bound_nothing() -> None:
     master = parse_ptp("near", said(MASTER))
     for text in (
         said(PORT.replace("SLAVE", "UNCALIBRATED")),

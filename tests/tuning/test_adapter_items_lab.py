@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,7 +78,7 @@ def every(namespace: str, wishes: tuple[tuple[str, dict[str, Any]], ...] = WISHE
     return place_requests(made, [Part("dut", host, ())])
 
 
-async def test_each_is_applied_verified_and_undone_to_what_was_there(namespace, tmp_path):
+async def test_each_is_applied_verified_and_undone_to_what_was_there(namespace: str, tmp_path: Path) -> None:
     before = snapshot(namespace)
     stack = UndoStack("tuned", None, tmp_path)
     try:
@@ -94,7 +95,9 @@ async def test_each_is_applied_verified_and_undone_to_what_was_there(namespace, 
     assert snapshot(namespace) == before
 
 
-async def test_after_a_crash_another_process_undoes_all_but_what_somebody_changed(namespace, tmp_path):
+async def test_after_a_crash_another_process_undoes_all_but_what_somebody_changed(
+    namespace: str, tmp_path: Path
+) -> None:
     before = snapshot(namespace)
     await tune(UndoStack("tuned", None, tmp_path), every(namespace))
     inside(namespace, "ip", "link", "set", "v1", "mtu", "3000")

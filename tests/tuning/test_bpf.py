@@ -26,25 +26,25 @@ def _link(program: int | None) -> str:
     return json.dumps([{"ifname": "d0", **xdp}])
 
 
-def test_the_program_of_a_link_is_found_in_either_place():
+def test_the_program_of_a_link_is_found_in_either_place() -> None:
     assert bpf.program_of_link({"ifname": "d0"}) is None
     assert bpf.program_of_link({"xdp": {"mode": 1, "prog": {"id": 7}}}) == 7
     assert bpf.program_of_link({"xdp": {"mode": 4, "attached": [{"mode": 2, "prog": {"id": 9}}]}}) == 9
 
 
-def test_the_value_of_a_map_is_read_in_the_machines_byte_order():
+def test_the_value_of_a_map_is_read_in_the_machines_byte_order() -> None:
     number = 123_456_789_012
     listed = [f"0x{byte:02x}" for byte in number.to_bytes(8, sys.byteorder)]
     assert bpf.value_of_lookup(json.dumps({"key": ["0x00"] * 4, "value": listed})) == number
 
 
-def test_the_values_of_a_per_cpu_map_are_summed():
+def test_the_values_of_a_per_cpu_map_are_summed() -> None:
     one = [f"0x{byte:02x}" for byte in (1).to_bytes(8, sys.byteorder)]
     text = json.dumps({"key": ["0x00"] * 4, "values": [{"cpu": 0, "value": one}, {"cpu": 1, "value": one}]})
     assert bpf.value_of_lookup(text) == 2
 
 
-async def test_a_device_with_a_program_is_somebodys(tmp_path):
+async def test_a_device_with_a_program_is_somebodys(tmp_path: Path) -> None:
     host = FakeHost()
     host.answer(SHOW, _link(7))
     with pytest.raises(NotReadyError, match="already has an XDP program"):
@@ -53,7 +53,7 @@ async def test_a_device_with_a_program_is_somebodys(tmp_path):
     assert not any("bpftool" in " ".join(command) for command in host.commands)
 
 
-def test_every_xdp_program_of_the_package_is_compiled():
+def test_every_xdp_program_of_the_package_is_compiled() -> None:
     sources = Path(nicbench.__file__).parent.rglob("*.bpf.c")
     names = {source.name.removesuffix(".bpf.c") for source in sources}
     assert {"pass", "policer", "sink"} <= names
@@ -61,7 +61,7 @@ def test_every_xdp_program_of_the_package_is_compiled():
         assert find_program(name).read_bytes().startswith(b"\x7fELF")
 
 
-def test_a_program_that_is_not_there_names_the_command_that_compiles_it():
+def test_a_program_that_is_not_there_names_the_command_that_compiles_it() -> None:
     with pytest.raises(NotReadyError, match="nonsense is not compiled") as caught:
         find_program("nonsense")
     assert "make install" in str(caught.value.next_step)
@@ -78,7 +78,9 @@ OTHERS = {
 
 @pytest.mark.lab
 @pytest.mark.parametrize("others", OTHERS.values(), ids=[*OTHERS])
-def test_programs_are_loaded_whatever_others_have_mounted_and_no_name_of_them_stays(others, tmp_path):
+def test_programs_are_loaded_whatever_others_have_mounted_and_no_name_of_them_stays(
+    others: str, tmp_path: Path
+) -> None:
     other = tmp_path / "hidden" / "other"
     other.mkdir(parents=True)
     wire = "tc qdisc replace dev $1 clsact; tc filter replace dev $1 ingress bpf da pinned $NAMED"

@@ -28,7 +28,7 @@ from nicbench.tuning.record import Record, record_path, save_record
 WHOLE = None
 
 
-async def test_a_second_run_is_told_who_holds_the_machine_since_when_and_until_when(tmp_path):
+async def test_a_second_run_is_told_who_holds_the_machine_since_when_and_until_when(tmp_path: Path) -> None:
     first = _lease(tmp_path, "first", WHOLE)
     await first.take()
     with pytest.raises(BusyError) as caught:
@@ -42,7 +42,7 @@ async def test_a_second_run_is_told_who_holds_the_machine_since_when_and_until_w
     await first.release()
 
 
-async def test_given_back_it_is_free_and_leaves_no_lease(tmp_path):
+async def test_given_back_it_is_free_and_leaves_no_lease(tmp_path: Path) -> None:
     first = _lease(tmp_path, "first", WHOLE)
     await first.take()
     await first.release()
@@ -55,8 +55,8 @@ async def test_given_back_it_is_free_and_leaves_no_lease(tmp_path):
 
 
 async def test_runs_on_different_ports_go_side_by_side_and_the_same_port_is_refused_with_its_name(
-    tmp_path,
-):
+    tmp_path: Path,
+) -> None:
     first, second = _lease(tmp_path, "first", ["0000:03:00.0"]), _lease(tmp_path, "second", ["0000:03:00.1"])
     await first.take()
     await second.take()
@@ -69,7 +69,9 @@ async def test_runs_on_different_ports_go_side_by_side_and_the_same_port_is_refu
 
 
 @pytest.mark.parametrize(("held", "wanted"), [(["a"], WHOLE), (WHOLE, ["a"]), (WHOLE, [])])
-async def test_the_whole_machine_and_a_port_of_it_exclude_each_other(tmp_path, held, wanted):
+async def test_the_whole_machine_and_a_port_of_it_exclude_each_other(
+    tmp_path: Path, held: Sequence[str] | None, wanted: Sequence[str] | None
+) -> None:
     first = _lease(tmp_path, "first", held)
     await first.take()
     with pytest.raises(BusyError, match="run first"):
@@ -80,7 +82,7 @@ async def test_the_whole_machine_and_a_port_of_it_exclude_each_other(tmp_path, h
     await second.release()
 
 
-async def test_a_run_on_the_machine_itself_and_a_lease_from_elsewhere_exclude_each_other(tmp_path):
+async def test_a_run_on_the_machine_itself_and_a_lease_from_elsewhere_exclude_each_other(tmp_path: Path) -> None:
     here = HostLock("here", tmp_path)
     await here.take()
     with pytest.raises(BusyError, match=r"run here of .* holds the whole machine since"):
@@ -97,7 +99,7 @@ async def test_a_run_on_the_machine_itself_and_a_lease_from_elsewhere_exclude_ea
     again.release()
 
 
-def test_the_lease_of_a_killed_run_is_free_at_once_and_its_owner_is_named(tmp_path):
+def test_the_lease_of_a_killed_run_is_free_at_once_and_its_owner_is_named(tmp_path: Path) -> None:
     script = (
         "import asyncio, pathlib, sys\n"
         "from nicbench.hosts.kinds.local import LocalHost\n"
@@ -134,7 +136,7 @@ def test_the_lease_of_a_killed_run_is_free_at_once_and_its_owner_is_named(tmp_pa
     assert "left a lease behind: it was removed" in said[0]
 
 
-async def test_of_many_takers_exactly_one_wins(tmp_path):
+async def test_of_many_takers_exactly_one_wins(tmp_path: Path) -> None:
     leases = [_lease(tmp_path, f"run-{number}", WHOLE if number % 2 else ["a"]) for number in range(12)]
     outcomes = await asyncio.gather(*(lease.take() for lease in leases), return_exceptions=True)
 
@@ -145,7 +147,7 @@ async def test_of_many_takers_exactly_one_wins(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "garbage", '17 {"run_id": 1}', "17 " + "[" * 4000, "\x1b[2J\n\x00"])
-async def test_a_file_that_is_no_lease_is_in_nobodys_way(tmp_path, content):
+async def test_a_file_that_is_no_lease_is_in_nobodys_way(tmp_path: Path, content: str) -> None:
     (tmp_path / "leases").mkdir()
     (tmp_path / "leases" / "torn").write_text(content)
     lease = _lease(tmp_path, "next", WHOLE)
@@ -154,7 +156,7 @@ async def test_a_file_that_is_no_lease_is_in_nobodys_way(tmp_path, content):
     assert list((tmp_path / "leases").iterdir()) == []
 
 
-async def test_a_living_holder_whose_file_was_spoilt_still_holds(tmp_path):
+async def test_a_living_holder_whose_file_was_spoilt_still_holds(tmp_path: Path) -> None:
     first = _lease(tmp_path, "first", WHOLE)
     await first.take()
     (file,) = (tmp_path / "leases").iterdir()
@@ -164,7 +166,7 @@ async def test_a_living_holder_whose_file_was_spoilt_still_holds(tmp_path):
     await first.release()
 
 
-async def test_changes_that_a_dead_run_left_on_that_machine_must_be_undone_there_first(tmp_path):
+async def test_changes_that_a_dead_run_left_on_that_machine_must_be_undone_there_first(tmp_path: Path) -> None:
     record = Record(run_id="dead", owner=this_process(), run_folder=None, started="now")
     save_record(record, record_path(tmp_path, "dead"))
     with pytest.raises(NotReadyError) as caught:
@@ -179,7 +181,7 @@ async def test_changes_that_a_dead_run_left_on_that_machine_must_be_undone_there
     await lease.release()
 
 
-async def test_changes_that_were_put_back_there_without_their_controller_are_in_nobodys_way(tmp_path):
+async def test_changes_that_were_put_back_there_without_their_controller_are_in_nobodys_way(tmp_path: Path) -> None:
     folder = _unheard(tmp_path, "dead.on.far-12ab", this_process().replace(start_ticks=1))
     lease = _lease(tmp_path, "next", WHOLE)
     with pytest.raises(NotReadyError, match=r"sudo nicbench restore dead\.on\.far-12ab"):
@@ -194,7 +196,7 @@ async def test_changes_that_were_put_back_there_without_their_controller_are_in_
         await lease.take()
 
 
-async def test_what_is_being_put_back_is_waited_for(tmp_path):
+async def test_what_is_being_put_back_is_waited_for(tmp_path: Path) -> None:
     folder = _unheard(tmp_path, "dead.on.far-12ab", this_process())  # whoever puts it back is alive
     lease = _lease(tmp_path, "next", WHOLE)
     taking = asyncio.create_task(lease.take())
@@ -204,7 +206,7 @@ async def test_what_is_being_put_back_is_waited_for(tmp_path):
     await lease.release()
 
 
-async def test_changes_of_a_run_that_lives_on_other_ports_are_its_own(tmp_path):
+async def test_changes_of_a_run_that_lives_on_other_ports_are_its_own(tmp_path: Path) -> None:
     first = _lease(tmp_path, "first", ["a"])
     await first.take()
     _unheard(tmp_path, "first.on.far-12ab", this_process())
@@ -214,7 +216,7 @@ async def test_changes_of_a_run_that_lives_on_other_ports_are_its_own(tmp_path):
     await first.release()
 
 
-async def test_a_lease_that_is_lost_in_the_middle_is_told(tmp_path):
+async def test_a_lease_that_is_lost_in_the_middle_is_told(tmp_path: Path) -> None:
     said = []
     host = _Remembering()
     lease = HostLease(host, "first", WHOLE, said.append, folder=tmp_path)
@@ -230,21 +232,21 @@ async def test_a_lease_that_is_lost_in_the_middle_is_told(tmp_path):
     await lease.release()
 
 
-async def test_a_machine_that_cannot_be_locked_says_what_to_do():
+async def test_a_machine_that_cannot_be_locked_says_what_to_do() -> None:
     host = FakeHost("far")
     host.process("sh", FakeProcess(["refused jane may not make /run/nicbench"], status=1))
     with pytest.raises(NotReadyError, match=r"far: .*jane may not make /run/nicbench(.|\n)*as root"):
         await HostLease(host, "run", WHOLE).take()
 
 
-async def test_a_machine_that_answers_nothing_known_is_an_error_with_its_words():
+async def test_a_machine_that_answers_nothing_known_is_an_error_with_its_words() -> None:
     host = FakeHost("far")
     host.process("sh", FakeProcess(["Welcome!"], status=1, stderr="sh: syntax error"))
     with pytest.raises(HostError, match="sh: syntax error"):
         await HostLease(host, "run", WHOLE).take()
 
 
-def test_the_age_is_by_the_clock_of_that_machine_and_told_by_ours():
+def test_the_age_is_by_the_clock_of_that_machine_and_told_by_ours() -> None:
     answer = Answer()
     lease = Lease(run_id="r", user="jane", machine="lab7", pid=5, silence_s=10.0)
     for line in ("now 5000000180", f"held 5000000000 {json.dumps(lease.model_dump())} 0000:03:00.0"):
@@ -258,19 +260,19 @@ def test_the_age_is_by_the_clock_of_that_machine_and_told_by_ours():
     )
 
 
-def test_what_a_stranger_wrote_cannot_steer_a_terminal():
+def test_what_a_stranger_wrote_cannot_steer_a_terminal() -> None:
     text = json.dumps({"run_id": "\x1b[2Jx", "user": "u\n", "machine": "m", "pid": 1})
     told = standing_of(f"1 {text}", 2).describe(datetime.now(UTC))
     assert told.isprintable()
 
 
-async def test_a_port_is_known_by_its_pci_address_or_by_its_namespace_and_name():
+async def test_a_port_is_known_by_its_pci_address_or_by_its_namespace_and_name() -> None:
     done = await LocalHost().run(ports_command(("lo", "no-such-device")))
     space = os.readlink("/proc/self/ns/net").removeprefix("net:[").removesuffix("]")
     assert done.stdout.splitlines() == [f"{space}/lo", f"{space}/no-such-device"]
 
 
-def test_the_lock_of_the_machine_and_the_lease_agree_on_the_file():
+def test_the_lock_of_the_machine_and_the_lease_agree_on_the_file() -> None:
     from nicbench.tuning.lease import _SCRIPT
 
     assert f'"$folder/{LOCK_NAME}"' in _SCRIPT

@@ -35,7 +35,7 @@ from nicbench.tuning.undo.processes import DeleteNamespace
 PAGES = "/proc/sys/vm/nr_hugepages"
 
 
-async def test_a_lock_that_is_held_names_its_holder(tmp_path):
+async def test_a_lock_that_is_held_names_its_holder(tmp_path: Path) -> None:
     first = HostLock("first", tmp_path)
     await first.take()
     with pytest.raises(BusyError) as caught:
@@ -46,7 +46,7 @@ async def test_a_lock_that_is_held_names_its_holder(tmp_path):
     first.release()
 
 
-async def test_a_lock_that_was_given_back_is_free_and_leaves_nothing(tmp_path):
+async def test_a_lock_that_was_given_back_is_free_and_leaves_nothing(tmp_path: Path) -> None:
     lock = HostLock("first", tmp_path / "runtime")
     await lock.take()
     lock.release()
@@ -58,7 +58,7 @@ async def test_a_lock_that_was_given_back_is_free_and_leaves_nothing(tmp_path):
     again.release()
 
 
-async def test_the_lock_of_a_dead_run_is_taken_after_its_changes_were_undone(tmp_path):
+async def test_the_lock_of_a_dead_run_is_taken_after_its_changes_were_undone(tmp_path: Path) -> None:
     host = FakeHost(files={PAGES: "8"})
     _die_holding(tmp_path, host, RestoreFile(path=PAGES, old="4", new="8"))
     lock = HostLock("next", tmp_path, lambda _spec: host)
@@ -68,7 +68,7 @@ async def test_the_lock_of_a_dead_run_is_taken_after_its_changes_were_undone(tmp
     lock.release()
 
 
-async def test_a_dead_run_that_cannot_be_undone_keeps_the_lock(tmp_path):
+async def test_a_dead_run_that_cannot_be_undone_keeps_the_lock(tmp_path: Path) -> None:
     host = FakeHost()  # its `test -e` says of every namespace that it is there, for ever
     _die_holding(tmp_path, host, DeleteNamespace(namespace="stuck"))
     with pytest.raises(NotReadyError, match="stuck"):
@@ -90,7 +90,7 @@ def _die_holding(runtime: Path, host: FakeHost, undo: Undo) -> None:
 # The queue for this machine: first come, first served; who is dead loses his place. Locks and processes are real.
 
 
-def test_who_comes_later_is_told_his_place_and_who_is_before_him(tmp_path):
+def test_who_comes_later_is_told_his_place_and_who_is_before_him(tmp_path: Path) -> None:
     first, second, third = (Place(name, tmp_path / "runtime") for name in ("first", "second", "third"))
     first.require_first()
     with pytest.raises(BusyError, match=r": place 3 in the queue, next is run first of .* \(process \d+\)\n"):
@@ -106,7 +106,7 @@ def test_who_comes_later_is_told_his_place_and_who_is_before_him(tmp_path):
     assert not (tmp_path / "runtime").exists()
 
 
-def test_a_dead_one_loses_his_place(tmp_path):
+def test_a_dead_one_loses_his_place(tmp_path: Path) -> None:
     script = (
         "import pathlib, sys, time\n"
         "from nicbench.tuning.lock import Place\n"
@@ -127,7 +127,9 @@ def test_a_dead_one_loses_his_place(tmp_path):
     place.leave()
 
 
-async def test_runs_that_wait_get_the_machine_in_the_order_in_which_they_came(tmp_path, monkeypatch):
+async def test_runs_that_wait_get_the_machine_in_the_order_in_which_they_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _stay_in(tmp_path, monkeypatch)
     holder = HostLock("holder", tmp_path)
     await holder.take()
@@ -154,7 +156,7 @@ async def test_runs_that_wait_get_the_machine_in_the_order_in_which_they_came(tm
     assert all(len(text) < 200 for text in said["third"])
 
 
-async def test_one_line_says_who_holds_the_machine_and_whether_it_is_idle(tmp_path):
+async def test_one_line_says_who_holds_the_machine_and_whether_it_is_idle(tmp_path: Path) -> None:
     holder = HostLock("holder", tmp_path)
     await holder.take()
     ahead, place = Place("ahead", tmp_path), Place("me", tmp_path)
@@ -212,7 +214,7 @@ def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_umask")
-async def test_whatever_the_umask_nobody_else_can_write_a_record_or_hold_the_lock(tmp_path):
+async def test_whatever_the_umask_nobody_else_can_write_a_record_or_hold_the_lock(tmp_path: Path) -> None:
     runtime, folder = tmp_path / "runtime", tmp_path / "folder"
     folder.mkdir()
     lock = HostLock("run", runtime)
@@ -231,7 +233,7 @@ async def test_whatever_the_umask_nobody_else_can_write_a_record_or_hold_the_loc
     lock.release()
 
 
-def test_a_folder_of_an_earlier_version_becomes_its_owners_alone(tmp_path):
+def test_a_folder_of_an_earlier_version_becomes_its_owners_alone(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / LOCK_NAME).touch(0o644)
     HostLock("run", tmp_path)._open()
@@ -263,7 +265,9 @@ async def _link(path: Path) -> None:
 @pytest.mark.parametrize("spoil", [_open_record, _open_folder, _open_everything, _give_away, _link])
 @pytest.mark.parametrize("who", ["restore", "next run", "lock of the dead run", "a lease from elsewhere"])
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files away, which root alone may")
-async def test_a_record_that_others_may_have_written_is_refused_and_changes_nothing(tmp_path, spoil, who):
+async def test_a_record_that_others_may_have_written_is_refused_and_changes_nothing(
+    tmp_path: Path, spoil: object, who: str
+) -> None:
     runtime = tmp_path / "runtime"
     host = FakeHost(files={PAGES: "8"})
     path = _plant(runtime, host)
@@ -280,14 +284,14 @@ async def test_a_record_that_others_may_have_written_is_refused_and_changes_noth
     assert "remove it" in said
 
 
-async def test_a_record_in_the_folder_of_another_run_is_refused(tmp_path):
+async def test_a_record_in_the_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     host = FakeHost(files={PAGES: "8"})
     _plant(tmp_path, host).parent.rename(tmp_path / "innocent")
     with pytest.raises(NotReadyError, match="the record of another run, planted"):
         await restore("innocent", tmp_path, lambda _spec: host)
 
 
-async def test_a_folder_that_a_group_of_all_who_measure_shares_stays_theirs(tmp_path):
+async def test_a_folder_that_a_group_of_all_who_measure_shares_stays_theirs(tmp_path: Path) -> None:
     tmp_path.chmod(0o2770)
     lease = HostLease(LocalHost("far"), "run", None, folder=tmp_path)
     await lease.take()
@@ -297,7 +301,7 @@ async def test_a_folder_that_a_group_of_all_who_measure_shares_stays_theirs(tmp_
     await lease.release()
 
 
-async def test_the_lease_of_another_machine_is_nobody_elses_to_hold(tmp_path):
+async def test_the_lease_of_another_machine_is_nobody_elses_to_hold(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     lease = HostLease(LocalHost("far"), "run", None, folder=tmp_path)
     await lease.take()
@@ -308,7 +312,7 @@ async def test_the_lease_of_another_machine_is_nobody_elses_to_hold(tmp_path):
 
 
 @pytest.mark.parametrize("spoilt", ["runtime", "runtime/run.on.far"])
-async def test_no_script_is_laid_on_another_machine_where_others_could_change_it(tmp_path, spoilt):
+async def test_no_script_is_laid_on_another_machine_where_others_could_change_it(tmp_path: Path, spoilt: str) -> None:
     folder = tmp_path / "runtime" / "run.on.far"
     store = ("sh", "-c", _STORE, "store", str(folder / "undo.sh"))
     assert (await LocalHost("far").run(store, input_text="true\n")).status == 0
@@ -322,7 +326,9 @@ async def test_no_script_is_laid_on_another_machine_where_others_could_change_it
 
 
 @pytest.mark.parametrize("begun", [[], [".undo.json.4194305"]], ids=["an empty folder", "a record that was begun"])
-async def test_what_a_run_left_that_was_killed_while_it_wrote_its_first_record_is_removed(tmp_path, begun):
+async def test_what_a_run_left_that_was_killed_while_it_wrote_its_first_record_is_removed(
+    tmp_path: Path, begun: list[str]
+) -> None:
     folder = tmp_path / "runtime" / "run"
     for by_name in (True, False):
         folder.mkdir(parents=True)
@@ -333,7 +339,7 @@ async def test_what_a_run_left_that_was_killed_while_it_wrote_its_first_record_i
         assert not folder.parent.exists()
 
 
-async def test_the_folders_of_leases_and_of_the_queue_are_no_runs(tmp_path):
+async def test_the_folders_of_leases_and_of_the_queue_are_no_runs(tmp_path: Path) -> None:
     for name in (LEASES, QUEUE):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(0o770)
@@ -341,7 +347,7 @@ async def test_the_folders_of_leases_and_of_the_queue_are_no_runs(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {LEASES, QUEUE}
 
 
-async def test_a_record_that_somebody_is_writing_is_left_to_him(tmp_path):
+async def test_a_record_that_somebody_is_writing_is_left_to_him(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / f".undo.json.{os.getpid()}").touch()
     assert await restore_stale(tmp_path) == []

@@ -27,7 +27,7 @@ CPU_1 = "/sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us"
 DRIVER = "/sys/devices/system/cpu/cpuidle/current_driver"
 
 
-async def test_it_is_asked_for_these_cpus_and_put_back(tmp_path):
+async def test_it_is_asked_for_these_cpus_and_put_back(tmp_path: Path) -> None:
     host = FakeHost(files={DRIVER: "haltpoll\n", CPU_0: "0\n", CPU_1: "20\n"})
     changes = UndoStack("run", tmp_path / "folder", tmp_path / "runtime")
     assert await keep_awake(changes, host, (1,)) == (1,)
@@ -36,14 +36,14 @@ async def test_it_is_asked_for_these_cpus_and_put_back(tmp_path):
     assert host.files[CPU_1].strip() == "20"
 
 
-async def test_without_idle_states_nothing_is_said_to_be_awake(tmp_path):
+async def test_without_idle_states_nothing_is_said_to_be_awake(tmp_path: Path) -> None:
     for driver in ({}, {DRIVER: "none\n"}):
         host = FakeHost(files={CPU_1: "0\n", **driver})
         assert await keep_awake(UndoStack("run", None, tmp_path), host, (1,)) == ()
         assert host.files[CPU_1] == "0\n"
 
 
-async def test_a_cpu_that_cannot_be_asked_is_left_alone(tmp_path):
+async def test_a_cpu_that_cannot_be_asked_is_left_alone(tmp_path: Path) -> None:
     host = FakeHost(files={DRIVER: "intel_idle\n", CPU_0: "0\n"})
     assert await keep_awake(UndoStack("run", None, tmp_path), host, (0, 1)) == (0,)
 
@@ -63,20 +63,20 @@ Hugetlb:           20480 kB
 """
 
 
-def test_pages_promised_to_somebody_are_not_available():
+def test_pages_promised_to_somebody_are_not_available() -> None:
     assert huge_pages_of_meminfo(MEMINFO) == HugePages(page_kib=2048, total=10, available=4)
 
 
-def test_a_kernel_without_huge_pages_says_so():
+def test_a_kernel_without_huge_pages_says_so() -> None:
     assert huge_pages_of_meminfo("MemTotal: 8145312 kB\n") is None
 
 
 @pytest.mark.parametrize(("needed_mebibytes", "lacking"), [(8, 0), (9, 1), (10, 1), (512, 252)])
-def test_what_lacks_is_counted_in_whole_pages(needed_mebibytes, lacking):
+def test_what_lacks_is_counted_in_whole_pages(needed_mebibytes: int, lacking: int) -> None:
     assert HugePages(page_kib=2048, total=10, available=4).lacking(needed_mebibytes * MEBIBYTE) == lacking
 
 
-async def test_their_number_is_raised_and_put_back(tmp_path):
+async def test_their_number_is_raised_and_put_back(tmp_path: Path) -> None:
     host = FakeHost(files={"/proc/meminfo": MEMINFO, PAGES: "10\n"})
     stack = UndoStack("run", None, tmp_path / "runtime")
     await raise_huge_pages(stack, host, 512 * MEBIBYTE)
@@ -86,14 +86,14 @@ async def test_their_number_is_raised_and_put_back(tmp_path):
     assert host.files[PAGES] == "10"
 
 
-async def test_enough_pages_are_left_as_they_are(tmp_path):
+async def test_enough_pages_are_left_as_they_are(tmp_path: Path) -> None:
     host = FakeHost(files={"/proc/meminfo": MEMINFO, PAGES: "10\n"})
     await raise_huge_pages(UndoStack("run", None, tmp_path / "runtime"), host, 8 * MEBIBYTE)
 
     assert host.writes == []
 
 
-async def test_memory_too_fragmented_is_an_error_and_nothing_stays_taken(tmp_path):
+async def test_memory_too_fragmented_is_an_error_and_nothing_stays_taken(tmp_path: Path) -> None:
     host = FakeHost(files={"/proc/meminfo": MEMINFO, PAGES: "10\n"})
     host.write_filter = lambda _path, text: "100\n" if text == "262" else text
     with pytest.raises(NotReadyError, match="252 more huge pages"):
@@ -119,7 +119,7 @@ def changes(tmp_path: Path) -> UndoStack:
     return UndoStack("run", tmp_path / "folder", tmp_path / "runtime")
 
 
-async def test_it_is_raised_and_put_back(host, changes):
+async def test_it_is_raised_and_put_back(host: FakeHost, changes: UndoStack) -> None:
     host.answer(("renice",), "")
     assert await prefer_softirq_work(changes, host, (1,)) == {"ksoftirqd/1": -20}
     host.files["/proc/22/stat"] = STAT.format(nice=-20)
@@ -130,7 +130,7 @@ async def test_it_is_raised_and_put_back(host, changes):
     ]
 
 
-async def test_what_somebody_changed_since_is_left_alone(host, changes):
+async def test_what_somebody_changed_since_is_left_alone(host: FakeHost, changes: UndoStack) -> None:
     host.answer(("renice",), "")
     await prefer_softirq_work(changes, host, (1,))
     host.files["/proc/22/stat"] = STAT.format(nice=-5)
@@ -138,7 +138,7 @@ async def test_what_somebody_changed_since_is_left_alone(host, changes):
     assert "left at nice -5" in trouble
 
 
-async def test_where_the_thread_cannot_be_seen_nothing_is_set(changes):
+async def test_where_the_thread_cannot_be_seen_nothing_is_set(changes: UndoStack) -> None:
     host = FakeHost()
     host.fail(("pgrep",), "")
     assert await prefer_softirq_work(changes, host, (1,)) == {}
@@ -167,13 +167,13 @@ def changed(host: FakeHost) -> list[tuple[str, ...]]:
     return [command for command in host.commands if "-r" in command]
 
 
-def test_of_two_settings_the_new_one_counts():
+def test_of_two_settings_the_new_one_counts() -> None:
     assert parse_stamp_setting(PTP + "new settings:\ntx_type 1\nrx_filter 1\n") == StampSetting(1, 1)
     with pytest.raises(ValueError, match="neither"):
         parse_stamp_setting("")
 
 
-async def test_the_card_gets_its_own_setting_back(tmp_path):
+async def test_the_card_gets_its_own_setting_back(tmp_path: Path) -> None:
     host, stack = card(PTP, PTP + "new settings:\ntx_type 0\nrx_filter 1\n"), UndoStack("run", None, tmp_path)
     await stamp_all_frames(stack, host, "p0")
     host.answer("hwstamp_ctl -i p0", ALL)
@@ -182,7 +182,7 @@ async def test_the_card_gets_its_own_setting_back(tmp_path):
     assert changed(host) == [SET_ALL, (*READ, "-t", "0", "-r", "12")]
 
 
-async def test_what_somebody_set_meanwhile_is_left(tmp_path):
+async def test_what_somebody_set_meanwhile_is_left(tmp_path: Path) -> None:
     host, stack = card(PTP), UndoStack("run", None, tmp_path)
     await stamp_all_frames(stack, host, "p0")
     host.answer("hwstamp_ctl -i p0", "current settings:\ntx_type 1\nrx_filter 9\n")
@@ -190,7 +190,7 @@ async def test_what_somebody_set_meanwhile_is_left(tmp_path):
     assert changed(host) == [SET_ALL]
 
 
-async def test_a_card_that_stamps_all_frames_is_left_alone(tmp_path):
+async def test_a_card_that_stamps_all_frames_is_left_alone(tmp_path: Path) -> None:
     host, stack = card(ALL), UndoStack("run", None, tmp_path)
     await stamp_all_frames(stack, host, "p0")
     assert await stack.undo_all() == []
@@ -207,7 +207,9 @@ async def test_a_card_that_stamps_all_frames_is_left_alone(tmp_path):
     ],
     ids=["no tool", "a driver that does not say", "a driver that refuses", "a driver that stamps less"],
 )
-async def test_a_card_that_cannot_is_refused_with_the_next_step(now, made, words, tmp_path):
+async def test_a_card_that_cannot_is_refused_with_the_next_step(
+    now: str | Completed, made: str | Completed, words: str, tmp_path: Path
+) -> None:
     host, stack = card(now, made), UndoStack("run", None, tmp_path)
     with pytest.raises(NotReadyError) as caught:
         await stamp_all_frames(stack, host, "p0")

@@ -20,7 +20,7 @@ TABLES = (ROOT / "docs/tables/tuning.markdown").read_text()
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_step_is_an_item_with_valid_options_and_a_reason(profile):
+def test_every_step_is_an_item_with_valid_options_and_a_reason(profile: str) -> None:
     wishes = requests_of(profile, "all")
     assert [wish.item.kind for wish in wishes] == [step.item for step in PROFILES[profile]]
     assert {wish.source for wish in wishes} == {f"profile {profile}"}
@@ -33,7 +33,7 @@ def test_every_step_is_an_item_with_valid_options_and_a_reason(profile):
         assert why
 
 
-def test_every_item_and_each_of_its_options_is_documented():
+def test_every_item_and_each_of_its_options_is_documented() -> None:
     assert "<!-- items -->" in TABLES
     rows = {kind.strip("`"): (meaning, options) for kind, _, meaning, options in item_rows()}
     for kind, item in find("nicbench.tuning.items", Item).items():
@@ -44,7 +44,7 @@ def test_every_item_and_each_of_its_options_is_documented():
     assert not rows
 
 
-def test_items_of_interfaces_take_devices():
+def test_items_of_interfaces_take_devices() -> None:
     for kind, item in find("nicbench.tuning.items", Item).items():
         assert issubclass(item.Options, DeviceOptions) == (item.scope == "device"), kind
         assert item.alone is None or item.alone in item.Options.model_fields

@@ -41,7 +41,9 @@ def host() -> FakeHost:
     return FakeHost(files={FORWARD: "0\n", PAGES: "4\n"})
 
 
-async def test_the_undo_is_on_disk_in_both_places_before_the_change(stack, host, tmp_path):
+async def test_the_undo_is_on_disk_in_both_places_before_the_change(
+    stack: UndoStack, host: FakeHost, tmp_path: Path
+) -> None:
     seen = []
 
     async def apply() -> None:
@@ -54,7 +56,7 @@ async def test_the_undo_is_on_disk_in_both_places_before_the_change(stack, host,
     assert seen == [undo, undo]
 
 
-async def test_values_are_set_and_put_back_in_reverse_order(stack, host, tmp_path):
+async def test_values_are_set_and_put_back_in_reverse_order(stack: UndoStack, host: FakeHost, tmp_path: Path) -> None:
     await stack.set_file(host, FORWARD, "1")
     await stack.set_file(host, PAGES, "8")
     assert host.files == {FORWARD: "1", PAGES: "8"}
@@ -65,7 +67,7 @@ async def test_values_are_set_and_put_back_in_reverse_order(stack, host, tmp_pat
     assert all(entry.done for entry in stack.entries)
 
 
-async def test_undoing_twice_does_nothing_more(stack, host):
+async def test_undoing_twice_does_nothing_more(stack: UndoStack, host: FakeHost) -> None:
     await stack.set_file(host, FORWARD, "1")
     await stack.undo_all()
     host.files[FORWARD] = "1"  # somebody wants it so, now that the run is over
@@ -74,7 +76,9 @@ async def test_undoing_twice_does_nothing_more(stack, host):
     assert host.files[FORWARD] == "1"
 
 
-async def test_what_is_changed_after_an_undo_is_written_down_and_undone_again(stack, host, tmp_path):
+async def test_what_is_changed_after_an_undo_is_written_down_and_undone_again(
+    stack: UndoStack, host: FakeHost, tmp_path: Path
+) -> None:
     """Each turn of a run changes the machine, and undoes it before the next."""
     runtime = record_path(tmp_path / "runtime", "run")
     for _ in range(2):
@@ -87,13 +91,13 @@ async def test_what_is_changed_after_an_undo_is_written_down_and_undone_again(st
         assert not runtime.exists()
 
 
-async def test_a_value_that_holds_already_is_neither_written_nor_undone(stack, host):
+async def test_a_value_that_holds_already_is_neither_written_nor_undone(stack: UndoStack, host: FakeHost) -> None:
     await stack.set_file(host, FORWARD, "0")
 
     assert (host.writes, stack.entries) == ([], ())
 
 
-async def test_a_value_changed_by_somebody_else_is_left_alone_and_reported(stack, host):
+async def test_a_value_changed_by_somebody_else_is_left_alone_and_reported(stack: UndoStack, host: FakeHost) -> None:
     await stack.set_file(host, PAGES, "8")
     host.files[PAGES] = "64\n"
 
@@ -103,7 +107,9 @@ async def test_a_value_changed_by_somebody_else_is_left_alone_and_reported(stack
     assert "'4'" in trouble, "the value before the run is named"
 
 
-async def test_a_value_that_the_kernel_does_not_take_as_written_is_put_back_at_once(stack, host):
+async def test_a_value_that_the_kernel_does_not_take_as_written_is_put_back_at_once(
+    stack: UndoStack, host: FakeHost
+) -> None:
     host.write_filter = lambda _path, text: "6\n" if text == "1000" else text
     with pytest.raises(HostError, match="reads '6'"):
         await stack.set_file(host, PAGES, "1000")
@@ -112,7 +118,7 @@ async def test_a_value_that_the_kernel_does_not_take_as_written_is_put_back_at_o
     assert await stack.undo_all() == []
 
 
-async def test_a_change_that_fails_is_still_undone(stack, host):
+async def test_a_change_that_fails_is_still_undone(stack: UndoStack, host: FakeHost) -> None:
     async def half() -> None:
         host.files[PAGES] = "8"
         raise HostError("broke in the middle")
@@ -124,7 +130,9 @@ async def test_a_change_that_fails_is_still_undone(stack, host):
     assert host.files[PAGES] == "4"
 
 
-async def test_one_undo_that_fails_does_not_keep_the_others_from_being_done(stack, host, tmp_path):
+async def test_one_undo_that_fails_does_not_keep_the_others_from_being_done(
+    stack: UndoStack, host: FakeHost, tmp_path: Path
+) -> None:
     await stack.set_file(host, PAGES, "8")
     await stack.make(host, DeleteNamespace(namespace="stuck"), _nothing)  # `test -e` goes on saying that it is there
 
@@ -136,7 +144,9 @@ async def test_one_undo_that_fails_does_not_keep_the_others_from_being_done(stac
     assert [entry.done for entry in record.entries] == [True, False]
 
 
-async def test_an_undo_that_meets_a_tool_it_does_not_understand_does_not_keep_the_others_from_being_done(stack, host):
+async def test_an_undo_that_meets_a_tool_it_does_not_understand_does_not_keep_the_others_from_being_done(
+    stack: UndoStack, host: FakeHost
+) -> None:
     await stack.set_file(host, PAGES, "8")
     await stack.make(host, DeleteLink(device="e0"), _nothing)
     host.answer("ip -j link show", "no JSON")
@@ -146,7 +156,9 @@ async def test_an_undo_that_meets_a_tool_it_does_not_understand_does_not_keep_th
     assert host.files[PAGES] == "4"
 
 
-async def test_a_holder_that_cannot_be_ended_and_a_full_disk_do_not_keep_the_machine_changed(stack, host):
+async def test_a_holder_that_cannot_be_ended_and_a_full_disk_do_not_keep_the_machine_changed(
+    stack: UndoStack, host: FakeHost
+) -> None:
     async def end() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -167,14 +179,14 @@ async def test_a_holder_that_cannot_be_ended_and_a_full_disk_do_not_keep_the_mac
         "Error: FIB table does not exist.",  # of a route, where no other is left
     ],
 )
-async def test_what_is_gone_already_is_no_trouble(stack, host, said):
+async def test_what_is_gone_already_is_no_trouble(stack: UndoStack, host: FakeHost, said: str) -> None:
     host.fail("ip address del", said, status=2)
     await stack.make(host, DeleteIpObject(arguments=("address", "del", "198.18.0.1/24", "dev", "d0")), _nothing)
 
     assert await stack.undo_all() == []
 
 
-async def test_undoing_goes_through_to_the_end_when_it_is_cancelled(stack, host):
+async def test_undoing_goes_through_to_the_end_when_it_is_cancelled(stack: UndoStack, host: FakeHost) -> None:
     await stack.set_file(host, FORWARD, "1")
     await stack.set_file(host, PAGES, "8")
     task = asyncio.create_task(stack.undo_all())
@@ -186,14 +198,16 @@ async def test_undoing_goes_through_to_the_end_when_it_is_cancelled(stack, host)
     assert host.files == {FORWARD: "0", PAGES: "4"}
 
 
-async def test_changes_of_a_dead_process_under_the_same_name_come_first(stack, host, tmp_path):
+async def test_changes_of_a_dead_process_under_the_same_name_come_first(
+    stack: UndoStack, host: FakeHost, tmp_path: Path
+) -> None:
     await stack.set_file(host, PAGES, "8")
     again = UndoStack("run", None, tmp_path / "runtime")
     with pytest.raises(NotReadyError, match="nicbench restore run"):
         await again.set_file(host, FORWARD, "1")
 
 
-async def test_a_stack_without_changes_writes_nothing(stack, tmp_path):
+async def test_a_stack_without_changes_writes_nothing(stack: UndoStack, tmp_path: Path) -> None:
     assert await stack.undo_all() == []
     assert not (tmp_path / "runtime").exists()
     assert list((tmp_path / "folder").iterdir()) == []
@@ -203,7 +217,7 @@ async def _nothing() -> None:
     return None
 
 
-async def test_what_this_process_holds_is_ended_before_anything_is_undone(stack, host):
+async def test_what_this_process_holds_is_ended_before_anything_is_undone(stack: UndoStack, host: FakeHost) -> None:
     seen = []
 
     async def end() -> None:
@@ -252,7 +266,7 @@ def dead() -> Owner:
     return me.replace(start_ticks=me.start_ticks - 1)
 
 
-async def test_what_a_dead_run_left_is_undone_and_said(machine):
+async def test_what_a_dead_run_left_is_undone_and_said(machine: Machine) -> None:
     machine.leave("run", dead())
 
     assert await restore("run", machine.runtime, machine.make_host) == ["run: undid 1 change that it had left"]
@@ -260,7 +274,9 @@ async def test_what_a_dead_run_left_is_undone_and_said(machine):
     assert not machine.runtime.exists()
 
 
-async def test_a_run_folder_stands_for_its_run_and_its_own_record_is_not_believed(machine, tmp_path):
+async def test_a_run_folder_stands_for_its_run_and_its_own_record_is_not_believed(
+    machine: Machine, tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     save_record(Record(run_id="run", owner=dead(), run_folder=None, started="now", entries=()), folder / "undo.json")
 
@@ -271,8 +287,8 @@ async def test_a_run_folder_stands_for_its_run_and_its_own_record_is_not_believe
 
 
 async def test_a_run_that_is_still_going_on_is_refused_by_restore_and_passed_over_by_the_next_run(
-    machine,
-):
+    machine: Machine,
+) -> None:
     machine.leave("run", this_process())
     with pytest.raises(NotReadyError, match="still going on"):
         await restore("run", machine.runtime, machine.make_host)
@@ -281,7 +297,7 @@ async def test_a_run_that_is_still_going_on_is_refused_by_restore_and_passed_ove
     assert machine.host.files[PAGES] == "8\n"
 
 
-async def test_after_a_reboot_a_record_is_only_forgotten(machine):
+async def test_after_a_reboot_a_record_is_only_forgotten(machine: Machine) -> None:
     machine.leave("run", REBOOTED)
 
     (said,) = await restore_stale(machine.runtime, machine.make_host)
@@ -290,7 +306,7 @@ async def test_after_a_reboot_a_record_is_only_forgotten(machine):
     assert not machine.runtime.exists()
 
 
-async def test_after_a_reboot_what_is_on_another_machine_is_still_undone(machine):
+async def test_after_a_reboot_what_is_on_another_machine_is_still_undone(machine: Machine) -> None:
     machine.leave("run", REBOOTED)
     path = record_path(machine.runtime, "run")
     written = json.loads(path.read_text())
@@ -346,7 +362,9 @@ def machines(tmp_path: Path) -> TwoMachines:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-async def test_after_a_reboot_of_this_machine_alone_the_settings_of_another_are_put_back(machines, kept):
+async def test_after_a_reboot_of_this_machine_alone_the_settings_of_another_are_put_back(
+    machines: TwoMachines, kept: bool
+) -> None:
     machines.leave("run", REBOOTED, kept=kept)
     assert find_unrestored_runs(machines.runtime) == ["run"]
 
@@ -358,7 +376,9 @@ async def test_after_a_reboot_of_this_machine_alone_the_settings_of_another_are_
 
 
 @pytest.mark.parametrize("emptied", [True, False])
-async def test_where_the_other_machine_has_rebooted_too_nothing_is_set_there(machines, emptied):
+async def test_where_the_other_machine_has_rebooted_too_nothing_is_set_there(
+    machines: TwoMachines, emptied: bool
+) -> None:
     machines.leave("run", REBOOTED)
     machines.other.files[BOOT_ID] = "a later one\n"
     if emptied:  # as /run is by a boot
@@ -370,7 +390,9 @@ async def test_where_the_other_machine_has_rebooted_too_nothing_is_set_there(mac
     assert not machines.runtime.exists()
 
 
-async def test_the_record_stays_while_the_other_machine_cannot_be_reached(machines, monkeypatch):
+async def test_the_record_stays_while_the_other_machine_cannot_be_reached(
+    machines: TwoMachines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machines.leave("run", REBOOTED)
 
     async def unreachable(path: str) -> str | None:
@@ -382,7 +404,7 @@ async def test_the_record_stays_while_the_other_machine_cannot_be_reached(machin
     assert find_unrestored_runs(machines.runtime) == ["run"]
 
 
-async def test_a_lab_that_was_made_to_stay_stays_until_it_is_taken_down(machine):
+async def test_a_lab_that_was_made_to_stay_stays_until_it_is_taken_down(machine: Machine) -> None:
     machine.leave("lab", dead(), kept=True)
 
     assert await restore_stale(machine.runtime, machine.make_host) == []
@@ -391,7 +413,7 @@ async def test_a_lab_that_was_made_to_stay_stays_until_it_is_taken_down(machine)
     assert find_kept_runs(machine.runtime) == []
 
 
-async def test_a_record_that_cannot_be_read_is_an_error_that_names_it(machine):
+async def test_a_record_that_cannot_be_read_is_an_error_that_names_it(machine: Machine) -> None:
     path = record_path(machine.runtime, "run")
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 1, "entries": [')
@@ -399,17 +421,17 @@ async def test_a_record_that_cannot_be_read_is_an_error_that_names_it(machine):
         await restore("run", machine.runtime, machine.make_host)
 
 
-async def test_an_empty_name_is_refused():
+async def test_an_empty_name_is_refused() -> None:
     with pytest.raises(UsageError):
         await restore("")
 
 
-def test_a_start_time_is_found_behind_any_name_of_a_command():
+def test_a_start_time_is_found_behind_any_name_of_a_command() -> None:
     rest = " ".join(str(number) for number in range(4, 53))
     assert start_ticks_of_stat(f"7 (a) b) (c) S {rest}") == 22
     assert start_ticks_of_stat(f"7 (ended) Z {rest}") is None
 
 
 @pytest.mark.parametrize("pid", [10**4200, 2**22, 0, -1], ids=["huge", "just too high", "none", "negative"])
-def test_no_process_has_a_pid_that_no_kernel_gives(pid):
+def test_no_process_has_a_pid_that_no_kernel_gives(pid: int) -> None:
     assert start_ticks(pid) is None

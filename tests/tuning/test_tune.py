@@ -103,7 +103,7 @@ def rings(
     return place_requests([wish], [Part("dut", host, devices)])
 
 
-async def test_a_setting_is_applied_at_each_interface_of_the_test_and_undone(stack, host):
+async def test_a_setting_is_applied_at_each_interface_of_the_test_and_undone(stack: UndoStack, host: FakeHost) -> None:
     every = rings(host)
     rows = await tune(stack, every)
     assert host.files["/rings/d0"] == host.files["/rings/d1"] == "4096 512"
@@ -118,14 +118,16 @@ async def test_a_setting_is_applied_at_each_interface_of_the_test_and_undone(sta
     assert [entry.after for entry in stack.entries] == [{"rx": 1024}, {"rx": 512}][::-1]
 
 
-async def test_what_is_so_already_is_neither_changed_nor_undone(stack, host):
+async def test_what_is_so_already_is_neither_changed_nor_undone(stack: UndoStack, host: FakeHost) -> None:
     rows = await tune(stack, rings(host, rx=512, devices=("d0",)))
     assert [row.outcome for row in rows] == [Outcome.ALREADY]
     assert host.writes == []
     assert stack.entries == ()
 
 
-async def test_another_process_undoes_it_twice_with_the_same_end(stack, host, tmp_path, monkeypatch):
+async def test_another_process_undoes_it_twice_with_the_same_end(
+    stack: UndoStack, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await tune(stack, rings(host))
     monkeypatch.setattr("nicbench.hosts.owner.Owner.is_alive", False)
     first = await restore("run", tmp_path, lambda spec: host)
@@ -135,7 +137,7 @@ async def test_another_process_undoes_it_twice_with_the_same_end(stack, host, tm
     assert host.files["/rings/d0"] == "512 512"
 
 
-async def test_a_value_that_somebody_changed_since_is_left_and_reported(stack, host):
+async def test_a_value_that_somebody_changed_since_is_left_and_reported(stack: UndoStack, host: FakeHost) -> None:
     await tune(stack, rings(host))
     host.files["/rings/d0"] = "256 512"
     troubles = await stack.undo_all()
@@ -146,7 +148,7 @@ async def test_a_value_that_somebody_changed_since_is_left_and_reported(stack, h
     ]
 
 
-async def test_what_a_machine_makes_of_a_value_is_an_error_and_put_back(stack, host):
+async def test_what_a_machine_makes_of_a_value_is_an_error_and_put_back(stack: UndoStack, host: FakeHost) -> None:
     host.write_filter = lambda path, text: text.replace("4000", "3968")
     with pytest.raises(NotReadyError) as caught:
         await tune(stack, rings(host, rx=4000, devices=("d0",)))
@@ -155,7 +157,9 @@ async def test_what_a_machine_makes_of_a_value_is_an_error_and_put_back(stack, h
     assert await stack.undo_all() == []
 
 
-async def test_everything_that_cannot_be_set_is_told_before_anything_is_changed(stack, host):
+async def test_everything_that_cannot_be_set_is_told_before_anything_is_changed(
+    stack: UndoStack, host: FakeHost
+) -> None:
     wishes = [
         TuningRequest("dut", Rings, RingOptions(rx=9000)),
         TuningRequest("dut", Rings, RingOptions(devices=("d7",))),
@@ -169,7 +173,7 @@ async def test_everything_that_cannot_be_set_is_told_before_anything_is_changed(
     assert host.writes == []
 
 
-async def test_an_item_of_a_profile_that_a_machine_lacks_is_skipped(stack, host):
+async def test_an_item_of_a_profile_that_a_machine_lacks_is_skipped(stack: UndoStack, host: FakeHost) -> None:
     rows = await tune(stack, rings(host, devices=("d0", "d7"), profile="throughput"))
     assert [(row.outcome, row.reason) for row in rows] == [
         (Outcome.CHANGED, None),
@@ -178,12 +182,12 @@ async def test_an_item_of_a_profile_that_a_machine_lacks_is_skipped(stack, host)
     assert {row.source for row in rows} == {"profile throughput"}
 
 
-async def test_an_item_of_interfaces_needs_one(stack, host):
+async def test_an_item_of_interfaces_needs_one(stack: UndoStack, host: FakeHost) -> None:
     with pytest.raises(NotReadyError, match="the test has no interface there; name some with `devices`"):
         await tune(stack, rings(host, devices=()))
 
 
-async def test_what_is_only_checked_is_told_and_never_changed(stack, host):
+async def test_what_is_only_checked_is_told_and_never_changed(stack: UndoStack, host: FakeHost) -> None:
     every = place_requests([TuningRequest("all", Clock, NoOptions())], [Part("tester", host, ())])
     (row,) = await tune(stack, every)
     assert (row.outcome, row.before, row.asked) == (Outcome.NOT_MET, {"source": "hpet"}, {"source": "tsc"})
@@ -192,7 +196,7 @@ async def test_what_is_only_checked_is_told_and_never_changed(stack, host):
     assert host.writes == []
 
 
-async def test_a_setting_that_strays_during_the_test_is_told(stack, host):
+async def test_a_setting_that_strays_during_the_test_is_told(stack: UndoStack, host: FakeHost) -> None:
     every = rings(host, devices=("d0",))
     rows = await look_again(every, await tune(stack, every), at_end=False)
     assert find_strayed(every, rows, at_end=False) == []
@@ -203,7 +207,7 @@ async def test_a_setting_that_strays_during_the_test_is_told(stack, host):
     ]
 
 
-async def test_another_writing_of_the_same_value_has_not_strayed(stack, host):
+async def test_another_writing_of_the_same_value_has_not_strayed(stack: UndoStack, host: FakeHost) -> None:
     masks = "/sys/class/net/d0/queues/rx-0/rps_cpus"
     host.files[masks] = "0\n"
     host.answer("sh -c", lambda _: f"{masks}:{host.files[masks].strip()}\n")
@@ -221,7 +225,7 @@ async def test_another_writing_of_the_same_value_has_not_strayed(stack, host):
     assert "is rx-0/rps_cpus 00000000,00000002" in find_strayed(every, rows, at_end=False)[0]
 
 
-async def test_what_is_not_understood_refuses_the_run_and_keeps_the_undo(stack, host):
+async def test_what_is_not_understood_refuses_the_run_and_keeps_the_undo(stack: UndoStack, host: FakeHost) -> None:
     host.files["/rings/d0"] = "n/a"
     with pytest.raises(NotReadyError, match="rings is not understood: ValueError"):
         await tune(stack, rings(host, devices=("d0",)))
@@ -233,7 +237,7 @@ async def test_what_is_not_understood_refuses_the_run_and_keeps_the_undo(stack, 
     assert host.files["/rings/d1"] == "1024 512"
 
 
-def test_the_nearer_and_the_written_wins():
+def test_the_nearer_and_the_written_wins() -> None:
     host = FakeHost("router")
 
     def wished(*wishes: TuningRequest) -> list[tuple[str | None, int]]:
@@ -251,7 +255,7 @@ def test_the_nearer_and_the_written_wins():
     assert wished(*several) == [(None, 1), (None, 2)]
 
 
-def test_a_setting_of_the_machine_is_set_once_for_all_its_namespaces():
+def test_a_setting_of_the_machine_is_set_once_for_all_its_namespaces() -> None:
     machine = LocalHost()
     parts = [Part(role, NetnsHost(machine, role), ()) for role in ("tester", "dut")]
     (one,) = place_requests([TuningRequest("all", Clock, NoOptions())], parts)
@@ -262,7 +266,7 @@ class _Two(Clock):
     Options: ClassVar = RingOptions
 
 
-def test_two_roles_on_one_machine_cannot_contradict_each_other():
+def test_two_roles_on_one_machine_cannot_contradict_each_other() -> None:
     machine = LocalHost()
     parts = [Part(role, NetnsHost(machine, role), ()) for role in ("tester", "dut")]
     wishes = [TuningRequest("tester", _Two, RingOptions(rx=1)), TuningRequest("dut", _Two, RingOptions(rx=2))]
@@ -270,7 +274,7 @@ def test_two_roles_on_one_machine_cannot_contradict_each_other():
         place_requests(wishes, parts)
 
 
-def test_items_come_in_the_order_of_their_phases():
+def test_items_come_in_the_order_of_their_phases() -> None:
     wishes = [TuningRequest("dut", Rings, RingOptions()), TuningRequest("dut", Clock, NoOptions())]
     assert [one.item.kind for one in place_requests(wishes, [Part("dut", FakeHost("d"), ("d0",))])] == [
         "clock",
@@ -278,6 +282,6 @@ def test_items_come_in_the_order_of_their_phases():
     ]
 
 
-def test_values_are_shown_in_a_line():
+def test_values_are_shown_in_a_line() -> None:
     assert values_in_words({"rx": 4096, "mode": "on", "x": None}) == "rx 4096, mode on, x null"
     assert values_in_words(None) == "-"

@@ -30,7 +30,7 @@ from nicbench.tuning.undo.processes import EndServer, end_server, is_alive, is_m
 GOLDEN = Path(__file__).parent / "golden" / "undo.json"
 
 
-def test_a_record_with_every_kind_is_read_and_written_as_it_was():
+def test_a_record_with_every_kind_is_read_and_written_as_it_was() -> None:
     record = Record.model_validate_json(GOLDEN.read_bytes())
 
     assert {entry.undo.kind for entry in record.entries} == set(find("nicbench.tuning.undo", Undo))
@@ -45,7 +45,7 @@ def test_a_record_with_every_kind_is_read_and_written_as_it_was():
     ],
     ids=["a kind of a later version", "a field of a later version"],
 )
-def test_an_undo_of_another_version_is_not_guessed_at(tmp_path, old, new, words):
+def test_an_undo_of_another_version_is_not_guessed_at(tmp_path: Path, old: str, new: str, words: str) -> None:
     path = tmp_path / "undo.json"
     text = GOLDEN.read_text(encoding="utf-8")
     assert old in text
@@ -89,7 +89,9 @@ GONE = Completed((), 1, "", "Device t0 does not exist.")
     ],
     ids=["left behind", "taken back by the engine", "there before", "gone", "not there"],
 )
-async def test_only_what_the_engine_left_is_ended(before, after, commands, tmp_path):
+async def test_only_what_the_engine_left_is_ended(
+    before: str | Completed, after: str | Completed, commands: list[tuple[str, ...]], tmp_path: Path
+) -> None:
     assert await undone(before, after, tmp_path) == commands
 
 
@@ -111,7 +113,7 @@ def pid_in(known_by: str) -> int:
     return int(Path(known_by).read_text().split()[0])
 
 
-async def test_a_server_runs_on_by_itself_and_is_ended_with_what_it_started(tmp_path):
+async def test_a_server_runs_on_by_itself_and_is_ended_with_what_it_started(tmp_path: Path) -> None:
     known_by = await start(tmp_path, "sh", "-c", f"sleep 1000 & echo $! >{tmp_path}/child; wait")
     assert await is_alive(LocalHost(), known_by)
     child = tmp_path / "child"
@@ -123,7 +125,7 @@ async def test_a_server_runs_on_by_itself_and_is_ended_with_what_it_started(tmp_
         pass
 
 
-async def test_what_it_says_is_kept(tmp_path):
+async def test_what_it_says_is_kept(tmp_path: Path) -> None:
     known_by = await start(tmp_path, "sh", "-c", "echo said; echo complained >&2")
     while await is_alive(LocalHost(), known_by):
         pass
@@ -131,7 +133,7 @@ async def test_what_it_says_is_kept(tmp_path):
     await end_server(LocalHost(), known_by)
 
 
-async def test_another_process_that_has_its_number_by_now_is_left_alone(tmp_path):
+async def test_another_process_that_has_its_number_by_now_is_left_alone(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "1000"])
     try:
         known_by = tmp_path / "server.pid"
@@ -143,12 +145,12 @@ async def test_another_process_that_has_its_number_by_now_is_left_alone(tmp_path
         other.wait()
 
 
-async def test_one_that_was_never_started_is_no_trouble(tmp_path):
+async def test_one_that_was_never_started_is_no_trouble(tmp_path: Path) -> None:
     await end_server(LocalHost(), str(tmp_path / "nothing"))
     assert not await is_alive(LocalHost(), str(tmp_path / "nothing"))
 
 
-async def test_the_record_ends_it(tmp_path):
+async def test_the_record_ends_it(tmp_path: Path) -> None:
     changes = UndoStack("nb-test", None, tmp_path / "run")
     known_by = str(tmp_path / "server.pid")
 
@@ -161,18 +163,18 @@ async def test_the_record_ends_it(tmp_path):
     assert not await is_alive(LocalHost(), known_by)
 
 
-async def test_only_a_whole_path_is_mounted():
+async def test_only_a_whole_path_is_mounted() -> None:
     assert await is_mounted(LocalHost(), "/proc")
     assert not await is_mounted(LocalHost(), "/pro")
 
 
-async def test_what_is_not_mounted_is_unmounted_without_a_word(tmp_path):
+async def test_what_is_not_mounted_is_unmounted_without_a_word(tmp_path: Path) -> None:
     changes = UndoStack("nb-test", None, tmp_path / "run")
     await changes.make(LocalHost(), Unmount(path=str(tmp_path)), _nothing)
     assert await changes.undo_all() == []
 
 
-async def test_a_folder_on_a_mount_whose_server_is_gone_is_no_trouble_once_that_is_unmounted(tmp_path):
+async def test_a_folder_on_a_mount_whose_server_is_gone_is_no_trouble_once_that_is_unmounted(tmp_path: Path) -> None:
     host, mounted = FakeHost("h"), True
 
     def unmount(command: tuple[str, ...]) -> Completed:
@@ -193,7 +195,7 @@ async def test_a_folder_on_a_mount_whose_server_is_gone_is_no_trouble_once_that_
     assert all(entry.done for entry in changes.entries)
 
 
-async def test_what_does_not_let_itself_be_unmounted_is_told(tmp_path):
+async def test_what_does_not_let_itself_be_unmounted_is_told(tmp_path: Path) -> None:
     host = FakeHost("h")  # says that everything is mounted, whatever is done
     host.fail("sh -c", "target is busy")
     changes = UndoStack("nb-test", None, tmp_path / "run")
@@ -203,7 +205,7 @@ async def test_what_does_not_let_itself_be_unmounted_is_told(tmp_path):
     assert "target is busy" in trouble
 
 
-async def test_a_server_that_does_not_die_is_told():
+async def test_a_server_that_does_not_die_is_told() -> None:
     host = FakeHost("h")
     host.fail("sh -c", "process 7 does not die")
     with pytest.raises(HostError, match="process 7 does not die"):
@@ -223,7 +225,7 @@ class _Remote(FakeHost):
     kind = "ssh"
 
 
-async def test_a_file_is_written_back_if_it_still_reads_as_it_was_left():
+async def test_a_file_is_written_back_if_it_still_reads_as_it_was_left() -> None:
     host = _Remote(files={"/f": "new\n"})
     host.answer(("cat", "--", "/f"), "new\n")
     found = await dry_undo(host, RestoreFile(path="/f", old="old", new="new"), applied=True)
@@ -234,13 +236,13 @@ async def test_a_file_is_written_back_if_it_still_reads_as_it_was_left():
     assert all(command[0] == "cat" for command in host.commands)
 
 
-async def test_before_a_change_is_made_its_undo_depends_on_nothing():
+async def test_before_a_change_is_made_its_undo_depends_on_nothing() -> None:
     found = await dry_undo(_Remote(), RestoreFile(path="/f", old="old", new="new"), applied=False)
 
     assert found.holds == []
 
 
-async def test_an_undo_that_waits_for_its_effect_is_foreseen_all_the_same():
+async def test_an_undo_that_waits_for_its_effect_is_foreseen_all_the_same() -> None:
     host = _Remote()
     host.answer(("pgrep",), "7\n")
     host.answer(("cat", "--", "/proc/7/stat"), "7 (irqbalance) T " + " ".join(map(str, range(1, 40))))
@@ -250,21 +252,21 @@ async def test_an_undo_that_waits_for_its_effect_is_foreseen_all_the_same():
     assert not any("kill" in command for command in host.commands)
 
 
-async def test_an_answer_that_never_is_the_same_twice_says_nothing():
+async def test_an_answer_that_never_is_the_same_twice_says_nothing() -> None:
     host, counter = _Remote(), iter(range(100))
     host.answer(("cat",), lambda _: f"{next(counter)}\n")
 
     assert await dry_undo(host, RestoreFile(path="/f", old="old", new="new"), applied=True) is None
 
 
-async def test_what_is_no_more_needs_no_undo():
+async def test_what_is_no_more_needs_no_undo() -> None:
     host = _Remote()
     host.fail(("ip", "-j", "link"), "Device does not exist")
 
     assert await dry_undo(host, DeleteLink(device="e0"), applied=True) is None
 
 
-async def test_a_mount_and_a_server_on_another_machine_are_ended_there_and_not_while_that_is_found_out():
+async def test_a_mount_and_a_server_on_another_machine_are_ended_there_and_not_while_that_is_found_out() -> None:
     host = _Remote()
     mount = await dry_undo(host, Unmount(path="/run/mounts/1"), applied=True)
     server = await dry_undo(host, EndServer(known_by="/run/server.pid"), applied=True)
@@ -275,7 +277,7 @@ async def test_a_mount_and_a_server_on_another_machine_are_ended_there_and_not_w
     assert all(command[0] == "grep" for command in host.commands)
 
 
-def test_the_script_undoes_the_last_change_first_and_leaves_what_somebody_changed(tmp_path):
+def test_the_script_undoes_the_last_change_first_and_leaves_what_somebody_changed(tmp_path: Path) -> None:
     values = {name: tmp_path / name for name in ("first's", "second", "third")}
     for file in values.values():
         file.write_text("new\n")
@@ -296,7 +298,7 @@ def test_the_script_undoes_the_last_change_first_and_leaves_what_somebody_change
     assert not (tmp_path / "undo.sh").exists(), "it is done once"
 
 
-def test_a_change_that_fails_is_told_and_the_rest_goes_on(tmp_path):
+def test_a_change_that_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     (tmp_path / "value").write_text("new\n")
     steps = [Step("one", _written_back(tmp_path / "value")), Step("two", DryUndo([Change(("false",))]))]
     (tmp_path / "undo.sh").write_text(script(steps, CONTROLLER))
@@ -305,7 +307,7 @@ def test_a_change_that_fails_is_told_and_the_rest_goes_on(tmp_path):
     assert (tmp_path / "told").read_text() == "could not put back: two\nput back: one\n"
 
 
-def test_a_controller_that_died_undoes_nothing_of_the_run_that_was_resumed(tmp_path):
+def test_a_controller_that_died_undoes_nothing_of_the_run_that_was_resumed(tmp_path: Path) -> None:
     (tmp_path / "value").write_text("new\n")
     (tmp_path / "undo.sh").write_text(script([Step("one", _written_back(tmp_path / "value"))], CONTROLLER))
     run_checked(("sh", tmp_path / "undo.sh", Presence(100, 4711, "boot").name))
@@ -341,11 +343,11 @@ def _irqbalance() -> Undo:
         pytest.param("/sys/fs/cgroup/cpuset/cpuset.cpus", "1,2", "12", False, id="a list of CPUs is no mask"),
     ],
 )
-def test_two_texts_are_the_same_value_or_not(path, one, other, same):
+def test_two_texts_are_the_same_value_or_not(path: str, one: str, other: str, same: bool) -> None:
     assert same_value(path, one, other) is same
 
 
-def test_the_selected_word_is_the_value():
+def test_the_selected_word_is_the_value() -> None:
     assert plain_value("always defer [madvise] never\n") == "madvise"
     assert plain_value("[fe80::1]") == "[fe80::1]"
 
@@ -353,5 +355,5 @@ def test_the_selected_word_is_the_value():
 @pytest.mark.parametrize(
     ("cpus", "mask"), [((0,), "1"), ((1,), "2"), ((0, 3), "9"), ((32,), "1,00000000"), ((0, 64), "1,00000000,00000001")]
 )
-def test_a_mask_is_written_in_groups_of_32_bits(cpus, mask):
+def test_a_mask_is_written_in_groups_of_32_bits(cpus: tuple[int, ...], mask: str) -> None:
     assert cpu_mask(cpus) == mask

@@ -31,7 +31,7 @@ LOOKS = {
 @pytest.mark.slow
 @pytest.mark.acceptance
 @pytest.mark.skipif(not AXE.is_file(), reason="axe is not here: scripts/check-pages fetches it")
-async def test_axe_finds_nothing_in_any_view(runs):
+async def test_axe_finds_nothing_in_any_view(runs: Path) -> None:
     make_run(
         runs, "one", started("One") + begun() + trials(30) + note("a warning") + trials(1, first=31, note="held up")
     )

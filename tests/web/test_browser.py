@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+import subprocess
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -33,8 +35,8 @@ TRIAL = TrialStarted(
 
 @pytest.mark.acceptance
 async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it_cost(
-    runs,
-):
+    runs: Path,
+) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _), running(runs, "[64]", "--live") as (folder, process):
             own = process.stderr.readline().decode().removeprefix("live page: ").strip()
@@ -69,7 +71,7 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs):
+async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64, 1518]") as (folder, process):
@@ -95,7 +97,7 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs)
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_a_run_is_killed_and_resumed_under_the_page(runs):
+async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64]") as (folder, process):
@@ -115,7 +117,7 @@ async def test_a_run_is_killed_and_resumed_under_the_page(runs):
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs):
+async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs: Path) -> None:
     folder = make_run(runs, "one", started("Long") + begun() + trials(3))
     async with chromium() as browser:
         with served(runs) as (address, process):
@@ -133,7 +135,9 @@ async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(runs, conducted):
+async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
+    runs: Path, conducted: tuple[Path, subprocess.Popen[bytes]]
+) -> None:
     folder, controller = conducted
     left = TimeLeft([("throughput", 100.0)])
     async with chromium() as browser:
@@ -160,7 +164,7 @@ async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(run
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_a_folder_without_runs_says_how_the_first_is_made_and_shows_it_when_it_begins(runs):
+async def test_a_folder_without_runs_says_how_the_first_is_made_and_shows_it_when_it_begins(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
             page, wrong = await open_page(browser, address)
@@ -177,7 +181,7 @@ async def test_a_folder_without_runs_says_how_the_first_is_made_and_shows_it_whe
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_rows_of_the_list_are_whole_on_a_phone(runs):
+async def test_rows_of_the_list_are_whole_on_a_phone(runs: Path) -> None:
     title = "A title of some length that is longer than a phone is wide"
     values = {"ndr_frames_per_s": 1e6}
     make_finished(runs, "one", FIRST, title, [result("throughput", 64, values, ResultVerdict.VALID)], facts("25G", 1))
@@ -192,7 +196,7 @@ async def test_rows_of_the_list_are_whole_on_a_phone(runs):
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_a_phone_shows_all_of_each_trial(runs):
+async def test_a_phone_shows_all_of_each_trial(runs: Path) -> None:
     make_run(runs, "one", started("One") + begun() + trials(3))
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -206,7 +210,7 @@ async def test_a_phone_shows_all_of_each_trial(runs):
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_a_run_that_others_measured_is_not_said_to_have_measured_nothing(runs):
+async def test_a_run_that_others_measured_is_not_said_to_have_measured_nothing(runs: Path) -> None:
     found = [result("throughput", 64, {"ndr_frames_per_s": 1e6}, ResultVerdict.IMPORTED)]
     make_finished(runs, "one", FIRST, "Theirs", found, {})
     async with chromium() as browser:
@@ -219,7 +223,7 @@ async def test_a_run_that_others_measured_is_not_said_to_have_measured_nothing(r
 
 
 @pytest.mark.sampled(8, of="pages in a browser")
-async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_nothing(runs):
+async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_nothing(runs: Path) -> None:
     for number in range(120):
         title = f"{'Late' if number < 10 else 'Run'} {number:03d}"
         make_run(runs, f"2026-01-01T1200{number:02d}Z-run", started(title))

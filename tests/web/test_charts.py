@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Locator, Page, expect
@@ -46,7 +47,7 @@ async def shades(figure: Locator) -> int:
     )
 
 
-async def test_the_heat_map_tells_each_cell_by_keys_and_all_of_it_as_a_table(runs):
+async def test_the_heat_map_tells_each_cell_by_keys_and_all_of_it_as_a_table(runs: Path) -> None:
     disturbed = trials(1, first=7, note="others were at work")
     make_run(runs, "one", started("Heat") + begun() + trials(6) + disturbed + finished())
     async with chromium() as browser:
@@ -69,7 +70,7 @@ async def test_the_heat_map_tells_each_cell_by_keys_and_all_of_it_as_a_table(run
             assert wrong == []
 
 
-async def test_two_fingers_zoom_one_moves_and_a_button_shows_all_again(runs):
+async def test_two_fingers_zoom_one_moves_and_a_button_shows_all_again(runs: Path) -> None:
     folder = make_run(runs, "one", started("Fingers") + begun() + trials(40))
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -102,7 +103,7 @@ async def test_two_fingers_zoom_one_moves_and_a_button_shows_all_again(runs):
             assert wrong == []
 
 
-async def test_keys_and_the_mouse_zoom_and_escape_shows_all_again(runs):
+async def test_keys_and_the_mouse_zoom_and_escape_shows_all_again(runs: Path) -> None:
     make_run(runs, "one", started("Keys") + begun() + trials(40) + finished())
     async with chromium() as browser:
         with served(runs) as (address, _):

@@ -8,12 +8,15 @@ import fcntl
 import json
 import os
 import struct
+import subprocess
 from collections.abc import AsyncIterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.web._folders import HOSTILE, begun, finished, line, make_run, note, started, trials
+from tests.web.conftest import Client
 
 from nicbench.core.events import (
     BoundsNarrowed,
@@ -36,6 +39,7 @@ from nicbench.store.now import NowFile, read_now
 from nicbench.web import watched_run
 from nicbench.web.controller import find_writer, stop_after_test
 from nicbench.web.moments import item_of
+from nicbench.web.site import Site
 from nicbench.web.views.run import place_of, stream_run
 from nicbench.web.watched_run import WatchedRun
 
@@ -60,7 +64,7 @@ async def until(stream: AsyncIterator[tuple[str, Any]], kind: str) -> list[tuple
     return found
 
 
-async def test_a_page_is_told_of_each_trial_as_the_journal_grows(site, runs):
+async def test_a_page_is_told_of_each_trial_as_the_journal_grows(site: Site, runs: Path) -> None:
     folder = make_run(runs, "one", started("Mine") + begun())
     journal = folder / "journal.ndjson"
     stream = events_of(stream_run(site, site.watched.of(folder), (0, 0)))
@@ -88,7 +92,7 @@ async def test_a_page_is_told_of_each_trial_as_the_journal_grows(site, runs):
     assert (await until(stream, "bye"))[-1][0] == "bye"
 
 
-async def test_two_pages_see_the_same_and_one_that_comes_again_is_told_the_rest(site, runs):
+async def test_two_pages_see_the_same_and_one_that_comes_again_is_told_the_rest(site: Site, runs: Path) -> None:
     folder = make_run(runs, "one", started() + trials(5) + finished())
     run = site.watched.of(folder)
     site.ending.set()
@@ -99,7 +103,9 @@ async def test_two_pages_see_the_same_and_one_that_comes_again_is_told_the_rest(
     assert site.streams == 0
 
 
-async def test_a_page_gets_all_of_a_long_journal_before_its_server_ends(site, runs, monkeypatch):
+async def test_a_page_gets_all_of_a_long_journal_before_its_server_ends(
+    site: Site, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watched_run, "_MOST_BYTES", 2000)
     folder = make_run(runs, "one", started() + trials(20) + finished())
     site.ending.set()
@@ -109,7 +115,7 @@ async def test_a_page_gets_all_of_a_long_journal_before_its_server_ends(site, ru
     assert [pieces[-1][-1]["k"], events[-1][0]] == ["end", "bye"]
 
 
-async def test_a_page_of_another_journal_begins_anew(site, runs):
+async def test_a_page_of_another_journal_begins_anew(site: Site, runs: Path) -> None:
     folder = make_run(runs, "one", started() + trials(1))
     site.ending.set()
     events = [event async for event in events_of(stream_run(site, site.watched.of(folder), place_of("0.9999")))]
@@ -117,7 +123,7 @@ async def test_a_page_of_another_journal_begins_anew(site, runs):
     assert place_of("rubbish") == place_of(None) == place_of("1.2.3") == (0, 0)
 
 
-def test_a_resumed_run_goes_on_behind_the_line_that_a_crash_cut(runs):
+def test_a_resumed_run_goes_on_behind_the_line_that_a_crash_cut(runs: Path) -> None:
     folder = make_run(runs, "one", started() + trials(2) + '{"event":"trial_fin')
     run = WatchedRun(folder)
     run.advance()
@@ -133,12 +139,12 @@ def test_a_resumed_run_goes_on_behind_the_line_that_a_crash_cut(runs):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", '{"event":"unknown"}', "\x00\xff", "[" * 5000, '{"event":1e999}'])
-def test_a_line_that_no_run_wrote_is_said_to_be_damaged(text):
+def test_a_line_that_no_run_wrote_is_said_to_be_damaged(text: str) -> None:
     item = item_of(text.encode("latin-1"))
     assert (item["k"], item["level"]) == ("note", "warning")
 
 
-def test_texts_of_strangers_come_as_they_are_and_in_ascii(runs):
+def test_texts_of_strangers_come_as_they_are_and_in_ascii(runs: Path) -> None:
     run = WatchedRun(make_run(runs, "one", started(HOSTILE) + note(HOSTILE) + trials(1, note=HOSTILE)))
     run.advance()
     assert all(item.isascii() for item in run.items)
@@ -146,7 +152,7 @@ def test_texts_of_strangers_come_as_they_are_and_in_ascii(runs):
     assert (title["title"], said["text"], trial["why"]) == (HOSTILE, HOSTILE, [HOSTILE])
 
 
-def test_who_is_waited_for_and_how_the_bounds_narrow_is_told():
+def test_who_is_waited_for_and_how_the_bounds_narrow_is_told() -> None:
     waiting = item_of(line(Waiting(text="the machine: in use: run x of eve")).encode())
     assert waiting == {"k": "waiting", "text": "the machine: in use: run x of eve"}
     bounds = GoalBounds(goal="NDR", passing_frames_per_s=4e5, failing_frames_per_s=None)
@@ -165,7 +171,7 @@ def damaged_histograms() -> list[str]:
 
 
 @pytest.mark.parametrize("histogram", damaged_histograms())
-def test_a_histogram_that_no_engine_wrote_costs_a_trial_its_column_and_no_more(histogram):
+def test_a_histogram_that_no_engine_wrote_costs_a_trial_its_column_and_no_more(histogram: str) -> None:
     journaled = json.loads(trials(1))
     journaled["trial"]["reading"]["latency"]["histogram"] = histogram
     told = item_of(json.dumps(journaled).encode())
@@ -173,7 +179,7 @@ def test_a_histogram_that_no_engine_wrote_costs_a_trial_its_column_and_no_more(h
     assert "bins" not in told
 
 
-def test_the_latencies_of_a_round_are_those_of_all_its_jobs():
+def test_the_latencies_of_a_round_are_those_of_all_its_jobs() -> None:
     job = Job(workload="sockperf", client="c0", server="s0", ask=JobSpec(duration_s=1.0), port=5201)
     outcomes = [
         JobOutcome(figures=Figures(latency=RequestLatency(basis="round trip", histogram=histogram_of([(value, 2)]))))
@@ -194,7 +200,7 @@ def test_the_latencies_of_a_round_are_those_of_all_its_jobs():
     assert told["bins"] == [40, [2, 0, 0, 2]]
 
 
-def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs):
+def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs: Path) -> None:
     run = WatchedRun(make_run(runs, "one", started() + trials(50)))
     run.advance()
     assert max(len(item) for item in run.items) < 500
@@ -203,7 +209,9 @@ def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs):
 # Who conducts a run.
 
 
-def test_the_process_that_holds_the_journal_is_stopped_and_no_other(conducted, post, site):
+def test_the_process_that_holds_the_journal_is_stopped_and_no_other(
+    conducted: tuple[Path, subprocess.Popen[bytes]], post: Any, site: Site
+) -> None:
     folder, process = conducted
     writer = find_writer(folder)
     assert (writer.pid, writer.is_ours) == (process.pid, True)
@@ -216,7 +224,7 @@ def test_the_process_that_holds_the_journal_is_stopped_and_no_other(conducted, p
     assert find_writer(folder) is None
 
 
-def test_a_reader_of_the_journal_and_a_lock_without_it_conduct_nothing(runs):
+def test_a_reader_of_the_journal_and_a_lock_without_it_conduct_nothing(runs: Path) -> None:
     folder = make_run(runs, "one", started())
     descriptor = os.open(folder / "journal.ndjson", os.O_RDONLY)
     try:
@@ -228,7 +236,7 @@ def test_a_reader_of_the_journal_and_a_lock_without_it_conduct_nothing(runs):
         stop_after_test(folder)
 
 
-def test_a_run_without_a_controller_was_killed_once_it_is_silent_for_long(runs):
+def test_a_run_without_a_controller_was_killed_once_it_is_silent_for_long(runs: Path) -> None:
     folder = make_run(runs, "one", started() + begun())
     assert WatchedRun(folder).state()["state"] == "silent"
     os.utime(folder / "journal.ndjson", (0, 0))
@@ -244,7 +252,9 @@ def test_a_run_without_a_controller_was_killed_once_it_is_silent_for_long(runs):
     assert run.state()["state"] == "stopped"
 
 
-def test_what_a_run_does_now_is_told_while_it_does_it(conducted, site):
+def test_what_a_run_does_now_is_told_while_it_does_it(
+    conducted: tuple[Path, subprocess.Popen[bytes]], site: Site
+) -> None:
     folder, _ = conducted
     now = NowFile(folder)
     trial = TrialStarted(
@@ -272,7 +282,7 @@ def test_what_a_run_does_now_is_told_while_it_does_it(conducted, site):
     assert read_now(folder) is None
 
 
-def test_a_file_of_now_that_no_run_wrote_says_nothing(runs):
+def test_a_file_of_now_that_no_run_wrote_says_nothing(runs: Path) -> None:
     folder = make_run(runs, "one", started())
     wild = [{"began_s": 0.0, "estimate": ESTIMATE | {name: float("nan")}} for name in ESTIMATE]
     wild += [{"began_s": began, "estimate": ESTIMATE} for began in (float("inf"), "x", None)]
@@ -281,14 +291,16 @@ def test_a_file_of_now_that_no_run_wrote_says_nothing(runs):
         assert read_now(folder) is None
 
 
-async def test_a_page_is_sent_no_more_than_it_lacks_by_a_server_that_has_just_started(site, runs):
+async def test_a_page_is_sent_no_more_than_it_lacks_by_a_server_that_has_just_started(site: Site, runs: Path) -> None:
     long = "".join(note("x" * 1_000_000) for _ in range(6))  # more than is read at one time
     folder = make_run(runs, "one", started() + long)
     stream = events_of(stream_run(site, site.watched.of(folder), place_of("0.7")))
     assert [kind for kind, _ in await until(stream, "state")] == ["state"]
 
 
-def test_cpus_are_drawn_at_the_time_of_their_session_also_where_an_earlier_one_was_not_watched(client, runs):
+def test_cpus_are_drawn_at_the_time_of_their_session_also_where_an_earlier_one_was_not_watched(
+    client: Client, runs: Path
+) -> None:
     second = started(resumed=True).replace("12:00:00", "13:00:00")
     folder = make_run(runs, "one", started() + trials(1) + second + trials(1, first=2) + finished())
     began_ns = 5_000_000_000

@@ -56,7 +56,7 @@ def lab(runs: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", ["/api/trends.csv", "/api/trends.json", "/api/explore.csv", "/api/explore.json"])
-def test_a_file_has_every_figure_or_is_refused_until_it_can_have_them(path, lab, client):
+def test_a_file_has_every_figure_or_is_refused_until_it_can_have_them(path: str, lab: Path, client: Client) -> None:
     answer = client.get(f"{path}?{THROUGHPUT}")
     while answer.status_code == 503:
         assert answer.headers["retry-after"] == "5"
@@ -69,7 +69,7 @@ def test_a_file_has_every_figure_or_is_refused_until_it_can_have_them(path, lab,
     assert len(answer.text) > 10_000
 
 
-def test_without_a_figure_the_page_says_so_in_sentences(runs, client):
+def test_without_a_figure_the_page_says_so_in_sentences(runs: Path, client: Client) -> None:
     for _ in range(100):
         answer = client.get("/api/trends")
         if "error" in answer.json():
@@ -80,7 +80,7 @@ def test_without_a_figure_the_page_says_so_in_sentences(runs, client):
     )
 
 
-def test_each_change_is_told_with_its_first_run_its_size_and_what_differed(lab, client):
+def test_each_change_is_told_with_its_first_run_its_size_and_what_differed(lab: Path, client: Client) -> None:
     ask(client, f"/api/trends?{THROUGHPUT}")
     series = {each["name"]: each for each in client.get(f"/api/trends/changes?{THROUGHPUT}").json()["series"]}
     (card25,) = next(each for name, each in series.items() if "25G" in name)["changes"]
@@ -93,7 +93,7 @@ def test_each_change_is_told_with_its_first_run_its_size_and_what_differed(lab, 
     assert (card100["differences"][0]["before"], card100["differences"][0]["after"]) == ("22.41", "24.10")
 
 
-def test_runs_that_are_not_comparable_are_no_better_and_no_worse(runs, client):
+def test_runs_that_are_not_comparable_are_no_better_and_no_worse(runs: Path, client: Client) -> None:
     make_history(runs, 20)
     answer = ask(client, f"/api/trends?{THROUGHPUT}&by=&card=25g")
     assert len(answer["series"]) == 1
@@ -113,7 +113,7 @@ def test_runs_that_are_not_comparable_are_no_better_and_no_worse(runs, client):
     assert "another card" in " ".join(series["changes"][-1]["objections"])
 
 
-def test_a_value_is_told_against_parameters_settings_values_and_words(lab, client):
+def test_a_value_is_told_against_parameters_settings_values_and_words(lab: Path, client: Client) -> None:
     found = ask(client, f"/api/explore?{THROUGHPUT}")
     assert (found["x"], found["x_kind"]) == ("parameter:frame_bytes", "number")
     assert {size for each in found["series"] for size in each["x"]} == {64.0, 512.0, 1518.0}
@@ -130,8 +130,8 @@ def test_a_value_is_told_against_parameters_settings_values_and_words(lab, clien
 
 @pytest.mark.parametrize(("others", "series"), [({}, 1), ({"delay": "30 us"}, 2)], ids=["alone", "among others"])
 def test_configurations_stand_at_their_own_setting_in_one_series_where_they_differ_in_nothing_else(
-    others, series, runs, client, monkeypatch
-):
+    others: dict[str, str], series: int, runs: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = {
         "nicbench": 1,
         "title": "Queues",
@@ -148,7 +148,7 @@ def test_configurations_stand_at_their_own_setting_in_one_series_where_they_diff
     assert sorted(x for each in answer["series"] for x in each["x"]) == [16.0, 1024.0]
 
 
-def test_configurations_of_which_nothing_is_known_are_never_one_series():
+def test_configurations_of_which_nothing_is_known_are_never_one_series() -> None:
     """Of a lake of an older format, settings are those of all configurations together."""
     told = Told("ndr_frames_per_s", "NDR", "Mpps", True, True)
     measures = [Measure("throughput", "throughput", name, "per port", "{}", told) for name in ("long", "short")]
@@ -161,7 +161,9 @@ def test_configurations_of_which_nothing_is_known_are_never_one_series():
     assert not known.tells_configurations("queue", entries[:1]), "runs of one configuration stay apart by its name"
 
 
-def test_a_place_of_which_only_a_bound_is_known_is_told_as_one_and_what_has_none_is_counted(runs, client):
+def test_a_place_of_which_only_a_bound_is_known_is_told_as_one_and_what_has_none_is_counted(
+    runs: Path, client: Client
+) -> None:
     make_fall(runs)
     query = "test=throughput&value=pdr_frames_per_s&x=value:ndr_frames_per_s"
     found = ask(client, f"/api/explore?{query}")
@@ -174,7 +176,7 @@ def test_a_place_of_which_only_a_bound_is_known_is_told_as_one_and_what_has_none
     assert [(row["x"], row["x_upper"]) for row in rows[3:4]] == [("", "")]
 
 
-def test_filters_are_those_of_the_list_and_files_hold_every_figure(lab, client):
+def test_filters_are_those_of_the_list_and_files_hold_every_figure(lab: Path, client: Client) -> None:
     ask(client, "/api/trends")
     text = client.get(f"/api/trends.csv?{THROUGHPUT}&card=25g&since=2026-01").text
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -205,7 +207,7 @@ def test_filters_are_those_of_the_list_and_files_hold_every_figure(lab, client):
         ("trends.json?value=none", "value: "),
     ],
 )
-def test_a_wrong_query_is_refused_by_the_name_in_the_address(path, place, runs, client):
+def test_a_wrong_query_is_refused_by_the_name_in_the_address(path: str, place: str, runs: Path, client: Client) -> None:
     make_history(runs, 1)
     ask(client, "/api/trends")
     answer = client.get(f"/api/{path}")
@@ -213,7 +215,7 @@ def test_a_wrong_query_is_refused_by_the_name_in_the_address(path, place, runs, 
     assert answer.json()["error"].startswith(place)
 
 
-def test_runs_in_which_every_load_failed_are_a_change_and_never_a_plain_number(runs, client):
+def test_runs_in_which_every_load_failed_are_a_change_and_never_a_plain_number(runs: Path, client: Client) -> None:
     make_collapse(runs)
     (series,) = ask(client, f"/api/trends?{THROUGHPUT}")["series"]
     assert series["number"][-1] is None
@@ -228,7 +230,7 @@ def test_runs_in_which_every_load_failed_are_a_change_and_never_a_plain_number(r
 
 
 @pytest.mark.parametrize("asked_first", [True, False], ids=["while it is served", "before it is served"])
-def test_a_damaged_index_ends_no_page_and_is_made_anew(asked_first, runs, client):
+def test_a_damaged_index_ends_no_page_and_is_made_anew(asked_first: bool, runs: Path, client: Client) -> None:
     make_collapse(runs)
     path = f"/api/trends?{THROUGHPUT}"
     if asked_first:
@@ -245,7 +247,7 @@ def test_a_damaged_index_ends_no_page_and_is_made_anew(asked_first, runs, client
     assert (series["count"], series["upper"][-1]) == (16, 1000.0)
 
 
-def test_a_badge_has_the_newest_figure_and_the_same_bytes_each_time(lab, client):
+def test_a_badge_has_the_newest_figure_and_the_same_bytes_each_time(lab: Path, client: Client) -> None:
     ask(client, "/api/trends")
     path = "/badges/throughput/ndr_frames_per_s.svg?p.frame_bytes=64&card=25g"
     answer = client.get(path)
@@ -261,7 +263,7 @@ def test_a_badge_has_the_newest_figure_and_the_same_bytes_each_time(lab, client)
     assert client.get(path + "&driver=none").status_code == 404
 
 
-def test_texts_of_strangers_stay_texts(runs, client):
+def test_texts_of_strangers_stay_texts(runs: Path, client: Client) -> None:
     name = HOSTILE.replace("/", "")
     values = {"ndr_frames_per_s": 1e6}
     found = [result("throughput", 64, values, ResultVerdict.VALID, flows=HOSTILE).replace(test=HOSTILE)]

@@ -6,6 +6,7 @@ import json
 import re
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -28,7 +29,7 @@ from nicbench.core.result import ResultVerdict
 pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.sampled(8, of="pages in a browser")]
 
 
-async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs, tmp_path):
+async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs: Path, tmp_path: Path) -> None:
     make_history(runs, KERNEL_WEEK + 8, first=KERNEL_WEEK - 12)
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -68,7 +69,7 @@ async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs
             assert wrong == []
 
 
-async def test_nothing_that_is_pressed_or_chosen_is_lost_while_the_page_is_drawn_anew(runs):
+async def test_nothing_that_is_pressed_or_chosen_is_lost_while_the_page_is_drawn_anew(runs: Path) -> None:
     make_history(runs, 8)
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -91,7 +92,7 @@ async def test_nothing_that_is_pressed_or_chosen_is_lost_while_the_page_is_drawn
             assert wrong == []
 
 
-async def test_runs_of_which_only_a_bound_is_known_are_drawn_and_told_as_below_it(runs, tmp_path):
+async def test_runs_of_which_only_a_bound_is_known_are_drawn_and_told_as_below_it(runs: Path, tmp_path: Path) -> None:
     make_collapse(runs)
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -111,7 +112,9 @@ async def test_runs_of_which_only_a_bound_is_known_are_drawn_and_told_as_below_i
             assert wrong == []
 
 
-async def test_a_run_whose_place_is_only_a_bound_is_drawn_there_and_one_without_a_place_is_counted(runs, tmp_path):
+async def test_a_run_whose_place_is_only_a_bound_is_drawn_there_and_one_without_a_place_is_counted(
+    runs: Path, tmp_path: Path
+) -> None:
     make_fall(runs)
     where = "explore?test=throughput&value=pdr_frames_per_s&x=value:ndr_frames_per_s"
     async with chromium() as browser:
@@ -134,7 +137,7 @@ async def test_a_run_whose_place_is_only_a_bound_is_drawn_there_and_one_without_
             assert wrong == []
 
 
-async def test_a_value_is_explored_and_the_chart_is_kept_as_picture_and_numbers(runs, tmp_path):
+async def test_a_value_is_explored_and_the_chart_is_kept_as_picture_and_numbers(runs: Path, tmp_path: Path) -> None:
     make_history(runs, 6)
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -160,7 +163,9 @@ async def test_a_value_is_explored_and_the_chart_is_kept_as_picture_and_numbers(
             assert wrong == []
 
 
-async def test_the_chart_of_a_single_run_shows_its_day_and_marks_that_are_told_apart(runs, tmp_path):
+async def test_the_chart_of_a_single_run_shows_its_day_and_marks_that_are_told_apart(
+    runs: Path, tmp_path: Path
+) -> None:
     found = [result("throughput", 64, {"ndr_frames_per_s": 23.4e6}, ResultVerdict.VALID)]
     title = "A title-that-is-very-long " * 4
     make_finished(runs, "2026-11-27T120000Z-one", datetime(2026, 11, 27, 12, tzinfo=UTC), title, found, facts("25G", 1))
@@ -182,7 +187,7 @@ async def test_the_chart_of_a_single_run_shows_its_day_and_marks_that_are_told_a
             assert wrong == []
 
 
-async def test_a_finger_reads_a_point_and_opens_its_run_by_a_second_tap(runs):
+async def test_a_finger_reads_a_point_and_opens_its_run_by_a_second_tap(runs: Path) -> None:
     found = [result("throughput", 64, {"ndr_frames_per_s": 23.4e6}, ResultVerdict.VALID)]
     make_finished(runs, "one", datetime(2026, 11, 27, 12, tzinfo=UTC), "One", found, facts("25G", 1))
     async with chromium() as browser:
@@ -202,7 +207,7 @@ async def test_a_finger_reads_a_point_and_opens_its_run_by_a_second_tap(runs):
             assert wrong == []
 
 
-async def test_the_names_of_series_are_broken_on_a_narrow_screen(runs):
+async def test_the_names_of_series_are_broken_on_a_narrow_screen(runs: Path) -> None:
     make_history(runs, 3, title="Nightly-of-a-laboratory-whose-name-is-longer-than-a-phone-is-wide" * 2)
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -214,7 +219,7 @@ async def test_the_names_of_series_are_broken_on_a_narrow_screen(runs):
                 assert wrong == []
 
 
-async def test_a_wrong_address_is_explained_and_texts_of_strangers_do_nothing(runs):
+async def test_a_wrong_address_is_explained_and_texts_of_strangers_do_nothing(runs: Path) -> None:
     make_history(runs, 2)
     values = {"ndr_frames_per_s": 1e6}
     for number in range(2):

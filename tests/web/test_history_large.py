@@ -43,7 +43,7 @@ def headline(runs: Path, number: int) -> RunHeadline:
     )
 
 
-def test_100_000_runs_answer_at_once(runs, monkeypatch, record_property):
+def test_100_000_runs_answer_at_once(runs: Path, monkeypatch: pytest.MonkeyPatch, record_property: Say) -> None:
     every = tuple(headline(runs, number) for number in range(RUNS))
     draw = random.Random(1)
 

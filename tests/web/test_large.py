@@ -84,7 +84,7 @@ async def answered(page: Page, act: str) -> str:
     return f"{elapsed_ms:.0f} ms ({1000 * (await spent_s() - before_s):.0f} ms of CPU time)"
 
 
-async def test_100_000_runs_are_listed_filtered_and_sorted(runs, record_property):
+async def test_100_000_runs_are_listed_filtered_and_sorted(runs: Path, record_property: Say) -> None:
     methods = ("throughput", "latency", "stream")
     for number in range(RUNS):
         title = f"{methods[number % 3]} of card {number % 97}"
@@ -118,7 +118,7 @@ async def test_100_000_runs_are_listed_filtered_and_sorted(runs, record_property
     record_property("shown", "; ".join(said))
 
 
-async def test_a_run_of_10_000_trials_opens_and_is_looked_at(runs, record_property):
+async def test_a_run_of_10_000_trials_opens_and_is_looked_at(runs: Path, record_property: Say) -> None:
     make_run(runs, "long", long_journal(TRIALS))
     async with chromium() as browser:
         with served(runs) as (address, _):

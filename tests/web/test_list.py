@@ -41,7 +41,7 @@ def three(runs: Path) -> Path:
     return runs
 
 
-def test_the_newest_run_comes_first_and_other_orders_are_in_the_address(three, client):
+def test_the_newest_run_comes_first_and_other_orders_are_in_the_address(three: Path, client: Client) -> None:
     assert titles(client, "sort=title") == ["alpha", "Beta", "gamma"]
     assert titles(client, "sort=-title") == ["gamma", "Beta", "alpha"]
     assert titles(client, "sort=trials") == ["Beta", "alpha", "gamma"]
@@ -62,36 +62,36 @@ def test_the_newest_run_comes_first_and_other_orders_are_in_the_address(three, c
         ("unknown=1&q=", ["alpha", "Beta", "gamma"]),
     ],
 )
-def test_a_filter_leaves_the_runs_that_meet_it(query, found, three, client):
+def test_a_filter_leaves_the_runs_that_meet_it(query: str, found: list[str], three: Path, client: Client) -> None:
     assert sorted(titles(client, query), key=str.casefold) == found
 
 
-def test_a_wrong_date_is_answered_in_words(three, client):
+def test_a_wrong_date_is_answered_in_words(three: Path, client: Client) -> None:
     answer = client.get("/api/runs?since=yesterday")
     assert answer.status_code == 404
     assert "is no date" in answer.json()["error"]
 
 
-def test_a_page_of_the_list_says_where_it_is(three, client):
+def test_a_page_of_the_list_says_where_it_is(three: Path, client: Client) -> None:
     page = client.get("/api/runs?sort=title&from=1&rows=1").json()
     assert (page["every"], page["found"], page["from"]) == (3, 3, 1)
     assert [row["title"] for row in page["rows"]] == ["Beta"]
     assert client.get("/api/runs?from=-1&rows=x").status_code == 200
 
 
-def test_what_is_seen_is_downloaded_with_its_columns(three, client):
+def test_what_is_seen_is_downloaded_with_its_columns(three: Path, client: Client) -> None:
     text = client.get("/api/runs.csv?sort=title&q=a&columns=title,tags").text
     assert list(csv.reader(io.StringIO(text)))[:3] == [["title", "tags"], ["alpha", ""], ["Beta", "golden"]]
     rows = client.get("/api/runs.json?sort=title&columns=title").json()["runs"]
     assert rows == [{"title": "alpha"}, {"title": "Beta"}, {"title": "gamma"}]
 
 
-def test_a_title_is_no_formula_of_a_spreadsheet(runs, client):
+def test_a_title_is_no_formula_of_a_spreadsheet(runs: Path, client: Client) -> None:
     make_run(runs, "one", started("=HYPERLINK(1)"))
     assert client.get("/api/runs.csv?columns=title").text.splitlines()[1] == "'=HYPERLINK(1)"
 
 
-def test_a_broken_name_and_a_broken_run_do_not_hide_the_others(three, client):
+def test_a_broken_name_and_a_broken_run_do_not_hide_the_others(three: Path, client: Client) -> None:
     broken = three / "2026-04-01T120000Z-broken"
     broken.mkdir()
     (broken / "MANIFEST.json").write_text("{")
@@ -103,7 +103,7 @@ def test_a_broken_name_and_a_broken_run_do_not_hide_the_others(three, client):
     assert {"alpha", "Beta", "gamma"} <= {row["title"] for row in rows}
 
 
-def test_a_list_is_read_again_only_after_a_while_and_never_twice_at_once():
+def test_a_list_is_read_again_only_after_a_while_and_never_twice_at_once() -> None:
     calls = []
 
     def read() -> IndexedRuns:
@@ -116,7 +116,7 @@ def test_a_list_is_read_again_only_after_a_while_and_never_twice_at_once():
     assert len(calls) == 1
 
 
-def test_the_first_page_is_as_the_index_has_it_until_the_folders_are_read(three):
+def test_the_first_page_is_as_the_index_has_it_until_the_folders_are_read(three: Path) -> None:
     list_indexed_runs(three, lambda _: None)
     may_end = threading.Event()
 
@@ -132,7 +132,7 @@ def test_the_first_page_is_as_the_index_has_it_until_the_folders_are_read(three)
     assert (len(whole.runs), whole.every, whole.reading) == (3, 3, False)
 
 
-def test_a_list_that_could_not_be_read_is_empty_and_nobody_waits_for_it():
+def test_a_list_that_could_not_be_read_is_empty_and_nobody_waits_for_it() -> None:
     def read() -> IndexedRuns:
         raise PermissionError("runs")
 
@@ -156,14 +156,16 @@ def lake_client(runs: Path, tmp_path: Path) -> Client:
     return Client(Site(runs, Catalogue(both.read, look=both.look), door, opened))
 
 
-def test_runs_of_both_are_listed_and_found_once(lake_client):
+def test_runs_of_both_are_listed_and_found_once(lake_client: Client) -> None:
     listed = lake_client.get("/api/runs").json()
     assert (listed["every"], listed["found"], len({row["run"] for row in listed["rows"]})) == (12, 12, 12)
     assert lake_client.get("/api/runs?card=25g").json()["found"] == 6
     assert lake_client.get("/api/runs?until=2024-11-04").json()["found"] == 2
 
 
-def test_of_very_many_runs_the_newest_are_listed_and_all_are_counted_and_searched(monkeypatch, lake_client):
+def test_of_very_many_runs_the_newest_are_listed_and_all_are_counted_and_searched(
+    monkeypatch: pytest.MonkeyPatch, lake_client: Client
+) -> None:
     monkeypatch.setattr(catalogue, "MOST", 5)
     listed = lake_client.get("/api/runs").json()
     assert (listed["every"], listed["found"]) == (12, 5)
@@ -171,7 +173,7 @@ def test_of_very_many_runs_the_newest_are_listed_and_all_are_counted_and_searche
     assert (found["every"], found["found"]) == (12, 2)
 
 
-def test_a_trend_has_a_figure_of_each_run_whether_gathered_or_not(lake_client):
+def test_a_trend_has_a_figure_of_each_run_whether_gathered_or_not(lake_client: Client) -> None:
     answer = ask(lake_client, f"/api/trends?{THROUGHPUT}&card=25g&by=")
     (series,) = answer["series"]
     assert len(series["number"]) == len(set(series["run"])) == 6
@@ -179,7 +181,7 @@ def test_a_trend_has_a_figure_of_each_run_whether_gathered_or_not(lake_client):
     assert [len(each["number"]) for each in by_ring["series"]] == [6]
 
 
-def test_a_gathered_run_is_in_a_trend_whatever_its_folder_is_called(runs, tmp_path):
+def test_a_gathered_run_is_in_a_trend_whatever_its_folder_is_called(runs: Path, tmp_path: Path) -> None:
     make_history(runs, 1)
     own = min(runs.iterdir())
     named = tmp_path / "golden-25g"
@@ -192,7 +194,7 @@ def test_a_gathered_run_is_in_a_trend_whatever_its_folder_is_called(runs, tmp_pa
     assert "golden-25g" in [run for series in answer["series"] for run in series["run"]]
 
 
-def test_a_gathered_run_is_shown_where_its_folder_is_below_the_one_that_is_served(lake_client):
+def test_a_gathered_run_is_shown_where_its_folder_is_below_the_one_that_is_served(lake_client: Client) -> None:
     names = sorted(row["run"] for row in lake_client.get("/api/runs").json()["rows"])
     assert lake_client.get(f"/runs/{names[0]}").status_code == 200
     elsewhere = lake_client.get(f"/runs/{names[2]}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -33,7 +34,7 @@ from nicbench.web.site import Site
         ("", 421),
     ],
 )
-def test_a_name_that_was_made_to_lead_here_is_refused(host, status, client):
+def test_a_name_that_was_made_to_lead_here_is_refused(host: str, status: int, client: Client) -> None:
     assert client.get("/", headers={"Host": host}).status_code == status
 
 
@@ -51,7 +52,7 @@ def test_a_name_that_was_made_to_lead_here_is_refused(host, status, client):
     ],
     ids=str,
 )
-def test_no_other_page_can_stop_a_run(changed, client, site, runs):
+def test_no_other_page_can_stop_a_run(changed: dict[str, str], client: Client, site: Site, runs: Path) -> None:
     folder = make_run(runs, "one", started() + trials(1))
     headers = {"Origin": ADDRESS, "X-Nicbench-Token": site.door.token} | changed
     for path in ("/api/runs/one/stop", "/api/runs/one/stop-after-test"):
@@ -72,7 +73,9 @@ def test_no_other_page_can_stop_a_run(changed, client, site, runs):
     ],
     ids=str,
 )
-def test_only_a_page_of_this_origin_is_given_the_token(headers, status, client, site):
+def test_only_a_page_of_this_origin_is_given_the_token(
+    headers: dict[str, str], status: int, client: Client, site: Site
+) -> None:
     answer = client.get("/api/token", headers=headers)
     assert answer.status_code == status
     assert (site.door.token in answer.text) == (status == 200)
@@ -80,7 +83,7 @@ def test_only_a_page_of_this_origin_is_given_the_token(headers, status, client, 
     assert client.ask("OPTIONS", "/api/token", headers=headers | {"Origin": "http://evil.example"}).status_code >= 400
 
 
-def test_a_large_body_or_one_of_unknown_length_is_refused(client, site):
+def test_a_large_body_or_one_of_unknown_length_is_refused(client: Client, site: Site) -> None:
     headers = {"Origin": ADDRESS, "X-Nicbench-Token": site.door.token}
     assert client.post("/api/runs/one/stop", content=b"x" * 5000, headers=headers).status_code == 413
     assert client.post("/api/runs/one/stop", content=_unknown_length(), headers=headers).status_code == 413
@@ -91,7 +94,7 @@ async def _unknown_length() -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize("path", ["/", "/api/runs", "/nothing", "/static/web.css", "/runs/one", "/api/runs?sort=x"])
-def test_every_answer_has_the_policy_and_allows_no_other_origin(path, client, runs):
+def test_every_answer_has_the_policy_and_allows_no_other_origin(path: str, client: Client, runs: Path) -> None:
     make_run(runs, "one", started())
     answer = client.get(path, headers={"Origin": "http://evil.example"})
     assert answer.headers["content-security-policy"] == POLICY
@@ -100,7 +103,7 @@ def test_every_answer_has_the_policy_and_allows_no_other_origin(path, client, ru
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_a_report_is_in_nobodys_origin(client, runs):
+def test_a_report_is_in_nobodys_origin(client: Client, runs: Path) -> None:
     folder = make_run(runs, "one", started() + finished())
     (folder / "report.html").write_text("<script>parent.postMessage(1)</script>")
     policy = client.get("/runs/one/report.html").headers["content-security-policy"]
@@ -135,7 +138,7 @@ def test_a_report_is_in_nobodys_origin(client, runs):
         "/static/%2e%2e/app.py",
     ],
 )
-def test_nothing_outside_of_a_run_folder_is_sent(path, client, runs):
+def test_nothing_outside_of_a_run_folder_is_sent(path: str, client: Client, runs: Path) -> None:
     secret = runs.parent / "secret.txt"
     secret.write_text("SECRET")
     folder = make_run(runs, "one", started())
@@ -158,7 +161,9 @@ PAGE = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/runs/none", "/compare?run=one", f"/runs/{quote(HOSTILE, safe='')}"])
-def test_who_opens_an_address_that_has_nothing_sees_a_page_with_the_reason_and_a_way_back(path, client, runs):
+def test_who_opens_an_address_that_has_nothing_sees_a_page_with_the_reason_and_a_way_back(
+    path: str, client: Client, runs: Path
+) -> None:
     make_run(runs, "one", started())
     answer = client.get(path, headers=PAGE)
     assert answer.status_code == 404
@@ -169,7 +174,7 @@ def test_who_opens_an_address_that_has_nothing_sees_a_page_with_the_reason_and_a
     assert client.get(path).json()["error"], "programs are answered in JSON"
 
 
-def test_runs_that_are_not_comparable_are_refused_on_a_page_with_every_reason(client, runs):
+def test_runs_that_are_not_comparable_are_refused_on_a_page_with_every_reason(client: Client, runs: Path) -> None:
     values = {"ndr_frames_per_s": 1e6}
     for name, scope in (("one", "per port"), ("two", "sum of 2 ports")):
         found = [result("throughput", 64, values, ResultVerdict.VALID).replace(scope=scope)]
@@ -182,7 +187,7 @@ def test_runs_that_are_not_comparable_are_refused_on_a_page_with_every_reason(cl
     assert "<code>nicbench compare one two --per-port</code> then divides the sum" in answer.text
 
 
-def test_files_of_a_run_come_as_files_to_keep(client, runs):
+def test_files_of_a_run_come_as_files_to_keep(client: Client, runs: Path) -> None:
     folder = make_run(runs, "one", started())
     (folder / "page.html").write_text("<script>alert(1)</script>")
     answer = client.get("/runs/one/page.html")
@@ -191,7 +196,7 @@ def test_files_of_a_run_come_as_files_to_keep(client, runs):
     assert answer.text == "<script>alert(1)</script>"
 
 
-def test_names_and_titles_of_strangers_are_only_text(client, runs):
+def test_names_and_titles_of_strangers_are_only_text(client: Client, runs: Path) -> None:
     name = HOSTILE.replace("/", "")
     make_run(runs, name, started(HOSTILE) + finished())
     page = client.get(f"/runs/{name}")
@@ -202,7 +207,7 @@ def test_names_and_titles_of_strangers_are_only_text(client, runs):
     assert client.get("/api/runs").headers["content-type"] == "application/json"
 
 
-def test_others_need_the_password(runs):
+def test_others_need_the_password(runs: Path) -> None:
     door = Door.of(("bench.example",), 443, tls=True, password="correct horse battery")
     site = Site(runs, Catalogue(lambda: pytest.fail("was read")), door)
     client = Client(site, "https://bench.example")
@@ -213,7 +218,7 @@ def test_others_need_the_password(runs):
     assert client.get("/", headers={"Authorization": "Basic !!!"}).status_code == 401
 
 
-def test_another_address_needs_a_certificate_and_a_password(tmp_path):
+def test_another_address_needs_a_certificate_and_a_password(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--tls-cert and --password-file must be given"):
         Place(host="192.0.2.1").check()
     with pytest.raises(UsageError, match="belong together"):
@@ -231,7 +236,7 @@ def test_another_address_needs_a_certificate_and_a_password(tmp_path):
         whole.check()
 
 
-def test_only_a_run_that_is_conducted_here_can_be_stopped(post, runs):
+def test_only_a_run_that_is_conducted_here_can_be_stopped(post: Callable[[str], int], runs: Path) -> None:
     folder = make_run(runs, "one", started() + trials(1))
     assert post("/api/runs/one/stop") == 409
     assert post("/api/runs/one/stop-after-test") == 409

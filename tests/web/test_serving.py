@@ -61,7 +61,9 @@ def tls(tmp_path: Path) -> list[str]:
     return [word for option, name in files.items() for word in (option, str(tmp_path / name))]
 
 
-def test_it_is_reached_over_tls_with_its_password_under_its_names_alone(runs, tls, tmp_path):
+def test_it_is_reached_over_tls_with_its_password_under_its_names_alone(
+    runs: Path, tls: list[str], tmp_path: Path
+) -> None:
     make_run(runs, "one", started("Mine"))
     with served(runs, options=["--host", "0.0.0.0", "--name", "localhost", *tls]) as (address, process):
         assert address.startswith("https://0.0.0.0:")
@@ -77,7 +79,7 @@ def test_it_is_reached_over_tls_with_its_password_under_its_names_alone(runs, tl
         assert process.wait(30) == 0
 
 
-def test_it_says_what_it_lacks_before_it_listens(runs):
+def test_it_says_what_it_lacks_before_it_listens(runs: Path) -> None:
     command = [sys.executable, "-m", "nicbench", "web", str(runs), "--host", "0.0.0.0"]
     done = run_tried(command, timeout=60)
     assert done.returncode == 2
@@ -86,7 +88,9 @@ def test_it_says_what_it_lacks_before_it_listens(runs):
 
 
 @pytest.mark.parametrize("given", ["runs", "./elsewhere/../runs", "a link"])
-def test_trends_explore_and_badges_have_the_runs_of_a_folder_however_it_is_named(given, runs, tmp_path, monkeypatch):
+def test_trends_explore_and_badges_have_the_runs_of_a_folder_however_it_is_named(
+    given: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_history(runs, 2)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "a link").symlink_to("runs")
@@ -130,7 +134,7 @@ def plan(cpus: tuple[int, ...]) -> str:
     return Plan(run_id="one", title="", nicbench_version="", seed=1, monitors=(monitor,)).model_dump_json()
 
 
-def test_the_server_has_the_lowest_priority_and_keeps_off_the_cpus_that_measure(runs):
+def test_the_server_has_the_lowest_priority_and_keeps_off_the_cpus_that_measure(runs: Path) -> None:
     folder = make_run(runs, "one", started())
     assert free_cpus(folder) == frozenset()
     first = min(os.sched_getaffinity(0))
@@ -140,7 +144,7 @@ def test_the_server_has_the_lowest_priority_and_keeps_off_the_cpus_that_measure(
     assert done.stdout.split(maxsplit=2) == ["True", "19", f"[{first}]\n"]
 
 
-def test_what_the_server_cost_is_noted_before_the_run_ends():
+def test_what_the_server_cost_is_noted_before_the_run_ends() -> None:
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         while (cpu_time_s(process.pid) or 0.0) < 0.05:
@@ -159,7 +163,9 @@ def test_what_the_server_cost_is_noted_before_the_run_ends():
     assert cpu_time_s(process.pid) is None
 
 
-def test_a_server_that_cannot_start_costs_a_run_its_page_and_no_more(runs, monkeypatch):
+def test_a_server_that_cannot_start_costs_a_run_its_page_and_no_more(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = RunFolder(make_run(runs, "one", started()))
     monkeypatch.setattr(sys, "executable", "/bin/false")
     said = []
@@ -168,7 +174,7 @@ def test_a_server_that_cannot_start_costs_a_run_its_page_and_no_more(runs, monke
     assert said == ["warning: the live page could not be served; the run goes on without it"]
 
 
-def test_a_page_is_served_while_the_run_goes_on_and_ends_with_it(runs):
+def test_a_page_is_served_while_the_run_goes_on_and_ends_with_it(runs: Path) -> None:
     folder = RunFolder(make_run(runs, "one", started()))
     said = []
     with live_page(folder, said.append) as page:
@@ -181,7 +187,7 @@ def test_a_page_is_served_while_the_run_goes_on_and_ends_with_it(runs):
     assert process.poll() == 0
 
 
-def test_a_request_to_stop_ends_the_run_once(runs):
+def test_a_request_to_stop_ends_the_run_once(runs: Path) -> None:
     folder = make_run(runs, "one", started())
     end_where_asked(folder, "test b")
     ask_to_stop(folder)
@@ -197,7 +203,7 @@ def test_a_request_to_stop_ends_the_run_once(runs):
     assert not outside.exists()
 
 
-def test_a_plan_that_no_run_wrote_leaves_the_server_where_it_is(runs):
+def test_a_plan_that_no_run_wrote_leaves_the_server_where_it_is(runs: Path) -> None:
     folder = make_run(runs, "one", started())
     (folder / "plan.json").write_text(json.dumps({"monitors": "all"}))
     with pytest.raises(Exception, match="is damaged"):
@@ -208,7 +214,7 @@ VENDOR = STATIC / "vendor"
 KNOWN = json.loads((VENDOR / "packages.json").read_text())["packages"]
 
 
-def test_every_file_of_others_is_the_one_of_the_archive_that_npm_vouches_for():
+def test_every_file_of_others_is_the_one_of_the_archive_that_npm_vouches_for() -> None:
     for package in KNOWN:
         folder = VENDOR / package["folder"]
         assert package["integrity"].startswith("sha512-")
@@ -218,12 +224,12 @@ def test_every_file_of_others_is_the_one_of_the_archive_that_npm_vouches_for():
         assert {path.name for path in folder.iterdir()} == {*package["files"], "README.md"}
 
 
-def test_no_file_of_others_lies_elsewhere():
+def test_no_file_of_others_lies_elsewhere() -> None:
     minified = [path for path in STATIC.rglob("*") if ".min." in path.name]
     assert {path.relative_to(VENDOR).parts[0] for path in minified} == {package["folder"] for package in KNOWN}
 
 
-def test_the_list_of_materials_has_them_with_their_licences():
+def test_the_list_of_materials_has_them_with_their_licences() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "packaging"))
     from materials import scripts
 
@@ -232,13 +238,13 @@ def test_the_list_of_materials_has_them_with_their_licences():
     assert "Permission is hereby granted" in uplot.texts[0]
 
 
-def test_the_pages_load_nothing_from_elsewhere():
+def test_the_pages_load_nothing_from_elsewhere() -> None:
     own = [path for path in STATIC.rglob("*") if path.is_file() and VENDOR not in path.parents]
     told = [(path.name, line) for path in own for line in path.read_text().splitlines() if "//" in line]
     assert not [each for each in told if "http" in each[1] and "www.w3.org" not in each[1]]
 
 
-def test_no_script_makes_markup_of_text():
+def test_no_script_makes_markup_of_text() -> None:
     dangerous = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc")
     own = [path for path in STATIC.rglob("*.js") if VENDOR not in path.parents]
     assert len(own) > 5

@@ -35,7 +35,7 @@ def host() -> End:
     return End(host=FakeHost("client"), address="198.18.0.2")
 
 
-def test_both_command_lines_say_what_is_asked(host):
+def test_both_command_lines_say_what_is_asked(host: End) -> None:
     tool = NicbenchConnections()
     wanted = job("nicbench-connections", ask(tls="1.3", ports=4, broken=Broken(reset_every=100)))
     client = " ".join(tool.client_command(wanted, host, host))
@@ -48,7 +48,7 @@ def test_both_command_lines_say_what_is_asked(host):
     assert len(tool.listens(wanted, host)) == 4
 
 
-def test_connections_of_a_vlan_are_made_in_the_hook_of_the_interface_below(host):
+def test_connections_of_a_vlan_are_made_in_the_hook_of_the_interface_below(host: End) -> None:
     link = {"link": "c0", "linkinfo": {"info_kind": "vlan", "info_data": {"protocol": "802.1Q", "id": 100}}}
     end = replace(host, device="c0.100", vlan=vlan_of(link))
     wanted = job("nicbench-connections", ask(driver="xdp"))
@@ -59,7 +59,7 @@ def test_connections_of_a_vlan_are_made_in_the_hook_of_the_interface_below(host)
         assert "--xdp c0 --vlan 100 " in " ".join(command or ())
 
 
-def test_nginx_has_the_objects_and_a_target_has_no_server(host):
+def test_nginx_has_the_objects_and_a_target_has_no_server(host: End) -> None:
     tool = NicbenchConnections()
     nginx = " ".join(tool.server_command(job("nicbench-connections", ask(server="nginx")), host, host) or ())
     assert nginx.endswith("--object 1024 --object 65536")
@@ -69,7 +69,7 @@ def test_nginx_has_the_objects_and_a_target_has_no_server(host):
     assert "--to 192.0.2.1 --port 80 --host 192.0.2.1 --path /a" in " ".join(tool.client_command(there, host, None))
 
 
-def test_a_recorded_result_has_counts_of_both_sides_and_histograms():
+def test_a_recorded_result_has_counts_of_both_sides_and_histograms() -> None:
     client, server = (Output(golden(f"nicbench-connections-0.1.0-short.{side}")) for side in ("client", "server"))
     wanted = job("nicbench-connections", ask())
     figures = NicbenchConnections().parse(wanted, client, server)
@@ -80,7 +80,7 @@ def test_a_recorded_result_has_counts_of_both_sides_and_histograms():
     assert find_implausible(wanted, figures) == ()
 
 
-def test_counts_that_do_not_add_up_are_refused():
+def test_counts_that_do_not_add_up_are_refused() -> None:
     said = {
         "wall_ns": 10**9, "in_time": 9, "bytes": 9, "lateness_p99_ns": 0, "opened": 10, "reopened": 0,
         "most_open": 2, "held": 0, "cpu_ns": 1, "busiest_thread_ns": 1,
@@ -111,7 +111,7 @@ def recorded(case: str, status: int = 0) -> Output:
     return Output(golden(f"nicbench-frames-0.1.0-{case}.client"), status=status)
 
 
-def test_its_command_line_says_everything_that_it_does(frames_host):
+def test_its_command_line_says_everything_that_it_does(frames_host: End) -> None:
     command = NicbenchFrames().client_command(job("nicbench-frames", READ), frames_host, None)
     assert command == (
         *("nicbench-frames", "read", "/mnt/d1", "--seconds", "1", "--warm-up", "0.5", "--fps", "59.9400599401"),
@@ -120,14 +120,14 @@ def test_its_command_line_says_everything_that_it_does(frames_host):
     )
 
 
-def test_an_instance_that_begins_later_is_told_so_and_takes_longer(frames_host):
+def test_an_instance_that_begins_later_is_told_so_and_takes_longer(frames_host: End) -> None:
     asked = READ.frames.replace(after_s=2.5)  # type: ignore[union-attr]
     later = job("nicbench-frames", READ.replace(frames=asked))
     assert " --after 2.5 " in " ".join(NicbenchFrames().client_command(later, frames_host, None))
     assert NicbenchFrames().expected_s(later) == 4.0
 
 
-def test_every_frames_times_are_left_where_somebody_keeps_them(frames_host):
+def test_every_frames_times_are_left_where_somebody_keeps_them(frames_host: End) -> None:
     asked = READ.frames.replace(samples=True)  # type: ignore[union-attr]
     wanted, workload = job("nicbench-frames", READ.replace(frames=asked)), NicbenchFrames()
     [left] = workload.leaves(wanted)
@@ -137,7 +137,7 @@ def test_every_frames_times_are_left_where_somebody_keeps_them(frames_host):
     assert workload.leaves(job("nicbench-frames", READ)) == ()
 
 
-def test_a_whole_frame_a_request_and_switches(frames_host):
+def test_a_whole_frame_a_request_and_switches(frames_host: End) -> None:
     asked = FramesSpec(
         task="write",
         directory="/mnt/d1",
@@ -161,7 +161,7 @@ def test_a_whole_frame_a_request_and_switches(frames_host):
     assert "--verify" not in words
 
 
-def test_a_recorded_read_at_a_limit():
+def test_a_recorded_read_at_a_limit() -> None:
     figures = NicbenchFrames().parse(job("nicbench-frames", READ), recorded("read"), None)
     said = figures.frames
     assert (said.frames_per_s, said.due_frames, said.dropped_frames) == (24.0, 24, 0)
@@ -170,23 +170,23 @@ def test_a_recorded_read_at_a_limit():
     assert find_implausible(job("nicbench-frames", READ), figures) == ()
 
 
-def test_without_a_limit_nothing_was_due():
+def test_without_a_limit_nothing_was_due() -> None:
     said = NicbenchFrames().parse(job("nicbench-frames", READ), recorded("write-unlimited"), None).frames
     assert (said.due_frames, said.dropped_frames, said.lateness) == (None, None, None)
 
 
-def test_a_frame_that_failed_is_told_by_its_name_and_ends_the_run():
+def test_a_frame_that_failed_is_told_by_its_name_and_ends_the_run() -> None:
     workload, output = NicbenchFrames(), recorded("vanished", 4)
     assert "frame 20, /mnt/d1/frame_000020.dpx: No such file or directory" in str(workload.complaint(output))
     assert workload.ends_run(output)
 
 
-def test_wrong_content_fails_this_instance_alone():
+def test_wrong_content_fails_this_instance_alone() -> None:
     text = golden("nicbench-frames-0.1.0-vanished.client").replace('"kind":"vanished"', '"kind":"wrong_content"')
     assert not NicbenchFrames().ends_run(Output(text, status=4))
 
 
-def test_what_it_says_before_it_can_begin_is_told():
+def test_what_it_says_before_it_can_begin_is_told() -> None:
     output = Output("", stderr="nicbench-frames: /mnt/d1 is not a directory\n  next: mount it", status=3)
     assert NicbenchFrames().complaint(output) == "/mnt/d1 is not a directory / next: mount it"
     assert NicbenchFrames().ends_run(output)
@@ -201,7 +201,7 @@ def test_what_it_says_before_it_can_begin_is_told():
         ('"measured_ns":1000000000', '"measured_ns":9000000000', "9 s were measured"),
     ],
 )
-def test_figures_that_cannot_be_so_are_refused(was, becomes, said):
+def test_figures_that_cannot_be_so_are_refused(was: str, becomes: str, said: str) -> None:
     text = golden("nicbench-frames-0.1.0-read.client")
     assert was in text
     asked = job("nicbench-frames", READ)
@@ -209,13 +209,13 @@ def test_figures_that_cannot_be_so_are_refused(was, becomes, said):
     assert any(said in each for each in wrong)
 
 
-def test_an_older_program_is_no_result():
+def test_an_older_program_is_no_result() -> None:
     text = golden("nicbench-frames-0.1.0-read.client").replace('"missed":0,', "")
     with pytest.raises(WorkloadError, match="missed"):
         NicbenchFrames().parse(job("nicbench-frames", READ), Output(text), None)
 
 
-def test_a_text_in_the_place_of_an_interval_is_no_result():  # found by fuzzing
+def test_a_text_in_the_place_of_an_interval_is_no_result() -> None:  # found by fuzzing
     text = golden("nicbench-frames-0.1.0-read.client").replace('"intervals":[', '"intervals":["x",')
     with pytest.raises(WorkloadError, match="'x' is no object"):
         NicbenchFrames().parse(job("nicbench-frames", READ), Output(text), None)
@@ -235,12 +235,12 @@ NOT_IN_DEBIAN = {"netperf"}
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_the_page_names_each_tool_in_its_table_and_in_a_section(kind):
+def test_the_page_names_each_tool_in_its_table_and_in_a_section(kind: str) -> None:
     assert f"\n## `{kind}`\n" in PAGE
     assert f"| `{kind}` |" in PAGE
 
 
-def test_the_packages_of_all_tools_are_listed():
+def test_the_packages_of_all_tools_are_listed() -> None:
     listed = {
         package.name
         for package in parse_packages(shipped("packages.debian").read_text())

@@ -80,7 +80,7 @@ def left_behind(folder: Path) -> list[str]:
     return found
 
 
-def test_each_bad_tool_fails_its_own_job_and_the_rest_goes_on(tools, tmp_path):
+def test_each_bad_tool_fails_its_own_job_and_the_rest_goes_on(tools: Path, tmp_path: Path) -> None:
     behaviours = ("honest", "hang", "die", "lie", "nan", "escape", "flood", "scream", "child")
     outcomes = played(tmp_path, *(behaving(one) for one in behaviours))
     honest = outcomes.pop("honest")
@@ -103,7 +103,7 @@ def test_each_bad_tool_fails_its_own_job_and_the_rest_goes_on(tools, tmp_path):
     assert not left_behind(tools)
 
 
-def test_what_was_written_is_kept_bounded_and_harmless(tools, tmp_path):
+def test_what_was_written_is_kept_bounded_and_harmless(tools: Path, tmp_path: Path) -> None:
     outcomes = played(tmp_path, behaving("die"), behaving("flood"), behaving("honest"))
     for outcome in outcomes.values():
         assert all((tmp_path / name).is_file() and name.startswith("raw/r1/") for name in outcome.files)
@@ -117,7 +117,7 @@ def test_what_was_written_is_kept_bounded_and_harmless(tools, tmp_path):
     assert command.endswith("exit status: 0\n")
 
 
-def test_a_missing_tool_is_named_with_the_package_to_install(tmp_path, monkeypatch):
+def test_a_missing_tool_is_named_with_the_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for program in ("sh", "setpriv", "cat"):
         (tmp_path / program).symlink_to(f"/usr/bin/{program}")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -133,7 +133,9 @@ def test_a_missing_tool_is_named_with_the_package_to_install(tmp_path, monkeypat
     ("server", "said"),
     [("dies", "exit status 1; its last words: unable to start listener"), ("deaf", "did not listen on TCP port")],
 )
-def test_a_server_that_is_never_ready_is_told(tools, tmp_path, monkeypatch, server, said):
+def test_a_server_that_is_never_ready_is_told(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, said: str
+) -> None:
     monkeypatch.setenv("FAKE_SERVER", server)
     outcome = played(tmp_path, behaving("honest"), ready_timeout_s=0.5)["honest"]
     assert "iperf3, server on server" in (outcome.failure or "")
@@ -142,7 +144,7 @@ def test_a_server_that_is_never_ready_is_told(tools, tmp_path, monkeypatch, serv
     assert not left_behind(tools)
 
 
-def test_a_port_that_is_taken_is_named(tools, tmp_path):
+def test_a_port_that_is_taken_is_named(tools: Path, tmp_path: Path) -> None:
     job = behaving("honest")
     with socket.create_server(("127.0.0.1", job.port)):
         outcome = played(tmp_path, job)["honest"]
@@ -150,7 +152,7 @@ def test_a_port_that_is_taken_is_named(tools, tmp_path):
     assert "ss -lntup" in (outcome.failure or "")
 
 
-def test_what_cannot_be_done_starts_nothing(tools, tmp_path):
+def test_what_cannot_be_done_starts_nothing(tools: Path, tmp_path: Path) -> None:
     wrong = behaving("honest").replace(ask=JobSpec(duration_s=0.5))
     unknown = behaving("other").replace(workload="telepathy")
     option = behaving("third", options={"omit": 3})
@@ -161,7 +163,7 @@ def test_what_cannot_be_done_starts_nothing(tools, tmp_path):
     assert all(not outcome.repeatable and not outcome.files for outcome in outcomes.values())
 
 
-def test_processes_are_placed_and_what_cannot_be_is_said(tools, tmp_path):
+def test_processes_are_placed_and_what_cannot_be_is_said(tools: Path, tmp_path: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
     here = behaving("honest", client_placement=Placement(cpus=(cpu,)))
     nowhere = behaving("other", server_placement=Placement(cpus=(cpu, 4000)))
@@ -172,7 +174,7 @@ def test_processes_are_placed_and_what_cannot_be_is_said(tools, tmp_path):
     assert not outcomes["other"].repeatable
 
 
-def test_where_a_placed_server_ran_is_read_from_its_own_proc(tools, tmp_path):
+def test_where_a_placed_server_ran_is_read_from_its_own_proc(tools: Path, tmp_path: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
     # Long enough that the server is still there when somebody looks.
     outcomes = played(tmp_path, behaving("last", server_placement=Placement(cpus=(cpu,))), behaving("other"))
@@ -181,7 +183,7 @@ def test_where_a_placed_server_ran_is_read_from_its_own_proc(tools, tmp_path):
     assert outcomes["other"].server_ran_on is None
 
 
-def test_nothing_is_left_behind_where_the_round_is_cancelled(tools, tmp_path):
+def test_nothing_is_left_behind_where_the_round_is_cancelled(tools: Path, tmp_path: Path) -> None:
     async def cancelled() -> None:
         job = behaving("hang")
         end = End(LocalHost(), "127.0.0.1")
@@ -197,13 +199,13 @@ def test_nothing_is_left_behind_where_the_round_is_cancelled(tools, tmp_path):
     assert not left_behind(tools)
 
 
-def test_names_of_files_lead_nowhere_else():
+def test_names_of_files_lead_nowhere_else() -> None:
     assert safe_name("../../etc/passwd") == "etc-passwd"
     assert safe_name("-rf\x1b[2J") == "rf-2J"
     assert safe_name("...") == "unnamed"
 
 
-def test_a_client_has_begun_once_it_runs(tools, tmp_path, monkeypatch):
+def test_a_client_has_begun_once_it_runs(tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start = RunningJob._start
 
     async def slow(self: RunningJob, host: Host, command: tuple[str, ...]) -> Running:
@@ -217,7 +219,9 @@ def test_a_client_has_begun_once_it_runs(tools, tmp_path, monkeypatch):
     assert (outcomes["second"].began_s or 0.0) >= 0.4
 
 
-def test_figures_beyond_all_arithmetic_fail_their_own_job(tools, tmp_path, monkeypatch):
+def test_figures_beyond_all_arithmetic_fail_their_own_job(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = re.sub(r'"bytes":\s*\d+', '"bytes": 1.7e308', golden("iperf3-3.12-tcp-bytes.client"))
     monkeypatch.setenv("FAKE_HONEST", said)
     outcome = played(tmp_path, behaving("honest"))["honest"]
@@ -257,8 +261,8 @@ class Deaf(Process):
 
 
 async def test_a_process_that_cannot_be_killed_hangs_however_often_it_is_stopped(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("nicbench.workloads.processes._ENDING_S", 0.01)
     running = Running(Deaf(), 1000)
     with pytest.raises(HungError):
@@ -285,7 +289,7 @@ TABLES = (
 )
 
 
-def test_a_listening_socket_is_found_at_its_address_and_at_no_other():
+def test_a_listening_socket_is_found_at_its_address_and_at_no_other() -> None:
     sockets = parse_listeners(TABLES)
     assert is_open(Listening("tcp", 5400, "198.18.90.2"), sockets)
     assert is_open(Listening("tcp", 5400), sockets)
@@ -294,7 +298,7 @@ def test_a_listening_socket_is_found_at_its_address_and_at_no_other():
     assert not is_open(Listening("udp", 5401), sockets)
 
 
-def test_a_socket_of_ipv6_takes_ipv4_too():
+def test_a_socket_of_ipv6_takes_ipv4_too() -> None:
     sockets = parse_listeners(TABLES)
     assert is_open(Listening("tcp", 5600, "198.18.90.2"), sockets)
     assert is_open(Listening("tcp", 8080, "2001:db8::1"), sockets)
@@ -302,11 +306,11 @@ def test_a_socket_of_ipv6_takes_ipv4_too():
     assert is_open(Listening("tcp", 8081, "198.18.90.2"), sockets)
 
 
-def test_a_connection_that_has_ended_does_not_listen():
+def test_a_connection_that_has_ended_does_not_listen() -> None:
     assert not is_open(Listening("tcp", 5500), parse_listeners(TABLES))
 
 
-def test_lines_that_are_none_of_a_socket_are_passed_over():
+def test_lines_that_are_none_of_a_socket_are_passed_over() -> None:
     assert (
         parse_listeners("@/proc/net/tcp\n  1: zz:1 0 0A\n x\n  2: 0100007F:FFFFFFFFFFFFFFFFFFFF 0 0A\n\n") is not None
     )
@@ -317,7 +321,7 @@ def test_lines_that_are_none_of_a_socket_are_passed_over():
 ASK = JobSpec(duration_s=1)
 
 
-def test_namespaces_of_one_machine_are_asked_once_for_all_jobs():
+def test_namespaces_of_one_machine_are_asked_once_for_all_jobs() -> None:
     machine = FakeHost()
     for name in ("a", "b"):
         machine.answer(("ip", "netns", "exec", name, "iperf3"), "iperf 3.12 (cJSON 1.7.15)\n")
@@ -331,7 +335,7 @@ def test_namespaces_of_one_machine_are_asked_once_for_all_jobs():
     assert sum("--version" in command for command in machine.commands) == 1
 
 
-def test_a_tool_that_is_not_there_is_named_with_its_package():
+def test_a_tool_that_is_not_there_is_named_with_its_package() -> None:
     machine = FakeHost("c1")
     machine.fail(("sh", "-c"), "", status=127)
     with pytest.raises(NotReadyError, match="iperf3 is not installed there") as raised:
@@ -340,7 +344,7 @@ def test_a_tool_that_is_not_there_is_named_with_its_package():
     assert raised.value.next_step == "install it on that machine: apt-get install iperf3"
 
 
-def test_a_tool_that_no_machine_has_is_missed_before_the_first_round():
+def test_a_tool_that_no_machine_has_is_missed_before_the_first_round() -> None:
     hosts = [FakeHost("c1"), FakeHost("s1")]
     for host in hosts:
         host.fail(("sh", "-c"), "", status=127)
@@ -352,7 +356,7 @@ def test_a_tool_that_no_machine_has_is_missed_before_the_first_round():
 
 
 @pytest.mark.parametrize(("said", "fits"), [("1-2,5\n", True), ("1-2\n", False), ("", False)])
-def test_cpus_that_the_kernel_leaves_out_are_noticed(said, fits):
+def test_cpus_that_the_kernel_leaves_out_are_noticed(said: str, fits: bool) -> None:
     machine = FakeHost()
     machine.answer(("taskset",), said)
     why = asyncio.run(Programs().cannot_place(machine, Placement(cpus=(1, 2, 5))))
@@ -360,7 +364,7 @@ def test_cpus_that_the_kernel_leaves_out_are_noticed(said, fits):
     assert fits or "the CPUs 1,2,5" in (why or "")
 
 
-def test_memory_of_a_node_that_is_not_there_is_noticed():
+def test_memory_of_a_node_that_is_not_there_is_noticed() -> None:
     machine = FakeHost()
     machine.answer(("numactl",), lambda command: Completed(command, 1, "", "node argument 7 is out of range"))
     why = asyncio.run(Programs().cannot_place(machine, Placement(memory_node=7)))
@@ -369,13 +373,13 @@ def test_memory_of_a_node_that_is_not_there_is_noticed():
     assert asyncio.run(Programs().cannot_place(machine, Placement(memory_node=7))) is None
 
 
-def test_a_placed_command_begins_with_its_place():
+def test_a_placed_command_begins_with_its_place() -> None:
     command = place(("iperf3", "-s"), Placement(cpus=(0, 4), memory_node=1))
     assert " ".join(command) == "taskset -c 0,4 numactl --membind=1 iperf3 -s"
     assert place(("iperf3",), Placement()) == ("iperf3",)
 
 
-def test_the_environment_is_asked_once_and_hosts_with_the_same_stand_together():
+def test_the_environment_is_asked_once_and_hosts_with_the_same_stand_together() -> None:
     machine = FakeHost()
     for name, threads in (("a", 1), ("b", 1), ("c", 2)):
         said = f"NICBENCH_OWNER={name}\0PATH=/bin\0OMP_NUM_THREADS={threads}\0_=/bin/env\0"
@@ -395,7 +399,7 @@ def test_the_environment_is_asked_once_and_hosts_with_the_same_stand_together():
     assert sum("env" in command for command in machine.commands) == 3
 
 
-def test_a_host_without_env_has_no_known_environment():
+def test_a_host_without_env_has_no_known_environment() -> None:
     machine = FakeHost()
     machine.fail(("env",), "not found", 127)
     programs = Programs()
@@ -403,7 +407,7 @@ def test_a_host_without_env_has_no_known_environment():
     assert programs.environments({"iperf3"}) == ()
 
 
-def test_values_of_several_lines_and_control_characters_are_kept_harmless():
+def test_values_of_several_lines_and_control_characters_are_kept_harmless() -> None:
     assert parse_environment("B=1\n2\0A=\x1b[31m=\0broken\0") == {"A": "\\x1b[31m=", "B": "1\n2"}
 
 
@@ -420,11 +424,11 @@ def test_values_of_several_lines_and_control_characters_are_kept_harmless():
         ("X", "-----BEGIN PRIVATE KEY-----"),
     ],
 )
-def test_what_looks_like_a_secret_is_not_kept(name, value):
+def test_what_looks_like_a_secret_is_not_kept(name: str, value: str) -> None:
     assert hide_secrets({name: value}) == {name: HIDDEN}
 
 
-def test_what_a_tool_is_influenced_by_is_kept_and_a_proxy_loses_its_user():
+def test_what_a_tool_is_influenced_by_is_kept_and_a_proxy_loses_its_user() -> None:
     plain = {
         "PATH": "/bin",
         "KEYMAP": "de",

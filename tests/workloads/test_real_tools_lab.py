@@ -54,7 +54,7 @@ def ends() -> Iterator[dict[str, End]]:
 
 
 @pytest.mark.lab
-def test_real_tools_are_driven_together_and_believed(ends, tmp_path):
+def test_real_tools_are_driven_together_and_believed(ends: dict[str, End], tmp_path: Path) -> None:
     jobs = tuple(
         Job(workload=kind, client="client", server="server", ask=ask, port=5400 + 200 * number)
         for number, (kind, ask) in enumerate(ASKS.items())
@@ -103,7 +103,9 @@ def pids(namespace: str) -> str:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
-def test_a_path_that_carries_nothing_is_a_result_with_its_reason(transport, ends, tmp_path):
+def test_a_path_that_carries_nothing_is_a_result_with_its_reason(
+    transport: str, ends: dict[str, End], tmp_path: Path
+) -> None:
     rule = "table inet hole { chain in { type filter hook input priority 0; meta length > 1000 drop; }; }"
     run_checked(("ip", "netns", "exec", SERVER, "nft", rule))
     ask = JobSpec(duration_s=1, transport=transport, write_bytes=1400, rate_bits_per_s=1e7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import re
 from typing import Any
 
@@ -70,12 +71,12 @@ def read(workload: Workload, asked: Job, text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(pieces=st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=40), ask=st.sampled_from(ASKS))
-def test_any_text_gives_figures_or_an_error_that_is_ours(kind, pieces, ask):
+def test_any_text_gives_figures_or_an_error_that_is_ours(kind: str, pieces: list[str], ask: JobSpec) -> None:
     read(KINDS[kind], job(kind, ask), "".join(pieces))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_recordings_that_were_damaged_give_figures_or_an_error_that_is_ours(kind, draw):
+def test_recordings_that_were_damaged_give_figures_or_an_error_that_is_ours(kind: str, draw: random.Random) -> None:
     texts = [path.read_text() for path in RECORDED if path.name.startswith(kind)]
     for _ in range(60):
         text = list(draw.choice(texts))
@@ -96,7 +97,7 @@ def test_recordings_that_were_damaged_give_figures_or_an_error_that_is_ours(kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_number_of_thousands_of_digits_gives_figures_or_an_error_that_is_ours(kind, draw):
+def test_a_number_of_thousands_of_digits_gives_figures_or_an_error_that_is_ours(kind: str, draw: random.Random) -> None:
     for text in (path.read_text() for path in RECORDED if path.name.startswith(kind)):
         numbers = list(re.finditer(r"\d+", text))
         for found in draw.sample(numbers, min(8, len(numbers))):
@@ -105,7 +106,7 @@ def test_a_number_of_thousands_of_digits_gives_figures_or_an_error_that_is_ours(
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_flood_of_one_word_is_read_in_time_that_grows_no_faster_than_it(kind):
+def test_a_flood_of_one_word_is_read_in_time_that_grows_no_faster_than_it(kind: str) -> None:
     # What takes a step for each pair of its characters would take a day.
     for piece in (*PIECES, "a", "a=", "1", "1 ", "stream 1 ", "-", "[[", '{"a":'):
         for ask in (STREAM, ASKING):
@@ -135,7 +136,7 @@ def asked(**latency: Any) -> str:
     return "; ".join(find_implausible(job("sockperf", JobSpec(operation="request-response", duration_s=1)), figures))
 
 
-def test_an_ordinary_measurement_is_believed():
+def test_an_ordinary_measurement_is_believed() -> None:
     assert not refused()
     assert not asked(count=9, minimum_ns=1e3, mean_ns=2e3, maximum_ns=9e3, percentiles_ns={"50": 2e3, "99": 9e3})
 
@@ -166,11 +167,11 @@ def test_an_ordinary_measurement_is_believed():
         ),
     ],
 )
-def test_a_contradiction_is_refused_with_its_reason(changed, why):
+def test_a_contradiction_is_refused_with_its_reason(changed: dict[str, Any], why: str) -> None:
     assert why in refused(**changed)
 
 
-def test_payload_never_goes_faster_than_the_link_but_for_a_percent():
+def test_payload_never_goes_faster_than_the_link_but_for_a_percent() -> None:
     fast = {"sent_bytes": None, "received_bytes": None}
     assert not refused(**fast, received_bits_per_s=1.009e9)
     assert "1.02e+09 bit/s of payload over a link of 1e+09" in refused(**fast, received_bits_per_s=1.02e9)
@@ -178,7 +179,7 @@ def test_payload_never_goes_faster_than_the_link_but_for_a_percent():
     assert "more than anything carries" in refused(link_bits_per_s=None, **fast, received_bits_per_s=2e13)
 
 
-def test_a_short_transfer_may_have_begun_before_its_clock():
+def test_a_short_transfer_may_have_begun_before_its_clock() -> None:
     ask = JobSpec(total_bytes=1_000_000)
     short = {"duration_s": 0.008, "sent_bytes": 1_000_000, "received_bytes": 1_000_000}
     assert not refused(ask, **short, received_bits_per_s=1e9)
@@ -189,7 +190,7 @@ def test_a_short_transfer_may_have_begun_before_its_clock():
     )
 
 
-def test_a_sender_alone_may_fill_its_socket_buffer():
+def test_a_sender_alone_may_fill_its_socket_buffer() -> None:
     sent = {"received_bytes": None, "received_bits_per_s": None, "sent_bytes": None}
     assert not refused(**sent, sent_bits_per_s=1.012e9)
     assert "over a link" in refused(**sent, sent_bits_per_s=1.05e9)
@@ -210,10 +211,10 @@ def test_a_sender_alone_may_fill_its_socket_buffer():
         ({"mean_ns": float("nan")}, "latency.mean_ns is nan"),
     ],
 )
-def test_latencies_that_contradict_themselves_are_refused(latency, why):
+def test_latencies_that_contradict_themselves_are_refused(latency: dict[str, Any], why: str) -> None:
     assert why in asked(**latency)
 
 
-def test_control_characters_are_kept_out_of_what_is_shown():
+def test_control_characters_are_kept_out_of_what_is_shown() -> None:
     figures = Figures(flows=(Flow(**FLOW),), notes=("fine", "\x1b]0;title\x07"))
     assert find_implausible(job("iperf3", JobSpec(duration_s=10)), figures) == ("notes holds control characters",)

@@ -34,7 +34,7 @@ def command(workload: Workload, ask: JobSpec) -> str:
     return " ".join(workload.client_command(job(workload.kind, ask), CLIENT, SERVER))
 
 
-def test_nuttcp_tells_both_ends_of_a_stream():
+def test_nuttcp_tells_both_ends_of_a_stream() -> None:
     figures = read(Nuttcp(), JobSpec(duration_s=1, write_bytes=8192), "nuttcp-6.1.2-tcp")
     [flow] = figures.flows
     text = golden("nuttcp-6.1.2-tcp.client")
@@ -45,7 +45,7 @@ def test_nuttcp_tells_both_ends_of_a_stream():
     assert figures.client_cpu_share is not None
 
 
-def test_nuttcp_in_reverse_moves_so_many_buffers_from_the_server():
+def test_nuttcp_in_reverse_moves_so_many_buffers_from_the_server() -> None:
     figures = read(
         Nuttcp(), JobSpec(total_bytes=2**24, write_bytes=8192, direction="reverse"), "nuttcp-6.1.2-tcp-reverse-n"
     )
@@ -55,7 +55,7 @@ def test_nuttcp_in_reverse_moves_so_many_buffers_from_the_server():
     assert flow.duration_s == pytest.approx(2**24 * 8 / flow.bits_per_s)  # type: ignore[operator]
 
 
-def test_nuttcps_udp_has_its_losses():
+def test_nuttcps_udp_has_its_losses() -> None:
     ask = JobSpec(duration_s=1, transport="udp", write_bytes=1024)
     [flow] = read(Nuttcp(), ask, "nuttcp-6.1.2-udp-loss").flows
     assert flow.datagrams is not None
@@ -68,7 +68,7 @@ def test_nuttcps_udp_has_its_losses():
     assert flow.bits_per_s == pytest.approx(1e8, rel=0.05)
 
 
-def test_nuttcps_streams_and_files():
+def test_nuttcps_streams_and_files() -> None:
     streams = JobSpec(duration_s=1, streams=4, window_bytes=262144)
     assert read(Nuttcp(), streams, "nuttcp-6.1.2-tcp-streams").flows[0].bits_per_s
     assert command(Nuttcp(), streams) == (
@@ -83,7 +83,7 @@ def test_nuttcps_streams_and_files():
     )
 
 
-def test_nuttcps_commands():
+def test_nuttcps_commands() -> None:
     assert command(Nuttcp(), JobSpec(total_bytes=10**6, write_bytes=8192)).endswith("-l8192 -n123 198.18.0.2")
     assert command(Nuttcp(), JobSpec(duration_s=0.5, transport="udp")).endswith("-u -l1024 -T0.5 -Ru 198.18.0.2")
     paced = JobSpec(duration_s=1, rate_bits_per_s=1e7, streams=2, no_delay=True)
@@ -91,13 +91,13 @@ def test_nuttcps_commands():
     assert " ".join(Nuttcp().server_command(job("nuttcp", paced), CLIENT, SERVER)) == "nuttcp -1 --nofork -P 5201"
 
 
-def test_nuttcps_time_and_rate_must_fit_together():
+def test_nuttcps_time_and_rate_must_fit_together() -> None:
     text = golden("nuttcp-6.1.2-tcp.client").replace("real_seconds=1.0", "real_seconds=3.0")
     with pytest.raises(WorkloadError, match=r"took 3\S* s, where"):
         Nuttcp().parse(job("nuttcp", JobSpec(duration_s=1)), Output(text), None)
 
 
-def test_every_sample_of_sockperf_is_in_the_histogram():
+def test_every_sample_of_sockperf_is_in_the_histogram() -> None:
     latency = read(Sockperf(), ASKING, "sockperf-3.7-tcp-samples").latency
     assert latency.histogram is not None
     assert latency.basis == "half round trip"
@@ -113,7 +113,7 @@ def test_every_sample_of_sockperf_is_in_the_histogram():
         assert value == pytest.approx(summary, rel=1e-2, abs=2)
 
 
-def test_sockperf_under_load_tells_the_whole_round_trip_where_it_was_asked_for():
+def test_sockperf_under_load_tells_the_whole_round_trip_where_it_was_asked_for() -> None:
     ask = ASKING.replace(transport="udp")
     workload = Sockperf({"under_load": True, "messages_per_s": 1000, "full_round_trip": True})
     figures = read(workload, ask, "sockperf-3.7-udp-under-load")
@@ -124,19 +124,19 @@ def test_sockperf_under_load_tells_the_whole_round_trip_where_it_was_asked_for()
     )
 
 
-def test_sockperfs_own_percentiles_are_read_where_samples_were_not_kept():
+def test_sockperfs_own_percentiles_are_read_where_samples_were_not_kept() -> None:
     latency = read(Sockperf({"samples": False}), ASKING, "sockperf-3.7-tcp-summary").latency
     assert latency.histogram is None
     assert list(latency.percentiles_ns) == ["99.999", "99.99", "99.9", "99", "90", "75", "50", "25"]
     assert latency.percentiles_ns["50"] <= latency.percentiles_ns["99.9"] <= latency.maximum_ns  # type: ignore[operator]
 
 
-def test_sockperf_3_8_says_more_of_its_mean():
+def test_sockperf_3_8_says_more_of_its_mean() -> None:
     latency = read(Sockperf({"samples": False}), ASKING, "sockperf-3.8-tcp-summary").latency
     assert (latency.mean_ns, latency.stdev_ns, latency.percentiles_ns["50"]) == (1.85e6, 422741.0, 1.8e6)
 
 
-def test_sockperfs_throughput_is_of_what_was_sent():
+def test_sockperfs_throughput_is_of_what_was_sent() -> None:
     figures = read(Sockperf(), JobSpec(duration_s=1, write_bytes=8192), "sockperf-3.7-tcp-throughput")
     [flow] = figures.flows
     assert flow.received_bits_per_s is None
@@ -147,11 +147,11 @@ def test_sockperfs_throughput_is_of_what_was_sent():
 @pytest.mark.parametrize(
     ("name", "words"), [("refused", "Connection refused"), ("too-small", "Invalid message size: 1 (min: 14)")]
 )
-def test_sockperf_fails_with_status_zero_and_is_heard(name, words):
+def test_sockperf_fails_with_status_zero_and_is_heard(name: str, words: str) -> None:
     assert words in (Sockperf().complaint(Output(golden(f"sockperf-3.7-{name}.client"))) or "")
 
 
-def test_qperfs_figures_are_read_in_the_units_that_were_asked_for():
+def test_qperfs_figures_are_read_in_the_units_that_were_asked_for() -> None:
     [stream] = read(Qperf(), JobSpec(duration_s=1, write_bytes=65536), "qperf-0.4.11-tcp-bw").flows
     assert stream.received_bits_per_s == stream.received_bytes * 8  # type: ignore[operator]
     udp = JobSpec(duration_s=1, write_bytes=1400, transport="udp")
@@ -165,14 +165,14 @@ def test_qperfs_figures_are_read_in_the_units_that_were_asked_for():
         Qperf().parse(job("qperf", JobSpec(duration_s=1)), other, None)
 
 
-def test_a_latency_of_zero_is_refused():
+def test_a_latency_of_zero_is_refused() -> None:
     ask = JobSpec(operation="request-response", duration_s=1, transport="udp", write_bytes=65536)
     figures = Qperf().parse(job("qperf", ask), Output(golden("qperf-0.4.11-udp-too-large.client")), None)
     assert any("latency of 0 ns" in text for text in find_implausible(job("qperf", ask), figures))
     assert "at most 65507" in (Qperf().refusal(ask) or "")
 
 
-def test_qperfs_failures_are_told_and_its_warnings_are_not():
+def test_qperfs_failures_are_told_and_its_warnings_are_not() -> None:
     refused = Output(golden("qperf-0.4.11-refused.client"), status=1)
     assert Qperf().complaint(refused) == "198.18.90.2: failed to connect"
     no_rdma = golden("qperf-0.4.11-no-rdma.client")
@@ -191,13 +191,13 @@ def test_qperfs_failures_are_told_and_its_warnings_are_not():
     )
 
 
-def test_stress_ngs_memory_throughput_is_of_all_its_processes():
+def test_stress_ngs_memory_throughput_is_of_all_its_processes() -> None:
     figures = read(StressNg(), JobSpec(operation="memory", duration_s=6, streams=2), "stress-ng-0.15.06-two")
     expected = (7144.74 + 4763.16 + 6953.40 + 4635.60) * 2**20
     assert figures.memory_bytes_per_s == pytest.approx(expected)
 
 
-def test_a_load_on_memory_may_be_too_short_for_a_rate_and_a_measurement_may_not():
+def test_a_load_on_memory_may_be_too_short_for_a_rate_and_a_measurement_may_not() -> None:
     ask = JobSpec(operation="memory", duration_s=1)
     output = Output(golden("stress-ng-0.15.06-short.client"))
     load, measured = job("stress-ng", ask, role="memory"), job("stress-ng", ask)
@@ -211,7 +211,7 @@ def test_a_load_on_memory_may_be_too_short_for_a_rate_and_a_measurement_may_not(
 
 
 @pytest.mark.parametrize("workload", [Nuttcp(), Sockperf(), Qperf(), StressNg()], ids=lambda one: one.kind)
-def test_the_version_is_read(workload):
+def test_the_version_is_read(workload: Workload) -> None:
     versions = {"nuttcp": "6.1.2", "sockperf": "3.7", "qperf": "0.4.11", "stress-ng": "0.15.06"}
     version = versions[workload.kind]
     assert workload.parse_version(golden(f"{workload.kind}-{version}-version")) == version
@@ -236,5 +236,5 @@ def test_the_version_is_read(workload):
         (StressNg(), JobSpec(operation="memory", duration_s=0.5), "whole seconds"),
     ],
 )
-def test_what_a_tool_cannot_do_is_said_before_anything_starts(workload, ask, why):
+def test_what_a_tool_cannot_do_is_said_before_anything_starts(workload: Workload, ask: JobSpec, why: str) -> None:
     assert why in (workload.refusal(ask) or "")

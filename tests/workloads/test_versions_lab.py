@@ -67,13 +67,13 @@ def lossy(ends: dict[str, End]) -> dict[str, End]:
 @pytest.mark.acceptance
 @pytest.mark.parametrize(("client", "server"), list(product(DEBIANS, DEBIANS)), ids=lambda suite: suite)
 def test_any_two_versions_of_iperf3_are_right_or_refused(
-    client,
-    server,
-    roots,
-    lossy,
-    tmp_path,
-    monkeypatch,
-):
+    client: str,
+    server: str,
+    roots: dict[str, Path],
+    lossy: dict[str, End],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     wrapper = tmp_path / "bin/iperf3"
     wrapper.parent.mkdir()
     commands = {"client": command_of(roots[client], "iperf3"), "server": command_of(roots[server], "iperf3")}
@@ -136,7 +136,9 @@ OTHERS = {
 @pytest.mark.lab
 @pytest.mark.acceptance
 @pytest.mark.parametrize("suite", DEBIANS)
-def test_other_tools_of_a_distribution_are_understood(suite, ends, tmp_path, monkeypatch):
+def test_other_tools_of_a_distribution_are_understood(
+    suite: str, ends: dict[str, End], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wanted = {kind: ask for kind, ask in OTHERS.items() if kind != "netperf" or suite in ("trixie", "sid")}
     root = unpack(suite, tuple(wanted), tmp_path)
     programs = tmp_path / "bin"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.web._history import FIRST, facts, make_finished, make_history, make_week, result
@@ -41,7 +42,7 @@ def rates(index: FigureIndex) -> dict[str, float | None]:
     return {name: figure.number for _, name, _, figure in index.figures(wanted)}
 
 
-def test_what_runs_measured_is_told_with_its_point_and_its_settings(lab):
+def test_what_runs_measured_is_told_with_its_point_and_its_settings(lab: Path) -> None:
     index = FigureIndex(lab)
     assert update(index)[-1] == 6
     assert len(rates(index)) == 6
@@ -54,7 +55,7 @@ def test_what_runs_measured_is_told_with_its_point_and_its_settings(lab):
     assert settings[first].every["inventory.rings.nic0.rx"] == "1024"
 
 
-def test_only_runs_that_are_new_or_changed_are_read_and_those_that_are_gone_are_forgotten(lab):
+def test_only_runs_that_are_new_or_changed_are_read_and_those_that_are_gone_are_forgotten(lab: Path) -> None:
     index = FigureIndex(lab)
     update(index)
     assert update(FigureIndex(lab)) == [0]
@@ -68,7 +69,7 @@ def test_only_runs_that_are_new_or_changed_are_read_and_those_that_are_gone_are_
 
 
 @pytest.mark.parametrize("spoil", ["a folder", "another program", "damaged", "a link"])
-def test_a_file_that_is_not_ours_is_left_alone_and_figures_are_told_all_the_same(spoil, lab):
+def test_a_file_that_is_not_ours_is_left_alone_and_figures_are_told_all_the_same(spoil: str, lab: Path) -> None:
     path = lab / NAME
     if spoil == "a folder":
         path.mkdir()
@@ -88,7 +89,7 @@ def test_a_file_that_is_not_ours_is_left_alone_and_figures_are_told_all_the_same
         assert sqlite3.connect(path).execute("SELECT name FROM sqlite_schema").fetchall() == [("theirs",)]
 
 
-def test_a_run_that_cannot_be_read_has_no_figures_and_hides_no_other(lab):
+def test_a_run_that_cannot_be_read_has_no_figures_and_hides_no_other(lab: Path) -> None:
     folder = next(path for path in lab.iterdir() if path.name.endswith("100g"))
     (folder / "summary.json").write_text('{"format": "1.6", "title": "x", "verdict": "valid", "results": "none"}')
     index = FigureIndex(lab)
@@ -98,8 +99,8 @@ def test_a_run_that_cannot_be_read_has_no_figures_and_hides_no_other(lab):
 
 
 def test_a_rate_below_a_bound_and_one_of_a_device_that_passes_nothing_are_given_back_as_they_were(
-    tmp_path,
-):
+    tmp_path: Path,
+) -> None:
     values = [
         Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed"),
         Bounded(
@@ -150,7 +151,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_an_index_that_is_damaged_is_read_without_what_is_wrong_and_made_anew(damage, lab):
+def test_an_index_that_is_damaged_is_read_without_what_is_wrong_and_made_anew(damage: list[str], lab: Path) -> None:
     update(FigureIndex(lab))
     whole = FigureIndex(lab)
     everything = sorted((each[1:] for each in whole.figures(whole.measures())), key=str)
@@ -173,7 +174,9 @@ def test_an_index_that_is_damaged_is_read_without_what_is_wrong_and_made_anew(da
     assert update(FigureIndex(lab)) == [0], "what was made anew is kept"
 
 
-def test_an_index_that_may_not_be_written_is_copied_and_new_runs_are_told_all_the_same(lab, monkeypatch):
+def test_an_index_that_may_not_be_written_is_copied_and_new_runs_are_told_all_the_same(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     update(FigureIndex(lab))
     before = (lab / NAME).read_bytes()
     open_one = OwnDatabase.open
@@ -220,7 +223,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder.absolute()
 
 
-def test_each_configuration_has_its_own_settings_and_all_have_what_they_share(run):
+def test_each_configuration_has_its_own_settings_and_all_have_what_they_share(run: Path) -> None:
     found = settings_of(RunFolder.open(run))
     assert found.every["lab.queue_frames"] == "16 / 1024"
     assert {name: found.get("lab.queue_frames", name) for name in ("short", "long")} == {"short": "16", "long": "1024"}
@@ -232,10 +235,10 @@ def test_each_configuration_has_its_own_settings_and_all_have_what_they_share(ru
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"a": 1}', '{"configurations": []}', '{"configurations": {"a": {"b": 1}}}', "[" * 100_000]
 )
-def test_what_cannot_be_settings_is_none(text):
+def test_what_cannot_be_settings_is_none(text: str) -> None:
     assert settings_from(text) is None
 
 
 @pytest.mark.parametrize(("own", "told"), [({}, "1024"), ({"rings": "256"}, "256"), ({"rings": None}, None)])
-def test_a_configuration_has_its_own_value_or_none_before_that_of_all(own, told):
+def test_a_configuration_has_its_own_value_or_none_before_that_of_all(own: Mapping[str, Any], told: str | None) -> None:
     assert RunSettings({"rings": "1024"}, {"small": own}).get("rings", "small") == told

@@ -49,7 +49,7 @@ FIGURES_A_ROW = {"frametest-statistics": 984 / 348, "netxtreme25-long-tail": 2}
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_every_row_becomes_a_result(name):
+def test_every_row_becomes_a_result(name: str) -> None:
     chosen = data_set(name)
     found = results_of(chosen)
     assert len(found.results) == RESULTS[name]
@@ -57,12 +57,12 @@ def test_every_row_becomes_a_result(name):
     assert {result.method for result in found.results} == {chosen.reading.method if chosen.reading else None}
 
 
-def test_each_of_these_data_sets_is_there():
+def test_each_of_these_data_sets_is_there() -> None:
     assert sorted(RESULTS) == TAKEN
     assert SHOWN == ["netxtreme25-findings", "snapio-findings"]
 
 
-def test_every_table_is_of_a_data_set_and_every_row_is_shown_by_one():
+def test_every_table_is_of_a_data_set_and_every_row_is_shown_by_one() -> None:
     shown = {}
     for one in data_sets().values():
         shown.setdefault(one.table, set()).update(row[0].position.line for row in sheet_of(one).rows)
@@ -73,7 +73,7 @@ def test_every_table_is_of_a_data_set_and_every_row_is_shown_by_one():
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_what_no_method_takes_says_why(name):
+def test_what_no_method_takes_says_why(name: str) -> None:
     chosen = data_set(name)
     assert command_line(chosen) is None
     assert plain(chosen)["rows"]
@@ -81,7 +81,7 @@ def test_what_no_method_takes_says_why(name):
         results_of(chosen)
 
 
-def test_the_errata_are_those_that_are_known():
+def test_the_errata_are_those_that_are_known() -> None:
     found = {
         name: [(one.found_by, one.place, one.printed, one.computed) for one in errata_of(one_set)]
         for name, one_set in data_sets().items()
@@ -101,7 +101,7 @@ def test_the_errata_are_those_that_are_known():
 
 
 @pytest.mark.parametrize("name", ["frametest-statistics", "frametest-sums"])
-def test_what_is_wrong_is_what_stands_there_and_goes_with_its_result(name):
+def test_what_is_wrong_is_what_stands_there_and_goes_with_its_result(name: str) -> None:
     chosen = data_set(name)
     lines = (DATA / chosen.table).read_text().splitlines()
     ((result, erratum),) = results_of(chosen).errata
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_what_stands_there_and_goes_with_its_result(name):
     assert lines[line - 1][column - 1 :] == printed.text
 
 
-def test_a_sum_that_another_table_contradicts_is_listed_and_still_counts():
+def test_a_sum_that_another_table_contradicts_is_listed_and_still_counts() -> None:
     runs = runs_of(results_of(data_set("frametest-sums")).results, Target())
     for place, every, median in (
         (("1x100", "read"), 9, 9),
@@ -132,7 +132,9 @@ def test_a_sum_that_another_table_contradicts_is_listed_and_still_counts():
         ("nsfnic4-eight-ports-combined", "10", "half", 320.56e6, (99.0, 64.0, 100.0)),
     ],
 )
-def test_all_ports_together_are_a_combined_result(name, table, duplex, rate, cpu):
+def test_all_ports_together_are_a_combined_result(
+    name: str, table: str, duplex: str, rate: float, cpu: tuple[float, ...]
+) -> None:
     assert data_set(name).rows_wanted == {"table": table}
     (result,) = (one for one in results_of(data_set(name)).results if one.parameters["duplex"] == duplex)
     assert result.parameters["part"] == "combined"
@@ -142,18 +144,18 @@ def test_all_ports_together_are_a_combined_result(name, table, duplex, rate, cpu
     assert tuple(result.values[f"server_cpu_{name}_percent"] for name in names) == cpu
 
 
-def test_two_clients_of_a_port_are_results_of_clients():
+def test_two_clients_of_a_port_are_results_of_clients() -> None:
     results = results_of(data_set("nsfnic4-two-clients")).results
     assert {one.parameters["part"] for one in results} == {"clients"}
     assert {one.parameters["client"] for one in results} == {"100 MHz Pentium", "166 MHz Pentium"}
 
 
-def test_an_unknown_name_is_answered_with_the_nearest():
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="no built-in data set 'connectx5-zeroloss'") as refused:
         data_set("connectx5-zeroloss")
     assert refused.value.next_step == "did you mean `connectx5-zero-loss`?"
 
 
-def test_a_descriptor_without_reading_and_reason_is_refused():
+def test_a_descriptor_without_reading_and_reason_is_refused() -> None:
     with pytest.raises(ValidationError, match="either a `reading` or a `why_not`"):
         DataSet(name="x", title="x", year=2000, source="x", about="x", table="x.csv")

@@ -83,7 +83,7 @@ def numbers_in(text: str, word: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_each_row_names_bench_files_that_have_the_test(page):
+def test_each_row_names_bench_files_that_have_the_test(page: Path) -> None:
     for line in lines_of(page):
         assert line.benches, line
         for bench in line.benches:
@@ -91,7 +91,7 @@ def test_each_row_names_bench_files_that_have_the_test(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_each_place_is_a_heading_that_a_report_has(page):
+def test_each_place_is_a_heading_that_a_report_has(page: Path) -> None:
     folder = ROOT / "src/nicbench/report"
     sections = "".join(path.read_text() for path in sorted(folder.rglob("*.py"))).lower()
     written = re.sub(r"\{doing\('(\w+)'\)\}", r"\1", sections).replace("machine{'s' if several else ''}", "machines")
@@ -105,11 +105,11 @@ def test_each_place_is_a_heading_that_a_report_has(page):
             assert is_title or place.lower().replace("machine did", "machines did") in written, (place, line)
 
 
-def test_every_data_set_is_in_a_page():
+def test_every_data_set_is_in_a_page() -> None:
     assert {line.data_set for line in EVERY if line.data_set} == data_sets().keys()
 
 
-def test_every_published_table_is_in_the_row_of_its_data_set():
+def test_every_published_table_is_in_the_row_of_its_data_set() -> None:
     for name in data_sets():
         said = [line.published for line in EVERY if line.data_set == name]
         wanted = {}
@@ -126,7 +126,7 @@ def test_every_published_table_is_in_the_row_of_its_data_set():
                 assert there, f"{name}: {column} {value} is in no row"
 
 
-def test_the_list_of_studies_leads_to_every_page():
+def test_the_list_of_studies_leads_to_every_page() -> None:
     listed = (ROOT / "docs/studies.md").read_text()
     assert not [page.name for page in PAGES if f"(studies/{page.name})" not in listed]
 
@@ -177,7 +177,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("page", HEADING_PAGES)
-def test_each_place_is_a_heading_of_a_built_report(page, built):
+def test_each_place_is_a_heading_of_a_built_report(page: str, built: str) -> None:
     places = {place for line in EVERY if line.page == page for place in line.places}
     # Of one machine, as of these, the heading is in the singular.
     lacking = {place for place in places if place.replace("machines did", "machine did") not in built}

@@ -34,7 +34,7 @@ def risen(probe: Probe, text: str) -> dict[tuple[str, str], tuple[float, Measure
     return {(value.where, value.what): (value.value, value.measure) for value in values if value.value}
 
 
-def test_pcie_errors_are_told_by_kind_of_the_adapter_and_of_the_port_above_it():
+def test_pcie_errors_are_told_by_kind_of_the_adapter_and_of_the_port_above_it() -> None:
     assert risen(PcieErrors(), golden("aer_mlx5")) == {
         ("PCI 0000:3b:00.0", "corrected PCIe error BadTLP"): (2, Measure.PCIE_CORRECTED),
         ("PCI 0000:3b:00.0", "uncorrected PCIe error CmpltTO"): (1, Measure.PCIE_UNCORRECTED),
@@ -42,19 +42,19 @@ def test_pcie_errors_are_told_by_kind_of_the_adapter_and_of_the_port_above_it():
     }
 
 
-def test_a_pcie_link_is_its_speed_times_its_width_and_unknown_where_nobody_knows():
+def test_a_pcie_link_is_its_speed_times_its_width_and_unknown_where_nobody_knows() -> None:
     (speed,) = PcieLink().read(golden("pcie_link"), VIEW)
     assert speed == Speed("PCI 0000:3b:00.0", "16.0 GT/s x16", 256e9, Measure.PCIE_LINK)
 
 
-def test_changes_of_a_link_are_a_counter():
+def test_changes_of_a_link_are_a_counter() -> None:
     assert risen(Carrier(), golden("carrier")) == {
         ("ens1f0np0", "changes of the link"): (2, Measure.LINK),
         ("enp4s0f0", "changes of the link"): (11, Measure.LINK),
     }
 
 
-def test_fec_counts_blocks_and_not_their_lanes_again():
+def test_fec_counts_blocks_and_not_their_lanes_again() -> None:
     assert risen(Fec(), golden("show_fec_mlx5")) == {
         ("ens1f0np0", "corrected FEC blocks"): (15213, Measure.FEC_CORRECTED),
         ("ens1f0np0", "uncorrectable FEC blocks"): (4, Measure.FEC_UNCORRECTED),
@@ -77,19 +77,19 @@ def test_fec_counts_blocks_and_not_their_lanes_again():
         ("ixgbe", {"rx_crc_errors": 6}),
     ],
 )
-def test_errors_of_the_physical_layer_are_known_by_name(driver, expected):
+def test_errors_of_the_physical_layer_are_known_by_name(driver: str, expected: dict[str, int]) -> None:
     assert {what: value for (_, what), (value, _) in risen(Phy(), golden(f"phy_{driver}")).items()} == expected
 
 
-def test_a_module_tells_its_temperature_and_when_it_warns():
+def test_a_module_tells_its_temperature_and_when_it_warns() -> None:
     assert Module().read(golden("module_sff8472"), VIEW) == (Level("module of enp4s0f0", 71.5, "C", 70.0),)
 
 
-def test_a_cable_without_thresholds_has_no_limit():
+def test_a_cable_without_thresholds_has_no_limit() -> None:
     assert Module().read(golden("module_qsfp_dac"), VIEW) == (Level("module of ens1f0np0", 0.0, "C", None),)
 
 
-def test_of_several_sensors_the_one_nearest_to_its_limit_counts():
+def test_of_several_sensors_the_one_nearest_to_its_limit_counts() -> None:
     assert CardTemperature().read(golden("hwmon_card"), VIEW) == (Level("ens1f0np0 (mlx5)", 63.0, "C", 105.0),)
     assert ProcessorTemperature().read(golden("hwmon_processor"), VIEW) == (
         Level("processor (coretemp, hwmon1)", 58.0, "C", 101.0),
@@ -97,7 +97,7 @@ def test_of_several_sensors_the_one_nearest_to_its_limit_counts():
     )
 
 
-def test_throttling_sums_cores_and_counts_a_package_once():
+def test_throttling_sums_cores_and_counts_a_package_once() -> None:
     rows = risen(Throttling(), golden("throttling"))
     assert {where: value for (where, _), (value, _) in rows.items()} == {
         "processor, cores": 150,
@@ -105,7 +105,7 @@ def test_throttling_sums_cores_and_counts_a_package_once():
     }
 
 
-def test_energy_is_of_packages_and_their_memory():
+def test_energy_is_of_packages_and_their_memory() -> None:
     assert Power().read(golden("rapl"), VIEW) == (
         Energy("package-0", 120.0, 262143.32885),
         Energy("dram of package 0", 5.0, 65712.999613),
@@ -113,7 +113,7 @@ def test_energy_is_of_packages_and_their_memory():
 
 
 @pytest.mark.parametrize("probe", [PcieErrors, PcieLink, Carrier, Fec, Phy, Module, CardTemperature])
-def test_a_host_without_interfaces_is_asked_nothing(probe):
+def test_a_host_without_interfaces_is_asked_nothing(probe: type[Probe]) -> None:
     assert probe().script(NOTHING) == ""
     assert probe().read("", NOTHING) == ()
 
@@ -129,17 +129,17 @@ def errors(count: float, measure: Measure = Measure.PCIE_CORRECTED) -> Counter:
     return Counter("PCI 0000:3b:00.0", "corrected PCIe error BadTLP", count, measure)
 
 
-def test_a_counter_that_rose_is_an_event_and_one_that_fell_or_stayed_is_none():
+def test_a_counter_that_rose_is_an_event_and_one_that_fell_or_stayed_is_none() -> None:
     (event,) = between([errors(3)], [errors(5)]).events
     assert (event.amount, event.where, event.host) == (2, "PCI 0000:3b:00.0", "DUT")
     assert between([errors(5)], [errors(5)]).events == between([errors(5)], [errors(1)]).events == ()
 
 
-def test_what_was_there_before_nobody_looked_is_no_event():
+def test_what_was_there_before_nobody_looked_is_no_event() -> None:
     assert between([], [errors(5)]).events == ()
 
 
-def test_a_pcie_link_that_was_trained_down_lost_a_share_of_its_bandwidth():
+def test_a_pcie_link_that_was_trained_down_lost_a_share_of_its_bandwidth() -> None:
     was = Speed("PCI 0000:3b:00.0", "16.0 GT/s x16", 256e9, Measure.PCIE_LINK)
     now = Speed("PCI 0000:3b:00.0", "8.0 GT/s x16", 128e9, Measure.PCIE_LINK)
     (event,) = between([was], [now]).events
@@ -147,14 +147,14 @@ def test_a_pcie_link_that_was_trained_down_lost_a_share_of_its_bandwidth():
     assert between([now], [was]).events == ()
 
 
-def test_a_part_hotter_than_its_own_limit_is_an_event():
+def test_a_part_hotter_than_its_own_limit_is_an_event() -> None:
     hot = Level("module of eth2", 77.0, "C", 70.0)
     health = between([], [hot])
     assert health.events[0].amount == pytest.approx(1.1)
     assert [(level.value, level.limit) for level in health.levels] == [(77.0, 70.0)]
 
 
-def test_power_is_energy_over_time_also_where_the_register_wrapped():
+def test_power_is_energy_over_time_also_where_the_register_wrapped() -> None:
     before, after = Energy("package-0", 100.0, 1000.0), Energy("package-0", 400.0, 1000.0)
     assert [level.value for level in between([before], [after]).levels] == [150.0]
     assert [level.value for level in between([after], [before]).levels] == [350.0]
@@ -182,16 +182,18 @@ def event(measure: Measure, amount: float, unit: str = "errors") -> HealthEvent:
         (Measure.TEMPERATURE, 1.0, 1.01),
     ],
 )
-def test_a_rise_over_its_threshold_spoils_a_trial_and_a_smaller_one_is_a_warning(measure, tolerated, too_much):
+def test_a_rise_over_its_threshold_spoils_a_trial_and_a_smaller_one_is_a_warning(
+    measure: Measure, tolerated: float, too_much: float
+) -> None:
     assert verdict(event(measure, tolerated)) == ()
     assert verdict(event(measure, too_much)) == ((Reason.HARDWARE, measure.value),)
 
 
-def test_corrected_blocks_never_spoil_a_trial():
+def test_corrected_blocks_never_spoil_a_trial() -> None:
     assert verdict(event(Measure.FEC_CORRECTED, 1e9)) == ()
 
 
-def test_any_change_of_a_link_of_the_dut_spoils_a_trial():
+def test_any_change_of_a_link_of_the_dut_spoils_a_trial() -> None:
     assert verdict(event(Measure.LINK, 2, "changes")) == ((Reason.LINK_CHANGED, "link_changed"),)
 
 
@@ -215,7 +217,7 @@ def reader(machine: Machine, clock: list[float]) -> HealthReader:
     return HealthReader(((machine, HealthView("DUT", ("eth2",), {"eth2": "mlx5_core"})),), clock=lambda: clock[0])
 
 
-async def test_what_a_host_has_not_is_asked_for_once():
+async def test_what_a_host_has_not_is_asked_for_once() -> None:
     machine = Machine()
     machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:2"
     asking = reader(machine, [0.0])
@@ -226,7 +228,7 @@ async def test_what_a_host_has_not_is_asked_for_once():
     assert machine.asked[1] == ["carrier"]
 
 
-async def test_what_says_nothing_any_more_is_named_and_asked_again():
+async def test_what_says_nothing_any_more_is_named_and_asked_again() -> None:
     machine = Machine()
     machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:2"
     asking = reader(machine, [0.0])
@@ -238,7 +240,7 @@ async def test_what_says_nothing_any_more_is_named_and_asked_again():
     assert len((await asking.read()).values["DUT"]) == 1
 
 
-async def test_a_module_is_read_seldom_for_that_takes_time():
+async def test_a_module_is_read_seldom_for_that_takes_time() -> None:
     machine, clock = Machine(), [100.0]
     machine.printed["module"] = "@ eth2\nModule temperature : 41.00 degrees C / 105.80 degrees F"
     asking = reader(machine, clock)
@@ -250,7 +252,7 @@ async def test_a_module_is_read_seldom_for_that_takes_time():
     assert (await asking.read()).values["DUT"] == (Level("module of eth2", 55.0, "C"),)
 
 
-async def test_text_that_is_not_understood_is_named_and_ends_nothing():
+async def test_text_that_is_not_understood_is_named_and_ends_nothing() -> None:
     machine = Machine()
     machine.printed["pcie-errors"] = "/sys/devices/x/aer_dev_fatal:DLP many"
     machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:2"
@@ -259,6 +261,6 @@ async def test_text_that_is_not_understood_is_named_and_ends_nothing():
     assert seen.unread[0].startswith("DUT, pcie-errors: not understood: ValueError")
 
 
-def test_sections_are_told_apart_whatever_they_print():
+def test_sections_are_told_apart_whatever_they_print() -> None:
     text = "noise\n\n=== nicbench section a\none\n\n=== nicbench section b\n\n=== nicbench section a\ntwo"
     assert {name: text.split() for name, text in split_sections(text).items()} == {"a": ["one", "two"], "b": []}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from tests.xdp_source import compile_xdp
@@ -63,7 +64,7 @@ def unsent_of(reading: Reading) -> int:
 
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.alone  # a tester that others keep from its core sends too slowly to overflow a queue
-async def test_what_is_lost_at_one_place_is_found_there_and_nowhere_else():
+async def test_what_is_lost_at_one_place_is_found_there_and_nowhere_else() -> None:
     async with lab() as up:
 
         async def witness() -> dict[str, int]:
@@ -99,7 +100,7 @@ async def test_what_is_lost_at_one_place_is_found_there_and_nowhere_else():
 
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.alone  # the size of the table is a setting of the whole machine
-async def test_frames_that_a_full_table_of_connections_drops_are_found_there_and_those_of_others_come_back():
+async def test_frames_that_a_full_table_of_connections_drops_are_found_there_and_those_of_others_come_back() -> None:
     async with lab(kind="nat", dut=", table_size: 2048, random: true", flows=4096) as up:
         disclosed = up.dut.disclosure()["connection_tracking"]
         assert disclosed["table_size"] == 2048
@@ -112,8 +113,8 @@ async def test_frames_that_a_full_table_of_connections_drops_are_found_there_and
 
 
 async def test_a_drop_that_no_counter_sees_stays_unexplained_and_a_drivers_word_on_it_stands_beside(
-    tmp_path,
-):
+    tmp_path: Path,
+) -> None:
     program = compile_xdp(
         '#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\nSEC("xdp")\nint drop(struct xdp_md *context)\n'
         '{\n\t(void)context;\n\treturn XDP_DROP;\n}\nchar _license[] SEC("license") = "GPL";\n',
@@ -133,7 +134,7 @@ async def test_a_drop_that_no_counter_sees_stays_unexplained_and_a_drivers_word_
 
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.alone
-async def test_a_full_backlog_is_counted_three_times_by_the_kernel_and_once_by_the_ledger():
+async def test_a_full_backlog_is_counted_three_times_by_the_kernel_and_once_by_the_ledger() -> None:
     async with lab(rps=True, dut=", backlog_frames: 1") as up:
         (cpu,) = up.testbed.cores.dut
         backlog = f"DUT, backlog of CPU {cpu}"
@@ -155,7 +156,7 @@ async def test_a_full_backlog_is_counted_three_times_by_the_kernel_and_once_by_t
 
 @pytest.mark.sampled(5, of="alone in turn")
 @pytest.mark.alone
-async def test_losses_at_six_places_at_once_are_told_apart():
+async def test_losses_at_six_places_at_once_are_told_apart() -> None:
     async with lab(rps=True, dut=", backlog_frames: 100") as up:
         await up.poll_slowly("d0", 5)
         await add_rules(up)

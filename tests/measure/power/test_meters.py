@@ -29,7 +29,7 @@ def golden(name: str) -> str:
     return (GOLDEN / f"{name}.txt").read_text()
 
 
-def test_a_package_does_not_contain_its_memory_and_psys_contains_both():
+def test_a_package_does_not_contain_its_memory_and_psys_contains_both() -> None:
     assert [(each.part, each.name, each.joules) for each in base.parse_rapl(golden("rapl_psys"))] == [
         (PowerPart.PACKAGES, "package-0", 120.0),
         (PowerPart.PLATFORM, "psys of package 1", 300.0),
@@ -39,7 +39,7 @@ def test_a_package_does_not_contain_its_memory_and_psys_contains_both():
     assert not base.is_refused(golden("rapl_psys"))
 
 
-def test_hwmon_says_what_is_the_machine_a_supply_or_one_component():
+def test_hwmon_says_what_is_the_machine_a_supply_or_one_component() -> None:
     found = {each.name: each for each in base.parse_hwmon(golden("hwmon"))}
     assert {name: (each.part, each.watts, each.joules, each.averaging_s) for name, each in found.items()} == {
         "power_meter power1 (hwmon2)": (PowerPart.MACHINE, 212.0, None, 1.0),
@@ -50,7 +50,7 @@ def test_hwmon_says_what_is_the_machine_a_supply_or_one_component():
     }
 
 
-def test_a_controller_tells_whole_watts_and_nothing_where_it_does_not_measure():
+def test_a_controller_tells_whole_watts_and_nothing_where_it_does_not_measure() -> None:
     (found,) = base.parse_dcmi(golden("dcmi"))
     assert (found.part, found.watts, found.resolution_watts, found.averaging_s) == (PowerPart.MACHINE, 214.0, 1.0, None)
     assert base.parse_dcmi(golden("dcmi_off")) == ()
@@ -76,14 +76,16 @@ def power(watts: float) -> Sensed:
     ],
     ids=["rises", "wraps", "range unknown", "range too small", "stands still", "absurd"],
 )
-def test_energy_is_followed_from_look_to_look(joules, range_j, watts, why):
+def test_energy_is_followed_from_look_to_look(
+    joules: tuple[float, ...], range_j: float | None, watts: float | None, why: str | None
+) -> None:
     looks = [Look(10.0 * number, (energy(each, range_j),)) for number, each in enumerate(joules)]
     (found,) = over_window([energy(0.0).source("DUT", 5.0)], looks)
     assert (found.watts, found.at_s, found.window_s) == (watts, 10.0, 20.0)
     assert found.why is None if why is None else why in str(found.why)
 
 
-def test_a_reading_that_averages_over_what_was_before_does_not_count():
+def test_a_reading_that_averages_over_what_was_before_does_not_count() -> None:
     looks = [Look(float(at), (power(100.0 if at < 5 else 200.0),)) for at in range(11)]
     (found,) = over_window([power(0.0).source("DUT", 5.0)], looks)
     assert (found.watts, found.readings, found.source.averaging_is_told) == (200.0, 6, False)
@@ -127,7 +129,7 @@ class Machine:
         return meter
 
 
-async def test_a_machine_is_read_by_what_it_has_over_the_whole_window():
+async def test_a_machine_is_read_by_what_it_has_over_the_whole_window() -> None:
     machine = Machine(IPMI=golden("dcmi"), hwmon="")
     meter = await machine.meter("rapl", "ipmi", "hwmon", "redfish")
     assert [source.row for source in meter.facts.sources] == ["processor packages (RAPL)", "whole machine (IPMI)"]
@@ -139,7 +141,7 @@ async def test_a_machine_is_read_by_what_it_has_over_the_whole_window():
     assert "hwmon" not in machine.host.commands[-1][-1]  # which has nothing here
 
 
-async def test_counters_alone_are_left_alone_between_the_ends_of_a_window():
+async def test_counters_alone_are_left_alone_between_the_ends_of_a_window() -> None:
     machine = Machine(IPMI=golden("dcmi"))
     meter = await machine.meter("rapl")
     asked_before = len(machine.host.commands)
@@ -148,7 +150,7 @@ async def test_counters_alone_are_left_alone_between_the_ends_of_a_window():
     assert len(machine.host.commands) - asked_before == 2
 
 
-async def test_a_meter_that_falls_silent_ends_no_run_and_says_nothing_more():
+async def test_a_meter_that_falls_silent_ends_no_run_and_says_nothing_more() -> None:
     machine = Machine(IPMI=golden("dcmi"))
     meter = await machine.meter("rapl", "ipmi")
     machine.printed["IPMI"] = "Error: no response"
@@ -159,7 +161,7 @@ async def test_a_meter_that_falls_silent_ends_no_run_and_says_nothing_more():
     assert [over.watts for over in await meter.idle(2, 30.0)] == [None, None]
 
 
-async def test_power_is_read_beside_a_transmission_and_while_nothing_is_sent():
+async def test_power_is_read_beside_a_transmission_and_while_nothing_is_sent() -> None:
     machine, tester = Machine(IPMI=golden("dcmi")), FakeTester(1e6)
     meter = await machine.meter("rapl", "ipmi")
     setup = TrialSetup(tester, Simulated(SimulatedOptions()), meter=meter)

@@ -42,29 +42,29 @@ STATISTICS = {
 
 
 @pytest.mark.parametrize("driver", STATISTICS)
-def test_each_driver_says_what_its_queues_got(driver):
+def test_each_driver_says_what_its_queues_got(driver: str) -> None:
     assert parse_queues("NIC statistics:\n" + STATISTICS[driver], driver) == (10, 20)
 
 
-def test_a_driver_that_is_not_known_says_nothing():
+def test_a_driver_that_is_not_known_says_nothing() -> None:
     assert parse_queues(STATISTICS["igb"], "e1000") == ()
     assert parse_queues("no stats available", "igb") == ()
 
 
-def test_frames_of_cores_are_those_of_the_cpu_that_the_line_names():
+def test_frames_of_cores_are_those_of_the_cpu_that_the_line_names() -> None:
     columns = "{:08x} 00000000 00000000 0 0 0 0 0 0 0 0 0 {:08x} 0 0"
     text = "\n".join((columns.format(4096, 0), columns.format(255, 2)))
     assert parse_softnet(text) == {0: 4096, 2: 255}
     assert parse_softnet("00000010 0 0 0 0 0 0 0 0 0 0\n00000020 0 0 0 0 0 0 0 0 0 0") == {0: 16, 1: 32}
 
 
-def test_softirqs_are_those_of_received_frames():
+def test_softirqs_are_those_of_received_frames() -> None:
     text = "          CPU0       CPU2\n   HI:          1          2\n   NET_RX:         30         40\n"
     assert parse_network_softirqs(text) == {0: 30, 2: 40}
     assert parse_network_softirqs("") == {}
 
 
-def test_the_kernels_word_of_queues_counts_before_the_drivers():
+def test_the_kernels_word_of_queues_counts_before_the_drivers() -> None:
     """Linux 6.18 has frames of virtio_net's queues by netlink alone; a veth has them in ethtool alone."""
     said = {
         "queues of the kernel": '{"eth0": {"0": 7, "1": 5}}',
@@ -111,13 +111,13 @@ def sent(frames: int) -> StreamReading:
     return StreamReading(name="0->1", counts=counts)
 
 
-def test_the_flow_of_the_specification_goes_to_the_queue_of_its_hash():
+def test_the_flow_of_the_specification_goes_to_the_queue_of_its_hash() -> None:
     assert list(queues_of_flows(HASH, one_flow(), WAY)) == [0x51CCC178 % 8]
     without_ports = HASH.replace(fields="sd")
     assert list(queues_of_flows(without_ports, one_flow(), WAY)) == [0x323E8FC2 % 8]
 
 
-def test_flows_are_numbered_as_the_engine_numbers_them():
+def test_flows_are_numbered_as_the_engine_numbers_them() -> None:
     fields = Fields(source_port=Sweep(first=1000, count=3), destination_port=Sweep(first=7, count=2))
     way = WAY.__class__(**{**{name: getattr(WAY, name) for name in WAY.__slots__}, "source_address_count": 2})
     stream = one_flow(flows=12, fields=fields)
@@ -127,7 +127,7 @@ def test_flows_are_numbered_as_the_engine_numbers_them():
     assert len(set(digits)) == 12
 
 
-def test_frames_that_do_not_divide_go_to_the_first_flows():
+def test_frames_that_do_not_divide_go_to_the_first_flows() -> None:
     traffic = Traffic(flows=4, fields=Fields(source_port=Sweep(first=1000, count=4)))
     queues = list(queues_of_flows(HASH, traffic.port_streams()[0], WAY))
     frames = expected_frames(HASH, traffic, [sent(10)], [WAY], 8)
@@ -148,22 +148,22 @@ def test_frames_that_do_not_divide_go_to_the_first_flows():
         ({"key": "6d:5a"}, "too short"),
     ],
 )
-def test_what_is_not_known_is_named(known, why):
+def test_what_is_not_known_is_named(known: dict[str, object], why: str) -> None:
     with pytest.raises(NotExpectedError, match=why):
         expected_frames(HASH.replace(**known), Traffic(flows=1), [sent(1)], [WAY], 8)
 
 
-def test_frames_in_a_tunnel_are_not_computed():
+def test_frames_in_a_tunnel_are_not_computed() -> None:
     with pytest.raises(NotExpectedError, match="outer or the inner"):
         expected_frames(HASH, Traffic.model_validate({"vxlan": {"vni": 5}}), [sent(1)], [WAY], 8)
 
 
-def test_the_queues_of_very_many_flows_are_not_computed():
+def test_the_queues_of_very_many_flows_are_not_computed() -> None:
     with pytest.raises(NotExpectedError, match="65536 flows at most"):
         expected_frames(HASH, Traffic(flows=65_537), [sent(1)], [WAY], 8)
 
 
-def test_a_driver_that_shows_no_key_has_that_of_the_kernel():
+def test_a_driver_that_shows_no_key_has_that_of_the_kernel() -> None:
     found = hash_of(SHOWN, FIELDS, "AA:BB\n")
     assert (found.key, found.key_from, found.fields, found.table) == (
         "aa:bb",

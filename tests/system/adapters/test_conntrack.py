@@ -10,17 +10,17 @@ STATISTICS = """entries  found invalid insert_failed drop early_drop
 """
 
 
-def test_counts_are_sums_over_the_cpus():
+def test_counts_are_sums_over_the_cpus() -> None:
     counts = read_statistics(STATISTICS)
     assert (counts["drop"], counts["early_drop"], counts["invalid"]) == (26, 3, 1)
 
 
-def test_what_could_not_be_inserted_for_another_reason_was_not_refused_for_want_of_room():
+def test_what_could_not_be_inserted_for_another_reason_was_not_refused_for_want_of_room() -> None:
     look = read_look("262144\n17\n" + STATISTICS)
     assert look is not None
     assert (look.limit, look.held, look.refused, look.replaced) == (262_144, 17, 24, 3)
 
 
-def test_a_kernel_that_tracks_nothing_has_no_table():
+def test_a_kernel_that_tracks_nothing_has_no_table() -> None:
     assert read_look("") is None
     assert read_look("cat: No such file or directory\n") is None

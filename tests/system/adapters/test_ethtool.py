@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +43,9 @@ def golden(name: str) -> str:
         ("veth/i.txt", "veth", None, None),
     ],
 )
-def test_a_driver_is_named_and_empty_fields_are_unknown(file, name, firmware, bus):
+def test_a_driver_is_named_and_empty_fields_are_unknown(
+    file: str, name: str, firmware: str | None, bus: str | None
+) -> None:
     driver = parse_driver(golden(file))
     assert (driver["name"], driver["firmware"], driver["bus"]) == (name, firmware, bus)
 
@@ -55,11 +59,11 @@ def test_a_driver_is_named_and_empty_fields_are_unknown(file, name, firmware, bu
         ("virtio_net/g.txt", {"rx": {"maximum": 256, "current": 256}, "tx": {"maximum": 256, "current": 256}}),
     ],
 )
-def test_rings_and_channels_have_a_maximum_and_a_current_value(file, limits):
+def test_rings_and_channels_have_a_maximum_and_a_current_value(file: str, limits: dict[str, Any]) -> None:
     assert parse_limits(golden(file)) == limits
 
 
-def test_a_ring_that_a_driver_calls_0_is_kept_and_one_that_it_lacks_is_not():
+def test_a_ring_that_a_driver_calls_0_is_kept_and_one_that_it_lacks_is_not() -> None:
     rings, channels = parse_limits(golden("ixgbe/g.txt")), parse_limits(golden("ice/l.txt"))
     assert (rings["rx_mini"]["current"], rings["tx"]["current"]) == (0, 512)
     assert {name: limit["current"] for name, limit in channels.items() if limit["current"] is not None} == {
@@ -70,7 +74,7 @@ def test_a_ring_that_a_driver_calls_0_is_kept_and_one_that_it_lacks_is_not():
     }
 
 
-def test_offloads_read_the_same_from_json_and_from_text():
+def test_offloads_read_the_same_from_json_and_from_text() -> None:
     text, of_json = parse_features(golden("veth/k.txt")), parse_features(golden("veth/k.json"))
     assert {name: (one.on, one.fixed) for name, one in of_json.items()} == {
         name: (one.on, one.fixed) for name, one in text.items()
@@ -78,7 +82,7 @@ def test_offloads_read_the_same_from_json_and_from_text():
     assert text["rx-gro-hw"] == Feature(on=False, fixed=True)
 
 
-def test_an_offload_that_was_asked_for_and_refused_says_so():
+def test_an_offload_that_was_asked_for_and_refused_says_so() -> None:
     text = "Features for eth0:\nrx-lro: off [requested on]\ntx-nocache-copy: off\n"
     assert parse_features(text) == {"rx-lro": Feature(False, requested=True), "tx-nocache-copy": Feature(False)}
     of_json = '[{"ifname": "eth0", "rx-lro": {"active": false, "fixed": false, "requested": true}}]'
@@ -108,7 +112,7 @@ def test_an_offload_that_was_asked_for_and_refused_says_so():
         ),
     ],
 )
-def test_coalescing_holds_what_the_driver_has_and_no_more(file, expected):
+def test_coalescing_holds_what_the_driver_has_and_no_more(file: str, expected: dict[str, Any]) -> None:
     assert parse_coalescing(golden(file)) == expected
 
 
@@ -123,7 +127,7 @@ def test_coalescing_holds_what_the_driver_has_and_no_more(file, expected):
         ),
     ],
 )
-def test_flow_control_tells_what_is_set_from_what_was_negotiated(file, expected):
+def test_flow_control_tells_what_is_set_from_what_was_negotiated(file: str, expected: dict[str, Any]) -> None:
     assert parse_pause(golden(file)) == expected
 
 
@@ -136,11 +140,11 @@ def test_flow_control_tells_what_is_set_from_what_was_negotiated(file, expected)
         ("bnxt/fec.txt", ["RS", "BaseR"], ["RS"]),
     ],
 )
-def test_fec_is_read_in_the_words_of_every_version(file, configured, active):
+def test_fec_is_read_in_the_words_of_every_version(file: str, configured: list[str], active: list[str]) -> None:
     assert parse_fec(golden(file)) == {"configured": configured, "active": active}
 
 
-def test_a_link_has_a_speed_in_bits_per_second_and_the_partners_modes():
+def test_a_link_has_a_speed_in_bits_per_second_and_the_partners_modes() -> None:
     link = parse_link_settings(golden("mlx5/settings.txt"))
     assert (link["link"], link["speed_bits_per_s"], link["lanes"], link["duplex"]) == (True, 100e9, 4, "full")
     assert link["partner_modes"] == ["25000baseCR/Full", "100000baseCR4/Full"]
@@ -148,7 +152,7 @@ def test_a_link_has_a_speed_in_bits_per_second_and_the_partners_modes():
     assert link["autonegotiation"] is True
 
 
-def test_a_link_that_is_down_says_why_and_has_no_speed():
+def test_a_link_that_is_down_says_why_and_has_no_speed() -> None:
     link = parse_link_settings(golden("ice/settings.txt"))
     assert (link["link"], link["why_no_link"], link["speed_bits_per_s"], link["duplex"]) == (
         False,
@@ -159,12 +163,12 @@ def test_a_link_that_is_down_says_why_and_has_no_speed():
     assert link["advertised_modes"] == []
 
 
-def test_several_modes_may_stand_in_a_row():
+def test_several_modes_may_stand_in_a_row() -> None:
     modes = parse_link_settings(golden("igb/settings.txt"))["supported_modes"]
     assert modes == ["10baseT/Half", "10baseT/Full", "100baseT/Half", "100baseT/Full", "1000baseT/Full"]
 
 
-def test_a_driver_that_knows_only_of_its_link_gives_null_for_the_rest():
+def test_a_driver_that_knows_only_of_its_link_gives_null_for_the_rest() -> None:
     link = parse_link_settings(golden("ena/settings.txt"))
     assert link["link"] is True
     assert link["speed_bits_per_s"] is None
@@ -172,26 +176,26 @@ def test_a_driver_that_knows_only_of_its_link_gives_null_for_the_rest():
     assert parse_link_settings(golden("virtio_net/settings.txt"))["duplex"] is None
 
 
-def test_receive_hashing_has_table_key_and_function():
+def test_receive_hashing_has_table_key_and_function() -> None:
     hashing = parse_receive_hashing(golden("mlx5/x.txt"))
     assert (hashing.queues, len(hashing.table), hashing.function) == (8, 128, "toeplitz")
     assert hashing.key.count(":") == 39
     assert describe_table(hashing.table) == "0 to 7, again and again to 128 entries"
 
 
-def test_an_older_ethtool_has_no_function_and_a_table_in_runs_is_described_as_runs():
+def test_an_older_ethtool_has_no_function_and_a_table_in_runs_is_described_as_runs() -> None:
     hashing = parse_receive_hashing(golden("ixgbe/x.txt"))
     assert hashing.function is None
     assert describe_table(hashing.table) == "0x16 1x16 2x16 3x16 4x16 5x16 6x16 7x16"
 
 
-def test_a_driver_with_a_hash_and_no_table_has_an_empty_table():
+def test_a_driver_with_a_hash_and_no_table_has_an_empty_table() -> None:
     hashing = parse_receive_hashing(golden("virtio_net/x.txt"))
     assert (hashing.table, hashing.key, hashing.function) == ((), None, "toeplitz")
     assert describe_table(hashing.table) is None
 
 
-def test_a_table_with_a_missing_row_is_refused():
+def test_a_table_with_a_missing_row_is_refused() -> None:
     rows = golden("mlx5/x.txt").splitlines(keepends=True)
     with pytest.raises(ValueError, match="follows after 8 entries"):
         parse_receive_hashing("".join(rows[:2] + rows[3:]))
@@ -205,13 +209,13 @@ def test_a_table_with_a_missing_row_is_refused():
         ("ice/priv.txt", "fw-lldp-agent", False, 6),
     ],
 )
-def test_private_flags_keep_the_drivers_names(file, flag, on, count):
+def test_private_flags_keep_the_drivers_names(file: str, flag: str, on: bool, count: int) -> None:
     flags = parse_private_flags(golden(file))
     assert flags[flag] is on
     assert len(flags) == count
 
 
-def test_energy_efficient_ethernet_tells_enabled_from_active():
+def test_energy_efficient_ethernet_tells_enabled_from_active() -> None:
     on, off, none = (parse_energy(golden(f"igb/eee{which}.txt")) for which in ("", "_off", "_none"))
     assert (on["enabled"], on["active"], on["transmit_idle_timer_ns"]) == (True, True, 17_000)
     assert (off["supported"], off["enabled"], off["active"], off["transmit_idle"]) == (True, False, False, False)
@@ -227,14 +231,16 @@ def test_energy_efficient_ethernet_tells_enabled_from_active():
         ("veth/T.txt", None, "software-system-clock", []),
     ],
 )
-def test_time_stamps_are_named_and_a_virtual_interface_has_no_clock(file, clock, capability, filters):
+def test_time_stamps_are_named_and_a_virtual_interface_has_no_clock(
+    file: str, clock: int | None, capability: str, filters: list[str]
+) -> None:
     stamps = parse_time_stamping(golden(file))
     assert stamps["clock"] == clock
     assert capability in stamps["capabilities"]
     assert stamps["receive_filters"] == filters
 
 
-def test_a_copper_cable_has_a_length_and_a_module_for_fibre_has_light():
+def test_a_copper_cable_has_a_length_and_a_module_for_fibre_has_light() -> None:
     cable, optics = parse_module(golden("mlx5/m.txt")), parse_module(golden("i40e/m.txt"))
     assert (cable["identifier"], cable["part"], cable["cable_m"]) == ("QSFP28", "MCP1600-C002", 2.0)
     assert cable["receive_power_dbm"] is None
@@ -255,6 +261,6 @@ def test_a_copper_cable_has_a_length_and_a_module_for_fibre_has_light():
         parse_module,
     ],
 )
-def test_a_text_of_something_else_is_refused_and_never_taken_for_unknown_values(parse):
+def test_a_text_of_something_else_is_refused_and_never_taken_for_unknown_values(parse: Callable[[str], Any]) -> None:
     with pytest.raises(ValueError, match="in it"):
         parse("ethtool: bad command line argument(s)\nFor more information run ethtool -h\n")

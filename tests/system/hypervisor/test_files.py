@@ -25,7 +25,7 @@ def tables_of(content: bytes) -> dict[str, HypervisorTable]:
     return {table.title: table for table in read_domain(content)}
 
 
-def test_a_domain_tells_cpus_memory_nodes_pins_and_virtual_functions():
+def test_a_domain_tells_cpus_memory_nodes_pins_and_virtual_functions() -> None:
     found = tables_of((GOLDEN / "guest.xml").read_bytes())
     facts = dict(found["Guest"].rows)
     assert facts["vCPUs"] == "4 of 6"
@@ -45,7 +45,7 @@ def test_a_domain_tells_cpus_memory_nodes_pins_and_virtual_functions():
     assert devices[2] == ("bridge", "br0", "52:54:00:6b:3c:58", "virtio, 4 queues, driver vhost")
 
 
-def test_outputs_of_esxcli_are_facts_by_their_path_or_tables_by_their_ruler():
+def test_outputs_of_esxcli_are_facts_by_their_path_or_tables_by_their_ruler() -> None:
     version = read_esxcli((GOLDEN / "esxi_version.txt").read_bytes(), "version")
     assert version.rows[1] == ("Version", "7.0.3")
     nic = dict(read_esxcli((GOLDEN / "esxi_nic_get.txt").read_bytes(), "adapter").rows)
@@ -68,7 +68,7 @@ def test_outputs_of_esxcli_are_facts_by_their_path_or_tables_by_their_ruler():
     ],
     ids=["empty", "torn", "a bomb of entities", "a network", "deep"],
 )
-def test_what_is_no_domain_is_refused(content, said):
+def test_what_is_no_domain_is_refused(content: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         read_domain(content)
 
@@ -84,12 +84,12 @@ def test_what_is_no_domain_is_refused(content, said):
     ],
     ids=["empty", "binary", "failed", "no rows", "prose"],
 )
-def test_what_is_no_output_of_esxcli_is_refused(content, said):
+def test_what_is_no_output_of_esxcli_is_refused(content: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         read_esxcli(content, "x")
 
 
-def test_a_bench_file_names_them_and_every_wrong_one_is_told_with_its_place(tmp_path):
+def test_a_bench_file_names_them_and_every_wrong_one_is_told_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "guest.xml").write_bytes((GOLDEN / "guest.xml").read_bytes())
     (tmp_path / "nics.txt").write_bytes((GOLDEN / "esxi_nic_list.txt").read_bytes())
     path = tmp_path / "bench.yaml"

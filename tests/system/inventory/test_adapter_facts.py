@@ -55,7 +55,7 @@ def _small_files(command: tuple[str, ...]) -> str:
     return ""
 
 
-async def test_the_facts_of_an_adapter_are_all_there():
+async def test_the_facts_of_an_adapter_are_all_there() -> None:
     facts = await collect_host(connectx(), (DEVICE,))
 
     def of(kind: str) -> Any:
@@ -90,7 +90,7 @@ async def test_the_facts_of_an_adapter_are_all_there():
     assert facts[REASONS]["energy_efficient_ethernet"].endswith("Operation not supported")
 
 
-async def test_one_interface_that_does_not_answer_does_not_cost_the_others():
+async def test_one_interface_that_does_not_answer_does_not_cost_the_others() -> None:
     host = FakeHost()
     host.answer("ethtool -g eth1", golden("ixgbe/g.txt"))
     host.fail("ethtool -g veth0", "netlink error: Operation not supported\n")
@@ -100,13 +100,13 @@ async def test_one_interface_that_does_not_answer_does_not_cost_the_others():
     assert rings[REASONS]["veth0"].endswith("Operation not supported")
 
 
-async def test_without_a_test_interface_the_reason_says_so():
+async def test_without_a_test_interface_the_reason_says_so() -> None:
     facts = await collect_host(FakeHost(), ())
     assert facts["rings"] is None
     assert facts[REASONS]["rings"] == "this host has no kernel interface in the test"
 
 
-async def test_a_bond_has_its_ports_in_the_order_in_which_they_joined():
+async def test_a_bond_has_its_ports_in_the_order_in_which_they_joined() -> None:
     host = FakeHost()
     host.answer("ip -j -d link show", golden("bonding/links.json"))
     bond = (await Aggregates().read(host, ()))["bond0"]
@@ -143,7 +143,7 @@ async def test_a_bond_has_its_ports_in_the_order_in_which_they_joined():
         ),
     ],
 )
-async def test_versions_of_rdma_devices_and_firmware_are_told(driver, devices, firmware):
+async def test_versions_of_rdma_devices_and_firmware_are_told(driver: str, devices: str, firmware: str) -> None:
     host = FakeHost()
     host.answer(("devlink", "-j", "dev", "info"), golden(f"{driver}/devlink_info.json"))
     host.answer(
@@ -160,7 +160,7 @@ async def test_versions_of_rdma_devices_and_firmware_are_told(driver, devices, f
     assert table["OFED"] == "MLNX_OFED_LINUX-5.8-1.1.2.1"
 
 
-async def test_a_machine_without_rdma_has_no_row_of_it():
+async def test_a_machine_without_rdma_has_no_row_of_it() -> None:
     host = FakeHost()
     for tool in ("devlink", "ofed_info"):
         host.fail((tool,), f"{tool}: not found\n", 127)
@@ -169,6 +169,6 @@ async def test_a_machine_without_rdma_has_no_row_of_it():
     assert not labels & {"RDMA devices", "Adapter firmware", "OFED"}
 
 
-def test_the_name_of_an_ofed_is_kept_without_its_colon():
+def test_the_name_of_an_ofed_is_kept_without_its_colon() -> None:
     assert parse_ofed("OFED-internal-24.04-0.6.6:\n") == "OFED-internal-24.04-0.6.6"
     assert parse_ofed("ofed_info: error\n") is None

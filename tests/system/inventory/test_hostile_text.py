@@ -225,7 +225,7 @@ every_parser = pytest.mark.parametrize("line", PARSERS, ids=lambda line: str(lin
 @every_parser
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1), text=st.text(max_size=200))
-def test_hostile_text_is_null_with_a_reason_at_worst(line, seed, text):
+def test_hostile_text_is_null_with_a_reason_at_worst(line: tuple[Any, ...], seed: int, text: str) -> None:
     draw = random.Random(seed)
     golden = draw.choice(goldens(line) or (text,))
     for hostile in (text, *(spoilt(golden, text, draw) for _ in range(6))):
@@ -234,7 +234,7 @@ def test_hostile_text_is_null_with_a_reason_at_worst(line, seed, text):
 
 @pytest.mark.sampled(20)
 @every_parser
-def test_truncated_text_is_null_with_a_reason_at_worst(line):
+def test_truncated_text_is_null_with_a_reason_at_worst(line: tuple[Any, ...]) -> None:
     for golden in goldens(line):
         for end in {*range(0, len(golden), max(1, len(golden) // 60)), *_line_ends(golden)[:100]}:
             survives(line, golden[:end])
@@ -242,18 +242,18 @@ def test_truncated_text_is_null_with_a_reason_at_worst(line):
 
 @pytest.mark.sampled(6)
 @every_parser
-def test_text_without_end_is_bounded(line):
+def test_text_without_end_is_bounded(line: tuple[Any, ...]) -> None:
     for piece in ("a", " ", "\n", "0", "[", '{"a":', "a: 1\n", "\t: ", "/sys/x:1\n", "a b c\n", "-", "\u0665"):
         survives(line, piece * 50_000)
 
 
 @every_parser
-def test_every_golden_is_there_and_says_something(line):
+def test_every_golden_is_there_and_says_something(line: tuple[Any, ...]) -> None:
     assert goldens(line), f"no file is like tests/{line[1]}"
     assert any(called(line, golden) is not None for golden in goldens(line))
 
 
-def test_every_parser_is_in_the_list():
+def test_every_parser_is_in_the_list() -> None:
     listed = {f"nicbench.{line[0]}" for line in PARSERS}
     lacking = sorted(set(_parsers_there_are()) - listed)
     assert not lacking, f"add a line to PARSERS for: {', '.join(lacking)}"

@@ -11,6 +11,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -52,7 +53,9 @@ def bmc() -> Iterator[Bmc]:
         ("supermicro", "PowerTechnology#00A1", {"SNC#0105": "Disable"}, {}),
     ],
 )
-async def test_settings_of_each_maker_are_read_those_that_matter_first(maker, first, some, waiting, monkeypatch):
+async def test_settings_of_each_maker_are_read_those_that_matter_first(
+    maker: str, first: str, some: dict[str, Any], waiting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving(Bmc(resources(maker))) as served:
         found = await bios_settings(served.controller(monkeypatch))
         assert {method for method, _ in served.seen} == {"GET"}
@@ -66,7 +69,7 @@ async def test_settings_of_each_maker_are_read_those_that_matter_first(maker, fi
     assert not [name for name in names if "assword" in name or "Admin" in name or "SerialNumber" in name]
 
 
-async def test_tls_is_verified_by_the_file_of_verify(tmp_path, monkeypatch):
+async def test_tls_is_verified_by_the_file_of_verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed: no certificate can be made")
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
@@ -82,14 +85,14 @@ async def test_tls_is_verified_by_the_file_of_verify(tmp_path, monkeypatch):
             await bios_settings(served.controller(monkeypatch))
 
 
-async def test_a_wrong_password_is_said_and_never_shown(bmc, monkeypatch):
+async def test_a_wrong_password_is_said_and_never_shown(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RedfishError, match="refuses the user or the password") as caught:
         await bios_settings(bmc.controller(monkeypatch, password="hunter2"))
     assert "hunter2" not in str(caught.value)
     assert len(bmc.seen) == 1, "asked again with a password that was refused: an account may be locked"
 
 
-async def test_a_silent_controller_is_given_up(bmc, monkeypatch):
+async def test_a_silent_controller_is_given_up(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
     bmc.special[BIOS] = lambda _request: released.wait(20) and None
     with pytest.raises(RedfishError, match="does not answer within"):
@@ -97,7 +100,7 @@ async def test_a_silent_controller_is_given_up(bmc, monkeypatch):
     released.set()
 
 
-async def test_an_answer_without_end_is_cut_off(bmc, monkeypatch):
+async def test_an_answer_without_end_is_cut_off(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
         request.end_headers()
@@ -111,13 +114,15 @@ async def test_an_answer_without_end_is_cut_off(bmc, monkeypatch):
 
 @pytest.mark.parametrize("garbage", ["", "<html>", "[]", "[" * 100_000, '{"Members": 1', "\0" * 100])
 @pytest.mark.parametrize("where", ["/redfish/v1/", SYSTEMS, BIOS])
-async def test_garbage_is_an_error_that_does_not_repeat_it(bmc, monkeypatch, where, garbage):
+async def test_garbage_is_an_error_that_does_not_repeat_it(
+    bmc: Bmc, monkeypatch: pytest.MonkeyPatch, where: str, garbage: str
+) -> None:
     bmc.answers[where] = garbage
     with pytest.raises(RedfishError, match="no JSON of Redfish"):
         await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_a_redirect_is_followed_within_the_host_alone(bmc, monkeypatch):
+async def test_a_redirect_is_followed_within_the_host_alone(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     def to(url: str) -> None:
         def answer(request: BaseHTTPRequestHandler) -> None:
             request.send_response(308)
@@ -138,7 +143,7 @@ async def test_a_redirect_is_followed_within_the_host_alone(bmc, monkeypatch):
         assert other.seen == []
 
 
-async def test_a_circle_of_redirects_is_left(bmc, monkeypatch):
+async def test_a_circle_of_redirects_is_left(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     def round_again(request: BaseHTTPRequestHandler) -> None:
         request.send_response(302)
         request.send_header("Location", BIOS)
@@ -150,13 +155,15 @@ async def test_a_circle_of_redirects_is_left(bmc, monkeypatch):
         await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_a_proxy_of_the_environment_never_sees_the_password(bmc, monkeypatch):
+async def test_a_proxy_of_the_environment_never_sees_the_password(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
     assert (await bios_settings(bmc.controller(monkeypatch)))["attributes"]
 
 
-async def test_the_password_is_in_no_log(bmc, monkeypatch, caplog):
+async def test_the_password_is_in_no_log(
+    bmc: Bmc, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     assert (await bios_settings(bmc.controller(monkeypatch)))["attributes"]
     assert PASSWORD not in caplog.text
@@ -180,7 +187,9 @@ _AUTHORIZATION = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         "\u200b".join(PASSWORD),
     ],
 )
-async def test_a_controller_that_sends_the_password_back_gets_it_nowhere(echo, bmc, monkeypatch):
+async def test_a_controller_that_sends_the_password_back_gets_it_nowhere(
+    echo: str, bmc: Bmc, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = json.loads(bmc.answers[BIOS])
     content["Attributes"] |= {"SysProfile": echo, echo: "Enabled"}
     bmc.answers[BIOS] = json.dumps(content)
@@ -196,7 +205,7 @@ async def test_a_controller_that_sends_the_password_back_gets_it_nowhere(echo, b
 @pytest.mark.parametrize(
     "sent", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", b""]
 )
-async def test_what_is_no_http_is_told(sent, monkeypatch):
+async def test_what_is_no_http_is_told(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(sent)
         writer.close()
@@ -209,7 +218,7 @@ async def test_what_is_no_http_is_told(sent, monkeypatch):
             await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_nobody_listens_is_told_in_the_systems_words(bmc, monkeypatch):
+async def test_nobody_listens_is_told_in_the_systems_words(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     bmc.url = "http://127.0.0.1:1"
     with pytest.raises(RedfishError, match="cannot be reached: Connection refused") as caught:
         await bios_settings(bmc.controller(monkeypatch))
@@ -220,7 +229,7 @@ async def test_nobody_listens_is_told_in_the_systems_words(bmc, monkeypatch):
     assert "no-such-controller" not in str(caught.value)
 
 
-async def test_a_compressed_answer_is_not_unpacked(bmc, monkeypatch):
+async def test_a_compressed_answer_is_not_unpacked(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four kilobytes of it could be four megabytes."""
 
     def bomb(request: BaseHTTPRequestHandler) -> None:
@@ -235,14 +244,14 @@ async def test_a_compressed_answer_is_not_unpacked(bmc, monkeypatch):
         await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_a_link_to_elsewhere_is_no_link(bmc, monkeypatch):
+async def test_a_link_to_elsewhere_is_no_link(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     for link in ("http://example.com/redfish/v1", "//example.com/redfish", "/redfish/../etc", "/redfish/v1/a b"):
         bmc.answers[SYSTEMS] = json.dumps({"Members": [{"@odata.id": link}]})
         with pytest.raises(RedfishError, match="has no system"):
             await bios_settings(bmc.controller(monkeypatch))
 
 
-async def test_of_several_systems_one_must_be_named(bmc, monkeypatch):
+async def test_of_several_systems_one_must_be_named(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("System.Embedded.1", "Blade2", "BQWL81200123")
     bmc.answers[SYSTEMS] = json.dumps({"Members": [{"@odata.id": f"{SYSTEMS}/{name}"} for name in names]})
     listed = r"System.Embedded.1, Blade2, BQ\.\.\.23"
@@ -253,7 +262,9 @@ async def test_of_several_systems_one_must_be_named(bmc, monkeypatch):
     assert (await bios_settings(bmc.controller(monkeypatch, system="System.Embedded.1")))["attributes"]
 
 
-async def test_a_password_file_that_others_may_read_is_refused(bmc, monkeypatch, tmp_path):
+async def test_a_password_file_that_others_may_read_is_refused(
+    bmc: Bmc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     file = tmp_path / "password"
     file.write_text(f"{PASSWORD}\n")
     controller = bmc.controller(monkeypatch, password_env=None, password_file=str(file))
@@ -267,7 +278,7 @@ async def test_a_password_file_that_others_may_read_is_refused(bmc, monkeypatch,
         await bios_settings(controller)
 
 
-async def test_the_inventory_tells_them_or_why_not(bmc, monkeypatch):
+async def test_the_inventory_tells_them_or_why_not(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = await collect_host(FakeHost(), (), controller=bmc.controller(monkeypatch))
     assert facts["bios_settings"]["attributes"]["SysProfile"] == "PerfOptimized"
     wrong = await collect_host(FakeHost(), (), controller=bmc.controller(monkeypatch, password="hunter2"))
@@ -283,7 +294,7 @@ async def test_the_inventory_tells_them_or_why_not(bmc, monkeypatch):
         assert "127.0.0.1" not in json.dumps(told)
 
 
-async def test_the_report_shows_those_that_matter(bmc, monkeypatch):
+async def test_the_report_shows_those_that_matter(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = await collect_host(FakeHost(), (), controller=bmc.controller(monkeypatch))
     row = next(row for row in system_table({"tester": facts}).rows if row.label == "BIOS settings")
     assert row.texts[0].startswith("workload profile: SysProfile PerfOptimized; power: ProcPwrPerf MaxPerf")
@@ -292,7 +303,7 @@ async def test_the_report_shows_those_that_matter(bmc, monkeypatch):
 
 
 @pytest.mark.parametrize("maker", ["idrac", "ilo", "openbmc", "supermicro"])
-async def test_redaction_takes_what_names_the_machine(maker, monkeypatch):
+async def test_redaction_takes_what_names_the_machine(maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(Bmc(resources(maker))) as served:
         found = await bios_settings(served.controller(monkeypatch))
     named = [value for values in found["identity"].values() for value in values]
@@ -301,7 +312,7 @@ async def test_redaction_takes_what_names_the_machine(maker, monkeypatch):
     assert not [value for value in named if value in redacted]
 
 
-def test_a_bios_setting_stands_near_the_top_of_a_diff():
+def test_a_bios_setting_stands_near_the_top_of_a_diff() -> None:
     assert importance_of("inventory.bios_settings.attributes.SubNumaCluster").why == "a BIOS setting"
     assert (
         importance_of("inventory.bios_settings.attributes.SubNumaCluster").rank
@@ -310,7 +321,9 @@ def test_a_bios_setting_stands_near_the_top_of_a_diff():
     assert is_identity("inventory.bios_settings.identity.serials")
 
 
-async def test_expected_settings_are_checked_and_pending_ones_are_said(bmc, monkeypatch):
+async def test_expected_settings_are_checked_and_pending_ones_are_said(
+    bmc: Bmc, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def outcome(controller: Any = None, **expected: Any) -> Any:
         options = BiosSettingsOptions(expected=expected)
         place = Place(FakeHost(), controller=controller)
@@ -347,7 +360,9 @@ def with_power(maker: str) -> dict[str, str]:
     [("idrac", "Power", 286.0), ("openbmc", "EnvironmentMetrics", 341.25)],
     ids=["Power", "EnvironmentMetrics"],
 )
-async def test_power_is_found_once_and_then_read_with_one_request(maker, resource, watts, monkeypatch):
+async def test_power_is_found_once_and_then_read_with_one_request(
+    maker: str, resource: str, watts: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving(Bmc(with_power(maker))) as bmc:
         system = PowerOfSystem(bmc.controller(monkeypatch))
         assert (await system.watts(), system.resource) == (watts, resource)
@@ -356,7 +371,7 @@ async def test_power_is_found_once_and_then_read_with_one_request(maker, resourc
         assert [path.rpartition("/")[2] for _, path in bmc.seen] == [resource]
 
 
-async def test_a_chassis_with_several_systems_is_not_read(monkeypatch):
+async def test_a_chassis_with_several_systems_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = with_power("idrac")
     path = "/redfish/v1/Chassis/System.Embedded.1"
     chassis = json.loads(answers[path])
@@ -365,7 +380,7 @@ async def test_a_chassis_with_several_systems_is_not_read(monkeypatch):
         await PowerOfSystem(bmc.controller(monkeypatch)).watts()
 
 
-async def test_a_controller_without_power_says_so(monkeypatch):
+async def test_a_controller_without_power_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {**with_power("idrac"), "/redfish/v1/Chassis/System.Embedded.1/Power": '{"PowerControl": []}'}
     with serving(Bmc(answers)) as bmc, pytest.raises(RedfishError, match="no power"):
         await PowerOfSystem(bmc.controller(monkeypatch)).watts()

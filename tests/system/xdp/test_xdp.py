@@ -73,12 +73,12 @@ def golden(name: str) -> str:
         (OLD, (4, {"features": 0b101011})),
     ],
 )
-def test_the_kernels_word_is_read_from_its_answers(answer, expected):
+def test_the_kernels_word_is_read_from_its_answers(answer: str, expected: tuple[int, dict[str, int]]) -> None:
     assert netdev_query.flags_of(bytes.fromhex(answer)) == expected
 
 
 @pytest.mark.skipif(sys.byteorder != "little", reason="the answers were recorded on such a machine")
-def test_the_frames_of_receive_queues_are_read_from_the_kernels_answers():
+def test_the_frames_of_receive_queues_are_read_from_the_kernels_answers() -> None:
     assert netdev_query.received_of(bytes.fromhex(RECEIVED)) == (4, 0, 390_901)
     assert netdev_query.received_of(bytes.fromhex(SENT)) is None
     assert all(netdev_query.received_of(bytes.fromhex(RECEIVED)[:length]) is None for length in range(36))
@@ -93,11 +93,11 @@ def test_the_frames_of_receive_queues_are_read_from_the_kernels_answers():
         ("netdev: the kernel does not say", {}),
     ],
 )
-def test_queues_are_those_that_the_kernel_says_all_of(text, queues):
+def test_queues_are_those_that_the_kernel_says_all_of(text: str, queues: dict[str, tuple[int, ...]]) -> None:
     assert parse_received(text) == queues
 
 
-def test_an_answer_that_is_cut_short_says_nothing_and_ends():
+def test_an_answer_that_is_cut_short_says_nothing_and_ends() -> None:
     whole = bytes.fromhex(VIRTIO)
     assert all(netdev_query.flags_of(whole[:length]) is None for length in range(20))
     message = netdev_query._HEADER.pack(netdev_query._HEADER.size + len(whole), 30, 2, 1, 0) + whole
@@ -106,30 +106,30 @@ def test_an_answer_that_is_cut_short_says_nothing_and_ends():
     assert list(netdev_query.messages(b"\0" * 64)) == []
 
 
-def test_flags_that_an_older_kernel_does_not_know_of_are_unknown_and_not_zero():
+def test_flags_that_an_older_kernel_does_not_know_of_are_unknown_and_not_zero() -> None:
     flags = parse_flags(golden("flags.json"))
     assert flags["eth0"] == Flags(43, 0, 0)
     assert flags["enp3s0f1np1"] == Flags(15, None, None)
 
 
 @pytest.mark.parametrize("text", ["", "no", "[1]", "null", '{"eth0": "x"}', '{"eth0": {"features": true}}'])
-def test_a_kernel_that_does_not_say_leaves_the_table(text):
+def test_a_kernel_that_does_not_say_leaves_the_table(text: str) -> None:
     assert parse_flags(text) == {}
 
 
-def test_an_attempt_has_worked_or_has_a_reason_or_was_not_made():
+def test_an_attempt_has_worked_or_has_a_reason_or_was_not_made() -> None:
     assert parse_attempt(golden("attempt_works.json")) == Attempt(True)
     assert parse_attempt(golden("attempt.json")) == Attempt(False, "Operation not permitted")
     assert parse_attempt("python3: not found") == Attempt(None)
 
 
-def test_versions_of_kernels_in_several_spellings():
+def test_versions_of_kernels_in_several_spellings() -> None:
     assert parse_kernel("6.1.0-21-amd64\n") == (6, 1)
     assert parse_kernel("5.14.0-427.el9.x86_64") == (5, 14)
     assert parse_kernel("") is None
 
 
-async def test_another_machine_is_asked_by_its_own_python_and_nothing_is_copied_to_it():
+async def test_another_machine_is_asked_by_its_own_python_and_nothing_is_copied_to_it() -> None:
     host = FakeHost()
     host.local = False
     host.answer(("python3", "-I", "-"), golden("flags.json"))
@@ -138,7 +138,7 @@ async def test_another_machine_is_asked_by_its_own_python_and_nothing_is_copied_
     assert host.writes == []
 
 
-async def test_a_host_without_python_does_not_say():
+async def test_a_host_without_python_does_not_say() -> None:
     host = FakeHost()
     host.local = False
     host.fail("python3", "not found", status=127)
@@ -146,7 +146,7 @@ async def test_a_host_without_python_does_not_say():
     assert (await try_live_frames(host)).works is None
 
 
-def test_the_attempt_asks_for_one_frame_that_is_dropped():
+def test_the_attempt_asks_for_one_frame_that_is_dropped() -> None:
     """The offsets of ``union bpf_attr`` in include/uapi/linux/bpf.h."""
     load = live_frames_trial.load_attribute(0x1111, 0x2222)
     assert struct.unpack_from("=IIQQ", load) == (6, 2, 0x1111, 0x2222)
@@ -159,7 +159,9 @@ def test_the_attempt_asks_for_one_frame_that_is_dropped():
     assert live_frames_trial._PROGRAM[:8] == struct.pack("=BBhi", 0xB7, 0, 0, 1)
 
 
-def test_a_processor_whose_system_calls_are_not_known_says_nothing(monkeypatch, capsys):
+def test_a_processor_whose_system_calls_are_not_known_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "vax")
     live_frames_trial.main()
     assert capsys.readouterr().out == ""
@@ -184,7 +186,7 @@ def test_a_processor_whose_system_calls_are_not_known_says_nothing(monkeypatch, 
         ("ixgbevf", Flags(0b1), (6, 12), Mode.GENERIC),  # native, but it redirects nothing
     ],
 )
-def test_how_af_xdp_works(driver, flags, kernel, expected):
+def test_how_af_xdp_works(driver: str, flags: Flags | None, kernel: tuple[int, int] | None, expected: Mode) -> None:
     assert abilities(driver, flags, kernel).mode is expected
 
 
@@ -203,12 +205,14 @@ def test_how_af_xdp_works(driver, flags, kernel, expected):
         ("i40e", Flags(0), (6, 18), False, False),
     ],
 )
-def test_who_takes_redirected_frames(driver, flags, kernel, is_target, with_program):
+def test_who_takes_redirected_frames(
+    driver: str, flags: Flags | None, kernel: tuple[int, int], is_target: bool, with_program: bool
+) -> None:
     can = abilities(driver, flags, kernel)
     assert (can.redirect_target, can.needs_program_as_target) == (is_target, with_program)
 
 
-def test_metadata_and_frames_of_several_buffers_are_named_where_the_kernel_tells():
+def test_metadata_and_frames_of_several_buffers_are_named_where_the_kernel_tells() -> None:
     can = abilities("mlx5_core", Flags(0b1101111, 0b101, 0b011), (6, 18), queues=8)
     assert can.receive_metadata == ("time stamp", "VLAN tag")
     assert can.transmit_metadata == ("time stamp", "checksum")
@@ -216,19 +220,19 @@ def test_metadata_and_frames_of_several_buffers_are_named_where_the_kernel_tells
     assert abilities("ice", Flags(0b11, 0, 0), (6, 18)).receive_metadata == ()
 
 
-def test_what_an_old_kernel_does_not_tell_is_unknown():
+def test_what_an_old_kernel_does_not_tell_is_unknown() -> None:
     can = abilities("mlx5_core", None, (6, 1))
     assert (can.receive_metadata, can.transmit_metadata, can.multi_buffer_receive) == (None, None, None)
     assert can.native_since == "4.9"
     assert abilities("mlx5_core", Flags(0b11), (6, 5)).receive_metadata is None
 
 
-def test_queues_are_counted_where_the_interface_exists():
+def test_queues_are_counted_where_the_interface_exists() -> None:
     assert parse_queues("eth0 1\nenp3s0f1np1 16\n") == {"eth0": 1, "enp3s0f1np1": 16}
     assert parse_queues("eth0 many\n\n") == {}
 
 
-async def test_an_interface_is_looked_up_in_the_hosts_own_network():
+async def test_an_interface_is_looked_up_in_the_hosts_own_network() -> None:
     host = FakeHost(files={"/proc/sys/kernel/osrelease": "6.1.0-21-amd64\n"})
     host.answer("ethtool -i", "driver: igb\nversion: 6.1\n")
     host.answer("sh -c", "eth1 4\n")
@@ -255,12 +259,14 @@ TARGET, NO_TARGET = Flags(0b1100111), Flags(0b100011)
         (None, Attempt(True), None),
     ],
 )
-def test_a_kernel_makes_frames_or_there_is_a_reason(kernel, attempt, word):
+def test_a_kernel_makes_frames_or_there_is_a_reason(
+    kernel: tuple[int, int] | None, attempt: Attempt, word: str | None
+) -> None:
     lack = judge_kernel(kernel, attempt)
     assert (lack is None) if word is None else (lack is not None and word in str(lack))
 
 
-def test_every_reason_ends_with_what_to_do():
+def test_every_reason_ends_with_what_to_do() -> None:
     lacks = [
         judge_kernel((5, 10), Attempt(None)),
         judge_kernel((6, 18), Attempt(False)),
@@ -273,13 +279,13 @@ def test_every_reason_ends_with_what_to_do():
         assert lack.next_step.endswith("use `driver: net_af_xdp`")
 
 
-def test_a_veth_needs_gro_at_its_other_end():
+def test_a_veth_needs_gro_at_its_other_end() -> None:
     lack = interface_lacks("t0", abilities("veth", NO_TARGET, (6, 18)))
     assert "gro on" in lack.next_step
     assert interface_lacks("t0", abilities("veth", TARGET, (6, 18))) is None
 
 
-def test_a_card_that_takes_redirected_frames_once_a_program_is_attached_can_carry_it():
+def test_a_card_that_takes_redirected_frames_once_a_program_is_attached_can_carry_it() -> None:
     assert interface_lacks("eth0", abilities("virtio_net", Flags(0b101011), (6, 18))) is None
 
 
@@ -293,19 +299,21 @@ def test_a_card_that_takes_redirected_frames_once_a_program_is_attached_can_carr
     ],
     ids=["virtual", "simulated", "a driver without stamps", "an old kernel"],
 )
-def test_a_port_without_a_card_s_stamps_is_refused_with_the_reason(link, metadata, words):
+def test_a_port_without_a_card_s_stamps_is_refused_with_the_reason(
+    link: dict[str, str], metadata: int | None, words: str
+) -> None:
     flags = None if metadata is None else Flags(0b111, receive_metadata=metadata)
     lack = judge_card_stamps("p0", link, abilities("igb", flags, (6, 12)))
     assert words in lack.reason
     assert "`timestamps: tsc`" in lack.next_step
 
 
-def test_a_card_whose_driver_gives_its_stamps_to_xdp_may_stamp():
+def test_a_card_whose_driver_gives_its_stamps_to_xdp_may_stamp() -> None:
     link = {"parentbus": "pci", "parentdev": "0000:03:00.0"}
     assert judge_card_stamps("p0", link, abilities("igc", Flags(0b111, receive_metadata=1), (6, 12))) is None
 
 
-def test_rights_are_those_of_the_process():
+def test_rights_are_those_of_the_process() -> None:
     assert missing_capabilities(golden("status_root.txt")) == ()
     assert missing_capabilities(golden("status_container.txt")) == ("CAP_NET_ADMIN", "CAP_PERFMON", "CAP_BPF")
     # CAP_NET_ADMIN and CAP_SYS_ADMIN alone, as before Linux 5.8
@@ -313,14 +321,14 @@ def test_rights_are_those_of_the_process():
     assert missing_capabilities("") == ()
 
 
-async def test_a_container_without_the_rights_is_told_so_and_nothing_is_tried():
+async def test_a_container_without_the_rights_is_told_so_and_nothing_is_tried() -> None:
     host = FakeHost(files={"/proc/self/status": golden("status_container.txt")})
     lack = await xdp_lacks(host, "eth1")
     assert "CAP_BPF" in lack.reason
     assert host.commands == []
 
 
-async def test_an_interface_of_a_host_that_has_no_python_is_judged_by_driver_and_version():
+async def test_an_interface_of_a_host_that_has_no_python_is_judged_by_driver_and_version() -> None:
     host = FakeHost(files={"/proc/sys/kernel/osrelease": "6.1.0-21-amd64\n"})
     host.local = False
     host.answer("python3", Completed(("python3",), 127, "", "not found"))
@@ -344,7 +352,7 @@ def namespace() -> Iterator[str]:
 
 
 @pytest.mark.lab
-async def test_a_real_veth_carries_it_once_its_other_end_has_gro(namespace):
+async def test_a_real_veth_carries_it_once_its_other_end_has_gro(namespace: str) -> None:
     host = NetnsHost(LocalHost(), namespace)
     lack = await kernel_lacks(host)
     if lack is not None:

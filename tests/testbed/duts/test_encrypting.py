@@ -19,12 +19,13 @@ from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.duts._kernel import Passed, check_passage
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.encrypting import MIDDLE, Ipsec, IpsecOptions, Wireguard, WireguardOptions, passage_ruleset
+from nicbench.tuning.stack import UndoStack
 
 CIPHERS = ("aes-128-gcm", "aes-256-gcm", "aes-128-cbc-sha256")
 
 
 @pytest.mark.parametrize("cipher", CIPHERS)
-async def test_keys_go_by_standard_input_and_into_no_message(cipher):
+async def test_keys_go_by_standard_input_and_into_no_message(cipher: str) -> None:
     dut, host = Ipsec(IpsecOptions.model_validate({"cipher": cipher})), FakeHost()
     keys = dut._make_keys()
     secrets = [word for word in keys if word.startswith("0x")]
@@ -38,7 +39,7 @@ async def test_keys_go_by_standard_input_and_into_no_message(cipher):
 
 
 @pytest.mark.lab
-async def test_what_a_real_kernel_refuses_is_told_without_a_key(lab, changes):
+async def test_what_a_real_kernel_refuses_is_told_without_a_key(lab: Wires, changes: UndoStack) -> None:
     dut = Ipsec(IpsecOptions(offload="crypto"))  # by the port of a lab, which offloads nothing
     host = NetnsHost(LocalHost(), lab.dut)
     with pytest.raises(NotReadyError, match="no security association of aes-128-gcm with offload crypto") as caught:
@@ -48,7 +49,7 @@ async def test_what_a_real_kernel_refuses_is_told_without_a_key(lab, changes):
 
 
 @pytest.mark.lab
-def test_the_kernel_takes_the_counters_of_the_wire(lab):
+def test_the_kernel_takes_the_counters_of_the_wire(lab: Wires) -> None:
     text = passage_ruleset("d0", Ipsec.carrier)
     in_dut = ("ip", "netns", "exec", lab.dut, "nft")
     run_checked((*in_dut, "-f", "-"), input=text, text=True)
@@ -74,7 +75,7 @@ FRAMES = 40
         (Passed(into=100, through=100, sent=100, plain=100), "100 frames went plain between the ends of the layer"),
     ],
 )
-def test_the_counters_must_agree(after, said):
+def test_the_counters_must_agree(after: Passed, said: str | None) -> None:
     if said is None:
         check_passage(Passed(0, 0, 0), after, "the layer", "dut")
         return
@@ -82,7 +83,7 @@ def test_the_counters_must_agree(after, said):
         check_passage(Passed(0, 0, 0), after, "the layer", "dut")
 
 
-async def test_a_kernel_without_wireguard_says_what_to_do():
+async def test_a_kernel_without_wireguard_says_what_to_do() -> None:
     host = FakeHost()
     host.fail(("ip", "link", "add"), "Error: Unknown device type.", status=2)
     with pytest.raises(NotReadyError, match="no interface of the type wireguard") as caught:
@@ -92,7 +93,7 @@ async def test_a_kernel_without_wireguard_says_what_to_do():
 
 @pytest.mark.lab
 @has_wireguard
-async def test_frames_pass_encrypted_both_ways_and_nothing_stays(lab, changes):
+async def test_frames_pass_encrypted_both_ways_and_nothing_stays(lab: Wires, changes: UndoStack) -> None:
     dut = Wireguard(WireguardOptions(implementation="user"))
     await dut.up(lab.testbed, changes)
     await dut.mark_passage()
@@ -120,7 +121,7 @@ async def test_frames_pass_encrypted_both_ways_and_nothing_stays(lab, changes):
 
 @pytest.mark.lab
 @has_wireguard
-async def test_a_wrong_key_and_a_way_past_it_are_told(lab, changes):
+async def test_a_wrong_key_and_a_way_past_it_are_told(lab: Wires, changes: UndoStack) -> None:
     dut = Wireguard(WireguardOptions(implementation="user"))
     await dut.up(lab.testbed, changes)
     forward, _ = dut.addressing(lab.testbed, 4)

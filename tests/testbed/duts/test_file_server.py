@@ -116,7 +116,7 @@ def up(bed: EndpointTestbed, folder: Path, server: FileServer) -> UndoStack:
     return changes
 
 
-def test_each_share_is_mounted_by_the_next_client_from_the_port_that_it_leads_to(tmp_path):
+def test_each_share_is_mounted_by_the_next_client_from_the_port_that_it_leads_to(tmp_path: Path) -> None:
     bed, server = bed_of(clients=2, ports=2), dut(shares=3)
     assert server.mounts() == ()
     up(bed, tmp_path, server)
@@ -127,7 +127,7 @@ def test_each_share_is_mounted_by_the_next_client_from_the_port_that_it_leads_to
     )
 
 
-def test_everything_is_unmounted_ended_and_removed_in_that_order(tmp_path):
+def test_everything_is_unmounted_ended_and_removed_in_that_order(tmp_path: Path) -> None:
     bed = bed_of(clients=1)
     changes = up(bed, tmp_path, dut(shares=2))
     kinds = [entry.undo.kind for entry in changes.entries]
@@ -141,7 +141,7 @@ def test_everything_is_unmounted_ended_and_removed_in_that_order(tmp_path):
     assert machine(bed.servers[0]).mounted | machine(bed.clients[0]).mounted == set()
 
 
-def test_the_undo_is_written_before_anything_is_mounted(tmp_path):
+def test_the_undo_is_written_before_anything_is_mounted(tmp_path: Path) -> None:
     bed = bed_of(clients=1)
     machine(bed.clients[0]).refuses_to_mount = True
     changes = UndoStack("run", tmp_path, tmp_path / "run")
@@ -152,7 +152,7 @@ def test_the_undo_is_written_before_anything_is_mounted(tmp_path):
     assert asyncio.run(changes.undo_all()) == []
 
 
-async def test_servers_are_ended_and_started_again_with_the_undo_that_is_on_record(tmp_path):
+async def test_servers_are_ended_and_started_again_with_the_undo_that_is_on_record(tmp_path: Path) -> None:
     bed = bed_of(clients=1)
     place = place_of(bed.servers[0].host)
     changes = UndoStack("run", tmp_path, tmp_path / "run")
@@ -178,7 +178,7 @@ async def test_servers_are_ended_and_started_again_with_the_undo_that_is_on_reco
         ("is another", "the sftp-server of share 1 was restarted by another program"),
     ],
 )
-async def test_a_server_that_ended_in_the_midst_of_a_round_is_told(what, told, tmp_path):
+async def test_a_server_that_ended_in_the_midst_of_a_round_is_told(what: str, told: str | None, tmp_path: Path) -> None:
     bed, server = bed_of(clients=1), dut(shares=1)
     await server.up(bed, UndoStack("run", tmp_path, tmp_path / "run"))
     await server.begin_round()
@@ -187,7 +187,7 @@ async def test_a_server_that_ended_in_the_midst_of_a_round_is_told(what, told, t
     assert await server.failure() == told
 
 
-def test_only_a_folder_of_ours_is_made_in_a_folder_of_the_user_and_removed(tmp_path):
+def test_only_a_folder_of_ours_is_made_in_a_folder_of_the_user_and_removed(tmp_path: Path) -> None:
     bed = bed_of(clients=1)
     changes = up(bed, tmp_path, dut(shares=2, folder="/stor/d{share}"))
     removed = [entry.undo.path for entry in changes.entries if entry.undo.kind == "remove_path"]
@@ -195,7 +195,7 @@ def test_only_a_folder_of_ours_is_made_in_a_folder_of_the_user_and_removed(tmp_p
     assert all(path.rpartition("/")[2].startswith("nicbench-") for path in removed)
 
 
-def test_the_report_is_told_everything_that_is_needed_to_do_it_again(tmp_path):
+def test_the_report_is_told_everything_that_is_needed_to_do_it_again(tmp_path: Path) -> None:
     server = dut(shares=1)
     up(bed_of(clients=1), tmp_path, server)
     told = server.disclosure()
@@ -207,7 +207,7 @@ def test_the_report_is_told_everything_that_is_needed_to_do_it_again(tmp_path):
 
 
 @pytest.mark.parametrize(("lacking", "package"), [("socat", "socat"), ("sftp-server", "openssh-sftp-server")])
-def test_a_program_that_the_server_lacks_is_named_with_its_package(tmp_path, lacking, package):
+def test_a_program_that_the_server_lacks_is_named_with_its_package(tmp_path: Path, lacking: str, package: str) -> None:
     bed = bed_of()
     machine(bed.servers[0]).lacks.add(lacking)
     with pytest.raises(NotReadyError, match=f"there is no program {lacking}") as told:
@@ -216,7 +216,7 @@ def test_a_program_that_the_server_lacks_is_named_with_its_package(tmp_path, lac
     assert not (tmp_path / "run").exists()
 
 
-def test_so_is_one_that_a_client_lacks(tmp_path):
+def test_so_is_one_that_a_client_lacks(tmp_path: Path) -> None:
     bed = bed_of()
     machine(bed.clients[1]).lacks.add("sshfs")
     with pytest.raises(NotReadyError, match="there is no program sshfs") as told:
@@ -224,26 +224,26 @@ def test_so_is_one_that_a_client_lacks(tmp_path):
     assert (told.value.place, told.value.next_step) == ("h1", "apt-get install sshfs")
 
 
-def test_a_client_without_fuse_is_told_so(tmp_path):
+def test_a_client_without_fuse_is_told_so(tmp_path: Path) -> None:
     bed = bed_of()
     machine(bed.clients[0]).files["/proc/filesystems"] = "nodev\ttmpfs\n"
     with pytest.raises(NotReadyError, match=r"no file systems in user space \(FUSE\): fuse is not in /proc/filesyst"):
         up(bed, tmp_path, dut())
 
 
-def test_memory_that_is_not_there_is_not_promised(tmp_path):
+def test_memory_that_is_not_there_is_not_promised(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match="12 shares of 1073741824 bytes in memory do not fit: 3072000000 bytes are"):
         up(bed_of(), tmp_path, dut(shares=12, memory=GIB))
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     bed = bed_of()
     machine(bed.servers[0]).fail(("sh", "-c", 'test -d "$1" && test -w "$1"', "look", "/stor/d2"), "")
     with pytest.raises(NotReadyError, match="no folder /stor/d2 that can be written to"):
         up(bed, tmp_path, dut(folder="/stor/d{share}"))
 
 
-def test_a_port_that_somebody_has_is_left_to_them(tmp_path):
+def test_a_port_that_somebody_has_is_left_to_them(tmp_path: Path) -> None:
     bed = bed_of()
     machine(bed.servers[0]).listening = True
     with pytest.raises(
@@ -252,7 +252,7 @@ def test_a_port_that_somebody_has_is_left_to_them(tmp_path):
         up(bed, tmp_path, dut())
 
 
-def test_a_server_that_ends_at_once_is_told_with_its_last_words(tmp_path):
+def test_a_server_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
     bed = bed_of()
     server = machine(bed.servers[0])
     server.alive = False
@@ -262,7 +262,7 @@ def test_a_server_that_ends_at_once_is_told_with_its_last_words(tmp_path):
         asyncio.run(dut().up(bed, changes))
 
 
-def test_a_mount_that_is_seen_by_nobody_else_is_refused(tmp_path):
+def test_a_mount_that_is_seen_by_nobody_else_is_refused(tmp_path: Path) -> None:
     bed = bed_of(clients=1)
     host = machine(bed.clients[0])
     host.fail(("sh", "-c", 'grep -qF -- " $1 " /proc/self/mountinfo && : >"$1/.nicbench" && rm -- "$1/.nicbench"'), "")
@@ -270,14 +270,14 @@ def test_a_mount_that_is_seen_by_nobody_else_is_refused(tmp_path):
         up(bed, tmp_path, dut())
 
 
-def test_in_a_namespace_mounts_are_made_outside_and_connections_inside():
+def test_in_a_namespace_mounts_are_made_outside_and_connections_inside() -> None:
     inner = FakeHost("local")
     place = place_of(NetnsHost(inner, "nb-c0"))
     assert place.host is inner
     assert place.inside(("sshfs", "x")) == ("nsenter", "--net=/run/netns/nb-c0", "sshfs", "x")
 
 
-async def test_a_mount_that_waits_for_a_server_is_detached(tmp_path):
+async def test_a_mount_that_waits_for_a_server_is_detached(tmp_path: Path) -> None:
     class Hanging(Machine):
         def _shell(self, command: tuple[str, ...]) -> Completed:
             if command[3] == "unmount":

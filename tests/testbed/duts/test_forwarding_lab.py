@@ -18,6 +18,7 @@ from nicbench.testbed.duts.external import External, ExternalOptions
 from nicbench.testbed.duts.kernel_forward import KernelForward, KernelForwardOptions
 from nicbench.testbed.duts.policer import Policer, PolicerOptions
 from nicbench.testbed.duts.xdp import XdpForward, XdpForwardOptions
+from nicbench.tuning.stack import UndoStack
 
 pytestmark = pytest.mark.lab
 
@@ -41,7 +42,7 @@ def delivered(lab: Wires, addressing: Addressing, frame: bytes) -> list[bytes]:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("ip", [4, 6])
 @pytest.mark.parametrize("kind", DUTS)
-async def test_every_frame_comes_out_at_the_other_port(kind, ip, lab, changes):
+async def test_every_frame_comes_out_at_the_other_port(kind: str, ip: int, lab: Wires, changes: UndoStack) -> None:
     dut = DUTS[kind]()
     await dut.up(lab.testbed, changes)
     directions = dut.addressing(lab.testbed, ip)
@@ -54,7 +55,9 @@ async def test_every_frame_comes_out_at_the_other_port(kind, ip, lab, changes):
 
 @pytest.mark.parametrize("ip", [4, 6])
 @pytest.mark.parametrize("kind", ROUTERS)
-async def test_a_router_puts_in_its_own_macs_and_takes_one_hop(kind, ip, lab, changes):
+async def test_a_router_puts_in_its_own_macs_and_takes_one_hop(
+    kind: str, ip: int, lab: Wires, changes: UndoStack
+) -> None:
     router = DUTS[kind]()
     await router.up(lab.testbed, changes)
     for addressing in router.addressing(lab.testbed, ip):
@@ -66,7 +69,7 @@ async def test_a_router_puts_in_its_own_macs_and_takes_one_hop(kind, ip, lab, ch
 
 
 @pytest.mark.parametrize("kind", ["policer", "bridge"])
-async def test_a_switch_and_a_policer_change_nothing_in_a_frame(kind, lab, changes):
+async def test_a_switch_and_a_policer_change_nothing_in_a_frame(kind: str, lab: Wires, changes: UndoStack) -> None:
     dut = DUTS[kind]()
     await dut.up(lab.testbed, changes)
     addressing = dut.addressing(lab.testbed, 4)[0]
@@ -75,7 +78,7 @@ async def test_a_switch_and_a_policer_change_nothing_in_a_frame(kind, lab, chang
 
 
 @pytest.mark.parametrize("ip", [4, 6])
-async def test_the_last_swept_address_passes_too(ip, lab, changes):
+async def test_the_last_swept_address_passes_too(ip: int, lab: Wires, changes: UndoStack) -> None:
     router = KernelForward(KernelForwardOptions())
     await router.up(lab.testbed, changes)
     for addressing in router.addressing(lab.testbed, ip):
@@ -89,7 +92,7 @@ async def test_the_last_swept_address_passes_too(ip, lab, changes):
         assert len(delivered(lab, last, frame_of(last, 128))) == FRAMES
 
 
-async def test_a_router_says_nothing_by_itself_once_it_is_up(lab, changes):
+async def test_a_router_says_nothing_by_itself_once_it_is_up(lab: Wires, changes: UndoStack) -> None:
     """A frame of its own within a trial would be lost at the places where those of the test are."""
 
     def said() -> list[str]:
@@ -106,7 +109,7 @@ async def test_a_router_says_nothing_by_itself_once_it_is_up(lab, changes):
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", DUTS)
-async def test_undoing_leaves_the_namespace_as_it_was(kind, lab, changes):
+async def test_undoing_leaves_the_namespace_as_it_was(kind: str, lab: Wires, changes: UndoStack) -> None:
     before = picture(lab.dut)
     dut = DUTS[kind]()
     await dut.up(lab.testbed, changes)
@@ -115,7 +118,7 @@ async def test_undoing_leaves_the_namespace_as_it_was(kind, lab, changes):
     assert picture(lab.dut) == before
 
 
-async def test_an_external_dut_is_addressed_by_its_macs_and_left_alone(lab, changes):
+async def test_an_external_dut_is_addressed_by_its_macs_and_left_alone(lab: Wires, changes: UndoStack) -> None:
     """Somebody else made this router; nicbench only sends through it."""
     await KernelForward(KernelForwardOptions()).up(lab.testbed, changes)
     before = picture(lab.dut)

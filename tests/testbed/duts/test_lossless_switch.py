@@ -20,14 +20,14 @@ def queue(**given: Any) -> Queue:
     return Queue(3, options.settings(()))
 
 
-def test_it_takes_what_head_room_allows_and_not_a_frame_more():
+def test_it_takes_what_head_room_allows_and_not_a_frame_more() -> None:
     one = queue()
     for _ in range(9):
         one.take(FRAME, 0)
     assert (len(one.frames), one.bytes, one.counts["full"]) == (6, 3072, 3)
 
 
-def test_a_pause_lasts_as_long_as_its_quanta_and_ends_with_none():
+def test_a_pause_lasts_as_long_as_its_quanta_and_ends_with_none() -> None:
     one = queue(rate=1e8)
     one.take(FRAME, 0)
     one.pause(1000, 0)
@@ -37,7 +37,7 @@ def test_a_pause_lasts_as_long_as_its_quanta_and_ends_with_none():
     assert one.may_send(1 * MS)
 
 
-def test_one_that_does_not_obey_sends_on():
+def test_one_that_does_not_obey_sends_on() -> None:
     one = queue(obeys=False)
     one.take(FRAME, 0)
     one.pause(65_535, 0)
@@ -45,7 +45,7 @@ def test_one_that_does_not_obey_sends_on():
 
 
 @pytest.mark.parametrize(("action", "left"), [("drop", 0), ("forward", 1)])
-def test_the_watchdog_acts_after_its_time_and_restores_after_its_other(action, left):
+def test_the_watchdog_acts_after_its_time_and_restores_after_its_other(action: str, left: int) -> None:
     one = queue(watchdog=Watchdog(detect=0.1, restore=0.2, action=action))
     one.take(FRAME, 0)
     for at in (0, 99):
@@ -62,7 +62,7 @@ def test_the_watchdog_acts_after_its_time_and_restores_after_its_other(action, l
     assert storms == [False, True, False]
 
 
-def test_frames_are_classed_by_dscp_and_pauses_read_by_class():
+def test_frames_are_classed_by_dscp_and_pauses_read_by_class() -> None:
     ethernet = bytes(12)
     assert class_of(ethernet + bytes.fromhex("08004560")) == 3
     assert class_of(ethernet + bytes.fromhex("86dd6600")) == 3
@@ -73,11 +73,11 @@ def test_frames_are_classed_by_dscp_and_pauses_read_by_class():
     assert pauses_of(ethernet + bytes.fromhex("88080101")) == {}
 
 
-def test_a_queue_that_pauses_later_than_it_lets_go_on_is_refused():
+def test_a_queue_that_pauses_later_than_it_lets_go_on_is_refused() -> None:
     with pytest.raises(ValidationError, match="xon"):
         LosslessSwitchOptions(xoff=1000, xon=1000)
 
 
-def test_the_report_is_told_its_truth_and_its_fault():
+def test_the_report_is_told_its_truth_and_its_fault() -> None:
     told = LosslessSwitch(LosslessSwitchOptions(obeys=False, head_room=512)).disclosure()
     assert (told["head_room"], told["faults"]) == (512, ["pause frames hold nothing back"])

@@ -68,7 +68,7 @@ async def one_trial(
 
 
 @pytest.mark.sampled(6, of="labs in turn")
-async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_its_cycles():
+async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_its_cycles() -> None:
     trial, dut = await one_trial("nb-test-reflect", "{kind: reflector, huge_pages: false}")
     counts = trial.reading.counts
     assert come_back(counts)
@@ -78,7 +78,7 @@ async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_it
 
 
 @pytest.mark.sampled(6, of="labs in turn")
-async def test_what_the_reflector_injects_is_what_the_tester_reports():
+async def test_what_the_reflector_injects_is_what_the_tester_reports() -> None:
     faults = "{seed: 5, loss: 5 %, duplicate: 3 %, corrupt_payload: 2 %, delay: 2 ms}"
     trial, _ = await one_trial("nb-test-faults", f"{{kind: reflector, huge_pages: false, faults: {faults}}}")
     counts, rows = trial.reading.counts, [row.frames for row in trial.reading.ledger if not row.unsent]
@@ -95,7 +95,7 @@ async def test_what_the_reflector_injects_is_what_the_tester_reports():
 @pytest.mark.parametrize(
     ("topology", "ways"), [("crossed", ["0->1", "2->3"]), ("same-port", ["0->0", "1->1", "2->2", "3->3"])]
 )
-async def test_four_ports_are_two_pairs_or_four_that_give_back(dut, topology, ways):
+async def test_four_ports_are_two_pairs_or_four_that_give_back(dut: str, topology: str, ways: list[str]) -> None:
     trial, made = await one_trial("nb-test-four", f"{dut}, huge_pages: false}}", topology=topology, ports=4)
     streams = trial.reading.streams
     assert [stream.name for stream in streams] == ways
@@ -110,7 +110,7 @@ async def test_four_ports_are_two_pairs_or_four_that_give_back(dut, topology, wa
 
 @HAS_L3FWD
 @pytest.mark.parametrize(("topology", "ip"), [("crossed", 4), ("same-port", 6)])
-async def test_l3fwd_routes_between_the_test_networks(topology, ip):
+async def test_l3fwd_routes_between_the_test_networks(topology: str, ip: int) -> None:
     trial, dut = await one_trial("nb-test-l3fwd", "{kind: l3fwd, huge_pages: false}", topology=topology, ip=ip)
     assert come_back(trial.reading.counts)
     assert trial.reading.dut_work is None
@@ -128,7 +128,7 @@ FOUR_QUEUES = "queues: 4, cores: 2, share_cpus: true, receive_descriptors: 2048,
         pytest.param(f"{{kind: l3fwd, {FOUR_QUEUES}, mbuf_cache: 512, rss: udp, huge_pages: false}}", marks=HAS_L3FWD),
     ],
 )
-async def test_four_queues_of_each_port_on_two_cores_all_carry_frames(dut):
+async def test_four_queues_of_each_port_on_two_cores_all_carry_frames(dut: str) -> None:
     trial, made = await one_trial("nb-test-queues", dut, flows=64)
     assert come_back(trial.reading.counts)
     assert trial.reading.counts.reordered == 0  # the frames of a flow stay on one queue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 from lab import Wires
@@ -49,11 +50,11 @@ def translating(**options: object) -> list[str]:
         ),
     ],
 )
-def test_the_rules_are_those_of_the_options(options, rules):
+def test_the_rules_are_those_of_the_options(options: dict[str, object], rules: list[str]) -> None:
     assert translating(**options) == rules
 
 
-def test_a_pool_that_does_not_fit_says_so():
+def test_a_pool_that_does_not_fit_says_so() -> None:
     assert pool_of("192.0.2.1/29", 4) == ("192.0.2.3", "192.0.2.6")
     with pytest.raises(NotReadyError, match=r"5 outside addresses after 192\.0\.2\.2 do not fit into 192\.0\.2\.0/29"):
         pool_of("192.0.2.1/29", 5)
@@ -63,12 +64,12 @@ def test_a_pool_that_does_not_fit_says_so():
     ("options", "said"),
     [({"ports": [2000, 1024]}, r"write \[1024, 2000\]"), ({"udp_timeout": 1.5}, "whole seconds")],
 )
-def test_what_the_kernel_could_not_take_is_refused(options, said):
+def test_what_the_kernel_could_not_take_is_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         NatOptions.model_validate(options)
 
 
-async def test_a_table_that_would_be_too_small_for_the_machine_itself_is_refused(tmp_path):
+async def test_a_table_that_would_be_too_small_for_the_machine_itself_is_refused(tmp_path: Path) -> None:
     host = FakeHost(files={LIMIT: "262144\n", LIMIT.replace("max", "count"): "600\n"})
     host.fail(("test", "-w"), "")
     changes = UndoStack("run", tmp_path, runtime=tmp_path / "runtime")
@@ -78,7 +79,7 @@ async def test_a_table_that_would_be_too_small_for_the_machine_itself_is_refused
     assert host.files[LIMIT] == "262144\n"
 
 
-async def test_a_host_without_nftables_says_what_to_install(tmp_path):
+async def test_a_host_without_nftables_says_what_to_install(tmp_path: Path) -> None:
     host = FakeHost()
     host.fail(("nft",), "nft: not found", status=127)
     with pytest.raises(NotReadyError, match="the address translation cannot be set up") as caught:
@@ -88,7 +89,9 @@ async def test_a_host_without_nftables_says_what_to_install(tmp_path):
 
 @pytest.mark.lab
 @pytest.mark.parametrize("ip", [4, 6])
-async def test_frames_leave_with_an_outside_address_and_port_and_nobody_comes_in_unasked(ip, lab, changes):
+async def test_frames_leave_with_an_outside_address_and_port_and_nobody_comes_in_unasked(
+    ip: int, lab: Wires, changes: UndoStack
+) -> None:
     dut = Nat(NatOptions(addresses=3, ports=(2000, 2001), udp_timeout=2.0))
     await dut.up(lab.testbed, changes)
     out, back = dut.addressing(lab.testbed, ip)

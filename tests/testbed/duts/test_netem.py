@@ -55,7 +55,7 @@ def faults(**written: Any) -> Faults:
         ({"rate": "10 Mb/s"}, "rate 10000000bit"),
     ],
 )
-def test_each_fault_is_said_in_the_words_of_tc(written, said):
+def test_each_fault_is_said_in_the_words_of_tc(written: dict[str, Any], said: str) -> None:
     assert netem_arguments(faults(**written), 5000) == ("limit", "5000", *said.split())
 
 
@@ -72,12 +72,12 @@ def test_each_fault_is_said_in_the_words_of_tc(written, said):
         ({"seed": 1}, "Extra inputs"),
     ],
 )
-def test_what_netem_cannot_do_is_refused(written, why):
+def test_what_netem_cannot_do_is_refused(written: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         faults(**written)
 
 
-def test_as_many_frames_may_wait_as_the_link_brings_in_the_delay():
+def test_as_many_frames_may_wait_as_the_link_brings_in_the_delay() -> None:
     # 14.88 million frames/s of 64 bytes, for 1 ms and a tenth more
     assert limit_frames(faults(delay="1 ms"), 10e9) == 16_370
     # four times the jitter is the furthest that a table reaches
@@ -88,12 +88,12 @@ def test_as_many_frames_may_wait_as_the_link_brings_in_the_delay():
     assert limit_frames(faults(delay="1 s", limit=7), 10e9) == 7
 
 
-def test_the_load_that_the_queue_holds_is_told():
+def test_the_load_that_the_queue_holds_is_told() -> None:
     assert holds_frames_per_s(faults(delay="1 s"), 100_000) == 100_000
     assert holds_frames_per_s(faults(loss="1 %"), 1000) is None
 
 
-def test_what_is_injected_is_told_in_words():
+def test_what_is_injected_is_told_in_words() -> None:
     told = describe_faults(faults(delay="1 ms", jitter="100 us", loss="0.5 %", corrupt="100 ppm", rate="1 Gb/s"))
     assert told == {
         "delay": "1 ms",
@@ -119,11 +119,11 @@ READ = json.loads((Path(__file__).parent / "golden" / "netem.json").read_text())
         (5, {"rate": "10 Mb/s"}, 1000),
     ],
 )
-def test_what_tc_prints_of_it_is_what_was_asked(number, written, limit):
+def test_what_tc_prints_of_it_is_what_was_asked(number: int, written: dict[str, Any], limit: int) -> None:
     assert list_differences(faults(**written), limit, READ[number]["options"]) == []
 
 
-def test_what_the_kernel_did_not_take_is_told():
+def test_what_the_kernel_did_not_take_is_told() -> None:
     assert list_differences(faults(delay="2 ms", loss="1 %"), 1000, READ[0]["options"]) == [
         "delay: asked for 0.002, is 0.001",
         "loss: asked for 0.01, is 0",
@@ -182,7 +182,9 @@ def set_on(host: Kernel) -> list[str]:
 @pytest.mark.parametrize(
     ("ways", "at"), [("both", ["d0", "d1", "d2", "d3"]), ("forward", ["d1", "d3"]), ("reverse", ["d0", "d2"])]
 )
-async def test_faults_are_at_the_ports_by_which_frames_leave_and_gone_afterwards(ways, at, tmp_path):
+async def test_faults_are_at_the_ports_by_which_frames_leave_and_gone_afterwards(
+    ways: str, at: list[str], tmp_path: Path
+) -> None:
     host = Kernel()
     changes = UndoStack("run", tmp_path, runtime=tmp_path / "runtime")
     dut = Netem(NetemOptions.model_validate({"delay": 0.001, "ways": ways}))
@@ -210,7 +212,7 @@ async def test_faults_are_at_the_ports_by_which_frames_leave_and_gone_afterwards
     assert set_on(host) == []
 
 
-async def test_without_faults_it_is_a_bridge_and_needs_no_netem(tmp_path):
+async def test_without_faults_it_is_a_bridge_and_needs_no_netem(tmp_path: Path) -> None:
     host = Kernel(has_netem=False)
     dut = Netem(NetemOptions())
     await dut.up(bed_of(host), UndoStack("run", tmp_path, runtime=tmp_path / "runtime"))
@@ -218,7 +220,7 @@ async def test_without_faults_it_is_a_bridge_and_needs_no_netem(tmp_path):
     assert (dut.disclosure()["injects"], dut.disclosure()["name"]) == ("nothing", "Linux bridge")
 
 
-async def test_a_kernel_without_netem_is_refused_before_anything_is_made(tmp_path):
+async def test_a_kernel_without_netem_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     host = Kernel(has_netem=False)
     with pytest.raises(NotReadyError, match="no network emulator") as caught:
         await Netem(NetemOptions(loss=0.01)).up(bed_of(host), UndoStack("run", tmp_path, runtime=tmp_path / "runtime"))
@@ -226,7 +228,7 @@ async def test_a_kernel_without_netem_is_refused_before_anything_is_made(tmp_pat
     assert not any(command[:3] == ("ip", "link", "add") for command in host.commands)
 
 
-async def test_a_qdisc_of_somebody_else_is_left_alone(tmp_path):
+async def test_a_qdisc_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     host = Kernel()
     host.qdiscs["d0"] = {"kind": "htb", "handle": "1:", "root": True, "options": {}}
     with pytest.raises(NotReadyError, match="somebody set a htb") as caught:
@@ -235,13 +237,13 @@ async def test_a_qdisc_of_somebody_else_is_left_alone(tmp_path):
     assert host.qdiscs["d0"]["kind"] == "htb"
 
 
-async def test_a_kernel_that_took_something_else_is_not_measured(tmp_path):
+async def test_a_kernel_that_took_something_else_is_not_measured(tmp_path: Path) -> None:
     host = Kernel()  # its netem has no loss
     with pytest.raises(HostError, match=r"loss: asked for 0\.01, is 0"):
         await Netem(NetemOptions(loss=0.01)).up(bed_of(host), UndoStack("run", tmp_path, runtime=tmp_path / "runtime"))
 
 
-def test_one_way_is_of_a_pair_of_ports():
+def test_one_way_is_of_a_pair_of_ports() -> None:
     dut = Netem(NetemOptions(loss=0.01, ways="forward"))
     assert dut.refusal(4, Pattern.ONE_TO_ONE) is None
     refused = dut.refusal(4, Pattern.FULL_MESH)

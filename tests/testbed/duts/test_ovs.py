@@ -16,13 +16,14 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.testbed.duts._dpdk import file_prefix
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.ovs import BRIDGE, Ovs, OvsOptions, drops_of, find_program, parse_statistics, work_of
+from nicbench.tuning.stack import UndoStack
 
 FRAMES = 40
 DEBIAN_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 STATISTICS = Path(__file__).parent / "golden/ovs_pmd_stats.txt"
 
 
-async def test_a_kernel_without_it_says_what_to_do():
+async def test_a_kernel_without_it_says_what_to_do() -> None:
     dut = Ovs(OvsOptions())
     dut._host = FakeHost()
     dut._host.fail(("ovs-dpctl",), "ovs-dpctl: opening datapath: Protocol family not supported", status=1)
@@ -31,7 +32,7 @@ async def test_a_kernel_without_it_says_what_to_do():
     assert "datapath: user" in (caught.value.next_step or "")
 
 
-async def test_a_switch_without_dpdk_says_what_to_do():
+async def test_a_switch_without_dpdk_says_what_to_do() -> None:
     host = FakeHost()
     host.answer(("ovs-vswitchd", "--version"), "ovs-vswitchd (Open vSwitch) 3.1.0")
     host.fail(("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk",), "No such file or directory", status=127)
@@ -40,12 +41,12 @@ async def test_a_switch_without_dpdk_says_what_to_do():
     assert "apt-get install openvswitch-switch-dpdk" in (caught.value.next_step or "")
 
 
-def test_the_settings_of_dpdk_need_its_datapath():
+def test_the_settings_of_dpdk_need_its_datapath() -> None:
     with pytest.raises(ValidationError, match="write `datapath: dpdk`"):
         OvsOptions.model_validate({"datapath": "user", "dpdk": {"cores": 1}})
 
 
-def test_what_polling_threads_count_is_added_up():
+def test_what_polling_threads_count_is_added_up() -> None:
     counted = parse_statistics(STATISTICS.read_text())
     assert drops_of(counted) == {"upcall failed": 7}
     work = work_of(counted)
@@ -55,7 +56,7 @@ def test_what_polling_threads_count_is_added_up():
 @pytest.mark.sampled(1)
 @pytest.mark.lab
 @pytest.mark.parametrize("datapath", ["user", "dpdk"])
-async def test_frames_pass_both_ways_and_are_counted(datapath, lab, changes):
+async def test_frames_pass_both_ways_and_are_counted(datapath: str, lab: Wires, changes: UndoStack) -> None:
     if datapath == "dpdk" and not Path(DEBIAN_DPDK).exists():
         pytest.skip("needs openvswitch-switch-dpdk")
     if not shutil.which("ovs-vswitchd"):

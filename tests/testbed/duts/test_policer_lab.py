@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
-from lab import TESTER_MACS
+from lab import TESTER_MACS, Wires
 from wire import Sent, raw_socket, send_paced, udp_frame
 
 from nicbench.core.errors import NotReadyError
 from nicbench.testbed.duts.policer import Bucket, Policer, PolicerOptions, expected_frames
+from nicbench.tuning.stack import UndoStack
 
 pytestmark = pytest.mark.lab
 
@@ -38,7 +40,9 @@ def model(sent: Sent, rate: int, burst: int) -> float:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("size", [64, 1518])
-async def test_what_exceeds_rate_and_burst_is_dropped(size, lab, changes, draw):
+async def test_what_exceeds_rate_and_burst_is_dropped(
+    size: int, lab: Wires, changes: UndoStack, draw: random.Random
+) -> None:
     rate = draw.randint(60_000, 150_000)
     burst = int(rate * BURST_S)
     policer = Policer(PolicerOptions(rate=rate, burst=burst))
@@ -58,7 +62,7 @@ async def test_what_exceeds_rate_and_burst_is_dropped(size, lab, changes, draw):
 
 
 @pytest.mark.alone
-async def test_the_bucket_is_full_again_after_an_idle_of_burst_by_rate(lab, changes):
+async def test_the_bucket_is_full_again_after_an_idle_of_burst_by_rate(lab: Wires, changes: UndoStack) -> None:
     policer = Policer(PolicerOptions(rate=100_000, burst=20_000))
     await policer.up(lab.testbed, changes)
     with raw_socket(lab.tester, "t0") as raw:
@@ -70,7 +74,7 @@ async def test_the_bucket_is_full_again_after_an_idle_of_burst_by_rate(lab, chan
 
 
 @pytest.mark.alone
-async def test_below_its_rate_nothing_is_dropped(lab, changes):
+async def test_below_its_rate_nothing_is_dropped(lab: Wires, changes: UndoStack) -> None:
     policer = Policer(PolicerOptions(rate=100_000, burst=20_000))
     await policer.up(lab.testbed, changes)
     with raw_socket(lab.tester, "t0") as raw:
@@ -78,7 +82,7 @@ async def test_below_its_rate_nothing_is_dropped(lab, changes):
     assert (await policer.buckets())["d0 to d1"] == Bucket(forwarded_frames=45_000, dropped_frames=0)
 
 
-async def test_each_direction_has_a_bucket_of_its_own(lab, changes):
+async def test_each_direction_has_a_bucket_of_its_own(lab: Wires, changes: UndoStack) -> None:
     policer = Policer(PolicerOptions(rate=1000, burst=50))
     await policer.up(lab.testbed, changes)
     for here in (0, 1):
@@ -92,7 +96,7 @@ async def test_each_direction_has_a_bucket_of_its_own(lab, changes):
     assert {bucket.forwarded_frames for bucket in (await policer.buckets()).values()} == {50}
 
 
-async def test_a_device_that_already_runs_a_program_is_refused(lab, changes):
+async def test_a_device_that_already_runs_a_program_is_refused(lab: Wires, changes: UndoStack) -> None:
     await Policer(PolicerOptions()).up(lab.testbed, changes)
     with pytest.raises(NotReadyError, match="already has an XDP program"):
         await Policer(PolicerOptions()).up(lab.testbed, changes)

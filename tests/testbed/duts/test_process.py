@@ -25,7 +25,7 @@ async def started(changes: UndoStack, *command: str, last_line: str | None = Non
     return await DutProcess.start(LocalHost(), changes, command or LISTENING, "dut", last_line=last_line)
 
 
-async def test_lines_are_waited_for_and_each_is_seen_once(changes):
+async def test_lines_are_waited_for_and_each_is_seen_once(changes: UndoStack) -> None:
     process = await started(changes)
     assert await process.wait_for(lambda line: line == "up", 10, "come up") == ["up"]
     await process.write_line("one")
@@ -35,19 +35,19 @@ async def test_lines_are_waited_for_and_each_is_seen_once(changes):
     await changes.undo_all()
 
 
-async def test_it_is_asked_to_end_where_it_knows_a_word_for_it(changes):
+async def test_it_is_asked_to_end_where_it_knows_a_word_for_it(changes: UndoStack) -> None:
     process = await started(changes, last_line="stop")
     await changes.undo_all()
     assert str(await process.failure()).startswith("dut exited with status 0")
 
 
-async def test_one_that_knows_no_word_is_killed(changes):
+async def test_one_that_knows_no_word_is_killed(changes: UndoStack) -> None:
     process = await started(changes)
     await changes.undo_all()
     assert str(await process.failure()).startswith("dut was killed by signal 9")
 
 
-async def test_its_death_is_told_with_its_last_words_of_both_kinds(changes):
+async def test_its_death_is_told_with_its_last_words_of_both_kinds(changes: UndoStack) -> None:
     process = await started(changes, "sh", "-c", "echo said; echo complained >&2; exit 3")
     with pytest.raises(HostError, match=r"(?s)the DUT dut exited with status 3; its last output: said.*complained"):
         await process.wait_for(lambda line: line == "never", 10, "say never")
@@ -55,14 +55,14 @@ async def test_its_death_is_told_with_its_last_words_of_both_kinds(changes):
     await changes.undo_all()
 
 
-async def test_one_that_says_nothing_is_given_up_with_what_it_was_to_do(changes):
+async def test_one_that_says_nothing_is_given_up_with_what_it_was_to_do(changes: UndoStack) -> None:
     process = await started(changes)
     with pytest.raises(HostError, match=r"did not open its ports within 0\.2 s"):
         await process.wait_for(lambda line: line == "never", 0.2, "open its ports")
     await changes.undo_all()
 
 
-async def test_another_process_can_kill_it_by_the_record(changes):
+async def test_another_process_can_kill_it_by_the_record(changes: UndoStack) -> None:
     process = await started(changes)
     (entry,) = changes.entries
     assert isinstance(entry.undo, KillProcess)
@@ -70,14 +70,14 @@ async def test_another_process_can_kill_it_by_the_record(changes):
     await changes.undo_all()
 
 
-async def test_the_time_it_waited_for_a_cpu_can_be_asked_for(changes):
+async def test_the_time_it_waited_for_a_cpu_can_be_asked_for(changes: UndoStack) -> None:
     process = await started(changes)
     assert await process.waiting_ns() is not None
     await changes.undo_all()
     assert await process.waiting_ns() is None
 
 
-async def test_a_program_that_is_not_there_is_named_with_how_to_get_it():
+async def test_a_program_that_is_not_there_is_named_with_how_to_get_it() -> None:
     host = FakeHost()
     host.fail("sh -c", "")
     with pytest.raises(NotReadyError, match="there is no program dpdk-testpmd") as refused:
@@ -85,7 +85,7 @@ async def test_a_program_that_is_not_there_is_named_with_how_to_get_it():
     assert refused.value.next_step == "apt-get install dpdk-dev"
 
 
-async def test_the_error_of_one_that_was_killed_has_its_words_and_not_its_answers(changes):
+async def test_the_error_of_one_that_was_killed_has_its_words_and_not_its_answers(changes: UndoStack) -> None:
     answer = '{"event": "stats", "ports": [' + '{"received": 1}, ' * 400 + "{}]}"
     failed = '{"event": "failed", "message": "no memory left"}'
     said = f"echo '{answer}'; echo '{failed}'; echo '{'long ' * 200}'; echo 'EAL: bad luck' >&2; kill -KILL $$"

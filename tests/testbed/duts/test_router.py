@@ -61,7 +61,7 @@ def commands_of(host: object, *words: str) -> list[tuple[str, ...]]:
     return [command for command in host.commands if all(word in command for word in words)]
 
 
-def test_forwarding_is_switched_on_and_each_client_reaches_the_other_network_alone(tmp_path):
+def test_forwarding_is_switched_on_and_each_client_reaches_the_other_network_alone(tmp_path: Path) -> None:
     bed = bed_of()
     router, changes = up(bed, tmp_path)
     assert tuple(commands_of(bed.clients[0].host, "add")[0][at] for at in (4, 6, 8)) == (
@@ -78,7 +78,7 @@ def test_forwarding_is_switched_on_and_each_client_reaches_the_other_network_alo
     assert [entry.undo.kind for entry in changes.entries].count("delete_ip_object") == 2
 
 
-def test_a_route_that_is_there_already_is_left_alone(tmp_path):
+def test_a_route_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
     bed = bed_of()
     host = bed.clients[0].host
     assert isinstance(host, FakeHost)
@@ -88,17 +88,17 @@ def test_a_route_that_is_there_already_is_left_alone(tmp_path):
     assert "there already" in str(router.disclosure()["commands"]["h0"])
 
 
-def test_ports_in_one_network_are_refused(tmp_path):
+def test_ports_in_one_network_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match="are in one network"):
         up(bed_of(("198.18.0", "198.18.0")), tmp_path)
 
 
-def test_a_host_that_is_a_client_of_two_ports_is_refused(tmp_path):
+def test_a_host_that_is_a_client_of_two_ports_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match="would not pass the router"):
         up(bed_of(one_host=True), tmp_path)
 
 
-def test_another_way_to_that_network_is_not_called_forwarding(tmp_path):
+def test_another_way_to_that_network_is_not_called_forwarding(tmp_path: Path) -> None:
     bed = bed_of()
     host = bed.clients[1].host
     assert isinstance(host, FakeHost)
@@ -107,7 +107,7 @@ def test_another_way_to_that_network_is_not_called_forwarding(tmp_path):
         up(bed, tmp_path)
 
 
-def test_a_router_that_drops_what_it_should_forward_is_found_before_the_first_test(tmp_path):
+def test_a_router_that_drops_what_it_should_forward_is_found_before_the_first_test(tmp_path: Path) -> None:
     bed = bed_of()
     host = bed.clients[0].host
     assert isinstance(host, FakeHost)
@@ -121,7 +121,7 @@ def test_a_router_that_drops_what_it_should_forward_is_found_before_the_first_te
 # The firewall: what its rules let pass, and its table with its undo.
 
 
-def test_it_drops_what_belongs_to_no_connection_and_has_no_limit_by_itself():
+def test_it_drops_what_belongs_to_no_connection_and_has_no_limit_by_itself() -> None:
     text = firewall_ruleset(FirewallOptions(), PORTS)
     assert "policy drop;" in text
     assert "ct state established,related accept" in text
@@ -129,7 +129,7 @@ def test_it_drops_what_belongs_to_no_connection_and_has_no_limit_by_itself():
     assert "limit rate" not in text
 
 
-def test_limits_stand_before_a_connection_is_let_in():
+def test_limits_stand_before_a_connection_is_let_in() -> None:
     lines = firewall_ruleset(FirewallOptions(connections=200, connection_rate=300, burst=30), PORTS).splitlines()
     rate = next(at for at, line in enumerate(lines) if "limit rate over 300/second burst 30 packets" in line)
     count = next(at for at, line in enumerate(lines) if "ct count over 200" in line)
@@ -137,7 +137,7 @@ def test_limits_stand_before_a_connection_is_let_in():
     assert rate < count < allowed
 
 
-def test_addresses_are_translated_and_syns_answered_only_at_its_own_ports():
+def test_addresses_are_translated_and_syns_answered_only_at_its_own_ports() -> None:
     text = firewall_ruleset(FirewallOptions(masquerade=True, syn_proxy=True), PORTS)
     assert 'oifname { "s1" } masquerade' in text
     assert 'iifname { "s0", "s1" } tcp flags & (fin|syn|rst|ack) == syn notrack' in text
@@ -147,7 +147,7 @@ def test_addresses_are_translated_and_syns_answered_only_at_its_own_ports():
 
 
 @pytest.mark.parametrize("empty", [True, False])
-def test_a_round_begins_with_an_empty_table_if_asked_for(empty, tmp_path):
+def test_a_round_begins_with_an_empty_table_if_asked_for(empty: bool, tmp_path: Path) -> None:
     bed = bed_of()
     assert isinstance(bed.server, FakeHost)
     bed.server.fail(("nft", "list"), "no such table")
@@ -165,7 +165,7 @@ def test_a_round_begins_with_an_empty_table_if_asked_for(empty, tmp_path):
 # The packet filter in front of forwarding: its rules, its refusals, and its removal with real frames.
 
 
-def test_each_rule_names_a_source_that_no_frame_has():
+def test_each_rule_names_a_source_that_no_frame_has() -> None:
     lines = filter_ruleset("ip", 300).splitlines()
     assert [line.strip() for line in lines if "drop" in line][::299] == [
         "ip saddr 240.0.0.1 drop",
@@ -174,7 +174,7 @@ def test_each_rule_names_a_source_that_no_frame_has():
     assert "    ip6 saddr 2001:db8::1 drop" in filter_ruleset("ip6", 1).splitlines()
 
 
-async def test_a_host_without_nftables_says_what_to_install(tmp_path):
+async def test_a_host_without_nftables_says_what_to_install(tmp_path: Path) -> None:
     host = FakeHost()
     host.fail(("nft",), "nft: not found", status=127)
     with pytest.raises(NotReadyError, match="the packet filter cannot be set up") as caught:
@@ -183,7 +183,7 @@ async def test_a_host_without_nftables_says_what_to_install(tmp_path):
 
 
 @pytest.mark.lab
-async def test_the_rules_are_there_while_the_dut_is_up_and_gone_afterwards(tmp_path):
+async def test_the_rules_are_there_while_the_dut_is_up_and_gone_afterwards(tmp_path: Path) -> None:
     with wires() as lab:
         changes = UndoStack("filter-test", tmp_path, runtime=tmp_path / "runtime")
         dut = KernelForward(KernelForwardOptions(filter_rules=25))

@@ -89,7 +89,7 @@ async def one_trial(topology: str, mode: str, *, huge_pages: bool = False) -> Re
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("topology", "mode"), [("crossed", "csum"), ("same-port", "5tswap"), ("same-port", "io")])
-async def test_frames_pass_through_and_the_cycles_they_took_are_read_back(topology, mode):
+async def test_frames_pass_through_and_the_cycles_they_took_are_read_back(topology: str, mode: str) -> None:
     reading = await one_trial(topology, mode)
     assert come_back(reading.counts)
     assert reading.counts.corrupted == 0
@@ -100,7 +100,7 @@ async def test_frames_pass_through_and_the_cycles_they_took_are_read_back(topolo
     assert processes() == ""
 
 
-async def test_with_huge_pages_nothing_is_copied_by_the_tester_and_the_pages_go_back():
+async def test_with_huge_pages_nothing_is_copied_by_the_tester_and_the_pages_go_back() -> None:
     pages = Path("/proc/sys/vm/nr_hugepages")
     before = pages.read_text()
     reading = await one_trial("crossed", "macswap", huge_pages=True)
@@ -108,7 +108,7 @@ async def test_with_huge_pages_nothing_is_copied_by_the_tester_and_the_pages_go_
     assert pages.read_text() == before
 
 
-async def test_one_that_is_killed_in_a_trial_ends_the_run_and_is_named():
+async def test_one_that_is_killed_in_a_trial_ends_the_run_and_is_named() -> None:
     async with Stand("nb-test-killed", "crossed", "mac") as (dut, _, maker, trials):
         process = dut._process
         assert process is not None
@@ -138,7 +138,7 @@ asyncio.run(main())
 """
 
 
-def test_it_dies_with_a_controller_that_is_killed_and_restore_removes_the_rest():
+def test_it_dies_with_a_controller_that_is_killed_and_restore_removes_the_rest() -> None:
     root = Path(__file__).parents[3]
     with subprocess.Popen(
         (sys.executable, "-c", CONTROLLER), cwd=root, stdout=subprocess.PIPE, text=True

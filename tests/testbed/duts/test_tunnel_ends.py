@@ -15,6 +15,7 @@ from scapy.contrib.mpls import MPLS
 from wire import raw_socket, receive
 
 from nicbench.testbed.duts.tunnel_ends import TunnelEndOptions, XdpTunnel, XdpTunnelOptions, link_words
+from nicbench.tuning.stack import UndoStack
 
 ENDS = {"source": "192.0.2.1", "destination": "192.0.2.2"}
 ENDS6 = {"source": "2001:db8::1", "destination": "2001:db8::2"}
@@ -48,7 +49,7 @@ def options(**tunnel: Any) -> TunnelEndOptions:
         ({"kind": "ip", **ENDS6}, "type ip6tnl mode any local 2001:db8::2 remote 2001:db8::1"),
     ],
 )
-def test_the_interface_is_made_with_the_ends_exchanged(tunnel, words):
+def test_the_interface_is_made_with_the_ends_exchanged(tunnel: dict[str, Any], words: str) -> None:
     assert " ".join(link_words(options(**tunnel).tunnel)) == words
 
 
@@ -60,7 +61,7 @@ def test_the_interface_is_made_with_the_ends_exchanged(tunnel, words):
         ({"kind": "pppoe", "session": 1}, "vxlan"),
     ],
 )
-def test_what_is_no_interface_of_the_kernel_is_refused(tunnel, why):
+def test_what_is_no_interface_of_the_kernel_is_refused(tunnel: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         options(**tunnel)
 
@@ -130,7 +131,7 @@ def through(lab: Wires, frame: bytes, start: str, end: str, enough: int = FRAMES
 @pytest.mark.lab
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", TUNNELS)
-async def test_what_comes_out_is_what_scapy_builds_to_the_last_byte(kind, lab, changes):
+async def test_what_comes_out_is_what_scapy_builds_to_the_last_byte(kind: str, lab: Wires, changes: UndoStack) -> None:
     dut = XdpTunnel(options_of_xdp_tunnel(tunnels=TUNNELS[kind][0]))
     await dut.up(lab.testbed, changes)
     assert through(lab, carried(kind), "t0", "t1") == [plain()] * FRAMES
@@ -151,7 +152,9 @@ async def test_what_comes_out_is_what_scapy_builds_to_the_last_byte(kind, lab, c
 
 
 @pytest.mark.lab
-async def test_frames_outside_of_the_tunnel_stay_and_a_broken_one_drops_and_damages(lab, changes):
+async def test_frames_outside_of_the_tunnel_stay_and_a_broken_one_drops_and_damages(
+    lab: Wires, changes: UndoStack
+) -> None:
     dut = XdpTunnel(options_of_xdp_tunnel(tunnels=TUNNELS["gre"][0], drop_every=5, damage_every=2))
     await dut.up(lab.testbed, changes)
     assert through(lab, plain(), "t0", "t1") == []
@@ -170,6 +173,6 @@ async def test_frames_outside_of_the_tunnel_stay_and_a_broken_one_drops_and_dama
         ({"tunnels": [{"kind": "srv6", "segments": ["fc00::1"] * 10}]}, "at most 192"),
     ],
 )
-def test_options_that_cannot_be_are_refused(written, why):
+def test_options_that_cannot_be_are_refused(written: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         options_of_xdp_tunnel(**written)

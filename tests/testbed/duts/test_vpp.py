@@ -24,6 +24,7 @@ from nicbench.testbed.duts.vpp import (
     startup_configuration,
     vppctl_beside,
 )
+from nicbench.tuning.stack import UndoStack
 
 FRAMES = 40
 REPORTS = 4
@@ -31,7 +32,7 @@ GOLDEN = Path(__file__).parent / "golden"
 PROGRAM = shutil.which("vpp") or ""
 
 
-async def test_a_command_that_vpp_refuses_ends_the_setup():
+async def test_a_command_that_vpp_refuses_ends_the_setup() -> None:
     dut, host = Vpp(VppOptions()), FakeHost()
     dut._host = host
     host.answer(("vppctl",), "create host-interface: unknown input `v2 name d0'\r\n")
@@ -42,19 +43,19 @@ async def test_a_command_that_vpp_refuses_ends_the_setup():
     assert dut.disclosure()["commands"] == ["create host-interface v2 name d0"]
 
 
-def test_workers_are_beside_the_main_thread_and_without_them_it_forwards():
+def test_workers_are_beside_the_main_thread_and_without_them_it_forwards() -> None:
     cores = DutCores(main=1, workers=(2, 3))
     assert "cpu { main-core 1 corelist-workers 2,3 }" in startup_configuration(VppOptions(workers=2), cores, "/tmp/x")
     assert "cpu { main-core 2 }" in startup_configuration(VppOptions(), cores, "/tmp/x")
 
 
-def test_vpp_has_mac_addresses_of_its_own_and_the_client_beside_it():
+def test_vpp_has_mac_addresses_of_its_own_and_the_client_beside_it() -> None:
     assert own_mac(DUT_MACS[0]) == "06:00:00:00:10:02"
     assert vppctl_beside("/opt/vpp/bin/vpp") == "/opt/vpp/bin/vppctl"
     assert vppctl_beside("vpp") == "vppctl"
 
 
-def test_counters_are_read_as_vpp_shows_them():
+def test_counters_are_read_as_vpp_shows_them() -> None:
     interfaces = parse_interfaces((GOLDEN / "vpp_show_interface.txt").read_text())
     assert interfaces["host-d0"]["rx packets"] == 40
     assert interfaces["host-d1"]["tx packets"] == 40
@@ -69,7 +70,7 @@ def test_counters_are_read_as_vpp_shows_them():
 @pytest.mark.lab
 @pytest.mark.skipif(not PROGRAM, reason="needs vpp in PATH")
 @pytest.mark.parametrize("ip", [4, 6])
-async def test_frames_are_routed_both_ways_and_are_counted(ip, lab, changes):
+async def test_frames_are_routed_both_ways_and_are_counted(ip: int, lab: Wires, changes: UndoStack) -> None:
     dut = Vpp(VppOptions(program=PROGRAM))
     await dut.up(lab.testbed, changes)
     before = await dut._read_passed()
@@ -105,7 +106,7 @@ async def test_frames_are_routed_both_ways_and_are_counted(ip, lab, changes):
 
 
 @pytest.mark.lab
-async def test_without_vpp_the_run_says_where_to_get_it(lab, changes):
+async def test_without_vpp_the_run_says_where_to_get_it(lab: Wires, changes: UndoStack) -> None:
     with pytest.raises(NotReadyError, match="no program /nowhere/vpp") as caught:
         await Vpp(VppOptions(program="/nowhere/vpp")).up(lab.testbed, changes)
     assert "packagecloud.io/fdio" in (caught.value.next_step or "")

@@ -16,6 +16,7 @@ from wire import checksum, frame_of, mac_bytes, raw_socket, receive, udp_frame
 from nicbench.testbed.duts.xdp import XdpDut, XdpForward, XdpForwardOptions, XdpTx, XdpTxOptions
 from nicbench.testbed.labs.veth import VethLab, VethOptions
 from nicbench.tuning import bpf
+from nicbench.tuning.stack import UndoStack
 
 pytestmark = [pytest.mark.lab, pytest.mark.sampled(6, of="XDP DUTs")]
 
@@ -58,7 +59,9 @@ async def left(dut: XdpDut) -> dict[str, int]:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("hop_limit", [2, 64, 255])
 @pytest.mark.parametrize("tagged", [False, True], ids=["untagged", "tagged"])
-async def test_a_forwarded_frame_differs_in_hop_limit_checksum_and_macs_alone(hop_limit, tagged, lab, changes):
+async def test_a_forwarded_frame_differs_in_hop_limit_checksum_and_macs_alone(
+    hop_limit: int, tagged: bool, lab: Wires, changes: UndoStack
+) -> None:
     dut = XdpForward(XdpForwardOptions())
     await dut.up(lab.testbed, changes)
     frame = with_hop_limit(frame_to(DESTINATION), hop_limit)
@@ -75,7 +78,7 @@ async def test_a_forwarded_frame_differs_in_hop_limit_checksum_and_macs_alone(ho
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("ip", [4, 6])
 @pytest.mark.parametrize("hook", ["native", "generic"])
-async def test_the_last_swept_address_passes_in_either_hook(hook, ip, lab, changes):
+async def test_the_last_swept_address_passes_in_either_hook(hook: str, ip: int, lab: Wires, changes: UndoStack) -> None:
     dut = XdpForward(XdpForwardOptions.model_validate({"hook": hook}))
     await dut.up(lab.testbed, changes)
     forward = dut.addressing(lab.testbed, ip)[0]
@@ -86,7 +89,9 @@ async def test_the_last_swept_address_passes_in_either_hook(hook, ip, lab, chang
 
 
 @pytest.mark.parametrize("hook", ["native", "generic"])
-async def test_a_sink_in_the_place_of_a_dut_is_in_the_driver_whatever_the_hook_of_the_dut(hook, lab, changes):
+async def test_a_sink_in_the_place_of_a_dut_is_in_the_driver_whatever_the_hook_of_the_dut(
+    hook: str, lab: Wires, changes: UndoStack
+) -> None:
     """Behind it every frame would be copied first, and the tester's ceiling would be that of the copying."""
     dut = XdpForward(XdpForwardOptions.model_validate({"hook": hook}))
     await dut.up(lab.testbed, changes)
@@ -122,7 +127,9 @@ async def test_a_sink_in_the_place_of_a_dut_is_in_the_driver_whatever_the_hook_o
     ],
     ids=["no route", "no IPv6 route", "neighbour", "hop limit", "MAC", "not IP", "options", "malformed", "its own"],
 )
-async def test_what_the_program_cannot_forward_is_left_to_the_kernel_and_counted(frame, reason, lab, changes):
+async def test_what_the_program_cannot_forward_is_left_to_the_kernel_and_counted(
+    frame: bytes, reason: str, lab: Wires, changes: UndoStack
+) -> None:
     dut = XdpForward(XdpForwardOptions())
     await dut.up(lab.testbed, changes)
     exchange(lab, frame)
@@ -130,7 +137,7 @@ async def test_what_the_program_cannot_forward_is_left_to_the_kernel_and_counted
     assert await dut.drops() == {}
 
 
-async def test_a_frame_larger_than_the_next_port_takes_is_left_to_the_kernel(lab, changes):
+async def test_a_frame_larger_than_the_next_port_takes_is_left_to_the_kernel(lab: Wires, changes: UndoStack) -> None:
     run_checked(("ip", "-n", lab.dut, "link", "set", "d1", "mtu", "1300"))
     dut = XdpForward(XdpForwardOptions())
     await dut.up(lab.testbed, changes)
@@ -139,7 +146,7 @@ async def test_a_frame_larger_than_the_next_port_takes_is_left_to_the_kernel(lab
 
 
 @pytest.mark.parametrize("port", [0, 1])
-async def test_a_mirror_swaps_macs_alone(port, lab, changes):
+async def test_a_mirror_swaps_macs_alone(port: int, lab: Wires, changes: UndoStack) -> None:
     dut = XdpTx(XdpTxOptions())
     await dut.up(lab.testbed, changes)
     way = dut.returning(lab.testbed, 4)[port]
@@ -153,7 +160,7 @@ async def test_a_mirror_swaps_macs_alone(port, lab, changes):
     assert (await dut.sent_on())[f"d{port}"] == FRAMES
 
 
-async def test_a_mirror_leaves_frames_to_groups_to_the_kernel(lab, changes):
+async def test_a_mirror_leaves_frames_to_groups_to_the_kernel(lab: Wires, changes: UndoStack) -> None:
     dut = XdpTx(XdpTxOptions())
     await dut.up(lab.testbed, changes)
     assert exchange(lab, frame_to(DESTINATION, mac="01:00:5e:00:00:01"), listen_at="t0") == []
@@ -161,7 +168,7 @@ async def test_a_mirror_leaves_frames_to_groups_to_the_kernel(lab, changes):
 
 
 @pytest.mark.parametrize("kind", DUTS)
-async def test_an_undo_leaves_neither_program_nor_polling_threads(kind, lab, changes):
+async def test_an_undo_leaves_neither_program_nor_polling_threads(kind: str, lab: Wires, changes: UndoStack) -> None:
     host = lab.testbed.dut
     dut = DUTS[kind]()
     apart = replace(lab.testbed, cores=replace(lab.testbed.cores, shared=False))
@@ -174,7 +181,7 @@ async def test_an_undo_leaves_neither_program_nor_polling_threads(kind, lab, cha
     assert await host.read_file("/sys/class/net/d0/threaded") == "0\n"
 
 
-async def test_threads_end_also_where_the_program_was_taken_away_before(lab, changes):
+async def test_threads_end_also_where_the_program_was_taken_away_before(lab: Wires, changes: UndoStack) -> None:
     host = lab.testbed.dut
     assert host is not None
     await XdpForward(XdpForwardOptions(polling_threads=True)).up(lab.testbed, changes)
@@ -183,13 +190,13 @@ async def test_threads_end_also_where_the_program_was_taken_away_before(lab, cha
     assert await host.read_file("/sys/class/net/d0/threaded") == "0\n"
 
 
-async def test_frames_pass_where_threads_poll_the_ports(lab, changes):
+async def test_frames_pass_where_threads_poll_the_ports(lab: Wires, changes: UndoStack) -> None:
     dut = XdpForward(XdpForwardOptions(polling_threads=True))
     await dut.up(lab.testbed, changes)
     assert len(exchange(lab, frame_to(DESTINATION))) == FRAMES
 
 
-async def test_without_threads_the_senders_cpu_is_not_the_duts(lab, changes):
+async def test_without_threads_the_senders_cpu_is_not_the_duts(lab: Wires, changes: UndoStack) -> None:
     dut = XdpForward(XdpForwardOptions(polling_threads=False))
     await dut.up(lab.testbed, changes)
     assert dut.cpus(replace(lab.testbed, cores=replace(lab.testbed.cores, shared=False))) == ()

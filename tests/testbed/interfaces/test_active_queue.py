@@ -36,7 +36,7 @@ from nicbench.testbed.labs.clients import ClientsOptions, free_senders
         ),
     ],
 )
-def test_a_queue_is_asked_for_and_said_in_words(given, asked, said):
+def test_a_queue_is_asked_for_and_said_in_words(given: dict[str, object], asked: str, said: str) -> None:
     queue = ActiveQueue.model_validate(given)
     assert " ".join(queue.words(100, 10e6)) == asked
     assert queue.summary == said
@@ -52,17 +52,17 @@ def test_a_queue_is_asked_for_and_said_in_words(given, asked, said):
         ({"kind": "codel", "marks": False, "mark_above": "3 ms"}, "`mark_above` has no effect"),
     ],
 )
-def test_keys_that_do_not_belong_together_are_refused(given, wrong):
+def test_keys_that_do_not_belong_together_are_refused(given: dict[str, object], wrong: str) -> None:
     with pytest.raises(ValidationError, match=wrong):
         ActiveQueue.model_validate(given)
 
 
-def test_links_without_a_rate_have_nothing_to_wait_for():
+def test_links_without_a_rate_have_nothing_to_wait_for() -> None:
     with pytest.raises(ValidationError, match="`queue` needs a `rate` of the links"):
         ClientsOptions.model_validate({"queue": {"kind": "codel"}})
 
 
-async def test_a_kernel_without_the_discipline_is_told_with_the_next_step():
+async def test_a_kernel_without_the_discipline_is_told_with_the_next_step() -> None:
     host = FakeHost("server")
     host.fail("tc qdisc replace", "Error: Specified qdisc kind is unknown.", 2)
     with pytest.raises(NotReadyError, match="cannot be given a queue of the kind codel") as told:
@@ -71,7 +71,7 @@ async def test_a_kernel_without_the_discipline_is_told_with_the_next_step():
     assert told.value.next_step == step
 
 
-async def test_links_that_cannot_free_their_senders_say_why():
+async def test_links_that_cannot_free_their_senders_say_why() -> None:
     host = FakeHost("server")
     assert await free_senders(host, "s0") is None
     host.fail("unshare --mount", "Error: TC classifier not found.", 2)

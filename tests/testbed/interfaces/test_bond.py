@@ -68,11 +68,11 @@ def _bond(settings: BondSettings, *, up: bool = True, partner: str = PARTNER, **
         ({"mode": "balance-rr"}, "ip link add name bond0 type bond mode balance-rr miimon 100"),
     ],
 )
-def test_a_bond_is_made_by_one_command(options, command):
+def test_a_bond_is_made_by_one_command(options: dict[str, Any], command: str) -> None:
     assert " ".join(create_command("bond0", BondOptions(of=PORTS, **options))) == command
 
 
-def test_a_port_is_down_when_it_joins():
+def test_a_port_is_down_when_it_joins() -> None:
     assert [" ".join(command) for command in join_commands("bond0", "e0")] == [
         "ip link set dev e0 down",
         "ip link set dev e0 master bond0",
@@ -90,12 +90,12 @@ def test_a_port_is_down_when_it_joins():
         ({"of": ["e0"], "mode": "lacp"}, "802.3ad"),
     ],
 )
-def test_what_does_not_go_together_is_refused(options, message):
+def test_what_does_not_go_together_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         BondOptions.model_validate(options)
 
 
-def test_a_bond_of_a_lab_and_its_partner():
+def test_a_bond_of_a_lab_and_its_partner() -> None:
     bond = LabBond(links=2, policy="layer2", switch_policy="layer3+4")
     assert members_of("s0", bond.links) == ("s0p1", "s0p2")
     assert (bond.hashes_by, bond.partner.hashes_by) == ("layer2", "layer3+4")
@@ -125,18 +125,18 @@ def test_a_bond_of_a_lab_and_its_partner():
         ([], "bond0 has no carrier: e0 does not exist, e1 does not exist"),
     ],
 )
-def test_what_keeps_a_bond_from_working_is_said(links, says):
+def test_what_keeps_a_bond_from_working_is_said(links: list[dict[str, Any]], says: str) -> None:
     said = explain_waiting(links, "bond0", BondSettings(), PORTS)
     assert said.startswith(says) if says else said == ""
 
 
-def test_a_bond_without_lacp_needs_links_alone():
+def test_a_bond_without_lacp_needs_links_alone() -> None:
     settings = BondSettings(mode="balance-xor")
     links = [_bond(settings), _member("e0", aggregator=None), _member("e1", aggregator=None)]
     assert explain_waiting(links, "bond0", settings, PORTS) == ""
 
 
-def test_what_the_kernel_made_something_else_of_is_named():
+def test_what_the_kernel_made_something_else_of_is_named() -> None:
     settings = BondSettings(policy="vlan+srcmac")
     assert list_bond_differences([_bond(settings)], "bond0", settings, 1500) == []
     other = _bond(settings, xmit_hash_policy="layer2")
@@ -160,7 +160,7 @@ def _machine(after: Sequence[Mapping[str, Any]] | None = None, **links: Mapping[
     return host
 
 
-async def test_a_bond_is_made_with_the_undo_of_each_port_and_told():
+async def test_a_bond_is_made_with_the_undo_of_each_port_and_told() -> None:
     host, changes = _machine(e1={"flags": [], "mtu": 9000}), NotedChanges()
     told = await make_bond(changes, host, "bond0", BondOptions(of=PORTS), "server, port s0")
 
@@ -183,21 +183,21 @@ async def test_a_bond_is_made_with_the_undo_of_each_port_and_told():
         ({"e0": {"flags": ["LOOPBACK"]}}, "is the loopback interface"),
     ],
 )
-async def test_a_port_that_serves_somebody_is_not_taken(links, message):
+async def test_a_port_that_serves_somebody_is_not_taken(links: dict[str, Any], message: str) -> None:
     host, changes = _machine(**links), NotedChanges()
     with pytest.raises(NotReadyError, match=message):
         await make_bond(changes, host, "bond0", BondOptions(of=PORTS), "server, port s0")
     assert not changes.undos
 
 
-async def test_a_name_that_is_taken_is_refused():
+async def test_a_name_that_is_taken_is_refused() -> None:
     host, changes = _machine(), NotedChanges()
     with pytest.raises(NotReadyError, match="there is an interface e1 already"):
         await make_bond(changes, host, "e1", BondOptions(of=("e0",)), "server, port s0")
     assert not changes.undos
 
 
-async def test_a_kernel_without_bonding_says_where_there_is_one():
+async def test_a_kernel_without_bonding_says_where_there_is_one() -> None:
     host, changes = _machine(), NotedChanges()
     host.fail("ip link add name bond0 type bond", "Error: Unknown device type.")
     with pytest.raises(NotReadyError, match="has no bonding") as failed:
@@ -206,8 +206,8 @@ async def test_a_kernel_without_bonding_says_where_there_is_one():
 
 
 async def test_a_bond_that_does_not_come_together_ends_with_each_ports_aggregator(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(making, "_STEP_S", 0.0)
     alone = [_bond(BondSettings(), partner="00:00:00:00:00:00"), _member("e0"), _member("e1", aggregator=2)]
     host, changes = _machine(alone), NotedChanges()
@@ -240,7 +240,7 @@ class _Port:
 RELEASED = ReleasePort(device="e0", bond="bond0", is_up=True, mac=MACS["e0"], mtu_bytes=1500)
 
 
-async def test_a_port_comes_back_as_it_was():
+async def test_a_port_comes_back_as_it_was() -> None:
     host = FakeHost("server")
     port = _Port(host, master="bond0", flags=["UP"], address=MACS["e1"], mtu=9000)
     assert await undo_one(host, RELEASED) is None
@@ -250,20 +250,20 @@ async def test_a_port_comes_back_as_it_was():
     assert not any(command[:3] == ("ip", "link", "set") for command in host.commands)
 
 
-async def test_a_port_that_somebody_took_since_is_left_to_them():
+async def test_a_port_that_somebody_took_since_is_left_to_them() -> None:
     host = FakeHost("server")
     port = _Port(host, master="br0", flags=["UP"])
     assert "somebody made it a member of br0" in str(await undo_one(host, RELEASED))
     assert port.state["master"] == "br0"
 
 
-async def test_a_port_whose_card_is_gone_is_settled():
+async def test_a_port_whose_card_is_gone_is_settled() -> None:
     host = FakeHost("server")
     host.fail("ip -j -d link show dev e0", "Device does not exist")
     assert await undo_one(host, RELEASED) is None
 
 
-async def test_a_port_that_does_not_come_back_is_told():
+async def test_a_port_that_does_not_come_back_is_told() -> None:
     host = FakeHost("server")
     stuck = {"ifname": "e0", "master": "bond0", "flags": [], "address": MACS["e1"], "mtu": 1500}
     host.answer("ip -j -d link show dev e0", json.dumps([stuck]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,7 +48,9 @@ async def ports(guest: VmHost) -> list[tuple[Any, ...]]:
     ]
 
 
-async def test_ports_that_have_no_partner_come_back_with_the_reason(guest, tmp_path, monkeypatch):
+async def test_ports_that_have_no_partner_come_back_with_the_reason(
+    guest: VmHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(making, "_TRIES", 2)
     before, changes = await ports(guest), UndoStack("test-alone", None, tmp_path)
     with pytest.raises(NotReadyError, match=r"e0 is down.*e1 is down"):
@@ -57,7 +60,7 @@ async def test_ports_that_have_no_partner_come_back_with_the_reason(guest, tmp_p
     assert "bond0" not in await links(guest)
 
 
-async def test_lacp_negotiates_and_ports_come_back_as_they_were(guest, tmp_path):
+async def test_lacp_negotiates_and_ports_come_back_as_they_were(guest: VmHost, tmp_path: Path) -> None:
     before, changes = await ports(guest), UndoStack("test-pair", None, tmp_path)
     options = BondOptions(of=PORTS, policy="layer2+3", mtu=1300)
     await create_bond(guest, "far", options)

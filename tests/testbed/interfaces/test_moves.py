@@ -51,7 +51,7 @@ def _making(machine: FakeHost, changes: NotedChanges, ip: str | None = None, dev
     return Making({"server": space}, {"s0": port}, changes, created=(space,))
 
 
-async def test_a_port_is_moved_brought_up_and_given_its_address():
+async def test_a_port_is_moved_brought_up_and_given_its_address() -> None:
     machine, changes = _machine(), NotedChanges()
     inside = [{"ifname": "e0", "flags": UP}]
     machine.answer("ip netns exec space ip -d -j link show", json.dumps(inside))
@@ -87,14 +87,16 @@ async def test_a_port_is_moved_brought_up_and_given_its_address():
         ({"lo": {"flags": [*UP, "LOOPBACK"]}}, "lo", "is the loopback interface"),
     ],
 )
-async def test_an_interface_that_serves_somebody_is_not_moved(links, device, message):
+async def test_an_interface_that_serves_somebody_is_not_moved(
+    links: dict[str, dict[str, Any]], device: str, message: str
+) -> None:
     machine, changes = _machine(links), NotedChanges()
     with pytest.raises(NotReadyError, match=message):
         await move_interfaces(_making(machine, changes, device=device))
     assert not changes.undos
 
 
-async def test_the_way_by_which_a_machine_is_reached_is_not_moved():
+async def test_the_way_by_which_a_machine_is_reached_is_not_moved() -> None:
     machine, changes = _machine(), NotedChanges()
     machine.answer("ss", "0 0 192.0.2.7:22 192.0.2.1:51234\n")
     with pytest.raises(NotReadyError, match=r"its address 192\.0\.2\.7 has a connection with 192\.0\.2\.1:51234"):
@@ -102,7 +104,7 @@ async def test_the_way_by_which_a_machine_is_reached_is_not_moved():
     assert not changes.undos
 
 
-async def test_an_interface_with_a_route_of_somebody_is_not_moved():
+async def test_an_interface_with_a_route_of_somebody_is_not_moved() -> None:
     machine, changes = _machine(), NotedChanges()
     routes = [{"dst": "192.0.2.0/24", "protocol": "kernel"}, {"dst": "203.0.113.0/24", "protocol": "static"}]
     machine.answer("ip -j -4 route show table all dev e0", json.dumps(routes))
@@ -110,7 +112,7 @@ async def test_an_interface_with_a_route_of_somebody_is_not_moved():
         await move_interfaces(_making(machine, changes))
 
 
-async def test_a_namespace_that_is_there_is_somebodys():
+async def test_a_namespace_that_is_there_is_somebodys() -> None:
     machine, changes = _machine(), NotedChanges()
     machine.answer("test -e /run/netns/space", "")
     with pytest.raises(NotReadyError, match="the network namespace space exists already"):
@@ -118,7 +120,7 @@ async def test_a_namespace_that_is_there_is_somebodys():
     assert not changes.undos
 
 
-async def test_what_cannot_be_moved_is_told_with_the_kernels_words():
+async def test_what_cannot_be_moved_is_told_with_the_kernels_words() -> None:
     machine = _machine()
     machine.fail("ip link set dev e0 netns space", "RTNETLINK answers: Invalid argument", 2)
     with pytest.raises(NotReadyError, match="cannot be moved into a namespace") as refused:
@@ -143,14 +145,14 @@ async def test_what_cannot_be_moved_is_told_with_the_kernels_words():
         ({"family": "inet6", "local": "fe80::7", "prefixlen": 64, "scope": "link"}, None),
     ],
 )
-def test_addresses_come_back_in_the_words_of_ip(info, words):
+def test_addresses_come_back_in_the_words_of_ip(info: dict[str, Any], words: str | None) -> None:
     assert address_words(info) == words
 
 
 RETURN = ReturnLink(device="e0", namespace="space", up=True, addresses=("192.0.2.7/24",))
 
 
-async def test_a_port_that_came_back_is_up_again():
+async def test_a_port_that_came_back_is_up_again() -> None:
     machine = _machine()
     machine.answer("ip -j link show dev e0", json.dumps([{"ifname": "e0", "flags": UP}]))
     assert await undo_one(machine, RETURN) is None
@@ -158,13 +160,13 @@ async def test_a_port_that_came_back_is_up_again():
     assert script[3:] == ("return", "space", "e0", "1", "192.0.2.7/24")
 
 
-async def test_a_port_that_is_nowhere_is_told_of_and_settled():
+async def test_a_port_that_is_nowhere_is_told_of_and_settled() -> None:
     machine = _machine()
     machine.fail("ip -j link show dev e0", 'Device "e0" does not exist.')
     assert "neither here nor in the namespace space" in str(await undo_one(machine, RETURN))
 
 
-async def test_a_namespace_is_not_deleted_while_it_holds_a_port():
+async def test_a_namespace_is_not_deleted_while_it_holds_a_port() -> None:
     machine = _machine()
     machine.answer("test -e /run/netns/space", "")
     machine.answer("ip -j -n space link show", json.dumps([{"ifname": "lo"}, {"ifname": "e0"}]))
@@ -177,14 +179,14 @@ def _in_place(machine: FakeHost, changes: NotedChanges, ip: str) -> Making:
     return Making({"server": machine}, {"s0": Port(host="server", device="e0", ip=ip)}, changes)
 
 
-async def test_an_interface_that_is_down_is_brought_up_for_its_address_and_taken_down_again():
+async def test_an_interface_that_is_down_is_brought_up_for_its_address_and_taken_down_again() -> None:
     machine, changes = _machine({"e0": {"flags": ["BROADCAST"]}}), NotedChanges()
     machine.answer("ip -j link show", json.dumps([{"ifname": "e0", "flags": UP}]))
     await assign_addresses(_in_place(machine, changes, "198.18.0.1/24"))
     assert [type(undo) for undo in changes.undos] == [SetLinkDown, DeleteIpObject]
 
 
-async def test_an_address_that_is_there_is_neither_given_nor_taken():
+async def test_an_address_that_is_there_is_neither_given_nor_taken() -> None:
     machine, changes = _machine(), NotedChanges()
     machine.answer("ip -j link show", json.dumps([{"ifname": "e0", "flags": UP}]))
     making = _in_place(machine, changes, "192.0.2.7/24")
@@ -194,14 +196,14 @@ async def test_an_address_that_is_there_is_neither_given_nor_taken():
 
 
 @pytest.mark.parametrize("address", ["10.0.0.77/24", "192.0.2.7/16", "0.0.0.1/1"])
-async def test_no_network_is_given_to_two_interfaces_of_a_machine(address):
+async def test_no_network_is_given_to_two_interfaces_of_a_machine(address: str) -> None:
     changes = NotedChanges()
     with pytest.raises(NotReadyError, match=f"{address} is in the network of "):
         await assign_addresses(_in_place(_machine(), changes, address))
     assert not changes.undos
 
 
-async def test_ipv6_is_switched_on_where_a_new_namespace_has_it_off():
+async def test_ipv6_is_switched_on_where_a_new_namespace_has_it_off() -> None:
     machine, changes = _machine(), NotedChanges()
     machine.files["/proc/sys/net/ipv6/conf/e0/disable_ipv6"] = "1\n"
     machine.answer("ip -j link show", json.dumps([{"ifname": "e0", "flags": UP}]))
@@ -247,7 +249,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rdma, "_STEP_S", 0.0)
 
 
-async def test_it_is_made_over_the_interface_and_its_gid_is_found_and_told():
+async def test_it_is_made_over_the_interface_and_its_gid_is_found_and_told() -> None:
     machine, changes = _Machine(), NotedChanges()
     making = _making_of_rdma(machine, changes)
     await make_rdma_devices(making)
@@ -255,7 +257,7 @@ async def test_it_is_made_over_the_interface_and_its_gid_is_found_and_told():
     assert making.facts == {"rdma_devices": {"s0": "rxe_r0, soft RoCE over r0, GID 1"}}
 
 
-async def test_one_that_is_there_already_is_used_and_stays():
+async def test_one_that_is_there_already_is_used_and_stays() -> None:
     changes = NotedChanges()
     machine = _Machine(there="rxe0")
     await make_rdma_devices(_making_of_rdma(machine, changes))
@@ -271,12 +273,12 @@ async def test_one_that_is_there_already_is_used_and_stays():
         (NetnsHost(FakeHost(), "space"), "only in the first network namespace of a machine"),
     ],
 )
-async def test_one_that_could_not_be_measured_by_is_refused(machine, words):
+async def test_one_that_could_not_be_measured_by_is_refused(machine: Host, words: str) -> None:
     with pytest.raises(NotReadyError, match=words):
         await make_rdma_devices(_making_of_rdma(machine, NotedChanges()))
 
 
-async def test_a_kernel_without_soft_roce_says_what_to_do():
+async def test_a_kernel_without_soft_roce_says_what_to_do() -> None:
     machine = _Machine()
     machine.fail(ADD, "error: Operation not supported\n")
     with pytest.raises(NotReadyError, match=r"no soft RoCE \(rdma_rxe\): error: Operation not supported") as caught:
@@ -284,7 +286,7 @@ async def test_a_kernel_without_soft_roce_says_what_to_do():
     assert "modprobe rdma_rxe" in str(caught.value.next_step)
 
 
-async def test_what_cannot_be_deleted_is_told_and_what_is_gone_already_is_not():
+async def test_what_cannot_be_deleted_is_told_and_what_is_gone_already_is_not() -> None:
     gone, stays = FakeHost(), FakeHost()
     for host in (gone, stays):
         host.fail("rdma link delete rxe_r0", "error: Device or resource busy\n")
@@ -294,7 +296,7 @@ async def test_what_cannot_be_deleted_is_told_and_what_is_gone_already_is_not():
         await undo_one(stays, DeleteRdmaLink(device="rxe_r0"))
 
 
-def test_gids_of_addresses_are_as_the_kernel_writes_them():
+def test_gids_of_addresses_are_as_the_kernel_writes_them() -> None:
     assert gid_of("198.18.0.1") == GID
     assert gid_of("2001:2::1") == "2001:0002:0000:0000:0000:0000:0000:0001"
     assert gid_index_of("3 r0 RoCE v2\n", "r0") == 3
@@ -302,11 +304,11 @@ def test_gids_of_addresses_are_as_the_kernel_writes_them():
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "nonsense", '[{"port": 1}]'])
-def test_what_rdma_says_that_is_no_list_of_links_is_an_error(text):
+def test_what_rdma_says_that_is_no_list_of_links_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         parse_rdma_links(text)
 
 
-def test_what_soft_roce_counts_is_beside_what_its_interface_counts():
+def test_what_soft_roce_counts_is_beside_what_its_interface_counts() -> None:
     said = "/sys/class/infiniband/rxe_r0/ports/1/hw_counters/out_of_seq_request:68\n"
     assert parse_counters(said) == {"out_of_seq_request": 68}

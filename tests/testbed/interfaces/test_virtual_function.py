@@ -93,7 +93,7 @@ async def _make(making: Making) -> None:
     await bind_cards(making)
 
 
-async def test_a_function_has_its_address_before_the_kernel_takes_it_and_its_name_after():
+async def test_a_function_has_its_address_before_the_kernel_takes_it_and_its_name_after() -> None:
     machine = _Machine(up=False)
     making, changes = _making(machine, trust=True, vlan=7)
     await make_virtual_functions(making)
@@ -125,7 +125,7 @@ async def test_a_function_has_its_address_before_the_kernel_takes_it_and_its_nam
     assert not machine.functions
 
 
-async def test_for_dpdk_it_is_bound_to_vfio_and_has_no_interface():
+async def test_for_dpdk_it_is_bound_to_vfio_and_has_no_interface() -> None:
     machine = _Machine()
     making, changes = _making(machine, bind="vfio-pci")
     await make_virtual_functions(making)
@@ -137,7 +137,7 @@ async def test_for_dpdk_it_is_bound_to_vfio_and_has_no_interface():
     assert undo == RestoreDriver(address="0000:65:10.1", driver="", override="", asked="vfio-pci")
 
 
-async def test_a_port_in_a_new_namespace_is_made_outside_of_it():
+async def test_a_port_in_a_new_namespace_is_made_outside_of_it() -> None:
     machine = _Machine()
     space = NetnsHost(machine, "space", "server")
     making, _ = _making(machine)
@@ -156,14 +156,14 @@ async def test_a_port_in_a_new_namespace_is_made_outside_of_it():
         (_Machine(iommu=False), {"bind": "vfio-pci"}, "no IOMMU isolates 0000:65:10.1"),
     ],
 )
-async def test_what_cannot_be_made_is_refused(machine, function, message):
+async def test_what_cannot_be_made_is_refused(machine: _Machine, function: dict[str, Any], message: str) -> None:
     making, _ = _making(machine, **function)
     with pytest.raises(NotReadyError, match=message) as refused:
         await _make(making)
     assert refused.value.place == "server, port s0"
 
 
-async def test_an_adapter_that_is_in_use_is_not_reset():
+async def test_an_adapter_that_is_in_use_is_not_reset() -> None:
     machine = _Machine()
     address = {"local": "192.0.2.1", "prefixlen": 24, "scope": "global"}
     machine.answer("ip -j address show", json.dumps([{"ifname": "e0", "addr_info": [address]}]))
@@ -173,7 +173,7 @@ async def test_an_adapter_that_is_in_use_is_not_reset():
     assert not changes.undos
 
 
-async def test_what_the_adapter_does_not_do_is_told():
+async def test_what_the_adapter_does_not_do_is_told() -> None:
     machine = _Machine()
     machine.fail("ip link set dev e0 vf", "RTNETLINK answers: Operation not supported", 2)
     making, _ = _making(machine)
@@ -181,7 +181,7 @@ async def test_what_the_adapter_does_not_do_is_told():
         await make_virtual_functions(making)
 
 
-async def test_a_function_without_a_driver_is_told(monkeypatch):
+async def test_a_function_without_a_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nicbench.tuning.drivers._TRIES", 1)
     machine = _Machine()
     machine.deaf = True
@@ -190,20 +190,20 @@ async def test_a_function_without_a_driver_is_told(monkeypatch):
         await make_virtual_functions(making)
 
 
-async def test_a_device_that_somebody_took_since_is_left_with_him():
+async def test_a_device_that_somebody_took_since_is_left_with_him() -> None:
     machine = _Machine()
     machine.drivers["0000:65:10.1"] = "uio_pci_generic"
     undo = RestoreDriver(address="0000:65:10.1", driver="igbvf", override="", asked="vfio-pci")
     assert "was left with the driver uio_pci_generic" in str(await undo_one(machine, undo))
 
 
-def test_the_address_is_the_same_in_every_run():
+def test_the_address_is_the_same_in_every_run() -> None:
     one, other = (VirtualFunctionOptions(of="e0", number=number) for number in (0, 1))
     assert one.given_mac == VirtualFunctionOptions(of="e0", number=0).given_mac != other.given_mac
     assert int(one.given_mac[:2], 16) & 3 == 2  # locally administered, of one card
     assert set_command(one) == ("ip", "link", "set", "dev", "e0", "vf", "0", "mac", one.given_mac)
 
 
-def test_no_group_address_is_an_address_of_a_card():
+def test_no_group_address_is_an_address_of_a_card() -> None:
     with pytest.raises(ValidationError, match="not a unicast MAC address"):
         VirtualFunctionOptions(of="e0", number=0, mac="03:00:00:00:00:01")

@@ -23,7 +23,7 @@ def interfaces() -> Interfaces:
     return Interfaces.parse(_read("link"), _read("address"), [_read("route4"), _read("route6")], {"far0": "other"})
 
 
-def test_an_interface_that_is_up_and_unused_may_be_used(interfaces):
+def test_an_interface_that_is_up_and_unused_may_be_used(interfaces: Interfaces) -> None:
     assert check_interface(interfaces, "up0", "tester", for_tester=True)["address"].startswith("02:6e:62:")
 
 
@@ -41,7 +41,9 @@ def test_an_interface_that_is_up_and_unused_may_be_used(interfaces):
         pytest.param("lo", "loopback", "a link", id="loopback"),
     ],
 )
-def test_the_tester_may_not_use_an_interface_and_is_told_why(interfaces, device, message, next_step):
+def test_the_tester_may_not_use_an_interface_and_is_told_why(
+    interfaces: Interfaces, device: str, message: str, next_step: str
+) -> None:
     with pytest.raises(NotReadyError) as caught:
         check_interface(interfaces, device, "tester, port t0", for_tester=True)
 
@@ -58,7 +60,7 @@ def test_the_tester_may_not_use_an_interface_and_is_told_why(interfaces, device,
         pytest.param("eth1", "choose one of those that a test may use: ifb0, nwp0, nwp1", id="like the way out"),
     ],
 )
-def test_what_is_proposed_for_a_name_that_no_interface_has_may_be_used(device, next_step):
+def test_what_is_proposed_for_a_name_that_no_interface_has_may_be_used(device: str, next_step: str) -> None:
     links = [
         {"ifname": "lo", "flags": ["LOOPBACK", "UP"]},
         {"ifname": "eth0", "flags": ["UP"]},
@@ -73,11 +75,11 @@ def test_what_is_proposed_for_a_name_that_no_interface_has_may_be_used(device, n
 
 
 @pytest.mark.parametrize("device", ["busy0", "member0", "xdp0"])
-def test_a_dut_may_have_an_address_a_bridge_and_a_program_of_its_own(interfaces, device):
+def test_a_dut_may_have_an_address_a_bridge_and_a_program_of_its_own(interfaces: Interfaces, device: str) -> None:
     assert check_interface(interfaces, device, "dut", for_tester=False)["ifname"] == device
 
 
-def test_not_even_a_dut_may_use_the_interface_with_the_default_route(interfaces):
+def test_not_even_a_dut_may_use_the_interface_with_the_default_route(interfaces: Interfaces) -> None:
     with pytest.raises(NotReadyError, match="default route"):
         check_interface(interfaces, "way0", "dut", for_tester=False)
 
@@ -101,7 +103,9 @@ def test_not_even_a_dut_may_use_the_interface_with_the_default_route(interfaces)
         ),
     ],
 )
-def test_the_default_route_is_found_however_it_is_carried(route, extra_links):
+def test_the_default_route_is_found_however_it_is_carried(
+    route: dict[str, object], extra_links: list[dict[str, object]]
+) -> None:
     links = json.loads(_read("link")) + extra_links
     interfaces = Interfaces.parse(json.dumps(links), _read("address"), [json.dumps([route])])
     with pytest.raises(NotReadyError, match="carries the default route"):
@@ -125,7 +129,9 @@ STACKED = {"ifname": "on0", "link": "on1", "linkinfo": {"info_kind": "ipvlan"}}
     ],
 )
 @pytest.mark.parametrize("for_tester", [True, False])
-def test_an_interface_whose_frames_come_to_the_default_route_is_refused(device, extra_links, for_tester):
+def test_an_interface_whose_frames_come_to_the_default_route_is_refused(
+    device: str, extra_links: list[dict[str, object]], for_tester: bool
+) -> None:
     replaced = {link["ifname"] for link in extra_links}
     links = [link for link in json.loads(_read("link")) if link["ifname"] not in replaced] + extra_links
     interfaces = Interfaces.parse(json.dumps(links), "[]", [_read("route4")])
@@ -133,14 +139,14 @@ def test_an_interface_whose_frames_come_to_the_default_route_is_refused(device, 
         check_interface(interfaces, device, "tester", for_tester=for_tester)
 
 
-def test_a_macvlan_on_an_interface_of_another_namespace_is_refused_for_nobody_knows_where_it_leads():
+def test_a_macvlan_on_an_interface_of_another_namespace_is_refused_for_nobody_knows_where_it_leads() -> None:
     link = {"ifname": "on0", "link_index": 2, "link_netnsid": 0, "linkinfo": {"info_kind": "macvlan"}}
     interfaces = Interfaces.parse(json.dumps([link]), "[]", [])
     with pytest.raises(NotReadyError, match="another network namespace"):
         check_interface(interfaces, "on0", "tester", for_tester=True)
 
 
-def test_a_veth_whose_other_end_is_in_another_namespace_may_be_used():
+def test_a_veth_whose_other_end_is_in_another_namespace_may_be_used() -> None:
     link = {
         "ifname": "up0", "flags": ["UP", "LOWER_UP"], "link_index": 2, "link_netnsid": 0,
         "linkinfo": {"info_kind": "veth"},
@@ -149,6 +155,6 @@ def test_a_veth_whose_other_end_is_in_another_namespace_may_be_used():
     assert check_interface(interfaces, "up0", "tester", for_tester=True)["ifname"] == "up0"
 
 
-def test_an_interface_is_known_by_its_other_names_too():
+def test_an_interface_is_known_by_its_other_names_too() -> None:
     interfaces = Interfaces.parse(json.dumps([{"ifname": "eth0", "altnames": ["enp3s0"]}]), "[]", [])
     assert [interfaces.name_of(text) for text in ("eth0", "enp3s0", "eth0:1", "eth1")] == ["eth0", "eth0", "eth0", None]

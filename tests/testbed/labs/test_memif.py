@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 from tests.fakes import FakeHost
@@ -20,7 +22,7 @@ def root_host() -> FakeHost:
     return host
 
 
-async def test_the_tester_is_the_client_of_servers_in_a_folder_of_its_own(tmp_path):
+async def test_the_tester_is_the_client_of_servers_in_a_folder_of_its_own(tmp_path: Path) -> None:
     host, changes = root_host(), UndoStack("nb-test", None, tmp_path)
     testbed = await MemifLab(MemifOptions(ring_frames=4096)).up(changes, host)
     folder = socket_folder("nb-test")
@@ -37,13 +39,13 @@ async def test_the_tester_is_the_client_of_servers_in_a_folder_of_its_own(tmp_pa
     assert ("rm", "-rf", "--one-file-system", "--", folder) in host.commands
 
 
-async def test_one_port_gives_frames_back_where_they_came_in(tmp_path):
+async def test_one_port_gives_frames_back_where_they_came_in(tmp_path: Path) -> None:
     testbed = await MemifLab(MemifOptions(topology="same-port")).up(UndoStack("x", None, tmp_path), root_host())
     assert len(testbed.tester_ports) == len(testbed.dut_ports) == 1
 
 
 @pytest.mark.parametrize("topology", ["crossed", "same-port"])
-async def test_there_may_be_more_ports_each_with_a_ring_of_its_own(topology, tmp_path):
+async def test_there_may_be_more_ports_each_with_a_ring_of_its_own(topology: str, tmp_path: Path) -> None:
     lab = MemifLab(MemifOptions.model_validate({"topology": topology, "ports": 4}))
     testbed = await lab.up(UndoStack("x", None, tmp_path), root_host())
     sockets = {str(port.vdev).partition(",rsize")[0] for port in testbed.dut_ports}
@@ -51,7 +53,7 @@ async def test_there_may_be_more_ports_each_with_a_ring_of_its_own(topology, tmp
     assert testbed.same_port == (topology == "same-port")
 
 
-async def test_zero_copy_shares_the_testers_memory_as_one_file(tmp_path):
+async def test_zero_copy_shares_the_testers_memory_as_one_file(tmp_path: Path) -> None:
     lab = MemifLab(MemifOptions(zero_copy=True))
     testbed = await lab.up(UndoStack("x", None, tmp_path), root_host())
     assert testbed.tester_ports[0].engine["vdev"].endswith("zero-copy=yes")
@@ -61,25 +63,25 @@ async def test_zero_copy_shares_the_testers_memory_as_one_file(tmp_path):
     assert objection.key == "zero_copy"
 
 
-async def test_it_has_no_sink_and_no_cable_of_its_own(tmp_path):
+async def test_it_has_no_sink_and_no_cable_of_its_own(tmp_path: Path) -> None:
     lab, changes = MemifLab(MemifOptions()), UndoStack("x", None, tmp_path)
     testbed = await lab.up(changes, root_host())
     async with lab.without_dut(testbed, changes) as sink, lab.cable(testbed, changes) as cable:
         assert (sink, cable) == (lab.has_sink, lab.has_cable) == (False, False)
 
 
-async def test_without_root_it_says_what_works_without(tmp_path):
+async def test_without_root_it_says_what_works_without(tmp_path: Path) -> None:
     host = FakeHost(files=STATUS)
     host.answer("id -u", "1000\n")
     with pytest.raises(NotReadyError, match="needs root"):
         await MemifLab(MemifOptions()).up(UndoStack("x", None, tmp_path), host)
 
 
-def test_a_ring_of_another_length_than_a_power_of_two_is_refused_with_its_neighbours():
+def test_a_ring_of_another_length_than_a_power_of_two_is_refused_with_its_neighbours() -> None:
     with pytest.raises(ValidationError, match="write 1024 or 2048"):
         MemifOptions(ring_frames=1500)
 
 
-def test_the_folders_of_runs_differ_and_leave_room_for_the_sockets_name():
+def test_the_folders_of_runs_differ_and_leave_room_for_the_sockets_name() -> None:
     assert socket_folder("one") != socket_folder("other")
     assert len(socket_folder("x" * 300) + "/memif.sock") < 108

@@ -87,7 +87,7 @@ async def up(run_id: str, tmp_path: Path) -> AsyncIterator[Lab]:
 
 
 @pytest.mark.lab
-async def test_tester_and_dut_are_joined_and_have_no_way_out(up):
+async def test_tester_and_dut_are_joined_and_have_no_way_out(up: Lab) -> None:
     for host in (up.tester, up.dut):
         routes = await host.run(("ip", "-j", "route", "show", "table", "all"))
         assert [route for route in json.loads(routes.stdout) if route.get("dst") == "default"] == []
@@ -104,7 +104,7 @@ async def test_tester_and_dut_are_joined_and_have_no_way_out(up):
 
 
 @pytest.mark.lab
-async def test_frames_pass_from_the_tester_to_the_dut_and_none_comes_by_itself(up):
+async def test_frames_pass_from_the_tester_to_the_dut_and_none_comes_by_itself(up: Lab) -> None:
     before = await _received(up.dut, "d0")
     await asyncio.sleep(0.5)
     assert await _received(up.dut, "d0") == before, "nobody speaks unasked"
@@ -114,7 +114,7 @@ async def test_frames_pass_from_the_tester_to_the_dut_and_none_comes_by_itself(u
 
 
 @pytest.mark.lab
-async def test_the_duts_ingress_is_steered_to_the_duts_cpu(up):
+async def test_the_duts_ingress_is_steered_to_the_duts_cpu(up: Lab) -> None:
     if up.testbed.cores.shared:
         pytest.skip("one CPU: nothing to steer to")
     mask = await up.dut.read_file("/sys/class/net/d0/queues/rx-0/rps_cpus")
@@ -123,7 +123,7 @@ async def test_the_duts_ingress_is_steered_to_the_duts_cpu(up):
 
 @pytest.mark.lab
 @pytest.mark.alone
-async def test_the_duts_cpu_does_not_sleep_where_the_kernel_can_keep_it_awake(up):
+async def test_the_duts_cpu_does_not_sleep_where_the_kernel_can_keep_it_awake(up: Lab) -> None:
     driver = await LOCAL.read_file("/sys/devices/system/cpu/cpuidle/current_driver")
     if driver in (None, "none\n"):
         assert up.testbed.facts["cpus_kept_awake"] == []
@@ -134,7 +134,7 @@ async def test_the_duts_cpu_does_not_sleep_where_the_kernel_can_keep_it_awake(up
 
 
 @pytest.mark.lab
-async def test_without_the_dut_every_frame_ends_at_a_sink_which_is_taken_away_again(up):
+async def test_without_the_dut_every_frame_ends_at_a_sink_which_is_taken_away_again(up: Lab) -> None:
     async with up.lab.without_dut(up.testbed, up.stack) as there_is_a_sink:
         assert there_is_a_sink
         assert await _seen(up, up.dut) == 0
@@ -145,7 +145,7 @@ async def test_without_the_dut_every_frame_ends_at_a_sink_which_is_taken_away_ag
 
 
 @pytest.mark.lab
-async def test_a_sink_gives_way_to_the_duts_own_program_with_all_that_it_remembers(up, tmp_path):
+async def test_a_sink_gives_way_to_the_duts_own_program_with_all_that_it_remembers(up: Lab, tmp_path: Path) -> None:
     program = compile_xdp(
         "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n"
         "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, __u32); __type(value, __u64); }"
@@ -170,7 +170,7 @@ async def test_a_sink_gives_way_to_the_duts_own_program_with_all_that_it_remembe
 
 
 @pytest.mark.lab
-async def test_a_cable_takes_frames_from_one_tester_port_to_the_other(up):
+async def test_a_cable_takes_frames_from_one_tester_port_to_the_other(up: Lab) -> None:
     before = await _received(up.tester, "t1")
     async with up.lab.cable(up.testbed, up.stack) as there_is_a_cable:
         assert there_is_a_cable
@@ -181,7 +181,7 @@ async def test_a_cable_takes_frames_from_one_tester_port_to_the_other(up):
 
 @pytest.mark.lab
 @pytest.mark.alone
-async def test_a_lab_leaves_the_machine_as_it_was(run_id, tmp_path):
+async def test_a_lab_leaves_the_machine_as_it_was(run_id: str, tmp_path: Path) -> None:
     before = await _machine()
     stack = UndoStack(run_id, None, tmp_path / "runtime")
     lab = VethLab(VethOptions())
@@ -197,7 +197,7 @@ async def test_a_lab_leaves_the_machine_as_it_was(run_id, tmp_path):
 
 @pytest.mark.lab
 @pytest.mark.alone
-async def test_a_lab_that_fails_in_the_middle_leaves_nothing(run_id, tmp_path):
+async def test_a_lab_that_fails_in_the_middle_leaves_nothing(run_id: str, tmp_path: Path) -> None:
     before = await _machine()
     stack = UndoStack(run_id, None, tmp_path / "runtime")
     await LOCAL.run(("ip", "netns", "add", namespace_name(run_id, "dut")))  # somebody else's: it comes second
@@ -213,7 +213,7 @@ async def test_a_lab_that_fails_in_the_middle_leaves_nothing(run_id, tmp_path):
 
 @pytest.mark.lab
 @pytest.mark.alone
-async def test_after_a_sigkill_restore_cleans_up_once_and_for_all(run_id, tmp_path):
+async def test_after_a_sigkill_restore_cleans_up_once_and_for_all(run_id: str, tmp_path: Path) -> None:
     before = await _machine()
     script = (
         "import asyncio, sys\n"
@@ -247,7 +247,7 @@ async def test_after_a_sigkill_restore_cleans_up_once_and_for_all(run_id, tmp_pa
 
 
 @pytest.mark.lab
-async def test_a_namespace_is_deleted_although_something_runs_in_it(up):
+async def test_a_namespace_is_deleted_although_something_runs_in_it(up: Lab) -> None:
     process = await up.tester.start(("sleep", "600"))
     await up.stack.undo_all()
 
@@ -256,14 +256,14 @@ async def test_a_namespace_is_deleted_although_something_runs_in_it(up):
 
 
 @pytest.mark.lab
-async def test_no_frame_of_the_lab_is_seen_on_any_interface_of_the_machine(up):
+async def test_no_frame_of_the_lab_is_seen_on_any_interface_of_the_machine(up: Lab) -> None:
     assert await _seen(up, up.dut) == FRAMES, "the detector sees frames where they are"
 
     assert await _seen(up, LOCAL) == 0
 
 
 @pytest.mark.lab
-async def test_every_link_of_the_lab_ends_in_the_lab(up):
+async def test_every_link_of_the_lab_ends_in_the_lab(up: Lab) -> None:
     async with up.lab.cable(up.testbed, up.stack):
         shown = json.loads((await LOCAL.run(("ip", "-j", "link", "show"))).stdout)
         assert not {link["ifname"] for link in shown} & {"t0", "t1", "d0", "d1"}
@@ -272,7 +272,7 @@ async def test_every_link_of_the_lab_ends_in_the_lab(up):
         assert {peer.get("link_netnsid") for peer in peers} == {peers[0].get("link_netnsid")}
 
 
-async def test_without_root_the_next_step_is_named(tmp_path):
+async def test_without_root_the_next_step_is_named(tmp_path: Path) -> None:
     host = FakeHost()
     host.answer("id -u", "1000\n")
     with pytest.raises(NotReadyError, match="sudo"):
@@ -334,5 +334,5 @@ async def _loaded_sinks() -> int:
     return sum(program.get("name") == "sink" for program in json.loads(shown.stdout or "[]"))
 
 
-def test_these_tests_never_run_in_a_namespace_of_a_lab():
+def test_these_tests_never_run_in_a_namespace_of_a_lab() -> None:
     assert not os.path.exists("/sys/class/net/t0")

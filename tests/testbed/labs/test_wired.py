@@ -30,7 +30,7 @@ def _recorded(name: str) -> FakeHost:
 HOSTS = {name: _recorded(name) for name in ("tester", "dut")}
 
 
-async def test_links_join_the_testers_ports_to_the_duts_whichever_stands_first():
+async def test_links_join_the_testers_ports_to_the_duts_whichever_stands_first() -> None:
     ports = {
         "t0": Port(host="tester", device="up0"),
         "d0": Port(host="dut", device="member0"),
@@ -48,7 +48,9 @@ async def test_links_join_the_testers_ports_to_the_duts_whichever_stands_first()
 
 
 @pytest.mark.parametrize(("dut", "cores"), [("dut", ()), ("tester", ((0, 1), (2, 3)))])
-async def test_hyperthreads_matter_only_where_tester_and_dut_are_on_one_machine(dut, cores):
+async def test_hyperthreads_matter_only_where_tester_and_dut_are_on_one_machine(
+    dut: str, cores: tuple[tuple[int, ...], ...]
+) -> None:
     machine = _recorded("tester")
     machine.files["/proc/self/status"] = "Cpus_allowed_list:\t0-3\n"
     siblings = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list:{}\n"
@@ -60,7 +62,7 @@ async def test_hyperthreads_matter_only_where_tester_and_dut_are_on_one_machine(
     assert testbed.cores.physical_cores == cores
 
 
-async def test_any_number_of_links_gives_as_many_ports_in_their_order():
+async def test_any_number_of_links_gives_as_many_ports_in_their_order() -> None:
     near, far = ("t0", "t1", "t2", "t3"), ("d0", "d1", "d2", "d3")
     testers = {name: Port(host="tester", address=f"0000:03:00.{number}") for number, name in enumerate(near)}
     duts = dict(zip(far, (Port(host="dut", device=name) for name in ("up0", "member0", "pup0", "busy0")), strict=True))
@@ -71,7 +73,7 @@ async def test_any_number_of_links_gives_as_many_ports_in_their_order():
     assert [port.name for port in testbed.dut_ports] == ["d2", "d0", "d3", "d1"]
 
 
-async def test_the_slowest_link_bounds_the_rate_and_a_veths_speed_is_nominal():
+async def test_the_slowest_link_bounds_the_rate_and_a_veths_speed_is_nominal() -> None:
     ports = {"t0": Port(host="tester", device="up0"), "d0": Port(host="dut", device="member0")}
     testbed = await make_testbed(HOSTS, ports, (("t0", "d0"),), Packets.Options())
 
@@ -79,7 +81,7 @@ async def test_the_slowest_link_bounds_the_rate_and_a_veths_speed_is_nominal():
     assert any("not a network card" in statement for statement in testbed.statements)
 
 
-async def test_ports_by_address_and_by_virtual_device_are_the_engines_to_check():
+async def test_ports_by_address_and_by_virtual_device_are_the_engines_to_check() -> None:
     ports = {
         "t0": Port(host="tester", address="0000:03:00.0", devargs="mprq_en=1"),
         "t1": Port(host="tester", vdev="net_null0", lossless=True),
@@ -98,7 +100,7 @@ async def test_ports_by_address_and_by_virtual_device_are_the_engines_to_check()
 @pytest.mark.parametrize(
     ("device", "message"), [("way0", "default route"), ("none0", "no interface"), ("down0", "down")]
 )
-async def test_an_interface_that_may_not_be_used_stops_the_run(device, message):
+async def test_an_interface_that_may_not_be_used_stops_the_run(device: str, message: str) -> None:
     with pytest.raises(NotReadyError, match=message):
         await make_testbed(HOSTS, {"t0": Port(host="tester", device=device)}, (), Packets.Options())
 
@@ -117,7 +119,7 @@ async def test_an_interface_that_may_not_be_used_stops_the_run(device, message):
         "net_af_packet0,iface=pway0",
     ],
 )
-async def test_a_virtual_device_on_the_way_out_stops_the_run(vdev):
+async def test_a_virtual_device_on_the_way_out_stops_the_run(vdev: str) -> None:
     with pytest.raises(NotReadyError, match="carries the default route") as refused:
         await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Packets.Options())
     assert refused.value.exit_status == 3
@@ -132,13 +134,13 @@ async def test_a_virtual_device_on_the_way_out_stops_the_run(vdev):
         ("net_failsafe0,exec(echo net_null0)", "cannot be checked"),
     ],
 )
-async def test_a_virtual_device_needs_a_free_interface_that_is_there(vdev, message):
+async def test_a_virtual_device_needs_a_free_interface_that_is_there(vdev: str, message: str) -> None:
     with pytest.raises(NotReadyError, match=message):
         await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Packets.Options())
 
 
 @pytest.mark.parametrize("vdev", ["net_af_packet0,iface=up0", "net_tap0,iface=new0", "net_null0,size=64", "net_ring0"])
-async def test_a_virtual_device_on_a_free_interface_or_on_none_may_be_used(vdev):
+async def test_a_virtual_device_on_a_free_interface_or_on_none_may_be_used(vdev: str) -> None:
     testbed = await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Packets.Options())
     assert testbed.tester_ports[0].engine["vdev"] == vdev
 
@@ -149,7 +151,7 @@ async def test_a_virtual_device_on_a_free_interface_or_on_none_may_be_used(vdev)
     [Port(host="tester", address="0000:0A:00.0"), Port(host="tester", vdev="net_bonding0,slave=0a:00.0,mode=1")],
     ids=["the card itself", "a bond of it"],
 )
-async def test_a_card_whose_kernel_interface_leads_out_stops_the_run(folder, port):
+async def test_a_card_whose_kernel_interface_leads_out_stops_the_run(folder: str, port: Port) -> None:
     card = "/sys/bus/pci/devices/0000:0a:00.0/"
     host = _recorded("tester")
     host.answer(f"find {card}", f"{card}{folder}/way0\n{card}{folder}/way0/queues\n")
@@ -157,7 +159,7 @@ async def test_a_card_whose_kernel_interface_leads_out_stops_the_run(folder, por
         await make_testbed({"tester": host}, {"t0": port}, (), Packets.Options())
 
 
-async def test_the_dut_sits_on_one_host():
+async def test_the_dut_sits_on_one_host() -> None:
     hosts = {**HOSTS, "other": HOSTS["dut"]}
     ports = {
         "t0": Port(host="tester", vdev="net_null0"),

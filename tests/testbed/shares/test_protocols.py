@@ -35,13 +35,13 @@ def share(number: int, client: str, server: str = "198.18.0.1") -> Share:
 SHARES = (share(1, "198.18.0.10"), share(2, "198.18.1.10", "198.18.1.1"))
 
 
-def test_the_server_is_that_of_the_published_study():
+def test_the_server_is_that_of_the_published_study() -> None:
     (server,) = Nfs({}).servers(SHARES, {})
     assert server.words == ("rpc.nfsd --host 198.18.0.1 --host 198.18.1.1 --no-nfs-version 3 --nfs-version 4.2 112")
     assert (server.tcp_port, server.address, server.undo) == (2049, "198.18.0.1", StopNfsServer())
 
 
-def test_each_share_is_exported_to_its_client_alone():
+def test_each_share_is_exported_to_its_client_alone() -> None:
     (server,) = Nfs({"sync": False}).servers(SHARES, {})
     assert server.command[:4] == ("unshare", "--mount", "sh", "-c")
     assert server.command[5:8] == ("nfs", "async", "9")
@@ -69,19 +69,19 @@ def test_each_share_is_exported_to_its_client_alone():
         ),
     ],
 )
-def test_the_client_mounts_its_part_of_the_tree(options, words):
+def test_the_client_mounts_its_part_of_the_tree(options: dict[str, object], words: str) -> None:
     assert Nfs(options).mount_command(SHARES[1]) == (
         *("mount", "-t", "nfs", "-o", words),
         *("198.18.1.1:/2", "/run/mounts/2"),
     )
 
 
-def test_an_address_of_ipv6_is_told_from_the_path():
+def test_an_address_of_ipv6_is_told_from_the_path() -> None:
     assert Nfs({}).mount_command(share(1, "2001:db8::2", "2001:db8::1"))[-2] == "[2001:db8::1]:/1"
 
 
 @pytest.mark.parametrize("options", [{"version": "3"}, {"threads": 0}, {"options": ["a,b"]}, {"read_bytes": "1 KiB"}])
-def test_what_the_kernel_would_not_take_is_refused(options):
+def test_what_the_kernel_would_not_take_is_refused(options: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Nfs(options)
 
@@ -105,7 +105,7 @@ def refused(folder: Path, server: FakeHost, client: FakeHost) -> NotReadyError:
     return told.value
 
 
-def test_a_kernel_without_the_client_is_told_before_anything_is_changed(tmp_path):
+def test_a_kernel_without_the_client_is_told_before_anything_is_changed(tmp_path: Path) -> None:
     client = FakeHost("client", {"/proc/filesystems": "nodev\ttmpfs\n"})
     told = refused(tmp_path, FakeHost("server", KERNEL), client)
     assert told.message == "the kernel has no NFS client: nfs is not in /proc/filesystems"
@@ -113,12 +113,12 @@ def test_a_kernel_without_the_client_is_told_before_anything_is_changed(tmp_path
     assert any("modprobe" in command[2] for command in client.commands)
 
 
-def test_so_is_one_without_the_server(tmp_path):
+def test_so_is_one_without_the_server(tmp_path: Path) -> None:
     told = refused(tmp_path, FakeHost("server"), FakeHost("client", KERNEL))
     assert told.message == "the kernel has no NFS server: nfsd is not in /proc/filesystems"
 
 
-def test_a_machine_that_serves_nfs_already_goes_on_doing_so(tmp_path):
+def test_a_machine_that_serves_nfs_already_goes_on_doing_so(tmp_path: Path) -> None:
     server = FakeHost("server", KERNEL)
     server.answer("unshare", lambda command: Completed(command, 1, "it serves NFS already, with 8 threads\n", ""))
     told = refused(tmp_path, server, FakeHost("client", KERNEL))
@@ -126,7 +126,7 @@ def test_a_machine_that_serves_nfs_already_goes_on_doing_so(tmp_path):
     assert "directories" in str(told.next_step)
 
 
-async def test_the_server_is_stopped_by_what_is_on_record(tmp_path):
+async def test_the_server_is_stopped_by_what_is_on_record(tmp_path: Path) -> None:
     host, changes = FakeHost("server"), UndoStack("run", None, tmp_path / "run")
 
     async def apply() -> None:
@@ -145,7 +145,9 @@ async def test_the_server_is_stopped_by_what_is_on_record(tmp_path):
         (("rack1", "rack2"), ["(null)", "(null)"]),
     ],
 )
-async def test_clients_of_one_name_are_told_apart_and_come_back(tmp_path, called, identifiers):
+async def test_clients_of_one_name_are_told_apart_and_come_back(
+    tmp_path: Path, called: tuple[str, str], identifiers: list[str]
+) -> None:
     path = "/sys/fs/nfs/net/nfs_client/identifier"
     hosts = [FakeHost(name, {path: "(null)\n"}) for name in ("c0", "c1")]
     for host, name in zip(hosts, called, strict=True):
@@ -173,7 +175,7 @@ def share_of_sftp(number: int = 2, server: str = "198.18.0.1", client: str = "19
     )
 
 
-def test_the_server_takes_connections_of_its_client_alone_and_hands_them_over_as_they_are():
+def test_the_server_takes_connections_of_its_client_alone_and_hands_them_over_as_they_are() -> None:
     (server,) = Sftp({}).servers([share_of_sftp()], FOUND)
     assert server.command == (
         "/usr/bin/socat",
@@ -183,26 +185,26 @@ def test_the_server_takes_connections_of_its_client_alone_and_hands_them_over_as
     assert (server.address, server.tcp_port) == ("198.18.0.1", 3202)
 
 
-def test_the_client_mounts_by_the_port_of_its_share():
+def test_the_client_mounts_by_the_port_of_its_share() -> None:
     assert Sftp({}).mount_command(share_of_sftp()) == (
         *("sshfs", "-o", "directport=3202"),
         *("198.18.0.1:/stor/d2/ours", "/run/mounts/2"),
     )
 
 
-def test_addresses_of_ipv6_are_told_from_ports():
+def test_addresses_of_ipv6_are_told_from_ports() -> None:
     shares = share_of_sftp(1, "2001:db8::1", "2001:db8::2")
     (server,) = Sftp({}).servers([shares], FOUND)
     assert server.command[1].startswith("TCP6-LISTEN:3201,bind=[2001:db8::1],range=[2001:db8::2]/128,")
     assert Sftp({}).mount_command(shares)[3] == "[2001:db8::1]:/stor/d1/ours"
 
 
-def test_options_reach_sshfs_as_they_were_written():
+def test_options_reach_sshfs_as_they_were_written() -> None:
     kind = Sftp({"first_port": 9000, "connections": 4, "options": ["direct_io", "max_readahead=0"]})
     assert kind.mount_command(share_of_sftp())[2] == "directport=9001,max_conns=4,direct_io,max_readahead=0"
 
 
 @pytest.mark.parametrize("option", ["a,b", "a b", "", "a'b"])
-def test_an_option_is_one_word(option):
+def test_an_option_is_one_word(option: str) -> None:
     with pytest.raises(ValidationError):
         Sftp({"options": [option]})

@@ -111,7 +111,7 @@ def refusals(text: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_new_file_is_a_new_tester_from_the_bench_file_to_the_report(tmp_path):
+def test_a_new_file_is_a_new_tester_from_the_bench_file_to_the_report(tmp_path: Path) -> None:
     (tmp_path / "bench.yaml").write_text(BENCH)
     assert main(["run", str(tmp_path / "bench.yaml"), "--output", str(tmp_path / "runs"), "--no-progress"]) == 0
     (path,) = (tmp_path / "runs").glob("*/")
@@ -123,7 +123,7 @@ def test_a_new_file_is_a_new_tester_from_the_bench_file_to_the_report(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_test_that_it_cannot_do_is_refused_with_the_next_step():
+def test_a_test_that_it_cannot_do_is_refused_with_the_next_step() -> None:
     (problem,) = refusals(BENCH + LATENCY)
     assert problem.startswith("b.yaml:12:28: ")
     assert "the test `delays` (latency) needs the latency of frames, and the tester `tiny` cannot: it has no clock" in (
@@ -134,20 +134,20 @@ def test_a_test_that_it_cannot_do_is_refused_with_the_next_step():
 
 
 @pytest.mark.usefixtures("tiny")
-def test_its_options_are_checked_where_they_stand():
+def test_its_options_are_checked_where_they_stand() -> None:
     (problem,) = refusals(BENCH.replace("capacity", "capacitty"))
     assert problem.startswith("b.yaml:4:22: ")
     assert "did you mean `capacity`?" in problem
 
 
-def test_an_unknown_tester_is_refused_where_it_stands():
+def test_an_unknown_tester_is_refused_where_it_stands() -> None:
     (problem,) = refusals(BENCH.replace("tiny, capacity: 4 kpps", "trecks"))
     assert problem.startswith("b.yaml:4:16: ")
     assert "unknown tester kind `trecks`" in problem
     assert "did you mean `trex`?" in problem
 
 
-def test_a_tester_without_a_kind_is_our_own_engine():
+def test_a_tester_without_a_kind_is_our_own_engine() -> None:
     bench = parse(
         b"nicbench: 1\ntitle: T\nlab: simulated\ndut: simulated\ntester: {burst: 64}\n" + LOSS.encode(), Path("b.yaml")
     )
@@ -158,7 +158,7 @@ def test_a_tester_without_a_kind_is_our_own_engine():
     assert "did you mean `burst`?" in problem
 
 
-def test_options_of_our_engine_are_none_of_another_tester():
+def test_options_of_our_engine_are_none_of_another_tester() -> None:
     (problem,) = refusals(TREX.replace("client:", "burst: 64, client:") + EXTERNAL + LOSS)
     assert "unknown key `tester.burst`" in problem
 
@@ -182,13 +182,13 @@ def test_options_of_our_engine_are_none_of_another_tester():
         (TREX.replace("}", ", ports: [0, 1, 2]}") + EXTERNAL + LOSS, "3:48", "one-to-one"),
     ],
 )
-def test_what_trex_cannot_do_is_found_before_anything_is_touched(text, position, words):
+def test_what_trex_cannot_do_is_found_before_anything_is_touched(text: str, position: str, words: str) -> None:
     (problem,) = refusals(text)
     assert problem.startswith(f"b.yaml:{position}")
     assert words in problem
 
 
-def test_bursts_and_recovery_are_refused_by_name():
+def test_bursts_and_recovery_are_refused_by_name() -> None:
     tests = (
         "tests:\n"
         "  - {name: rate, method: throughput, frame_bytes: [64]}\n"
@@ -201,7 +201,7 @@ def test_bursts_and_recovery_are_refused_by_name():
     assert all(words in said for words in refused)
 
 
-def test_our_own_engine_can_do_everything_and_no_tester_refuses_without_a_reason():
+def test_our_own_engine_can_do_everything_and_no_tester_refuses_without_a_reason() -> None:
     kinds = find("nicbench.testbed.testers", TesterKind)
     assert not kinds["packets"].cannot
     for kind in kinds.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from nicbench.testbed.testers._trex_traffic import SendingTime, sending_time, wo
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("search", ["guided", "mlr", "step-down"])
-def test_every_search_finds_the_rate_of_the_dut_behind_trex(search, trex, tmp_path):
+def test_every_search_finds_the_rate_of_the_dut_behind_trex(search: str, trex: Any, tmp_path: Path) -> None:
     # Of 50 ms the queue carries 16 frames more: 10,320 frames/s pass such a trial.
     status, folder = run(tmp_path, bench(THROUGHPUT, search=search))
     assert status == 0
@@ -30,7 +31,7 @@ def test_every_search_finds_the_rate_of_the_dut_behind_trex(search, trex, tmp_pa
     assert not any(port.promiscuous or port.streams for port in trex.SERVER.ports.values())
 
 
-def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex, tmp_path):
+def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex: Any, tmp_path: Path) -> None:
     text = bench(THROUGHPUT, search="guided").replace("validation: 0 s", "validation: 0 s, maximum_load: 8 kpps")
     status, folder = run(tmp_path, text)
     assert status == 0
@@ -40,7 +41,7 @@ def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex, tmp_path):
     assert {trial.request.load_frames_per_s for trial in folder.journal.trials().values()} == {8000}
 
 
-def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex, tmp_path):
+def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex: Any, tmp_path: Path) -> None:
     status, folder = run(tmp_path, bench(THROUGHPUT + LATENCY + LOSS), with_report=True)
     assert status == 0
     throughput, latency, *losses = results(folder)
@@ -63,7 +64,7 @@ def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex, tmp_pat
     assert rate(throughput).value is not None
 
 
-def test_counts_that_trex_does_not_know_are_null_in_the_journal(trex, tmp_path):
+def test_counts_that_trex_does_not_know_are_null_in_the_journal(trex: Any, tmp_path: Path) -> None:
     _, folder = run(tmp_path, bench(LOSS))
     counts = [trial.reading.counts for trial in folder.journal.trials().values()]
     for unknown in ("duplicated", "reordered", "corrupted", "unattributed"):
@@ -73,7 +74,7 @@ def test_counts_that_trex_does_not_know_are_null_in_the_journal(trex, tmp_path):
     assert all(count.sent == count.received + count.lost for count in counts)
 
 
-def test_both_directions_are_loaded_and_counted_each_for_itself(trex, tmp_path):
+def test_both_directions_are_loaded_and_counted_each_for_itself(trex: Any, tmp_path: Path) -> None:
     status, folder = run(tmp_path, bench(LOSS, traffic="bidirectional: true"))
     assert status == 0
     trial = next(iter(folder.journal.trials().values()))
@@ -82,7 +83,7 @@ def test_both_directions_are_loaded_and_counted_each_for_itself(trex, tmp_path):
     assert [port.name for port in trial.reading.ports] == ["trex0", "trex1"]
 
 
-def test_a_trial_has_the_order_of_rfc_2544(trex, tmp_path):
+def test_a_trial_has_the_order_of_rfc_2544(trex: Any, tmp_path: Path) -> None:
     run(tmp_path, bench(LOSS))
     calls = [call for call in trex.SERVER.calls if call not in ("get_port_info", "set_port_attr")]
     first = calls.index("start")
@@ -104,7 +105,7 @@ def test_a_trial_has_the_order_of_rfc_2544(trex, tmp_path):
     assert measured["ports"] == [0]
 
 
-def test_flows_differ_in_their_addresses(trex, tmp_path):
+def test_flows_differ_in_their_addresses(trex: Any, tmp_path: Path) -> None:
     run(tmp_path, bench(LOSS))
     ((_, stream),) = trex.SERVER.starts[1]["streams"]
     assert len(set(addresses_of(stream, 100))) == 8
@@ -141,7 +142,9 @@ def _without_events(trex: Any) -> None:
         (_without_events, ("no events come from its port 4500", "correct `async_port`"), [""] * 4),
     ],
 )
-def test_a_server_that_is_not_ready_is_said_before_anything_is_sent(spoil, words, left, trex, tmp_path, capsys):
+def test_a_server_that_is_not_ready_is_said_before_anything_is_sent(
+    spoil: Any, words: tuple[str, ...], left: list[str], trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     spoil(trex)
     status, folder = run(tmp_path, bench(LOSS))
     said = capsys.readouterr().err
@@ -152,14 +155,16 @@ def test_a_server_that_is_not_ready_is_said_before_anything_is_sent(spoil, words
     assert not trex.SERVER.starts
 
 
-def test_ports_of_another_user_are_taken_where_that_is_asked_for(trex, tmp_path):
+def test_ports_of_another_user_are_taken_where_that_is_asked_for(trex: Any, tmp_path: Path) -> None:
     _another_user(trex)
     status, _ = run(tmp_path, bench(LOSS, tester="force: true"))
     assert status == 0
     assert owners(trex) == [""] * 4
 
 
-def test_a_wrong_folder_and_a_wrong_port_are_named(trex, tmp_path, capsys):
+def test_a_wrong_folder_and_a_wrong_port_are_named(
+    trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     status, _ = run(tmp_path, bench(LOSS).replace(str(FAKE), str(tmp_path / "nowhere")))
     said = capsys.readouterr().err
     assert status == 3
@@ -173,7 +178,7 @@ def test_a_wrong_folder_and_a_wrong_port_are_named(trex, tmp_path, capsys):
     assert "the server has no port 7" in capsys.readouterr().err
 
 
-def test_the_plan_discloses_the_server_and_its_ports(trex, tmp_path):
+def test_the_plan_discloses_the_server_and_its_ports(trex: Any, tmp_path: Path) -> None:
     _, folder = run(tmp_path, bench(LOSS))
     plan = json.loads((folder.path / "plan.json").read_text())
     assert plan["tester"]["engine"] == {"engine": "TRex", "version": "v3.06", "mode": "STL"}
@@ -183,7 +188,7 @@ def test_the_plan_discloses_the_server_and_its_ports(trex, tmp_path):
     assert plan["link_is_nominal"] is False
 
 
-def test_a_trial_of_so_many_frames_is_a_burst_of_so_many_with_its_sample_within(trex, tmp_path):
+def test_a_trial_of_so_many_frames_is_a_burst_of_so_many_with_its_sample_within(trex: Any, tmp_path: Path) -> None:
     exact = LATENCY.replace("loads: [50 %]", "loads: [50 %]\n    frames: 500")
     status, folder = run(tmp_path, bench(THROUGHPUT + exact))
     assert status == 0
@@ -216,14 +221,14 @@ def readings(begun: float, ended: float, frames: int, every_s: float = 0.002) ->
 
 @pytest.mark.parametrize("begun", [0.5, 0.5003, 0.5011, 0.5019])
 @pytest.mark.parametrize("taken", [1.0, 1.0007, 1.067])
-def test_the_time_is_known_better_than_the_readings_are_apart(begun, taken):
+def test_the_time_is_known_better_than_the_readings_are_apart(begun: float, taken: float) -> None:
     time = sending_time(readings(begun, begun + taken, 20_000), 20_000 / taken, 1.0)
     assert time.taken_ns / 1e9 == pytest.approx(taken, abs=2e-4)
     assert time.overtime_ns / 1e9 == pytest.approx(taken - 1.0, abs=2e-4)
     assert time.uncertainty_ns <= 3_000_000
 
 
-def test_a_burst_at_the_beginning_is_seen_by_what_it_takes_from_the_time():
+def test_a_burst_at_the_beginning_is_seen_by_what_it_takes_from_the_time() -> None:
     """50 ms of traffic leave at once, and the rest at its rate: the load was higher than asked."""
     burst = {
         "none": (0.999, 0.9991, 0),
@@ -236,12 +241,12 @@ def test_a_burst_at_the_beginning_is_seen_by_what_it_takes_from_the_time():
     assert time.uncertainty_ns >= 1_000_000  # when it began is known to the readings
 
 
-def test_counters_that_could_not_be_read_in_time_leave_it_uncertain():
+def test_counters_that_could_not_be_read_in_time_leave_it_uncertain() -> None:
     late = readings(0.5, 1.5, 20_000) | {"ending": [(1.0, 1.0001, 10_000)], "last": (2.0, 2.0001, 20_000)}
     assert sending_time(late, 20_000, 1.0).uncertainty_ns >= 0.3e9
 
 
-def test_a_reading_that_was_answered_late_does_not_blur_the_time():
+def test_a_reading_that_was_answered_late_does_not_blur_the_time() -> None:
     """The server answers nothing while it starts a transmission."""
     blurred = readings(0.5, 1.5, 20_000)
     before, after, frames = blurred["beginning"][0]
@@ -251,7 +256,7 @@ def test_a_reading_that_was_answered_late_does_not_blur_the_time():
     assert time.uncertainty_ns <= 3_000_000
 
 
-def test_a_reading_after_the_end_says_nothing_of_the_beginning():
+def test_a_reading_after_the_end_says_nothing_of_the_beginning() -> None:
     """Where the server answered nothing for long, the first readings with frames are the last ones too."""
     stalled = readings(0.5, 1.5, 20_000)
     stalled["beginning"] = [stalled["beginning"][0], stalled["last"], (1.6, 1.6, 20_000)]
@@ -259,18 +264,18 @@ def test_a_reading_after_the_end_says_nothing_of_the_beginning():
     assert time.taken_ns / 1e9 == pytest.approx(1.0, abs=2e-4)
 
 
-def test_a_port_that_sent_nothing_took_the_time_it_was_given():
+def test_a_port_that_sent_nothing_took_the_time_it_was_given() -> None:
     assert sending_time(
         {"none": (1.0, 1.1, 0), "beginning": [], "ending": [], "last": None}, 20_000, 2.0
     ) == SendingTime(2 * 10**9, 0, 0)
 
 
-def test_the_port_that_missed_its_time_most_stands_for_all():
+def test_the_port_that_missed_its_time_most_stands_for_all() -> None:
     short, long = SendingTime(10**9 - 300, -300, 5), SendingTime(10**9 + 200, 200, 5)
     assert worst([long, short]) == short
 
 
-def test_a_port_whose_time_is_unknown_is_not_hidden_by_one_that_missed_its_time():
+def test_a_port_whose_time_is_unknown_is_not_hidden_by_one_that_missed_its_time() -> None:
     known, unknown = SendingTime(1_001_000_000, 1_000_000, 100_000), SendingTime(1_000_200_000, 200_000, 300_000_000)
     time = worst([known, unknown])
     assert (time.taken_ns, time.overtime_ns, time.uncertainty_ns) == (1_001_000_000, 1_000_000, 300_000_000)

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.testbed.testers.trex_bench import (
@@ -30,7 +31,7 @@ from nicbench.store.folder import RunFolder
 pytestmark = pytest.mark.sampled(8, of="faults of TRex")
 
 
-def test_a_tester_that_falls_short_is_a_ceiling_and_no_loss_of_the_dut(trex, tmp_path):
+def test_a_tester_that_falls_short_is_a_ceiling_and_no_loss_of_the_dut(trex: Any, tmp_path: Path) -> None:
     # Sending all takes it seven times as long as asked for: a busy machine may stop it late, and never so late that
     # everything was sent, which the `tester_overtime_share` of these tests takes for a load that the DUT passed.
     trex.SERVER.limit = 2000.0
@@ -51,7 +52,9 @@ def test_a_tester_that_falls_short_is_a_ceiling_and_no_loss_of_the_dut(trex, tmp
         ({"ierrors": 40}, "dropped 40 arriving frames"),
     ],
 )
-def test_a_trial_that_trex_says_it_spoilt_is_invalid(overload, words, trex, tmp_path):
+def test_a_trial_that_trex_says_it_spoilt_is_invalid(
+    overload: dict[str, int], words: str, trex: Any, tmp_path: Path
+) -> None:
     for name, value in overload.items():
         setattr(trex.SERVER, name, value)
     status, folder = run(tmp_path, bench(LOSS))
@@ -60,7 +63,7 @@ def test_a_trial_that_trex_says_it_spoilt_is_invalid(overload, words, trex, tmp_
     assert words in page(folder)
 
 
-def test_busy_cores_of_trex_spoil_a_trial_that_is_long_enough_to_see_them(trex, tmp_path):
+def test_busy_cores_of_trex_spoil_a_trial_that_is_long_enough_to_see_them(trex: Any, tmp_path: Path) -> None:
     trex.SERVER.cpu_util = 99.0
     step = LOSS.replace("frame-loss", "load-sweep").replace("[64]", "[64]\n    loads: [10 %]").replace("50 ms", "2 s")
     status, folder = run(tmp_path, bench(step))
@@ -69,7 +72,9 @@ def test_busy_cores_of_trex_spoil_a_trial_that_is_long_enough_to_see_them(trex, 
 
 
 @pytest.mark.parametrize("blind", [{0, 1}, {0}])
-def test_flow_counters_that_do_not_work_are_no_loss(blind, trex, tmp_path, capsys):
+def test_flow_counters_that_do_not_work_are_no_loss(
+    blind: set[int], trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trex.SERVER.blind_ports = frozenset(blind)
     status, _ = run(tmp_path, bench(LOSS, traffic="bidirectional: true"))
     said = capsys.readouterr().err
@@ -88,7 +93,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("strays", [0, 40])
 @pytest.mark.usefixtures("impatient")
-def test_a_dut_that_passes_nothing_has_no_loss_and_ends_the_run(strays, trex, tmp_path, capsys):
+def test_a_dut_that_passes_nothing_has_no_loss_and_ends_the_run(
+    strays: int, trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nor do frames that it sends by itself stand for those that it should forward."""
     trex.SERVER.capacity, trex.SERVER.strays = 0.0, strays
     status, folder = run(tmp_path, bench(LOSS))
@@ -100,7 +107,9 @@ def test_a_dut_that_passes_nothing_has_no_loss_and_ends_the_run(strays, trex, tm
 
 @pytest.mark.parametrize("comes_back", [True, False])
 @pytest.mark.usefixtures("impatient")
-def test_a_dut_that_dies_in_mid_trial_has_failed_and_lost_nothing(comes_back, trex, tmp_path, capsys):
+def test_a_dut_that_dies_in_mid_trial_has_failed_and_lost_nothing(
+    comes_back: bool, trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(start: int) -> None:
         # Learning frames, the trial, learning frames twice after it, and those of the next trial.
         trex.SERVER.capacity = 0.0 if start in {2, 3, 4} or (start > 4 and not comes_back) else 10_000.0
@@ -118,7 +127,7 @@ def test_a_dut_that_dies_in_mid_trial_has_failed_and_lost_nothing(comes_back, tr
         assert "nothing comes back" in capsys.readouterr().err
 
 
-def test_frames_that_come_after_the_drain_are_late_and_the_next_trial_waits_for_them(trex, tmp_path):
+def test_frames_that_come_after_the_drain_are_late_and_the_next_trial_waits_for_them(trex: Any, tmp_path: Path) -> None:
     trex.SERVER.held, trex.SERVER.held_s = 5, 0.6
     status, folder = run(tmp_path, bench(HALF_A_SECOND.replace("settle: 0 s", "settle: 1.2 s")))
     assert status == 0
@@ -130,7 +139,9 @@ def test_frames_that_come_after_the_drain_are_late_and_the_next_trial_waits_for_
     assert (waited.reading.counts.late, waited.reading.counts.lost) == (0, 0)
 
 
-def test_what_was_measured_is_kept_where_the_server_dies_in_mid_trial(trex, tmp_path, capsys):
+def test_what_was_measured_is_kept_where_the_server_dies_in_mid_trial(
+    trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     # The first trial starts three times: learning frames, the load, and learning frames after a loss, which are those
     # before the next one too.
     trex.SERVER.dies_at = 6
@@ -146,7 +157,7 @@ def test_what_was_measured_is_kept_where_the_server_dies_in_mid_trial(trex, tmp_
     assert owners(trex) == [""] * 4
 
 
-def test_an_end_that_is_told_late_is_no_frame_unsent(trex, tmp_path):
+def test_an_end_that_is_told_late_is_no_frame_unsent(trex: Any, tmp_path: Path) -> None:
     trex.SERVER.end_told_after_s = 0.3
     status, folder = run(tmp_path, bench(LOSS))
     assert status == 0
@@ -156,7 +167,9 @@ def test_an_end_that_is_told_late_is_no_frame_unsent(trex, tmp_path):
     assert Reason.UNSENT not in reasons, "a busy machine may disturb a trial in other ways"
 
 
-def test_a_call_that_takes_long_to_start_is_none_of_the_time_in_which_frames_were_sent(trex, tmp_path):
+def test_a_call_that_takes_long_to_start_is_none_of_the_time_in_which_frames_were_sent(
+    trex: Any, tmp_path: Path
+) -> None:
     trex.SERVER.start_takes_s = 1.0
     status, folder = run(tmp_path, bench(HALF_A_SECOND))
     assert status == 0
@@ -166,7 +179,9 @@ def test_a_call_that_takes_long_to_start_is_none_of_the_time_in_which_frames_wer
 
 
 @pytest.mark.parametrize(("factor", "words"), [(3.0, "more time"), (0.1, "less time")])
-def test_a_transmission_of_another_length_than_asked_is_another_load(factor, words, trex, tmp_path):
+def test_a_transmission_of_another_length_than_asked_is_another_load(
+    factor: float, words: str, trex: Any, tmp_path: Path
+) -> None:
     trex.SERVER.time_factor = factor
     text = bench(HALF_A_SECOND).replace("tester_overtime_share: 9", "tester_overtime_share: 0.1")
     status, folder = run(tmp_path, text)
@@ -175,7 +190,7 @@ def test_a_transmission_of_another_length_than_asked_is_another_load(factor, wor
         assert any(words in finding.text for finding in trial.verdict.findings)
 
 
-def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex, tmp_path):
+def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex: Any, tmp_path: Path) -> None:
     """It would send every frame, only later; what it had not sent by then is unsent."""
     trex.SERVER.limit = 100.0
     _, folder = run(tmp_path, bench(HALF_A_SECOND))
@@ -186,7 +201,7 @@ def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex, tmp_pat
     assert {each.late for each in stopped} == {None}, "the server counts no groups after a stop"
 
 
-def test_frames_that_a_full_queue_threw_away_never_left_the_tester(trex, tmp_path):
+def test_frames_that_a_full_queue_threw_away_never_left_the_tester(trex: Any, tmp_path: Path) -> None:
     trex.SERVER.dropped_in_queue = 0.1
     _, folder = run(tmp_path, bench(HALF_A_SECOND))
     for trial in folder.journal.trials().values():
@@ -195,7 +210,7 @@ def test_frames_that_a_full_queue_threw_away_never_left_the_tester(trex, tmp_pat
         assert counts.lost == 0
 
 
-def test_a_link_that_flaps_in_a_trial_is_no_loss_of_the_dut(trex, tmp_path):
+def test_a_link_that_flaps_in_a_trial_is_no_loss_of_the_dut(trex: Any, tmp_path: Path) -> None:
     trex.SERVER.at_start = lambda number: trex.SERVER.flap(1) if number == 2 else None
     status, folder = run(tmp_path, bench(HALF_A_SECOND))
     assert status == 0
@@ -204,7 +219,7 @@ def test_a_link_that_flaps_in_a_trial_is_no_loss_of_the_dut(trex, tmp_path):
     assert repeated.verdict.valid
 
 
-def test_who_takes_a_port_in_mid_trial_is_named(trex, tmp_path, capsys):
+def test_who_takes_a_port_in_mid_trial_is_named(trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trex.SERVER.at_start = lambda number: trex.SERVER.steal(1, "bob") if number == 2 else None
     status, _ = run(tmp_path, bench(HALF_A_SECOND))
     said = capsys.readouterr().err
@@ -213,7 +228,7 @@ def test_who_takes_a_port_in_mid_trial_is_named(trex, tmp_path, capsys):
     assert owners(trex) == ["", "bob", "", ""]
 
 
-def test_a_killed_run_leaves_its_ports_to_restore(trex, tmp_path):
+def test_a_killed_run_leaves_its_ports_to_restore(trex: Any, tmp_path: Path) -> None:
     (tmp_path / "bench.yaml").write_text(bench(LOSS.replace("50 ms", "60 s")))
     command = [str(NICBENCH), "run", str(tmp_path / "bench.yaml"), "--output", str(tmp_path / "runs"), "--no-progress"]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -230,7 +245,7 @@ def test_a_killed_run_leaves_its_ports_to_restore(trex, tmp_path):
     assert not trex.SERVER.ports[0].promiscuous
 
 
-def test_an_interruption_gives_the_ports_back(trex, tmp_path):
+def test_an_interruption_gives_the_ports_back(trex: Any, tmp_path: Path) -> None:
     from nicbench.bench_file import parse
     from nicbench.core.events import Bus
     from nicbench.run import run as run_stages

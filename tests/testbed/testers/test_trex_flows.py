@@ -53,7 +53,9 @@ def stream_of(traffic: Traffic, way: Addressing) -> Any:
     ],
 )
 @pytest.mark.parametrize("cores", [1, 2, 3, 4, 7, 16])
-def test_there_are_as_many_flows_as_were_asked_for_on_any_number_of_cores(flows, addresses, counts, cores, trex):
+def test_there_are_as_many_flows_as_were_asked_for_on_any_number_of_cores(
+    flows: int, addresses: int | None, counts: tuple[int, int], cores: int, trex: Any
+) -> None:
     traffic, way = Traffic(flows=flows, addresses=addresses), way_of(*counts)
     sent = addresses_of(stream_of(traffic, way), 2 * flows * cores, cores)
     assert len(set(sent)) == flows
@@ -64,7 +66,9 @@ def test_there_are_as_many_flows_as_were_asked_for_on_any_number_of_cores(flows,
 
 
 @pytest.mark.parametrize(("flows", "addresses"), [(1024, 32), (256, None), (4096, 64)])
-def test_where_the_digits_are_whole_the_flows_are_those_of_our_own_engine(flows, addresses, trex):
+def test_where_the_digits_are_whole_the_flows_are_those_of_our_own_engine(
+    flows: int, addresses: int | None, trex: Any
+) -> None:
     traffic, way = Traffic(flows=flows, addresses=addresses), way_of(32_768, 32_768)
     own = {
         (int.from_bytes(headers.source), int.from_bytes(headers.destination))
@@ -74,7 +78,7 @@ def test_where_the_digits_are_whole_the_flows_are_those_of_our_own_engine(flows,
     assert set(addresses_of(stream_of(traffic, way), flows)) == own
 
 
-def test_a_whole_run_sends_all_its_flows(trex, tmp_path):
+def test_a_whole_run_sends_all_its_flows(trex: Any, tmp_path: Path) -> None:
     status, _ = run(tmp_path, bench(LOSS, traffic="addresses: 4").replace("flows: 8", "flows: 12"))
     assert status == 0
     ((_, stream),) = trex.SERVER.starts[1]["streams"]
@@ -95,7 +99,9 @@ def test_a_whole_run_sends_all_its_flows(trex, tmp_path):
         ),
     ],
 )
-def test_flows_that_trex_cannot_make_are_refused_where_they_are_written(flows, dut, traffic, says, instead):
+def test_flows_that_trex_cannot_make_are_refused_where_they_are_written(
+    flows: int, dut: str, traffic: str, says: str, instead: int
+) -> None:
     text = bench(LOSS, traffic=traffic).replace("flows: 8", f"flows: {flows}").replace("{kind: external}", dut)
     with pytest.raises(WrongBenchFileError) as refused:
         parse(text.encode(), Path("bench.yaml"))
@@ -106,7 +112,7 @@ def test_flows_that_trex_cannot_make_are_refused_where_they_are_written(flows, d
 
 
 @pytest.mark.parametrize("learning", ["{rate: 1 kpps}", "{flows: all}", "{again_after: 0 s}"])
-def test_flows_that_are_to_be_taught_are_refused_where_that_is_written(learning):
+def test_flows_that_are_to_be_taught_are_refused_where_that_is_written(learning: str) -> None:
     text = bench(LOSS, traffic=f"learning: {learning}")
     with pytest.raises(WrongBenchFileError) as refused:
         parse(text.encode(), Path("bench.yaml"))
@@ -116,5 +122,5 @@ def test_flows_that_are_to_be_taught_are_refused_where_that_is_written(learning)
 
 
 @pytest.mark.parametrize("learning", ["{flows: few}", "{}"])
-def test_a_few_learning_frames_are_what_trex_sends(learning):
+def test_a_few_learning_frames_are_what_trex_sends(learning: str) -> None:
     parse(bench(LOSS, traffic=f"learning: {learning}").encode(), Path("bench.yaml"))

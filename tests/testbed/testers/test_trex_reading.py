@@ -49,7 +49,7 @@ def told(sent: int, received: Any, sampled: dict[str, Any] | None = None, arrive
     )
 
 
-def test_both_groups_of_a_way_are_one_stream():
+def test_both_groups_of_a_way_are_one_stream() -> None:
     reading = reading_of([WAY], told(900, 850, {"histogram": {20: 100}, "total_max": 26}), NAMES)
     assert reading.counts.sent == 1000
     assert reading.counts.received == 950
@@ -59,12 +59,12 @@ def test_both_groups_of_a_way_are_one_stream():
     assert reading.health.longest_gap_ns is None
 
 
-def test_what_was_not_sent_is_the_testers():
+def test_what_was_not_sent_is_the_testers() -> None:
     counts = reading_of([WAY], told(800, 800), NAMES).counts
     assert (counts.intended, counts.sent, counts.unsent_tester, counts.lost) == (1000, 800, 200, 0)
 
 
-def test_frames_of_groups_that_did_not_leave_the_port_are_unsent():
+def test_frames_of_groups_that_did_not_leave_the_port_are_unsent() -> None:
     """A queue that is full throws them away behind the count of the groups."""
     short = told(1000, 900)
     ports = {**short.ports, 0: {**short.ports[0], "opackets": 900}}
@@ -72,12 +72,12 @@ def test_frames_of_groups_that_did_not_leave_the_port_are_unsent():
     assert (counts.intended, counts.sent, counts.unsent_tester, counts.lost) == (1000, 900, 100, 0)
 
 
-def test_one_frame_more_than_intended_is_no_frame_too_many():
+def test_one_frame_more_than_intended_is_no_frame_too_many() -> None:
     counts = reading_of([WAY], told(1001, 1001), NAMES).counts
     assert (counts.intended, counts.sent, counts.unsent_tester) == (1001, 1001, 0)
 
 
-def test_what_comes_after_the_drain_is_late_and_not_lost():
+def test_what_comes_after_the_drain_is_late_and_not_lost() -> None:
     first = told(1000, 900)
     counts = reading_of([WAY], replace(first, later=told(1000, 940).groups), NAMES).counts
     assert (counts.received, counts.late, counts.lost) == (900, 40, 60)
@@ -85,19 +85,19 @@ def test_what_comes_after_the_drain_is_late_and_not_lost():
     assert reading_of([WAY], first, NAMES).counts.late is None
 
 
-def test_copies_are_no_frames_received():
+def test_copies_are_no_frames_received() -> None:
     """Nor do they hide a loss of other frames; how many there were is not known."""
     counts = reading_of([WAY], told(1000, 1010), NAMES).counts
     assert (counts.received, counts.lost, counts.duplicated) == (1000, 0, None)
 
 
-def test_frames_that_belong_to_no_stream_are_foreign():
+def test_frames_that_belong_to_no_stream_are_foreign() -> None:
     reading = reading_of([WAY], told(1000, 1000, arrived=1007), NAMES)
     assert reading.counts.foreign == 7
     assert reading.ports[1].foreign == 7
 
 
-def test_frames_that_come_back_to_the_port_that_sent_them_are_misdirected():
+def test_frames_that_come_back_to_the_port_that_sent_them_are_misdirected() -> None:
     back = told(1000, 990)
     back.groups["flow_stats"][1]["rx_pkts"][0] = 10
     back.ports[0]["ipackets"] = 12
@@ -106,12 +106,12 @@ def test_frames_that_come_back_to_the_port_that_sent_them_are_misdirected():
     assert (reading.counts.misdirected, reading.counts.lost) == (10, 10)
 
 
-def test_a_count_that_trex_does_not_have_is_an_error_and_no_loss():
+def test_a_count_that_trex_does_not_have_is_an_error_and_no_loss() -> None:
     with pytest.raises(UnknownCountError, match="rx_pkts of packet group 1 at port 1"):
         reading_of([WAY], told(1000, NOT_AVAILABLE, arrived=1000), NAMES)
 
 
-def test_flow_counters_at_zero_beside_arriving_frames_are_not_believed():
+def test_flow_counters_at_zero_beside_arriving_frames_are_not_believed() -> None:
     with pytest.raises(UnknownCountError, match="are 0 although 990 frames arrived"):
         reading_of([WAY], told(1000, 0, arrived=990), NAMES)
 
@@ -130,13 +130,13 @@ def both_ways(received_at: dict[int, int]) -> tuple[list[Way], TrexStatistics]:
     return ways, replace(told(0, 0), ports=ports, groups={"flow_stats": groups, "latency": {}})
 
 
-def test_flow_counters_that_fail_at_one_port_alone_are_not_believed():
+def test_flow_counters_that_fail_at_one_port_alone_are_not_believed() -> None:
     ways, statistics = both_ways({0: 1000, 1: 0})
     with pytest.raises(UnknownCountError, match="flow counters are 0 although 1000 frames arrived at port trex1:"):
         reading_of(ways, statistics, NAMES)
 
 
-def test_a_way_that_passes_nothing_beside_one_that_passes_all_is_believed():
+def test_a_way_that_passes_nothing_beside_one_that_passes_all_is_believed() -> None:
     ways, statistics = both_ways({0: 1000, 1: 0})
     ports = {**statistics.ports, 1: {**statistics.ports[1], "ipackets": 3}}
     assert reading_of(ways, replace(statistics, ports=ports), NAMES).counts.lost == 1000
@@ -151,7 +151,9 @@ def test_a_way_that_passes_nothing_beside_one_that_passes_all_is_believed():
         (NOT_AVAILABLE, 8, set(), set()),
     ],
 )
-def test_a_way_is_silent_where_its_learning_frames_did_not_come(received, arrived, silent, unclear):
+def test_a_way_is_silent_where_its_learning_frames_did_not_come(
+    received: Any, arrived: int, silent: set[int], unclear: set[int]
+) -> None:
     """Those of the other way do not stand for them."""
     ways = [Way("0->1", 0, 1, 8, 1, None), Way("2->1", 2, 1, 8, 2, None)]
     groups = {1: {"rx_pkts": {1: received}}, 2: {"rx_pkts": {1: 8}}}
@@ -168,22 +170,22 @@ def blind_for_the_sample(arrived: int) -> TrexStatistics:
     return replace(statistics, groups={**statistics.groups, "flow_stats": {**groups, 513: blind}})
 
 
-def test_flow_counters_that_fail_for_latency_streams_alone_are_not_believed():
+def test_flow_counters_that_fail_for_latency_streams_alone_are_not_believed() -> None:
     with pytest.raises(UnknownCountError, match="flow counters of latency streams are 0 although 99 frames arrived"):
         reading_of([WAY], blind_for_the_sample(arrived=999), NAMES)
 
 
-def test_a_latency_stream_that_the_dut_lost_is_believed():
+def test_a_latency_stream_that_the_dut_lost_is_believed() -> None:
     """The frames of the load that arrived are not frames of the latency stream."""
     assert reading_of([WAY], blind_for_the_sample(arrived=901), NAMES).counts.lost == 100
 
 
-def test_a_dut_that_passes_nothing_is_believed():
+def test_a_dut_that_passes_nothing_is_believed() -> None:
     counts = reading_of([WAY], told(1000, 0, arrived=2), NAMES).counts
     assert (counts.received, counts.lost) == (0, 1000)
 
 
-def test_the_fine_histogram_gives_latencies_to_the_microsecond():
+def test_the_fine_histogram_gives_latencies_to_the_microsecond() -> None:
     fine = histogram_of([(25, 60), (31, 40)])
     sampled = {"histogram": {20: 60, 30: 40}, "total_max": 31, "average": 7.0, "hdrh": fine}
     latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
@@ -194,7 +196,7 @@ def test_the_fine_histogram_gives_latencies_to_the_microsecond():
     assert latency.resolution_ns == 1000.0
 
 
-def test_a_fine_histogram_of_other_frames_is_not_used():
+def test_a_fine_histogram_of_other_frames_is_not_used() -> None:
     """Clearing the statistics does not clear it."""
     sampled = {"histogram": {20: 100}, "total_max": 26, "hdrh": histogram_of([(25, 5000)])}
     latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
@@ -202,7 +204,7 @@ def test_a_fine_histogram_of_other_frames_is_not_used():
     assert latency.resolution_ns == 6000.0  # of the bin from 20 us, which ends at the greatest
 
 
-def test_without_it_percentiles_are_at_most_what_the_bins_allow():
+def test_without_it_percentiles_are_at_most_what_the_bins_allow() -> None:
     sampled = {"histogram": {0: 50, 20: 30, 300: 20}, "total_max": 342}
     latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
     assert (latency.minimum_ns, latency.maximum_ns) == (0, 342_000)
@@ -211,11 +213,11 @@ def test_without_it_percentiles_are_at_most_what_the_bins_allow():
     assert latency.resolution_ns == 42_000.0
 
 
-def test_no_stamped_frame_is_no_latency():
+def test_no_stamped_frame_is_no_latency() -> None:
     assert reading_of([WAY], told(1000, 1000, {"histogram": {}}), NAMES).latency is None
 
 
-def test_a_frame_is_ethernet_ipv4_and_udp_of_the_size_without_its_checksum():
+def test_a_frame_is_ethernet_ipv4_and_udp_of_the_size_without_its_checksum() -> None:
     way = Addressing(0, 1, "02:00:00:00:00:01", "02:00:00:00:00:02", 4, "198.18.0.1", "198.19.0.1", 4, 2)
     frame = udp_frame(Traffic(), way, 128)
     assert len(frame) == 124

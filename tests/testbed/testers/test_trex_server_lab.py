@@ -77,7 +77,7 @@ def server(folder: Path, lab: Wires, scratch: Path) -> Iterator[None]:
         running.wait()
 
 
-async def test_the_time_in_which_a_real_server_sent_is_the_time_in_which_the_dut_forwarded(tmp_path):
+async def test_the_time_in_which_a_real_server_sent_is_the_time_in_which_the_dut_forwarded(tmp_path: Path) -> None:
     """The policer passes its rate for that time, and its bucket once: a witness which the tester does not know."""
     folder = Path(os.environ.get("NICBENCH_TREX", ""))
     if not (folder / "_t-rex-64").exists():

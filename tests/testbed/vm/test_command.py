@@ -39,7 +39,7 @@ def _words(given: dict[str, object], accelerator: str = "tcg", others: dict[str,
     return " ".join(qemu_arguments(options, guest, macs_of("guest", options), wires["guest"]))
 
 
-def test_a_guest_without_cards_has_no_network_at_all():
+def test_a_guest_without_cards_has_no_network_at_all() -> None:
     words = _words({})
     assert "-nodefaults" in words
     assert "netdev" not in words
@@ -48,7 +48,7 @@ def test_a_guest_without_cards_has_no_network_at_all():
     assert "readonly=on,multidevs=remap" in words
 
 
-def test_two_cards_of_one_network_are_on_one_hub_and_a_third_alone():
+def test_two_cards_of_one_network_are_on_one_hub_and_a_third_alone() -> None:
     words = _words({"cards": {"n0": {"network": "a"}, "n1": {"network": "a"}, "n2": {}}})
     assert "hubport,id=net0,hubid=0 " in words
     assert "hubport,id=net1,hubid=0 " in words
@@ -56,7 +56,7 @@ def test_two_cards_of_one_network_are_on_one_hub_and_a_third_alone():
     assert "virtio-net-pci,netdev=net0,id=card0" in words
 
 
-def test_a_network_between_guests_goes_through_a_socket_of_the_first():
+def test_a_network_between_guests_goes_through_a_socket_of_the_first() -> None:
     other = VmOptions.model_validate({"cards": {"m0": {"network": "a"}}})
     own = {"cards": {"n0": {"network": "a"}}}
     assert "stream,id=wire0-0,server=on,addr.type=unix,addr.path=/run/guest/wire-a-0" in _words(
@@ -66,7 +66,7 @@ def test_a_network_between_guests_goes_through_a_socket_of_the_first():
     assert wires["z"][0].goes_to == "/run/guest/wire-a-0"
 
 
-def test_cards_of_two_nodes_are_behind_bridges_of_those_nodes():
+def test_cards_of_two_nodes_are_behind_bridges_of_those_nodes() -> None:
     words = _words(
         {"nodes": 2, "memory": 2**30, "cards": {"n0": {"model": "igb", "node": 0}, "n1": {"model": "igb", "node": 1}}}
     )
@@ -79,12 +79,12 @@ def test_cards_of_two_nodes_are_behind_bridges_of_those_nodes():
     assert "intel_iommu=on iommu=pt" in words
 
 
-def test_on_kvm_the_guest_has_the_machines_processor():
+def test_on_kvm_the_guest_has_the_machines_processor() -> None:
     assert "-accel kvm -cpu host" in _words({}, "kvm")
     assert "kernel-irqchip=split" in _words({"cards": {"n0": {"model": "igb"}}}, "kvm")
 
 
-def test_memory_in_huge_pages_is_there_before_the_guest_starts_and_locked_on_kvm():
+def test_memory_in_huge_pages_is_there_before_the_guest_starts_and_locked_on_kvm() -> None:
     given = {"memory": 2**31, "huge_pages": 2**30, "memory_nodes": [1]}
     words = _words(given, "kvm")
     backend = "memory-backend-memfd,id=memory0,size=2048M,hugetlb=on,hugetlbsize=1024M,prealloc=on"
@@ -93,13 +93,13 @@ def test_memory_in_huge_pages_is_there_before_the_guest_starts_and_locked_on_kvm
     assert "mem-lock" not in _words(given)  # what is locked beside the pages is the emulator's own
 
 
-def test_each_node_of_the_guest_is_on_the_node_of_the_machine_that_is_named():
+def test_each_node_of_the_guest_is_on_the_node_of_the_machine_that_is_named() -> None:
     words = _words({"nodes": 2, "memory": 2**30, "memory_nodes": [1, 0]})
     assert "memory-backend-ram,id=memory0,size=512M,prealloc=on,host-nodes=1,policy=bind" in words
     assert "memory-backend-ram,id=memory1,size=512M,prealloc=on,host-nodes=0,policy=bind" in words
 
 
-def test_a_card_of_the_machine_is_given_by_vfio_behind_an_iommu_of_the_guest():
+def test_a_card_of_the_machine_is_given_by_vfio_behind_an_iommu_of_the_guest() -> None:
     words = _words(
         {"cards": {"n0": {"pci": "0000:65:02.0", "mac": "02:00:00:00:00:01"}, "n1": {"network": "a"}}}, "kvm"
     )
@@ -125,33 +125,33 @@ def _pages(node: str, total: int, free: int, kib: int = 1048576) -> dict[str, st
     return {f"{folder}/nr_hugepages": str(total), f"{folder}/free_hugepages": str(free)}
 
 
-async def test_only_what_a_node_lacks_is_reserved():
+async def test_only_what_a_node_lacks_is_reserved() -> None:
     machine = FakeHost("local", {**_pages("node0", 4, 3), **_pages("node1", 4, 1)})
     options = VmOptions(nodes=2, memory=4 * 2**30, huge_pages=2**30, memory_nodes=(0, 1))
     await raise_pages(NotedChanges(), machine, options, "guest")
     assert [(path.split("/")[5], text) for path, text in machine.writes] == [("node1", "5")]
 
 
-async def test_a_node_that_the_machine_has_not_is_told():
+async def test_a_node_that_the_machine_has_not_is_told() -> None:
     machine = FakeHost("local", {"/sys/devices/system/node/node0/meminfo": "Node 0 MemTotal: 1 kB\n"})
     await raise_pages(NotedChanges(), machine, VmOptions(memory_nodes=(0,)), "guest")
     with pytest.raises(NotReadyError, match="this machine has no NUMA node 7"):
         await raise_pages(NotedChanges(), machine, VmOptions(memory_nodes=(7,)), "guest")
 
 
-async def test_pages_that_the_machine_has_not_are_told():
+async def test_pages_that_the_machine_has_not_are_told() -> None:
     options = VmOptions(memory=2**30, huge_pages=2**30, memory_nodes=(1,))
     with pytest.raises(NotReadyError, match="no huge pages of 1024 MiB on node 1"):
         await raise_pages(NotedChanges(), FakeHost("local"), options, "guest")
 
 
-def test_pages_are_counted_by_node_and_size():
+def test_pages_are_counted_by_node_and_size() -> None:
     assert pages_on_nodes(NUMA_MAPS, 2048) == {0: {2048: 256}}
     assert pages_on_nodes(NUMA_MAPS, 1048576) == {}
     assert pages_on_nodes(NUMA_MAPS, None) == {0: {4: 600}, 1: {4: 300}}
 
 
-async def test_memory_in_other_pages_than_asked_for_is_refused():
+async def test_memory_in_other_pages_than_asked_for_is_refused() -> None:
     machine = FakeHost("local", {"/proc/7/numa_maps": NUMA_MAPS})
     there = await place(machine, VmOptions(memory=2**29, huge_pages=2**21), 7, "", "guest")
     assert there == {"memory_pages": {"node 0": "256 pages of 2 MiB on node 0"}}
@@ -170,7 +170,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("threads")
-async def test_processors_are_pinned_one_by_one_and_the_rest_of_qemu_beside_them():
+async def test_processors_are_pinned_one_by_one_and_the_rest_of_qemu_beside_them() -> None:
     status = "Name:\tqemu\nCpus_allowed_list:\t{}\n"
     machine = FakeHost("local", {"/proc/self/status": status.format("0-4")})
     machine.files |= {f"/proc/7/task/{thread}/status": status.format(cpu) for thread, cpu in ((11, 2), (12, 3))}
@@ -184,7 +184,7 @@ async def test_processors_are_pinned_one_by_one_and_the_rest_of_qemu_beside_them
 
 
 @pytest.mark.usefixtures("threads")
-async def test_a_pin_that_the_kernel_does_not_show_is_no_pin():
+async def test_a_pin_that_the_kernel_does_not_show_is_no_pin() -> None:
     machine = FakeHost("local", {"/proc/self/status": "Cpus_allowed_list:\t0-3\n"})
     machine.files |= {"/proc/7/task/11/status": "Cpus_allowed_list:\t0-3\n"}
     with pytest.raises(HostError, match="CPU 0 of the guest should run only on CPU 2, but may run on 0-3"):
@@ -193,7 +193,7 @@ async def test_a_pin_that_the_kernel_does_not_show_is_no_pin():
         await place(machine, VmOptions(cpus=2, pin=(2, 9)), 7, "/run/qmp", "guest")
 
 
-async def test_qemu_is_asked_after_its_greeting_and_between_its_events(tmp_path):
+async def test_qemu_is_asked_after_its_greeting_and_between_its_events(tmp_path: Path) -> None:
     async def qemu(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b'{"QMP": {"version": {}}}\n')
         for answer in ({"return": {}}, {"event": "RESUME"}, {"return": [{"cpu-index": 0}]}):
@@ -260,7 +260,7 @@ def _options(**card: str) -> VmOptions:
     return VmOptions.model_validate({"cards": {"n0": {"network": "a"}, "f0": {"pci": CARD, **card}}})
 
 
-async def test_a_function_gets_its_address_on_the_port_and_vfio_takes_it():
+async def test_a_function_gets_its_address_on_the_port_and_vfio_takes_it() -> None:
     machine, changes = _Machine(), NotedChanges()
     macs, aliases = await give_cards(changes, machine, _options(mac=NEW), "guest")
     assert (macs, aliases) == ({"f0": NEW}, ("pci:v00008086d0000154C",))
@@ -271,14 +271,14 @@ async def test_a_function_gets_its_address_on_the_port_and_vfio_takes_it():
     assert (machine.mac, machine.driver) == (OLD, "iavf")
 
 
-async def test_an_address_that_somebody_gave_since_is_left():
+async def test_an_address_that_somebody_gave_since_is_left() -> None:
     machine = _Machine()
     machine.mac = "02:00:00:00:00:ff"
     undo = RestoreFunctionMac(device="e0", number=1, mac=OLD, asked=NEW)
     assert "was left with the address 02:00:00:00:00:ff" in str(await undo_one(machine, undo))
 
 
-async def test_a_whole_card_keeps_its_address():
+async def test_a_whole_card_keeps_its_address() -> None:
     machine, changes = _Machine(function=False), NotedChanges()
     macs, _ = await give_cards(changes, machine, _options(), "guest")
     assert macs == {"f0": OLD}
@@ -286,7 +286,7 @@ async def test_a_whole_card_keeps_its_address():
         await give_cards(changes, _Machine(function=False), _options(mac=NEW), "guest")
 
 
-async def test_a_card_that_shares_its_group_is_refused():
+async def test_a_card_that_shares_its_group_is_refused() -> None:
     machine = _Machine()
     machine.answer(f"ls {FOLDER}/iommu_group/devices", f"{CARD}\n0000:65:00.0\n")
     machine.answer("readlink /sys/bus/pci/devices/0000:65:00.0/driver", "../../ixgbe\n")

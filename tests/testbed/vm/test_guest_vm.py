@@ -14,7 +14,7 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts import compare_clocks, host_from_spec
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.hosts.kinds.vm import KNOWN_BY
+from nicbench.hosts.kinds.vm import KNOWN_BY, VmHost
 from nicbench.hosts.options import VmOptions
 from nicbench.testbed.interfaces.base import Making, Port, VirtualFunctionOptions
 from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions
@@ -26,18 +26,18 @@ from nicbench.tuning.stack import UndoStack
 pytestmark = [pytest.mark.vm, pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("guest")]
 
 
-async def test_it_runs_the_fetched_kernel_over_this_machines_files(guest):
+async def test_it_runs_the_fetched_kernel_over_this_machines_files(guest: VmHost) -> None:
     assert (await guest.run(("uname", "-r"))).stdout.strip() == find_kernel().version
     assert (await guest.run(("hostname",))).stdout.strip() == "guest"
     assert await guest.read_file(__file__) == Path(__file__).read_text()
 
 
-async def test_its_clock_is_this_machines_so_that_no_run_warns_of_it(guest):
+async def test_its_clock_is_this_machines_so_that_no_run_warns_of_it(guest: VmHost) -> None:
     (clock,) = await compare_clocks([guest])
     assert not clock_warnings([clock])
 
 
-async def test_what_it_writes_is_nowhere_else(guest):
+async def test_what_it_writes_is_nowhere_else(guest: VmHost) -> None:
     await guest.write_file("/etc/nicbench-guest-was-here", "text\n")
     assert await guest.read_file("/etc/nicbench-guest-was-here") == "text\n"
     assert not Path("/etc/nicbench-guest-was-here").exists()
@@ -46,13 +46,13 @@ async def test_what_it_writes_is_nowhere_else(guest):
         await guest.write_file("/sys/kernel/nothing", "1")
 
 
-async def test_cards_are_called_as_asked_on_the_node_that_was_asked_for(guest):
+async def test_cards_are_called_as_asked_on_the_node_that_was_asked_for(guest: VmHost) -> None:
     for name, node in (("n0", "0"), ("n1", "1")):
         assert (await guest.read_file(f"/sys/class/net/{name}/device/numa_node") or "").strip() == node
 
 
 @pytest.mark.sampled(1, of="cards of a guest")
-async def test_cards_are_moved_into_namespaces_of_the_guest_and_come_back(guest, tmp_path):
+async def test_cards_are_moved_into_namespaces_of_the_guest_and_come_back(guest: VmHost, tmp_path: Path) -> None:
     changes = UndoStack("test-guest-ports", None, tmp_path)
     hosts = {name: NetnsHost(guest, name, name) for name in ("server", "client")}
     ports = {
@@ -76,7 +76,7 @@ async def test_cards_are_moved_into_namespaces_of_the_guest_and_come_back(guest,
 
 
 @pytest.mark.sampled(1, of="cards of a guest")
-async def test_a_virtual_function_is_made_for_a_namespace_or_for_dpdk_and_goes(guest, tmp_path):
+async def test_a_virtual_function_is_made_for_a_namespace_or_for_dpdk_and_goes(guest: VmHost, tmp_path: Path) -> None:
     if not find_emulator().has_igb:
         pytest.skip("this QEMU has no card with virtual functions")
     hosts = {name: NetnsHost(guest, name, name) for name in ("server", "client")}
@@ -105,7 +105,7 @@ async def test_a_virtual_function_is_made_for_a_namespace_or_for_dpdk_and_goes(g
 
 
 @pytest.mark.sampled(1, of="cards of a guest")
-async def test_a_card_is_given_to_dpdk_and_comes_back_to_its_driver(guest, tmp_path):
+async def test_a_card_is_given_to_dpdk_and_comes_back_to_its_driver(guest: VmHost, tmp_path: Path) -> None:
     if not find_emulator().has_igb:
         pytest.skip("without the card igb the guest has no IOMMU")
     changes = UndoStack("test-guest-card", None, tmp_path)
@@ -122,7 +122,7 @@ async def test_a_card_is_given_to_dpdk_and_comes_back_to_its_driver(guest, tmp_p
     assert port.mac == (await guest.read_file("/sys/class/net/n1/address") or "").strip()
 
 
-async def test_frames_go_from_card_to_card(guest):
+async def test_frames_go_from_card_to_card(guest: VmHost) -> None:
     script = (
         "ip netns add a; ip link set n1 netns a; ip address add 198.18.0.1/24 dev n0; ip link set n0 up; "
         "ip -n a address add 198.18.0.2/24 dev n1; ip -n a link set n1 up; "
@@ -131,11 +131,11 @@ async def test_frames_go_from_card_to_card(guest):
     assert (await guest.run(("sh", "-c", script), timeout_s=60.0, check=False)).status == 0
 
 
-async def test_what_shells_open_by_number_is_there(guest):
+async def test_what_shells_open_by_number_is_there(guest: VmHost) -> None:
     assert (await guest.run(("bash", "-c", "cat <(echo given)"))).stdout == "given\n"
 
 
-async def test_commands_end_as_elsewhere(guest):
+async def test_commands_end_as_elsewhere(guest: VmHost) -> None:
     done = await guest.run(("sh", "-c", "echo out; echo err >&2; exit 3"), check=False)
     assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
     with pytest.raises(NotReadyError, match="command not found"):
@@ -145,7 +145,7 @@ async def test_commands_end_as_elsewhere(guest):
     assert (await guest.run(("sh", "-c", "pgrep -x sleep -a | grep -w 100"), check=False)).stdout == ""
 
 
-async def test_much_that_is_read_late_comes_whole(guest):
+async def test_much_that_is_read_late_comes_whole(guest: VmHost) -> None:
     process = await guest.start(("seq", "1", "300000"))
     count = 0
     while (line := await process.read_line(60.0)) is not None:
@@ -155,7 +155,7 @@ async def test_much_that_is_read_late_comes_whole(guest):
     assert await process.wait(30.0) == 0
 
 
-async def test_a_process_reads_what_it_is_given_and_a_signal_ends_it(guest):
+async def test_a_process_reads_what_it_is_given_and_a_signal_ends_it(guest: VmHost) -> None:
     process = await guest.start(("cat",))
     await process.write_line("some words")
     assert await process.read_line(30.0) == "some words"
@@ -163,20 +163,20 @@ async def test_a_process_reads_what_it_is_given_and_a_signal_ends_it(guest):
     assert await process.wait(30.0) == -signal.SIGTERM
 
 
-async def test_files_go_there_and_back(guest, tmp_path):
+async def test_files_go_there_and_back(guest: VmHost, tmp_path: Path) -> None:
     (tmp_path / "there").write_bytes(bytes(range(256)) * 8000)
     await guest.put(tmp_path / "there", "/root/there", 0o755)
     await guest.get("/root/there", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == (tmp_path / "there").read_bytes()
 
 
-async def test_another_controller_takes_it_over(guest):
+async def test_another_controller_takes_it_over(guest: VmHost) -> None:
     await guest.close()
     again = host_from_spec(guest.spec(), "again")
     assert (await again.run(("cat", "/proc/sys/kernel/hostname"))).stdout.strip() == "guest"
 
 
-async def test_it_is_where_it_was_put_and_its_death_is_told_and_leaves_nothing(tmp_path):
+async def test_it_is_where_it_was_put_and_its_death_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     changes, cpu = UndoStack("test-guest-death", None, tmp_path), max(os.sched_getaffinity(0))
     pages = Path("/proc/sys/vm/nr_hugepages")
     before = pages.read_text()

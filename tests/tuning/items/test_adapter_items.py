@@ -101,7 +101,9 @@ CHANGES = (
 
 
 @pytest.mark.parametrize(("kind", "options", "command", "expected"), CHANGES, ids=lambda value: str(value)[:40])
-async def test_a_setting_is_made_by_its_tool_verified_and_put_back(tmp_path, kind, options, command, expected):
+async def test_a_setting_is_made_by_its_tool_verified_and_put_back(
+    tmp_path: Path, kind: str, options: dict[str, Any], command: str, expected: dict[str, Any]
+) -> None:
     card = Card()
     item = asked(card, kind, **options)[0]
     before = await item.item.read(item.place)
@@ -145,7 +147,9 @@ FILES = (
 
 
 @pytest.mark.parametrize(("kind", "options", "expected"), FILES, ids=lambda value: str(value)[:30])
-async def test_files_are_written_and_put_back(tmp_path, kind, options, expected):
+async def test_files_are_written_and_put_back(
+    tmp_path: Path, kind: str, options: dict[str, Any], expected: dict[str, str]
+) -> None:
     card = Card()
     before = {path: text.strip() for path, text in card.files.items()}
     stack = UndoStack("run", None, tmp_path)
@@ -156,7 +160,7 @@ async def test_files_are_written_and_put_back(tmp_path, kind, options, expected)
     assert {path: text.strip() for path, text in card.files.items()} == before
 
 
-async def test_virtual_functions_that_are_there_are_not_taken_away(tmp_path):
+async def test_virtual_functions_that_are_there_are_not_taken_away(tmp_path: Path) -> None:
     card = Card()
     card.files[f"/sys/class/net/{DEVICE}/device/sriov_numvfs"] = "2\n"
     for count in (0, 4):
@@ -165,7 +169,7 @@ async def test_virtual_functions_that_are_there_are_not_taken_away(tmp_path):
     assert not card.writes
 
 
-async def test_times_come_back_before_the_adaptive_mode_that_decides_over_them(tmp_path):
+async def test_times_come_back_before_the_adaptive_mode_that_decides_over_them(tmp_path: Path) -> None:
     card = Card()
     stack = UndoStack("run", None, tmp_path)
     await tune(stack, asked(card, "coalescing", adaptive_rx=False, rx_usecs=0))
@@ -184,7 +188,7 @@ async def test_times_come_back_before_the_adaptive_mode_that_decides_over_them(t
     ]
 
 
-async def test_a_table_over_all_queues_is_left_to_the_driver_so_that_channels_may_become_fewer(tmp_path):
+async def test_a_table_over_all_queues_is_left_to_the_driver_so_that_channels_may_become_fewer(tmp_path: Path) -> None:
     card = Card()
     stack = UndoStack("run", None, tmp_path)
     await tune(stack, asked(card, "receive_hashing", queues=4))
@@ -194,7 +198,7 @@ async def test_a_table_over_all_queues_is_left_to_the_driver_so_that_channels_ma
 
 
 @pytest.mark.parametrize("name", ["../../sys", "e0/device", "e0 *", "e0;id", "", "-h"])
-def test_what_is_no_interface_is_refused_before_any_tool_hears_of_it(name):
+def test_what_is_no_interface_is_refused_before_any_tool_hears_of_it(name: str) -> None:
     with pytest.raises(ValidationError):
         asked(Card(), "rings", rx=512, devices=(name,))
 
@@ -202,7 +206,9 @@ def test_what_is_no_interface_is_refused_before_any_tool_hears_of_it(name):
 @pytest.mark.parametrize(
     ("where", "cpus"), [("local", ["2", "3"]), ("far", ["0", "1"]), ("spread", ["0", "1"]), ("3", ["3", "3"])]
 )
-async def test_interrupts_of_queues_are_placed_on_the_cpus_asked_for(tmp_path, where, cpus):
+async def test_interrupts_of_queues_are_placed_on_the_cpus_asked_for(
+    tmp_path: Path, where: str, cpus: list[str]
+) -> None:
     card = Card()
     stack = UndoStack("run", None, tmp_path)
     (row,) = await tune(stack, asked(card, "irq_affinity", cpus=where))
@@ -232,7 +238,9 @@ async def test_interrupts_of_queues_are_placed_on_the_cpus_asked_for(tmp_path, w
     ],
     ids=lambda value: str(value)[:40],
 )
-async def test_what_cannot_be_is_refused_with_what_could(tmp_path, kind, options, reason):
+async def test_what_cannot_be_is_refused_with_what_could(
+    tmp_path: Path, kind: str, options: dict[str, Any], reason: str | None
+) -> None:
     card = Card()
     if reason is None:
         assert (await tuned(tmp_path, card, kind, **options)).outcome is Outcome.CHANGED
@@ -243,7 +251,7 @@ async def test_what_cannot_be_is_refused_with_what_could(tmp_path, kind, options
     assert not [command for command in card.commands if command[:2] in (("ethtool", "-G"), ("ethtool", "-K"))]
 
 
-async def test_a_driver_that_rounds_is_told_apart_and_the_old_value_is_put_back(tmp_path):
+async def test_a_driver_that_rounds_is_told_apart_and_the_old_value_is_put_back(tmp_path: Path) -> None:
     card = Card()
     real = card._current
 
@@ -257,14 +265,14 @@ async def test_a_driver_that_rounds_is_told_apart_and_the_old_value_is_put_back(
     assert (await one.item.read(one.place))["rx"] == 1024
 
 
-async def test_the_tools_own_words_are_the_reason(tmp_path):
+async def test_the_tools_own_words_are_the_reason(tmp_path: Path) -> None:
     card = Card()
     refusing(card, "ethtool -G", "netlink error: Invalid argument")
     with pytest.raises(NotReadyError, match="netlink error: Invalid argument"):
         await tuned(tmp_path, card, "rings", rx=4096)
 
 
-async def test_a_link_that_does_not_come_back_refuses_the_run(tmp_path):
+async def test_a_link_that_does_not_come_back_refuses_the_run(tmp_path: Path) -> None:
     card = Card()
 
     def lost(_command: tuple[str, ...]) -> str:
@@ -276,7 +284,7 @@ async def test_a_link_that_does_not_come_back_refuses_the_run(tmp_path):
         await tuned(tmp_path, card, "link", speed=25e9, wait=0.2)
 
 
-async def test_the_link_is_checked_once_all_is_set(tmp_path):
+async def test_the_link_is_checked_once_all_is_set(tmp_path: Path) -> None:
     card = Card()
     met = await tuned(tmp_path, card, "link_state", speed=100e9, duplex="full", fec="rs", wait=0)
     assert met.outcome is Outcome.MET
@@ -288,7 +296,7 @@ async def test_the_link_is_checked_once_all_is_set(tmp_path):
         await tuned(tmp_path, card, "link_state", wait=0, required=True)
 
 
-async def test_firmware_is_only_checked_unless_the_bench_file_says_to_change_it(tmp_path):
+async def test_firmware_is_only_checked_unless_the_bench_file_says_to_change_it(tmp_path: Path) -> None:
     card = Card()
     row = await tuned(tmp_path, card, "firmware_settings", settings={"NUM_OF_VFS": 8, "CQE_COMPRESSION": 1})
     assert row.outcome is Outcome.NOT_MET
@@ -298,7 +306,7 @@ async def test_firmware_is_only_checked_unless_the_bench_file_says_to_change_it(
     assert not [command for command in card.commands if "set" in command]
 
 
-async def test_a_firmware_change_that_is_to_stay_is_not_undone(tmp_path):
+async def test_a_firmware_change_that_is_to_stay_is_not_undone(tmp_path: Path) -> None:
     card = Card()
     stack = UndoStack("run", None, tmp_path)
     await tune(stack, asked(card, "firmware_changes", settings={"NUM_OF_VFS": 32}, keep=True))
@@ -306,21 +314,21 @@ async def test_a_firmware_change_that_is_to_stay_is_not_undone(tmp_path):
     assert " 32" in card.texts["mlxconfig query"]
 
 
-async def test_a_root_qdisc_of_somebody_else_is_not_replaced(tmp_path):
+async def test_a_root_qdisc_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     host = FakeHost("dut")
     host.answer("tc -j qdisc", golden("veth/qdisc.json"))
     with pytest.raises(NotReadyError, match=r"somebody set a tbf \(handle 1:\)"):
         await tuned(tmp_path, host, "qdisc", kind="fq")
 
 
-async def test_an_mtu_outside_of_the_drivers_bounds_is_refused(tmp_path):
+async def test_an_mtu_outside_of_the_drivers_bounds_is_refused(tmp_path: Path) -> None:
     host = FakeHost("dut")
     host.answer("ip -j -d link", json.dumps([{"ifname": DEVICE, "mtu": 1500, "min_mtu": 68, "max_mtu": 9978}]))
     with pytest.raises(NotReadyError, match="9979 bytes are more than the driver's 9978"):
         await tuned(tmp_path, host, "mtu", bytes=9979)
 
 
-async def test_a_path_is_checked_with_packets_that_may_not_be_fragmented(tmp_path):
+async def test_a_path_is_checked_with_packets_that_may_not_be_fragmented(tmp_path: Path) -> None:
     host = FakeHost("dut")
     (row,) = await tune(UndoStack("run", None, tmp_path), asked(host, "path_mtu", to="198.18.0.2", bytes=9000))
     assert row.outcome is Outcome.MET
@@ -343,11 +351,13 @@ async def test_a_path_is_checked_with_packets_that_may_not_be_fragmented(tmp_pat
         ((), None),
     ],
 )
-def test_only_a_table_that_ethtool_can_make_again_is_one_to_replace(table, arguments):
+def test_only_a_table_that_ethtool_can_make_again_is_one_to_replace(
+    table: tuple[int, ...], arguments: tuple[str, ...] | None
+) -> None:
     assert arguments_of(table) == arguments
 
 
-def test_weights_make_runs_as_long_as_their_share():
+def test_weights_make_runs_as_long_as_their_share() -> None:
     assert weighted_table(8, 0, (1, 1)) == (0, 0, 0, 0, 1, 1, 1, 1)
     assert weighted_table(8, 4, (6, 2)) == (4, 4, 4, 4, 4, 4, 5, 5)
     assert weighted_table(4, 0, (0, 1, 0, 1)) == (1, 1, 3, 3)

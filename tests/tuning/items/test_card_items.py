@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +50,9 @@ ONE_OF_SEVEN_MODES = (
 
 
 @pytest.mark.parametrize("options", [{"speed": 25e9}, {"speed": 25e9, "autonegotiation": False}])
-async def test_a_link_that_negotiated_advertises_exactly_the_same_modes_again(tmp_path, options):
+async def test_a_link_that_negotiated_advertises_exactly_the_same_modes_again(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
     card = Card()
     before = card.texts[SETTINGS]
     stack = UndoStack("run", None, tmp_path)
@@ -60,7 +63,7 @@ async def test_a_link_that_negotiated_advertises_exactly_the_same_modes_again(tm
     assert card.texts[SETTINGS] == before
 
 
-async def test_where_all_modes_were_advertised_it_is_enough_that_the_link_negotiates(tmp_path):
+async def test_where_all_modes_were_advertised_it_is_enough_that_the_link_negotiates(tmp_path: Path) -> None:
     card = Card()
     await card.run(("ethtool", "-s", DEVICE, "autoneg", "on"))
     before = card.texts[SETTINGS]
@@ -71,7 +74,7 @@ async def test_where_all_modes_were_advertised_it_is_enough_that_the_link_negoti
     assert card.texts[SETTINGS] == before
 
 
-async def test_an_old_ethtool_has_the_link_negotiate_and_the_undo_says_which_modes_differ(tmp_path):
+async def test_an_old_ethtool_has_the_link_negotiate_and_the_undo_says_which_modes_differ(tmp_path: Path) -> None:
     card = Card()
     stack = UndoStack("run", None, tmp_path)
     await tune(stack, link_asked(card, speed=25e9))
@@ -81,7 +84,7 @@ async def test_an_old_ethtool_has_the_link_negotiate_and_the_undo_says_which_mod
     assert "Speed: 100000Mb/s" in card.texts[SETTINGS]
 
 
-async def test_a_speed_that_was_refused_leaves_the_advertised_modes_as_they_were(tmp_path):
+async def test_a_speed_that_was_refused_leaves_the_advertised_modes_as_they_were(tmp_path: Path) -> None:
     card = Card()
     before = card.texts[SETTINGS]
 
@@ -176,7 +179,7 @@ def flow_rules_asked(host: FakeHost, *rules: dict[str, Any]) -> tuple[PlacedRequ
 
 
 @pytest.mark.parametrize("switch", ["off", "on"])
-async def test_rules_are_placed_read_back_and_taken_away_with_the_switch(tmp_path, switch):
+async def test_rules_are_placed_read_back_and_taken_away_with_the_switch(tmp_path: Path, switch: str) -> None:
     card = RuleCard(switch=switch)
     rules = (
         ELEPHANT,
@@ -196,7 +199,7 @@ async def test_rules_are_placed_read_back_and_taken_away_with_the_switch(tmp_pat
     assert (card.places, card.switch) == ({}, switch)
 
 
-async def test_a_rule_of_somebody_else_stays(tmp_path):
+async def test_a_rule_of_somebody_else_stays(tmp_path: Path) -> None:
     card = RuleCard(switch="on")
     theirs = FlowRule(flow="udp4", source_port=5000, queue=1)
     card.places[7] = theirs
@@ -214,7 +217,7 @@ async def test_a_rule_of_somebody_else_stays(tmp_path):
     [(RuleCard(switch="off [fixed]"), "takes no rules for flows"), (RuleCard(queues=2), "there are 2 receive queues")],
     ids=["no rules", "too few queues"],
 )
-async def test_what_the_adapter_cannot_do_is_said(tmp_path, card, why):
+async def test_what_the_adapter_cannot_do_is_said(tmp_path: Path, card: RuleCard, why: str) -> None:
     with pytest.raises(NotReadyError, match=why):
         await tune(UndoStack("run", None, tmp_path), flow_rules_asked(card, ELEPHANT))
     assert not card.places
@@ -230,17 +233,17 @@ async def test_what_the_adapter_cannot_do_is_said(tmp_path, card, why):
     ],
     ids=["for everything", "another version", "no address", "twice"],
 )
-def test_rules_that_mean_nothing_are_refused(rules):
+def test_rules_that_mean_nothing_are_refused(rules: list[dict[str, Any]]) -> None:
     with pytest.raises(ValidationError):
         flow_rules_asked(RuleCard(), *rules)
 
 
-def test_a_list_that_ends_early_is_not_understood():
+def test_a_list_that_ends_early_is_not_understood() -> None:
     with pytest.raises(ValueError, match="announced"):
         parse_flow_rules("4 RX rings available\nTotal 2 rules\n\n" + OTHERS)
 
 
-def test_a_rule_comes_before_the_hash():
+def test_a_rule_comes_before_the_hash() -> None:
     known = ReceiveHash(
         function="toeplitz", key=":".join(["6d"] * 40), table=(0, 1), fields="sdfn",
         rules=(FlowRule.model_validate(ELEPHANT), FlowRule(flow="tcp4", source_port=60_000, queue=5)),
@@ -303,8 +306,8 @@ def with_rdma(card: Card) -> Card:
 
 @pytest.mark.parametrize(("driver", "there", "values", "expected"), DCQCN, ids=lambda value: str(value)[:20])
 async def test_parameters_of_congestion_control_are_set_where_each_driver_has_them(
-    tmp_path, driver, there, values, expected
-):
+    tmp_path: Path, driver: str, there: dict[str, str], values: dict[str, Any], expected: dict[str, str]
+) -> None:
     card = with_rdma(Card())
     card.files |= {of_net(path): f"{text}\n" for path, text in there.items()}
     before = {path: text.strip() for path, text in card.files.items()}
@@ -317,14 +320,14 @@ async def test_parameters_of_congestion_control_are_set_where_each_driver_has_th
     assert after == {path: text for path, text in before.items() if not path.endswith("/apply")}
 
 
-async def test_a_driver_without_such_parameters_says_what_would_show_them(tmp_path):
+async def test_a_driver_without_such_parameters_says_what_would_show_them(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"mkdir /sys/kernel/config/bnxt_re/mlx5_0"):
         await tuned(tmp_path, with_rdma(Card()), "rdma_congestion", values={"cc_mode": 1})
     with pytest.raises(NotReadyError, match="it has no RDMA device"):
         await tuned(tmp_path, Card(), "rdma_congestion", values={"cc_mode": 1})
 
 
-async def test_a_parameter_that_the_driver_lacks_is_refused_with_those_that_it_has(tmp_path):
+async def test_a_parameter_that_the_driver_lacks_is_refused_with_those_that_it_has(tmp_path: Path) -> None:
     card = with_rdma(Card())
     card.files[f"/sys/class/net/{DEVICE}/ecn/roce_rp/rpg_ai_rate"] = "5\n"
     with pytest.raises(NotReadyError, match="the driver has no rpg_speed; it has rpg_ai_rate"):

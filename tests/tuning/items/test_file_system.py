@@ -28,7 +28,7 @@ def golden(name: str) -> str:
     return (GOLDEN / name).read_text(encoding="utf-8")
 
 
-def test_signatures_are_those_that_wipefs_lists():
+def test_signatures_are_those_that_wipefs_lists() -> None:
     assert signatures_of(golden("wipefs_xfs.txt")) == ("xfs",)
     assert signatures_of(golden("wipefs_dos.txt")) == ("dos",)
     assert signatures_of("") == ()
@@ -36,7 +36,7 @@ def test_signatures_are_those_that_wipefs_lists():
         signatures_of("wipefs: error: it is broken")
 
 
-def test_users_of_a_device_are_its_mount_its_partitions_and_what_stands_on_them():
+def test_users_of_a_device_are_its_mount_its_partitions_and_what_stands_on_them() -> None:
     assert users_of(golden("lsblk_free.json")) == ()
     assert users_of(golden("lsblk_mounted.json")) == ("it is mounted at /srv/media",)
     assert users_of(
@@ -47,7 +47,7 @@ def test_users_of_a_device_are_its_mount_its_partitions_and_what_stands_on_them(
     assert loop_devices_of("\n") == ()
 
 
-def test_an_option_holds_where_the_kernel_shows_it_or_nothing_against_it():
+def test_an_option_holds_where_the_kernel_shows_it_or_nothing_against_it() -> None:
     shown = ("rw", "noatime", "logbufs=8", "delalloc")
     assert options_in_force(("noatime", "nobarrier", "logbufs=8"), shown) == ("noatime", "nobarrier", "logbufs=8")
     assert options_in_force(("atime", "nodelalloc", "logbufs=4"), shown) == ()
@@ -67,7 +67,7 @@ def test_an_option_holds_where_the_kernel_shows_it_or_nothing_against_it():
         ({"type": "zfs"}, "'ext4', 'xfs' or 'btrfs'"),
     ],
 )
-def test_what_could_reach_another_device_is_refused(given, why):
+def test_what_could_reach_another_device_is_refused(given: dict[str, object], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         FileSystem.Options.model_validate({"device": "/dev/sdb", "path": "/stor/d1", **given})
 
@@ -93,13 +93,15 @@ NOW = {
         ({"mount point": "mounted"}, {}, "something is mounted there"),
     ],
 )
-def test_a_device_is_formatted_only_where_nothing_is_lost(now, given, why):
+def test_a_device_is_formatted_only_where_nothing_is_lost(
+    now: dict[str, str], given: dict[str, object], why: str
+) -> None:
     item = FileSystem(FileSystem.Options.model_validate({"device": "/dev/sdb", "path": "/stor/d1", **given}))
     with pytest.raises(CannotSetError, match=why):
         item.target_values({**NOW, **now})
 
 
-def test_its_commands_can_be_repeated_without_nicbench():
+def test_its_commands_can_be_repeated_without_nicbench() -> None:
     options = {"device": "/srv/a.img", "path": "/stor/d1", "mkfs": ("-m reflink=0",), "mount": ("noatime",)}
     item = FileSystem(FileSystem.Options.model_validate({**options, "image": 2**30}))
     assert item.target_values({**NOW, "content of /srv/a.img": "no file"}) == {
@@ -114,7 +116,7 @@ def test_its_commands_can_be_repeated_without_nicbench():
     )
 
 
-async def test_a_machine_without_the_program_refuses_the_run(tmp_path):
+async def test_a_machine_without_the_program_refuses_the_run(tmp_path: Path) -> None:
     host = FakeHost("machine", {"/proc/self/mountinfo": ""})
     host.fail(("sh", "-c"), "", 127)
     with pytest.raises(NotReadyError, match=r"mkfs\.btrfs is not installed there: apt-get install btrfs-progs"):
@@ -137,7 +139,7 @@ def drive(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.lab
-async def test_a_drive_is_as_empty_afterwards_as_before_also_after_a_crash(drive, tmp_path):
+async def test_a_drive_is_as_empty_afterwards_as_before_also_after_a_crash(drive: str, tmp_path: Path) -> None:
     point = tmp_path / "d1"
     stack = UndoStack("run", None, tmp_path / "run")
     row = await _tune(stack, LocalHost(), device=drive, path=str(point), type="ext4", mount=("noatime",))
@@ -164,7 +166,7 @@ async def test_a_drive_is_as_empty_afterwards_as_before_also_after_a_crash(drive
 
 
 @pytest.mark.lab
-async def test_what_somebody_else_made_since_is_left_alone(drive, tmp_path):
+async def test_what_somebody_else_made_since_is_left_alone(drive: str, tmp_path: Path) -> None:
     undo = RemoveFileSystem(device=drive, path=str(tmp_path / "d1"), uuid="0" * 8, added=("folder", "signature"))
     run_checked(("mkfs.ext4", "-q", drive))
     (tmp_path / "d1").mkdir()

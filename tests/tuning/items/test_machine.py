@@ -93,7 +93,9 @@ SWITCHES = [
 @pytest.mark.parametrize(
     ("kind", "files", "off"), SWITCHES, ids=[f"{kind} {min(files)}" for kind, files, _ in SWITCHES]
 )
-async def test_a_switch_is_switched_off_and_on_again(kind, files, off, tmp_path):
+async def test_a_switch_is_switched_off_and_on_again(
+    kind: str, files: dict[str, str], off: str, tmp_path: Path
+) -> None:
     row, changed = await there_and_back(Machine(files), make(kind, on=False), tmp_path)
     assert row.outcome is Outcome.CHANGED
     assert changed == dict.fromkeys(files, off)
@@ -102,12 +104,12 @@ async def test_a_switch_is_switched_off_and_on_again(kind, files, off, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["numa_balancing", "turbo", "page_merging"])
-async def test_a_machine_without_the_switch_refuses_the_run(kind, tmp_path):
+async def test_a_machine_without_the_switch_refuses_the_run(kind: str, tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=rf"{kind} \(machine\): "):
         await there_and_back(Machine({}), make(kind, on=False), tmp_path)
 
 
-async def test_the_governor_is_set_before_the_preference_that_it_fixes(tmp_path):
+async def test_the_governor_is_set_before_the_preference_that_it_fixes(tmp_path: Path) -> None:
     files = {
         f"{CPU}/cpufreq/policy{n}/{name}": value
         for n in (0, 1)
@@ -126,13 +128,13 @@ async def test_the_governor_is_set_before_the_preference_that_it_fixes(tmp_path)
     ]
 
 
-async def test_a_driver_without_energy_preference_is_told(tmp_path):
+async def test_a_driver_without_energy_preference_is_told(tmp_path: Path) -> None:
     host = Machine({f"{CPU}/cpufreq/policy0/scaling_governor": "powersave"})
     with pytest.raises(NotReadyError, match="the frequency driver has no energy_performance_preference"):
         await there_and_back(host, make("cpu_frequency", energy_preference="power"), tmp_path)
 
 
-async def test_idle_states_that_take_longer_to_leave_are_switched_off(tmp_path):
+async def test_idle_states_that_take_longer_to_leave_are_switched_off(tmp_path: Path) -> None:
     files = {}
     for state, latency in ((0, "0"), (1, "2"), (2, "33"), (3, "133")):
         files[f"{CPU}/cpu0/cpuidle/state{state}/latency"] = latency
@@ -141,7 +143,7 @@ async def test_idle_states_that_take_longer_to_leave_are_switched_off(tmp_path):
     assert changed == {f"{CPU}/cpu0/cpuidle/state{state}/disable": "1" for state in (2, 3)}
 
 
-async def test_of_words_to_choose_from_the_selected_one_is_the_value(tmp_path):
+async def test_of_words_to_choose_from_the_selected_one_is_the_value(tmp_path: Path) -> None:
     host = Machine({f"{THP}/enabled": "madvise", f"{THP}/defrag": "defer+madvise"})
     host.choose(f"{THP}/enabled", "always madvise never")
     row, changed = await there_and_back(host, make("transparent_huge_pages", enabled="never"), tmp_path)
@@ -149,7 +151,7 @@ async def test_of_words_to_choose_from_the_selected_one_is_the_value(tmp_path):
     assert changed == {f"{THP}/enabled": "always madvise [never]"}
 
 
-async def test_huge_pages_are_never_taken_away(tmp_path):
+async def test_huge_pages_are_never_taken_away(tmp_path: Path) -> None:
     path = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
     _, changed = await there_and_back(Machine({path: "4"}), make("huge_pages", pages=16), tmp_path)
     assert changed == {path: "16"}
@@ -159,7 +161,7 @@ async def test_huge_pages_are_never_taken_away(tmp_path):
         await there_and_back(Machine({path: "4"}), make("huge_pages", pages=1, size="1 GiB", node=1), tmp_path)
 
 
-async def test_fewer_huge_pages_than_asked_for_are_put_back(tmp_path):
+async def test_fewer_huge_pages_than_asked_for_are_put_back(tmp_path: Path) -> None:
     path = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
     host = Machine({path: "4"})
     host.write_filter = lambda path, text: str(min(int(text), 9))
@@ -168,7 +170,7 @@ async def test_fewer_huge_pages_than_asked_for_are_put_back(tmp_path):
     assert host.files == {path: "4"}
 
 
-async def test_irqbalance_is_paused_and_woken_as_the_same_process(tmp_path):
+async def test_irqbalance_is_paused_and_woken_as_the_same_process(tmp_path: Path) -> None:
     stat = "77 (irqbalance) {} 1 77 77 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 4242 0 0"
     host = Machine({"/proc/77/stat": stat.format("S")})
     host.answer("pgrep -x irqbalance", "77\n")
@@ -186,7 +188,7 @@ async def test_irqbalance_is_paused_and_woken_as_the_same_process(tmp_path):
         await there_and_back(host, make("irqbalance", on=True), tmp_path)
 
 
-async def test_permissive_is_fulfilled_where_selinux_is_off(tmp_path):
+async def test_permissive_is_fulfilled_where_selinux_is_off(tmp_path: Path) -> None:
     path = "/sys/fs/selinux/enforce"
     _, changed = await there_and_back(Machine({path: "1"}), make("selinux", mode="permissive"), tmp_path)
     assert changed == {path: "0"}
@@ -196,7 +198,7 @@ async def test_permissive_is_fulfilled_where_selinux_is_off(tmp_path):
         await there_and_back(Machine({}), make("selinux", mode="enforcing"), tmp_path)
 
 
-async def test_read_ahead_is_found_by_block_device_and_by_mount_point(tmp_path):
+async def test_read_ahead_is_found_by_block_device_and_by_mount_point(tmp_path: Path) -> None:
     disk, share = "/sys/block/nvme0n1/queue/read_ahead_kb", "/sys/class/bdi/0:45/read_ahead_kb"
     host = Machine({disk: "128", share: "256", "/proc/self/mountinfo": MOUNTS})
     wish = make("read_ahead", of=("nvme0n1", "/srv/my media"), kib=4096)
@@ -206,7 +208,7 @@ async def test_read_ahead_is_found_by_block_device_and_by_mount_point(tmp_path):
         await there_and_back(host, make("read_ahead", of=("/srv",), kib=1), tmp_path)
 
 
-async def test_mount_options_are_remounted_by_their_opposite(tmp_path):
+async def test_mount_options_are_remounted_by_their_opposite(tmp_path: Path) -> None:
     host = Machine({"/proc/self/mountinfo": MOUNTS})
 
     def mount(command: tuple[str, ...]) -> str:
@@ -226,14 +228,14 @@ async def test_mount_options_are_remounted_by_their_opposite(tmp_path):
     ]
 
 
-def test_mount_options_without_an_opposite_are_refused():
+def test_mount_options_without_an_opposite_are_refused() -> None:
     for options in (("rsize=1048576",), ("noatime", "relatime")):
         with pytest.raises(ValidationError):
             make("mount_options", path="/", options=options)
     assert group_values(("rw", "sync"))["access time"] == "strictatime"
 
 
-async def test_threads_of_an_nfs_server_are_set_and_its_versions_only_checked(tmp_path):
+async def test_threads_of_an_nfs_server_are_set_and_its_versions_only_checked(tmp_path: Path) -> None:
     threads, versions = "/proc/fs/nfsd/threads", "/proc/fs/nfsd/versions"
     host = Machine({threads: "8", versions: "-2 +3 +4 +4.1 -4.2"})
     _, changed = await there_and_back(host, make("nfsd", threads=64, versions={"4.2": False, "3": True}), tmp_path)
@@ -244,7 +246,7 @@ async def test_threads_of_an_nfs_server_are_set_and_its_versions_only_checked(tm
         await there_and_back(Machine({threads: "0"}), make("nfsd", threads=8), tmp_path)
 
 
-async def test_a_request_for_wakeup_latency_is_held_and_let_go(tmp_path):
+async def test_a_request_for_wakeup_latency_is_held_and_let_go(tmp_path: Path) -> None:
     host = Machine({})
     host.answer("od", "  2000000000\n")
     holder = FakeProcess(["held"])
@@ -256,7 +258,7 @@ async def test_a_request_for_wakeup_latency_is_held_and_let_go(tmp_path):
     assert await stack.undo_all() == []
 
 
-async def test_boot_parameters_are_checked_and_where_required_refuse_the_run(tmp_path):
+async def test_boot_parameters_are_checked_and_where_required_refuse_the_run(tmp_path: Path) -> None:
     host = Machine({"/proc/cmdline": "quiet isolcpus=2-5 mitigations=auto"})
     expected = {"isolcpus": "2-5", "quiet": True, "nosmt": False}
     row, changed = await there_and_back(host, make("boot_parameters", expected=expected), tmp_path)
@@ -276,7 +278,7 @@ async def test_boot_parameters_are_checked_and_where_required_refuse_the_run(tmp
         ("", {}),
     ],
 )
-def test_a_command_line_is_read_as_the_kernel_does(text, parameters):
+def test_a_command_line_is_read_as_the_kernel_does(text: str, parameters: dict[str, Any]) -> None:
     assert parameters_of(text) == parameters
 
 
@@ -291,11 +293,11 @@ def test_a_command_line_is_read_as_the_kernel_does(text, parameters):
         ("", None),
     ],
 )
-def test_the_active_profile_of_tuned(text, profile):
+def test_the_active_profile_of_tuned(text: str, profile: str | None) -> None:
     assert profile_of(text) == profile
 
 
-async def test_tuned_is_switched_and_switched_back(tmp_path):
+async def test_tuned_is_switched_and_switched_back(tmp_path: Path) -> None:
     host = Machine({})
     host.answer("tuned-adm active", "Current active profile: balanced\n")
 
@@ -309,7 +311,7 @@ async def test_tuned_is_switched_and_switched_back(tmp_path):
     assert host.commands[-3] == ("tuned-adm", "profile", "balanced")
 
 
-def test_rules_of_others_are_counted_and_ours_are_not():
+def test_rules_of_others_are_counted_and_ours_are_not() -> None:
     ruleset = (
         '{"nftables": [{"metainfo": {"version": "1.0.6"}}, {"table": {"family": "inet", "name": "filter"}},'
         ' {"rule": {"table": "filter"}}, {"table": {"name": "nicbench_notrack_e0"}}, {"rule": {"table": '
@@ -323,7 +325,7 @@ def test_rules_of_others_are_counted_and_ours_are_not():
     assert table_of("eth0.100") == "nicbench_notrack_eth0_2e_100"
 
 
-def test_a_process_is_paused_by_signal_or_debugger():
+def test_a_process_is_paused_by_signal_or_debugger() -> None:
     assert state_of_stat("7 (a) b) T 1") == "paused"
     assert state_of_stat("7 (irqbalance) S 1") == "running"
 
@@ -340,7 +342,7 @@ def sysctls(host: FakeHost, **values: int | str) -> tuple[PlacedRequest, ...]:
     return place_requests([TuningRequest("dut", Sysctls, options)], [Part("dut", host, ())])
 
 
-async def test_several_are_set_and_put_back(tmp_path):
+async def test_several_are_set_and_put_back(tmp_path: Path) -> None:
     host = FakeHost(files={RMEM: "4096\t131072\t33554432\n", POLL: "0\n"})
     stack = UndoStack("run", None, tmp_path)
     (row,) = await tune(stack, sysctls(host, net__ipv4__tcp_rmem="4096 131072 7", net__core__busy_poll=50))
@@ -351,7 +353,7 @@ async def test_several_are_set_and_put_back(tmp_path):
     assert host.files == {RMEM: "4096 131072 33554432", POLL: "0"}
 
 
-async def test_only_what_differs_is_written(tmp_path):
+async def test_only_what_differs_is_written(tmp_path: Path) -> None:
     host = FakeHost(files={RMEM: "4096\t131072\t7\n", POLL: "0\n"})
     await tune(
         UndoStack("run", None, tmp_path), sysctls(host, net__ipv4__tcp_rmem="4096 131072 7", net__core__busy_poll=1)
@@ -359,23 +361,23 @@ async def test_only_what_differs_is_written(tmp_path):
     assert host.writes == [(POLL, "1")]
 
 
-async def test_one_that_the_kernel_lacks_refuses_the_run(tmp_path):
+async def test_one_that_the_kernel_lacks_refuses_the_run(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"there is no sysctl net\.core\.busy_polling"):
         await tune(UndoStack("run", None, tmp_path), sysctls(FakeHost(), net__core__busy_polling=1))
 
 
-def test_names_are_those_of_sysctl():
+def test_names_are_those_of_sysctl() -> None:
     assert path_of("net.core.busy_poll") == POLL
     assert path_of("net.ipv4.conf.eth0/100.forwarding") == "/proc/sys/net/ipv4/conf/eth0.100/forwarding"
 
 
 @pytest.mark.parametrize("name", ["kernel.//.//etc.passwd", "../../etc/passwd", "net..core", ".net", "net.core/"])
-def test_a_name_stays_below_its_folder(name):
+def test_a_name_stays_below_its_folder(name: str) -> None:
     with pytest.raises(ValidationError):
         SysctlOptions(values={name: 1})
 
 
-async def test_one_of_the_machine_is_put_back_when_the_namespace_is_gone(tmp_path):
+async def test_one_of_the_machine_is_put_back_when_the_namespace_is_gone(tmp_path: Path) -> None:
     machine = FakeHost(files={SWAPPINESS: "60\n"})
     in_lab = ("ip", "netns", "exec", "lab")
     machine.answer((*in_lab, "cat", "--", RMEM), "4096 131072 1\n")
