@@ -118,6 +118,7 @@ COMMANDS: Final = {
     "import": ("import_results", "Import results that others measured, as a run that is marked as imported."),
     "reference": ("import_results", "Published results to compare with."),
     "doctor": ("machine", "Check that this machine has what nicbench needs; exit status 3 if something is missing."),
+    "prove": ("prove", "Try with frames what a port can be relied on for (root), and keep the proof for later runs."),
     "inventory": ("machine", "Print the facts of this machine that a report discloses."),
     "lab": ("lab", "Set up a lab for manual experiments, or remove it."),
     "restore": ("lab", "Undo what a killed run changed on this machine, even if its run folder is gone."),

@@ -1,0 +1,79 @@
+"""The proof of a port: what `nicbench prove` tried of it, what was seen, and with which card, driver and kernel."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Literal
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+
+FORMAT: Final = 1
+
+
+class Outcome(StrEnum):
+    """What came of trying; ``absent``: the port has no such thing; ``untried``: the reason says why."""
+
+    PROVEN = "proven"
+    FAILED = "failed"
+    ABSENT = "absent"
+    UNTRIED = "untried"
+
+
+class Finding(Frozen):
+    """One line of a proof. ``name`` is ``ability.thing``, ``seen`` what was seen; figures have their units in names."""
+
+    name: str = Field(pattern=r"^[a-z_]+(\.[a-z0-9_]+)+$", max_length=80)
+    outcome: Outcome
+    seen: str = Field(max_length=2000)
+    figures: dict[str, float | int | str] = Field(default_factory=dict)
+
+
+class ProvenPort(Frozen):
+    """A port and what moves its frames; None is unknown. Neither its address nor its serial number is in it."""
+
+    device: str
+    driver: str
+    driver_version: str | None = None
+    firmware: str | None = None
+    card: str | None = None
+    """PCI vendor, device and subsystem, as ``8086:1572 8086:0007``."""
+    bits_per_s: int | None = None
+    fingerprint: str
+    """A hash of machine and address, by which later runs on this machine find the proof again."""
+
+    def differences(self, other: ProvenPort) -> tuple[str, ...]:
+        """Says in what the port is another one now, so that the proof no longer holds of it."""
+        told = (
+            ("driver", self.driver, other.driver),
+            ("driver version", self.driver_version, other.driver_version),
+            ("firmware", self.firmware, other.firmware),
+        )
+        return tuple(
+            f"{what} {now or 'unknown'} instead of {then or 'unknown'}" for what, then, now in told if then != now
+        )
+
+
+class Proof(Frozen):
+    """All findings of one proof. ``loop`` is how frames came back."""
+
+    format: Literal[1] = FORMAT
+    nicbench: str
+    kernel: str
+    made_at: str
+    """ISO 8601, in UTC."""
+    took_s: float
+    loop: Literal["cable", "plug"]
+    in_virtual_machine: bool | None = None
+    """Whether the machine is virtual, so that its cards may be emulated; None is unknown."""
+    ports: tuple[ProvenPort, ...] = Field(min_length=1, max_length=2)
+    findings: tuple[Finding, ...]
+
+    def of(self, name: str) -> Finding | None:
+        """The finding of this name; None where nothing was found of it."""
+        return next((each for each in self.findings if each.name == name), None)
+
+    def with_outcome(self, outcome: Outcome) -> tuple[Finding, ...]:
+        """The findings of one outcome, in their order."""
+        return tuple(each for each in self.findings if each.outcome is outcome)

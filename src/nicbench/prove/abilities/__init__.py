@@ -1,0 +1,1 @@
+"""What is tried of a port, by theme."""

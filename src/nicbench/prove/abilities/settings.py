@@ -1,0 +1,170 @@
+"""Settings of a port: set to another value, read back, seen in traffic where traffic shows them, and put back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.plan import Values
+from nicbench.core.proof import Finding
+from nicbench.prove.abilities.frames import pass_all
+from nicbench.prove.base import Ability, absent, failed, proven
+from nicbench.prove.loop import Loop
+from nicbench.tuning.items.base import Item
+from nicbench.tuning.items.link import FlowControl, FlowControlOptions, Mtu, MtuOptions
+from nicbench.tuning.items.queues import (
+    ChannelOptions,
+    Channels,
+    Coalescing,
+    CoalescingOptions,
+    OffloadOptions,
+    Offloads,
+    RingOptions,
+    Rings,
+)
+from nicbench.tuning.setting import CannotSetError, Place, values_in_words
+from nicbench.tuning.stack import UndoStack
+
+
+def _other_amount(now: Values, name: str) -> int | None:
+    """Half of a setting, or twice of it where that is possible; None where there is no other value."""
+    current, most = now.get(name), now.get(f"{name}_maximum")
+    if not isinstance(current, int):
+        return None
+    if current > 1:
+        return current // 2
+    return current * 2 if isinstance(most, int) and most >= current * 2 else None
+
+
+def _rings(now: Values) -> Item | None:
+    rx, tx = _other_amount(now, "rx"), _other_amount(now, "tx")
+    return Rings(RingOptions(rx=rx, tx=tx)) if rx or tx else None
+
+
+def _channels(now: Values) -> Item | None:
+    asked = {name: _other_amount(now, name) for name in ("combined", "rx", "tx")}
+    known = {name: amount for name, amount in asked.items() if amount}
+    return Channels(ChannelOptions(**known)) if known else None
+
+
+def _coalescing(now: Values) -> Item | None:
+    current = now.get("rx_usecs")
+    return Coalescing(CoalescingOptions(rx_usecs=current + 40)) if isinstance(current, int) else None
+
+
+def _flow_control(now: Values) -> Item | None:
+    current = now.get("rx")
+    return FlowControl(FlowControlOptions(rx=not current)) if isinstance(current, bool) else None
+
+
+def _mtu(now: Values) -> Item | None:
+    return Mtu(MtuOptions(bytes=1900))
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A setting that is tried: how another value of it is chosen by what is set now, and which frames show it."""
+
+    kind: type[Item]
+    choose: Callable[[Values], Item | None]
+    thing: str | None = None
+    sizes: tuple[int, ...] = (512,)
+    by_sockets: bool = False
+    """Whether frames go through the kernel's own way, where the setting is at work."""
+
+    @property
+    def name(self) -> str:
+        """The name of its finding."""
+        return f"settings.{self.thing or self.kind.kind}"
+
+
+def _switch(feature: str) -> _Trial:
+    """An offload, switched over."""
+
+    def choose(now: Values) -> Item | None:
+        on = Offloads(OffloadOptions(features={feature: True}))
+        return (
+            on if on.find_differing(on.target_values(now), now) else Offloads(OffloadOptions(features={feature: False}))
+        )
+
+    return _Trial(Offloads, choose, f"offload_{feature}", sizes=(69, 1001), by_sockets=True)
+
+
+def _words_of(old: Values, asked: Values) -> str:
+    """Says from what to what a setting was changed; of switches that go together only the first is named."""
+    name = next(iter(asked))
+    if isinstance(asked[name], bool):
+        others = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
+        return f"{name}{others}: {'off to on' if asked[name] else 'on to off'}"
+    return ", ".join(f"{name} {old[name]} to {value}" for name, value in asked.items())
+
+
+_TRIALS: Final = (
+    _Trial(Mtu, _mtu, sizes=(1518, 1900), by_sockets=True),
+    _Trial(Rings, _rings),
+    _Trial(Channels, _channels),
+    _Trial(Coalescing, _coalescing),
+    _Trial(FlowControl, _flow_control),
+    *map(_switch, ("rx", "tx", "gro", "gso", "tso", "rxvlan", "txvlan")),
+)
+
+
+class Settings(Ability):
+    """Which settings take effect, and come back."""
+
+    kind = "settings"
+    order = 7
+    tries = "MTU, rings, channels, coalescing, flow control, offloads: another value, frames, and the old one again"
+    changes = "these, one after the other"
+    estimate_s = 25.0
+
+    async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
+        for trial in _TRIALS:
+            try:
+                yield await self._set(trial, loop, changes)
+            except (CannotSetError, NotReadyError) as error:
+                yield absent(trial.name, str(error))
+            except NicbenchError as error:
+                yield failed(trial.name, error.message)
+
+    async def _set(self, trial: _Trial, loop: Loop, changes: UndoStack) -> Finding:
+        """Sets it at every port, has frames pass, and puts it back; what does not come back is a failure of its own."""
+        set_at: list[tuple[Item, Place, Values]] = []
+        words, damage = "", None
+        try:
+            for place in loop.places:
+                now = await trial.kind(trial.kind.Options.model_construct()).read_checked(place)
+                item = trial.choose(now)
+                if item is None:
+                    return absent(trial.name, "the driver has no other value of it")
+                asked = item.find_differing(item.target_values(now), now)
+                old = {key: now[key] for key in asked}
+                try:
+                    await item.apply(changes, place, old, asked)
+                except HostError as error:  # the driver says no
+                    return absent(trial.name, error.message)
+                set_at.append((item, place, old))
+                left = item.find_differing(asked, await item.read_checked(place))
+                if left:
+                    damage = f"{loop.name_of(str(place.device))}: {values_in_words(left)} was set, and reads otherwise"
+                words = _words_of(old, asked)
+            damage = damage or await self._seen(trial, loop, changes)
+        finally:
+            stayed = [await self._put_back(*each) for each in reversed(set_at)]
+        if damage is not None:
+            return failed(trial.name, f"{words}: {damage}")
+        if wrong := [each for each in stayed if each]:
+            return failed(trial.name, f"{values_in_words(wrong[0])} did not come back")
+        return proven(trial.name, f"{words}, read back, frames pass, and back again")
+
+    async def _seen(self, trial: _Trial, loop: Loop, changes: UndoStack) -> str | None:
+        """Says what is wrong with tagged frames with checksums that pass meanwhile; None where nothing is."""
+        sockets = trial.by_sockets and "net_af_packet" in loop.working
+        async with loop.session(changes, "net_af_packet" if sockets else None, udp_checksum=True, vlan=100) as session:
+            return await pass_all(session, trial.sizes)
+
+    async def _put_back(self, item: Item, place: Place, old: Values) -> Values:
+        await item.write(place, old)
+        return item.find_differing(old, await item.read_checked(place))

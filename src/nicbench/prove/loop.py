@@ -1,0 +1,197 @@
+"""Two ports with a cable between them, or one with a loop, in a namespace of their own: where abilities are tried."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from nicbench.bench_file import parse
+from nicbench.bench_file.models import BenchFile
+from nicbench.core.errors import HostError
+from nicbench.core.pattern import Pattern
+from nicbench.core.trial import Purpose, Reading, TrialRequest
+from nicbench.hosts.base import Host
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.stages.hosts import make_hosts, make_ports
+from nicbench.stages.testbed import lay_out_ways, make_dut
+from nicbench.stages.tester import make_tester, start_tester
+from nicbench.system.kernel_driver import driver_of
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.real_hosts import TESTER, make_wired_testbed
+from nicbench.testbed.testers.base import During, Tester
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.items._adapter import wait_for_link
+from nicbench.tuning.items.queues import OffloadOptions, Offloads
+from nicbench.tuning.setting import Place
+
+NAMESPACE: Final = "nicbench-prove"
+_LINK_S: Final = 20.0
+_QUIET: Final = "for kind in all default; do echo 1 >/proc/sys/net/ipv6/conf/$kind/disable_ipv6; done"
+"""The kernel sends frames of its own to every interface that has IPv6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One transmission: the reading, and by how much each counter of each port rose, by device and name."""
+
+    reading: Reading
+    rose: tuple[Mapping[str, int], ...]
+
+
+class Session:
+    """A tester with one driver on the ports of a loop; each ``send`` is a transmission of its own."""
+
+    def __init__(self, loop: Loop, tester: Tester, addressing: tuple[Addressing, ...]) -> None:
+        self._loop, self._tester, self._addressing = loop, tester, addressing
+        self._number = 0
+
+    async def send(
+        self,
+        frame_bytes: int,
+        *,
+        frames: int | None = None,
+        rate: float | None = 20_000.0,
+        duration_s: float = 1.0,
+        both_ways: bool = False,
+        during: During | None = None,
+    ) -> Sent:
+        """Sends ``frames`` at ``rate`` frames a second (None: as many as it can), reads the counters before and after.
+
+        Of two ports the first sends, or each with ``both_ways``. Raises the tester's EngineError.
+        """
+        self._number += 1
+        request = TrialRequest(
+            frame_bytes=frame_bytes,
+            load_frames_per_s=rate,
+            duration_s=duration_s if frames is None or rate is None else frames / rate,
+            frames=frames,
+            drain_s=0.3,
+            settle_s=0.1,
+            purpose=Purpose.LOSS,
+            bidirectional=both_ways,
+        )
+        await self._tester.learn(self._number, request, self._addressing)  # learning frames are in no difference
+        before = await self._loop.read_counters()
+        reading = await self._tester.trial(self._number, request, self._addressing, during)
+        after = await self._loop.read_counters()
+        rose = tuple(
+            {name: value - old.get(name, 0) for name, value in new.items()}
+            for old, new in zip(before, after, strict=True)
+        )
+        return Sent(reading, rose)
+
+
+class Loop:
+    """The ports while they are tried. ``devices`` are one or two interfaces of this machine."""
+
+    def __init__(self, devices: tuple[str, ...], run_id: str, engine_folder: str | None = None) -> None:
+        self.devices = devices
+        self._run_id, self._engine_folder = run_id, engine_folder
+        self._hosts: Mapping[str, Host] = {}
+        self._ports: Mapping[str, Port] = {}
+        self.working: list[str] = []
+        """The drivers that passed every frame, the fastest kind first."""
+
+    async def make(self, changes: Changes) -> None:
+        """Moves the ports into a namespace that no other traffic reaches. NotReadyError where one is in use."""
+        bench = self._bench({}, {}, create=True)
+        self._hosts = await make_hosts(bench, changes)
+        self._ports = (await make_ports(bench, self._hosts, changes)).ports
+        await self.host.run(("sh", "-c", _QUIET), check=False)
+        for place in self.places:
+            await self.host.run(("ip", "link", "set", "dev", str(place.device), "up"))
+            if await driver_of(self.host, str(place.device)) == "veth":
+                await _receive_redirected(place, changes)
+        await self.wait_for_links()
+
+    async def wait_for_links(self) -> None:
+        """Waits until every port has its link. HostError after 20 s."""
+        for place in self.places:
+            await wait_for_link(place, True, _LINK_S)
+
+    def name_of(self, device: str) -> str:
+        """A port's place in the proof: ``first`` or ``second``."""
+        return ("first", "second")[self.devices.index(device)]
+
+    def undo_id(self, ability: str) -> str:
+        """The name of the record of what an ability changes."""
+        return f"{self._run_id}-{ability}"
+
+    @property
+    def host(self) -> Host:
+        """The namespace of the ports."""
+        return self._hosts[TESTER]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The ports, as settings name them."""
+        return tuple(Place(self.host, device) for device in self.devices)
+
+    @asynccontextmanager
+    async def session(
+        self, changes: Changes, driver: str | None = None, tester: Mapping[str, Any] | None = None, **traffic: Any
+    ) -> AsyncIterator[Session]:
+        """A tester with this driver, by default the first that works.
+
+        ``tester`` and ``traffic`` are as in a bench file. NotReadyError where the ports cannot carry it.
+        """
+        options = {"driver": driver or self.working[0], **(tester or {})}
+        bench = self._bench(options, traffic, create=False)
+        testbed = await make_wired_testbed(self._hosts, self._ports, (), bench.tester_kind())
+        testbed = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
+        dut = await make_dut(bench, testbed, changes)
+        _, addressing = lay_out_ways(bench, testbed, dut)
+        made = make_tester(bench, testbed, (), self._run_id, self._engine_folder)
+        try:
+            await start_tester(made, bench, testbed, changes)
+            yield Session(self, made, addressing)
+        finally:
+            await made.close()
+
+    async def read_counters(self) -> tuple[Mapping[str, int], ...]:
+        """Every counter of each port by name: those of ``ethtool -S``, and the kernel's own as ``link: rx packets``."""
+        return tuple([await read_counters(self.host, device) for device in self.devices])
+
+    def _bench(self, tester: Mapping[str, Any], traffic: Mapping[str, Any], *, create: bool) -> BenchFile:
+        host: dict[str, Any] = {"kind": NetnsHost.kind, "namespace": NAMESPACE}
+        tree = {
+            "nicbench": 1,
+            "title": "prove",
+            "hosts": {TESTER: {**host, "create": True} if create else host},
+            "ports": {f"t{n}": {"host": TESTER, "device": each} for n, each in enumerate(self.devices)},
+            "dut": {"kind": "external"},
+            "tester": dict(tester),
+            "traffic": {"flows": 64, **traffic},
+            "tests": [{"name": "proof", "method": "frame-loss", "frame_bytes": [512]}],
+        }
+        return parse(json.dumps(tree).encode(), Path("prove"))
+
+
+async def _receive_redirected(place: Place, changes: Changes) -> None:
+    """Has a veth take frames that a program redirects to it, as cards do while one is attached."""
+    item = Offloads(OffloadOptions(features={"gro": True}))
+    now = await item.read_checked(place)
+    asked = item.find_differing(item.target_values(now), now)
+    if asked:
+        await item.apply(changes, place, {key: now[key] for key in asked}, asked)
+
+
+async def read_counters(host: Host, device: str) -> dict[str, int]:
+    """The counters of one interface; without those that its driver does not give."""
+    shown = await host.run(("ip", "-j", "-s", "link", "show", "dev", device))
+    kernel = json.loads(shown.stdout)[0]["stats64"]
+    found = {f"link: {way} {name}": int(value) for way, counts in kernel.items() for name, value in counts.items()}
+    try:
+        told = (await host.run(("ethtool", "-S", device))).stdout
+    except HostError:
+        return found
+    for line in told.splitlines():
+        name, _, value = line.strip().rpartition(": ")
+        if name and value.strip().isdigit():
+            found[name.strip()] = int(value)
+    return found

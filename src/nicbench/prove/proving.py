@@ -1,0 +1,124 @@
+"""Tries every ability of one or two ports, one after the other, and makes the proof of what was found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from datetime import UTC, datetime
+from typing import Final
+
+from nicbench import __version__
+from nicbench.core.errors import NicbenchError, UsageError, nearest_name
+from nicbench.core.events import Bus
+from nicbench.core.proof import Finding, Outcome, Proof
+from nicbench.core.registry import find
+from nicbench.hosts.base import Host
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.prove.base import Ability, failed, untried
+from nicbench.prove.loop import Loop
+from nicbench.stages.machine import hold_machines, undo_at_end
+from nicbench.store.folder import new_run_id
+from nicbench.system.hypervisor import is_virtual_machine
+from nicbench.system.identity import identify_port
+from nicbench.tuning.stack import UndoStack
+
+_FIRST: Final = "drivers"
+"""The ability without which nothing else can be tried."""
+
+
+def abilities() -> tuple[type[Ability], ...]:
+    """Every ability, in the order in which they are tried."""
+    return tuple(sorted(find("nicbench.prove.abilities", Ability).values(), key=lambda each: each.order))
+
+
+def choose(only: Collection[str], without: Collection[str]) -> tuple[type[Ability], ...]:
+    """The abilities that are to be tried; that of drivers always is. UsageError for a name that is none of them."""
+    known = {each.kind: each for each in abilities()}
+    for name in (*only, *without):
+        if name not in known:
+            near = nearest_name(name, tuple(known)) or ", ".join(known)
+            raise UsageError(f"there is no ability {name}", place="--only, --without", next_step=f"write {near}")
+    kept = [name for name in known if (not only or name in only) and name not in without]
+    return tuple(each for name, each in known.items() if name == _FIRST or name in kept)
+
+
+async def prove(
+    devices: tuple[str, ...],
+    chosen: tuple[type[Ability], ...],
+    tell: Callable[[Finding], None],
+    bus: Bus,
+    wait_s: float = 0.0,
+    engine_folder: str | None = None,
+) -> Proof:
+    """Tries the chosen abilities of these ports and gives the proof; ``tell`` is called with each finding.
+
+    The ports are in a namespace meanwhile, and back afterwards as they were. NotReadyError where one is in use.
+    """
+    began, made_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+    run_id = new_run_id("prove")
+    changes = UndoStack(run_id, None)
+    here = LocalHost("this machine")
+    findings: list[Finding] = []
+    ports = tuple([await identify_port(here, device) for device in devices])
+    async with hold_machines(run_id, (), bus, wait_s), undo_at_end(changes, bus):
+        loop = Loop(devices, run_id, engine_folder)
+        before = [await settings_of(here, device) for device in devices]
+        await loop.make(changes)
+        for kind in abilities():
+            async for finding in _try(kind, kind in chosen, loop, bus):
+                findings.append(finding)
+                tell(finding)
+    findings.append(_came_back(devices, before, [await settings_of(here, device) for device in devices]))
+    tell(findings[-1])
+    return Proof(
+        nicbench=__version__,
+        kernel=(await here.read_file("/proc/sys/kernel/osrelease") or "").strip(),
+        made_at=made_at,
+        took_s=round(time.monotonic() - began, 1),
+        loop="cable" if len(devices) > 1 else "plug",
+        in_virtual_machine=await is_virtual_machine(here),
+        ports=ports,
+        findings=tuple(findings),
+    )
+
+
+async def _try(kind: type[Ability], is_chosen: bool, loop: Loop, bus: Bus) -> AsyncIterator[Finding]:
+    """Tries one ability; what it changed is undone before the next begins."""
+    name = f"{kind.kind}.all"
+    if not is_chosen:
+        yield untried(name, "it was left out")
+        return
+    if kind.kind != _FIRST and not loop.working:
+        yield untried(name, "no driver passed frames")
+        return
+    changes = UndoStack(loop.undo_id(kind.kind), None)
+    async with undo_at_end(changes, bus):
+        try:
+            async for finding in kind().prove(loop, changes):
+                yield finding
+        except NicbenchError as error:
+            yield failed(name, f"it could not be tried to its end: {error.message}")
+
+
+_SETTINGS: Final = """
+ip -j link show dev "$1" | tr ',' '\\n' | grep -E '"(mtu|qdisc|txqlen|address|flags)"'
+for option in -k -g -l -c -a; do ethtool $option "$1"; done
+"""
+
+
+async def settings_of(host: Host, device: str) -> tuple[str, ...]:
+    """What can be set of a port as lines of ``ip`` and ``ethtool``, to compare with those of a later time."""
+    return tuple((await host.run(("sh", "-c", _SETTINGS, "sh", device), check=False)).stdout.splitlines())
+
+
+def _came_back(devices: tuple[str, ...], before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> Finding:
+    """Whether the ports are as they were before anything was tried."""
+    name = "restored.settings"
+    for device, old, new in zip(devices, before, after, strict=True):
+        changed = [line.strip() for line in new if line not in old]
+        if old != new:
+            lost = [line.strip() for line in old if line not in new]
+            return failed(
+                name, f"{device}: {'; '.join(changed) or 'fewer settings'}, before: {'; '.join(lost) or 'none'}"
+            )
+    return Finding(name=name, outcome=Outcome.PROVEN, seen="every setting of the ports is what it was before")
