@@ -96,6 +96,8 @@ class Loop:
         self._ports: Mapping[str, Port] = {}
         self.working: list[str] = []
         """The drivers that passed every frame, the fastest kind first."""
+        self.needs_gro = False
+        """Whether a port takes redirected frames only with GRO: a veth, which has no program while none is attached."""
 
     async def make(self, changes: Changes) -> None:
         """Moves the ports into a namespace that no other traffic reaches. NotReadyError where one is in use."""
@@ -107,6 +109,7 @@ class Loop:
             await self.host.run(("ip", "link", "set", "dev", str(place.device), "up"))
             if await driver_of(self.host, str(place.device)) == "veth":
                 await _receive_redirected(place, changes)
+                self.needs_gro = True
         await self.wait_for_links()
 
     async def wait_for_links(self) -> None:
@@ -153,6 +156,10 @@ class Loop:
         finally:
             await made.close()
 
+    async def read_settings(self) -> tuple[tuple[str, ...], ...]:
+        """What can be set of each port, as lines of ``ip`` and ``ethtool``."""
+        return tuple([await settings_of(self.host, device) for device in self.devices])
+
     async def read_counters(self) -> tuple[Mapping[str, int], ...]:
         """Every counter of each port by name: those of ``ethtool -S``, and the kernel's own as ``link: rx packets``."""
         return tuple([await read_counters(self.host, device) for device in self.devices])
@@ -195,3 +202,14 @@ async def read_counters(host: Host, device: str) -> dict[str, int]:
         if name and value.strip().isdigit():
             found[name.strip()] = int(value)
     return found
+
+
+_SETTINGS: Final = """
+ip -j link show dev "$1" | tr ',' '\\n' | grep -E '"(mtu|qdisc|txqlen|address|flags)"'
+for option in -k -g -l -c -a; do ethtool $option "$1"; done
+"""
+
+
+async def settings_of(host: Host, device: str) -> tuple[str, ...]:
+    """What can be set of a port as lines of ``ip`` and ``ethtool``, to compare with those of a later time."""
+    return tuple((await host.run(("sh", "-c", _SETTINGS, "sh", device), check=False)).stdout.splitlines())

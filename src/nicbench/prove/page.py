@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
 from nicbench import __version__
-from nicbench.core.proof import Finding, Outcome, Proof
-from nicbench.report.document.blocks import Block, Document, Fact, Facts, Table, Tone
+from nicbench.core.proof import Outcome, Proof
+from nicbench.report.document.blocks import Cell, Document, Fact, Facts, Row, Table, Tone
 from nicbench.report.document.finishing import finish_document, palette
 from nicbench.report.document.making import (
+    about_row,
     badge,
     breakable_code,
-    heading,
     inlines,
     paragraph,
     table,
@@ -54,7 +53,7 @@ def document_of(proof: Proof) -> Document:
             author="nicbench",
             header=(paragraph(told, role="answer"),),
             contents=(),
-            blocks=(_facts_of(proof), *_tables_of(proof)),
+            blocks=(_facts_of(proof), _table_of(proof)),
             footer=inlines(f"nicbench {__version__}"),
             palette=palette(style()),
             is_brief=True,
@@ -86,19 +85,12 @@ def _facts_of(proof: Proof) -> Facts:
     )
 
 
-def _tables_of(proof: Proof) -> Iterator[Block]:
+def _table_of(proof: Proof) -> Table:
+    """Returns every finding, below a line with its ability."""
+    rows: list[Row | tuple[Cell, ...]] = []
     for ability, found in groupby(proof.findings, key=lambda each: each.name.partition(".")[0]):
-        yield heading(2, ability.capitalize().replace("_", " "))
-        yield _table_of(tuple(found))
-
-
-def _table_of(findings: tuple[Finding, ...]) -> Table:
-    rows = (
-        (
-            words(breakable_code(each.name.partition(".")[2])),
-            words(badge(OUTCOME_WORDS[each.outcome], _TONES[each.outcome])),
-            words(each.seen),
-        )
-        for each in findings
-    )
+        rows.append(about_row(ability.capitalize().replace("_", " "), 3))
+        for each in found:
+            outcome = badge(OUTCOME_WORDS[each.outcome], _TONES[each.outcome])
+            rows.append((words(breakable_code(each.name.partition(".")[2])), words(outcome), words(each.seen)))
     return table([word_heads("What", "Outcome", "Seen")], rows)

@@ -12,10 +12,9 @@ from nicbench.core.errors import NicbenchError, UsageError, nearest_name
 from nicbench.core.events import Bus
 from nicbench.core.proof import Finding, Outcome, Proof
 from nicbench.core.registry import find
-from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.prove.base import Ability, failed, untried
-from nicbench.prove.loop import Loop
+from nicbench.prove.loop import Loop, settings_of
 from nicbench.stages.machine import hold_machines, undo_at_end
 from nicbench.store.folder import new_run_id
 from nicbench.system.hypervisor import is_virtual_machine
@@ -98,17 +97,6 @@ async def _try(kind: type[Ability], is_chosen: bool, loop: Loop, bus: Bus) -> As
                 yield finding
         except NicbenchError as error:
             yield failed(name, f"it could not be tried to its end: {error.message}")
-
-
-_SETTINGS: Final = """
-ip -j link show dev "$1" | tr ',' '\\n' | grep -E '"(mtu|qdisc|txqlen|address|flags)"'
-for option in -k -g -l -c -a; do ethtool $option "$1"; done
-"""
-
-
-async def settings_of(host: Host, device: str) -> tuple[str, ...]:
-    """What can be set of a port as lines of ``ip`` and ``ethtool``, to compare with those of a later time."""
-    return tuple((await host.run(("sh", "-c", _SETTINGS, "sh", device), check=False)).stdout.splitlines())
 
 
 def _came_back(devices: tuple[str, ...], before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ from nicbench.core.errors import HostError
 from nicbench.core.proof import Proof
 from nicbench.store.files import damaged_error, json_text, make_folder, read_bytes, write_atomically
 
-FOLDER: Final = Path("/var/lib/nicbench/proofs")
+FOLDER: Final = Path(os.environ.get("NICBENCH_PROOFS", "/var/lib/nicbench/proofs"))
 
 
 def save_proof(proof: Proof, folder: Path = FOLDER) -> Path:

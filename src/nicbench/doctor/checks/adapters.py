@@ -8,6 +8,7 @@ from typing import Any
 
 from nicbench.core.frozen import frozen
 from nicbench.core.machine import cpu_list, parse_cpu_list
+from nicbench.core.proof import Outcome, Proof, ProvenPort
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._machine import (
     Adapters,
@@ -21,8 +22,10 @@ from nicbench.doctor.checks._machine import (
     values,
 )
 from nicbench.hosts.base import Host
+from nicbench.store.proofs import find_proof
 from nicbench.system.adapters.ethtool import parse_link_settings, parse_time_stamping
 from nicbench.system.hypervisor import is_virtual_machine
+from nicbench.system.identity import identify_port
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 
 _LINK = "link"
@@ -87,6 +90,36 @@ def _gbps(bits_per_s: int) -> str:
 
 
 _SLOT = "PCI Express"
+
+
+class Proofs(Examination):
+    """Proofs of ports: what `nicbench prove` found on this machine, and whether it still holds of the port."""
+
+    kind = "proofs"
+
+    async def examine(self, host: Host) -> tuple[Check, ...]:
+        kernel = (await host.read_file("/proc/sys/kernel/osrelease") or "").strip()
+        checks = []
+        for interface in await select_measurable(host):
+            port = await identify_port(host, interface.name)
+            checks.append(judge_proof(port, find_proof(port.fingerprint), kernel))
+        return tuple(checks)
+
+
+def judge_proof(port: ProvenPort, proof: Proof | None, kernel: str) -> Check:
+    """What the proof says of the port as it is now; None: it has none."""
+    name, again = f"proof of {port.device}", f"sudo nicbench prove {port.device} OTHER-END"
+    if proof is None:
+        return ok(name, f"none: what it can be relied on for is tried by `{again}`")
+    then = next(each for each in proof.ports if each.fingerprint == port.fingerprint)
+    changed = [*then.differences(port), *([f"kernel {kernel}"] if kernel != proof.kernel else [])]
+    if changed:
+        return warning(name, f"it is of {proof.made_at[:10]} and no longer holds: {', '.join(changed)}", again)
+    failures = proof.with_outcome(Outcome.FAILED)
+    if failures:
+        told = "; ".join(f"{each.name}: {each.seen}" for each in failures[:3])
+        return warning(name, f"{len(failures)} of {len(proof.findings)} findings failed: {told}", again)
+    return ok(name, f"of {proof.made_at[:10]}: {len(proof.with_outcome(Outcome.PROVEN))} things proven, none failed")
 
 
 class Slots(Examination):

@@ -10,7 +10,7 @@ from nicbench.prove.base import Ability, absent, failed, proven
 from nicbench.prove.loop import Loop, Sent, Session
 from nicbench.tuning.stack import UndoStack
 
-_AMOUNTS: Final = (5_003, 8_009)
+_AMOUNTS: Final = (12_007, 9_011)
 _SIZES: Final = (128, 1024)
 _LOSSES: Final = ("drop", "miss", "error", "discard", "overrun", "overflow", "no_buf", "nobuf", "full", "fifo")
 """Parts of the names of counters that count frames which went no farther."""

@@ -32,6 +32,7 @@ class LinkFlap(Ability):
             await asyncio.sleep(_DOWN_S)
             await loop.host.run(("ip", "link", "set", "dev", device, "up"))
 
+        before = await loop.read_settings()
         async with loop.session(changes) as session:
             reading = (await session.send(128, rate=10_000.0, duration_s=2.0, during=flap)).reading
         counts = reading.counts
@@ -43,6 +44,12 @@ class LinkFlap(Ability):
         else:
             yield proven("link.seen", f"{seen}, and the change of the link was seen", lost_frames=gone)
         await loop.wait_for_links()
+        after = await loop.read_settings()
+        forgotten = [line for old, new in zip(before, after, strict=True) for line in new if line not in old]
+        if forgotten:
+            yield failed("link.settings", f"other settings than before: {'; '.join(map(str.strip, forgotten))}")
+        else:
+            yield proven("link.settings", "every setting is what it was before")
         async with loop.session(changes) as session:
             damage = describe_damage((await session.send(128, frames=5_000, both_ways=True)).reading)
         if damage is None:

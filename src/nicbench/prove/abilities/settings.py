@@ -10,7 +10,7 @@ from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.plan import Values
 from nicbench.core.proof import Finding
 from nicbench.prove.abilities.frames import pass_all
-from nicbench.prove.base import Ability, absent, failed, proven
+from nicbench.prove.base import Ability, absent, failed, proven, untried
 from nicbench.prove.loop import Loop
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.items.link import FlowControl, FlowControlOptions, Mtu, MtuOptions
@@ -122,6 +122,9 @@ class Settings(Ability):
 
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
         for trial in _TRIALS:
+            if loop.needs_gro and trial.name == "settings.offload_gro":
+                yield untried(trial.name, "without it these ports take no redirected frames")
+                continue
             try:
                 yield await self._set(trial, loop, changes)
             except (CannotSetError, NotReadyError) as error:

@@ -1,0 +1,58 @@
+"""What a run on real ports rests on: the proofs of its ports, where `nicbench prove` made them on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.proof import Outcome
+from nicbench.store.proofs import FOLDER, find_proof
+from nicbench.system.identity import identify_port
+from nicbench.testbed.labs.base import Testbed
+
+_DRIVERS: Final = {"xdp": "xdp", "af_xdp": "net_af_xdp", "af_packet": "net_af_packet"}
+"""The tester's drivers for kernel interfaces, by the protocol's kinds of ports."""
+
+
+async def hold_against_proofs(testbed: Testbed, folder: Path = FOLDER) -> tuple[str, ...]:
+    """Returns sentences for the report on ports that nobody has proven.
+
+    NotReadyError where a port was proven not to carry the driver that the run uses.
+    """
+    unproven: list[str] = []
+    aged: list[str] = []
+    for port in testbed.tester_ports:
+        driver = _DRIVERS.get(str(port.engine.get("kind")))
+        if port.device is None or driver is None:
+            continue
+        host = testbed.host_of(port)
+        try:
+            now = await identify_port(host, port.device)
+        except HostError:  # a port that does not say what it is has no proof
+            unproven.append(port.device)
+            continue
+        proof = find_proof(now.fingerprint, folder)
+        if proof is None:
+            unproven.append(port.device)
+            continue
+        then = next(each for each in proof.ports if each.fingerprint == now.fingerprint)
+        kernel = (await host.read_file("/proc/sys/kernel/osrelease") or "").strip()
+        changed = [*then.differences(now), *([f"kernel {kernel}"] if kernel != proof.kernel else [])]
+        finding = proof.of(f"drivers.{driver}")
+        if changed:
+            aged.append(f"{port.device} ({', '.join(changed)})")
+        elif finding is None or finding.outcome is Outcome.UNTRIED:
+            unproven.append(port.device)
+        elif finding.outcome is not Outcome.PROVEN:
+            raise NotReadyError(
+                f"its proof says of `driver: {driver}`: {finding.seen}",
+                place=f"{host.name}, {port.device}",
+                next_step="choose another `driver`, or prove the port again: nicbench prove",
+            )
+    said = []
+    if unproven:
+        said.append(f"What {', '.join(unproven)} can be relied on for was not proven (`nicbench prove`).")
+    if aged:
+        said.append(f"The proof of {', '.join(aged)} is of another driver, firmware or kernel.")
+    return tuple(said)

@@ -1,0 +1,153 @@
+"""Proofs without ports: how counters are judged, how a proof is kept and ages, and what runs and the doctor say of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.proof import Finding, Outcome, Proof, ProvenPort
+from nicbench.doctor.checks.adapters import judge_proof
+from nicbench.prove.abilities.counts import judge_bytes, judge_count
+from nicbench.prove.page import write_page
+from nicbench.prove.proving import abilities, choose
+from nicbench.stages import proofs as of_runs
+from nicbench.store.proofs import find_proof, save_proof
+from nicbench.system.identity import port_of
+from nicbench.testbed.labs.base import Testbed, TesterPort
+
+PORT = ProvenPort(device="e0", driver="igb", driver_version="6.1", firmware="1.0", fingerprint="0123456789abcdef")
+KERNEL = "6.1.0-21-amd64"
+
+
+def proof(*findings: Finding, port: ProvenPort = PORT, made_at: str = "2026-11-30T10:00:00+00:00") -> Proof:
+    """A proof of one port with a loop plug."""
+    return Proof(
+        nicbench="0.1.0", kernel=KERNEL, made_at=made_at, took_s=1.0, loop="plug", ports=(port,), findings=findings
+    )
+
+
+def finding(name: str, outcome: Outcome) -> Finding:
+    """A finding with some words."""
+    return Finding(name=name, outcome=outcome, seen="12 of 4,000 frames were lost")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "own", "outcome"),
+    [
+        ((100, 200), (100, 200), Outcome.PROVEN),
+        ((0, 0), (100, 200), Outcome.PROVEN),  # the kernel's counter leaves frames of XDP out
+        ((0, 0), (100, 199), Outcome.ABSENT),
+        ((200, 400), (100, 200), Outcome.FAILED),
+        ((100, 199), (100, 200), Outcome.FAILED),
+    ],
+)
+def test_a_counter_is_right_to_the_frame_or_it_counts_nothing(
+    kernel: tuple[int, int], own: tuple[int, int], outcome: Outcome
+) -> None:
+    rose = tuple({"link: rx packets": one, "rx_good": other} for one, other in zip(kernel, own, strict=True))
+    assert judge_count("counts.received", "link: rx packets", rose, (100, 200)).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("counted", "outcome"),
+    [
+        ((128, 1024), Outcome.PROVEN),
+        ((124, 1020), Outcome.PROVEN),  # without the FCS
+        ((0, 0), Outcome.ABSENT),
+        ((128, 1032), Outcome.FAILED),
+    ],
+)
+def test_a_counter_of_bytes_grows_with_the_frame(counted: tuple[int, int], outcome: Outcome) -> None:
+    rose = tuple({"link: rx bytes": each * 10} for each in counted)
+    assert judge_bytes("counts.bytes", "link: rx bytes", rose, (10, 10)).outcome is outcome
+
+
+def test_the_newest_proof_of_a_port_is_found_again(tmp_path: Path) -> None:
+    other = PORT.replace(fingerprint="ffffffffffffffff")
+    for each in (proof(port=other), proof(), proof(made_at="2026-12-01T10:00:00+00:00")):
+        save_proof(each, tmp_path)
+    found = find_proof(PORT.fingerprint, tmp_path)
+    assert found is not None
+    assert found.made_at.startswith("2026-12-01")
+    (tmp_path / f"{PORT.fingerprint}.json").write_text("{")
+    assert find_proof(PORT.fingerprint, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "kernel", "words"),
+    [
+        (PORT, KERNEL, "1 things proven"),
+        (PORT.replace(firmware="1.1"), KERNEL, "firmware 1.1 instead of 1.0"),
+        (PORT, "6.2.0", "kernel 6.2.0"),
+    ],
+)
+def test_a_proof_ages_with_what_it_was_made_of(now: ProvenPort, kernel: str, words: str) -> None:
+    check = judge_proof(now, proof(finding("drivers.xdp", Outcome.PROVEN)), kernel)
+    assert words in check.text
+    assert (check.mend_command is None) is (words == "1 things proven")
+
+
+def test_an_address_is_in_no_proof() -> None:
+    told = {
+        "driver": "driver: igb\nversion: 6.1\nbus-info: 0000:03:00.0",
+        "machine": "abc",
+        "card": "0x8086 0x1521 0x8086 0x1",
+    }
+    port = port_of("e0", "aa:bb:cc:dd:ee:ff", told)
+    assert port.card == "8086:1521 8086:1"
+    assert "aa:bb:cc" not in port.model_dump_json()
+    assert port.fingerprint != port_of("e0", "aa:bb:cc:dd:ee:fe", told).fingerprint
+
+
+class _Host:
+    """A host that says which kernel it has."""
+
+    name = "tester"
+
+    async def read_file(self, path: str) -> str:
+        return KERNEL
+
+
+def statements(found: Proof | None, monkeypatch: pytest.MonkeyPatch, kind: str = "xdp") -> tuple[str, ...]:
+    """What a run on the port says, with this proof."""
+
+    async def identify(host: Any, device: str) -> ProvenPort:
+        return PORT
+
+    monkeypatch.setattr(of_runs, "identify_port", identify)
+    monkeypatch.setattr(of_runs, "find_proof", lambda fingerprint, folder: found)
+    port = TesterPort(name="t0", engine={"kind": kind}, device="e0")
+    testbed = SimpleNamespace(tester_ports=(port,), host_of=lambda each: _Host())
+    return asyncio.run(of_runs.hold_against_proofs(cast(Testbed, testbed)))
+
+
+def test_a_run_on_a_driver_that_failed_is_refused_with_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = proof(finding("drivers.xdp", Outcome.FAILED), finding("drivers.net_af_xdp", Outcome.PROVEN))
+    with pytest.raises(NotReadyError, match="12 of 4,000 frames were lost"):
+        statements(bad, monkeypatch)
+    assert statements(bad, monkeypatch, "af_xdp") == ()
+
+
+def test_a_run_says_what_nobody_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "not proven" in statements(None, monkeypatch)[0]
+    old = proof(finding("drivers.xdp", Outcome.FAILED), port=PORT.replace(firmware="0.9"))
+    assert "another driver, firmware or kernel" in statements(old, monkeypatch)[0]
+
+
+def test_abilities_are_chosen_by_their_names() -> None:
+    assert choose((), ()) == abilities()
+    assert [each.kind for each in choose(("clocks",), ())] == ["drivers", "clocks"]
+    assert "link" not in [each.kind for each in choose((), ("link",))]
+    with pytest.raises(UsageError, match="clock"):
+        choose(("clok",), ())
+
+
+def test_the_page_has_every_finding() -> None:
+    page = write_page(proof(finding("drivers.xdp", Outcome.FAILED), finding("counts.sent_xdp", Outcome.ABSENT)))
+    for words in ("failed", "not there", "12 of 4,000 frames were lost", "1 failed"):
+        assert words in page
