@@ -1,4 +1,4 @@
-"""Proofs without ports: how counters are judged, how a proof is kept and ages, and what runs and the doctor say of it."""
+"""Proofs without ports: how counters are judged, how a proof is kept and ages, and what runs and doctor say of it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,10 @@ def port_of(device: str, address: str, told: dict[str, str]) -> ProvenPort:
     driver = parse_driver(told.get("driver", ""))
     numbers = [each.removeprefix("0x") for each in told.get("card", "").split()]
     card = f"{numbers[0]}:{numbers[1]} {numbers[2]}:{numbers[3]}" if len(numbers) == 4 else None
-    speed = parse_link_settings(told.get("link", "")).get("speed_bits_per_s")
+    try:
+        speed = parse_link_settings(told.get("link", ""))["speed_bits_per_s"]
+    except ValueError:  # the driver says nothing of a link
+        speed = None
     key = f"{told.get('machine', '').strip()} {address.lower()}"
     return ProvenPort(
         device=device,
