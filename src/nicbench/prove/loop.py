@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nicbench.bench_file import parse
+from nicbench.bench_file import load, parse
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.errors import HostError
+from nicbench.bench_file.reader import read
+from nicbench.core.errors import HostError, UsageError
 from nicbench.core.pattern import Pattern
 from nicbench.core.trial import Purpose, Reading, TrialRequest
 from nicbench.hosts.base import Host
@@ -30,6 +31,9 @@ from nicbench.tuning.items.queues import OffloadOptions, Offloads
 from nicbench.tuning.setting import Place
 
 NAMESPACE: Final = "nicbench-prove"
+RATES: Final = (20_000.0, 4_000.0, 800.0)
+"""Paces in frames a second, of which a port has the first that the tester keeps."""
+_BEHIND: Final = 0.01
 _LINK_S: Final = 20.0
 _QUIET: Final = "for kind in all default; do echo 1 >/proc/sys/net/ipv6/conf/$kind/disable_ipv6; done"
 """The kernel sends frames of its own to every interface that has IPv6."""
@@ -44,27 +48,39 @@ class Sent:
 
 
 class Session:
-    """A tester with one driver on the ports of a loop; each ``send`` is a transmission of its own."""
+    """A tester with one driver on the ports of a loop; each ``send`` is a transmission of its own.
 
-    def __init__(self, loop: Loop, tester: Tester, addressing: tuple[Addressing, ...]) -> None:
+    ``rate_frames_per_s`` is the rate of what is sent with a pace, ``fell_behind`` whether the tester could not keep
+    the last one.
+    """
+
+    def __init__(
+        self, loop: Loop, tester: Tester, addressing: tuple[Addressing, ...], rate_frames_per_s: float
+    ) -> None:
         self._loop, self._tester, self._addressing = loop, tester, addressing
         self._number = 0
+        self.rate_frames_per_s = rate_frames_per_s
+        self.fell_behind = False
 
     async def send(
         self,
         frame_bytes: int,
         *,
         frames: int | None = None,
-        rate: float | None = 20_000.0,
+        is_paced: bool = True,
         duration_s: float = 1.0,
         both_ways: bool = False,
         during: During | None = None,
     ) -> Sent:
-        """Sends ``frames`` at ``rate`` frames a second (None: as many as it can), reads the counters before and after.
+        """Sends ``frames``, or for ``duration_s``, and reads the counters before and after. Without a pace it sends as
+        many as it can; at a slower pace than the fastest fewer frames, in the same time.
 
         Of two ports the first sends, or each with ``both_ways``. Raises the tester's EngineError.
         """
         self._number += 1
+        rate = self.rate_frames_per_s if is_paced else None
+        if frames is not None:
+            frames = round(frames * self.rate_frames_per_s / RATES[0])
         request = TrialRequest(
             frame_bytes=frame_bytes,
             load_frames_per_s=rate,
@@ -79,6 +95,7 @@ class Session:
         before = await self._loop.read_counters()
         reading = await self._tester.trial(self._number, request, self._addressing, during)
         after = await self._loop.read_counters()
+        self.fell_behind = reading.counts.unsent_tester > _BEHIND * reading.counts.intended
         rose = tuple(
             {name: value - old.get(name, 0) for name, value in new.items()}
             for old, new in zip(before, after, strict=True)
@@ -86,25 +103,53 @@ class Session:
         return Sent(reading, rose)
 
 
-class Loop:
-    """The ports while they are tried. ``devices`` are one or two interfaces of this machine."""
+def here(devices: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Hosts and ports for interfaces of this machine: they are moved into a namespace that no other traffic reaches."""
+    hosts = {TESTER: {"kind": NetnsHost.kind, "namespace": NAMESPACE, "create": True}}
+    return hosts, {f"t{number}": {"host": TESTER, "device": each} for number, each in enumerate(devices)}
 
-    def __init__(self, devices: tuple[str, ...], run_id: str, engine_folder: str | None = None) -> None:
-        self.devices = devices
+
+def of_bench_file(path: Path, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Hosts and ports of a bench file; ``names`` are those of the ports. UsageError where one is missing."""
+    bench = load(path, with_files=False, serves=True)
+    tree = read(bench.source.encode(), str(path)).plain()
+    ports = tree.get("ports") or {}
+    for name in names:
+        if ports.get(name, {}).get("device") is None or ports[name].get("host") != TESTER:
+            step = f"name ports of the host `{TESTER}` that have a `device`: {', '.join(ports) or 'the file has none'}"
+            raise UsageError(f"{name} is no such port", place=str(path), next_step=step)
+    return tree.get("hosts") or {}, {name: ports[name] for name in names}
+
+
+class Loop:
+    """The ports while they are tried: one or two of the host ``tester``. Hosts and ports are as in a bench file."""
+
+    def __init__(
+        self,
+        hosts: Mapping[str, Any],
+        ports: Mapping[str, Mapping[str, Any]],
+        run_id: str,
+        engine_folder: str | None = None,
+    ) -> None:
+        self.devices = tuple(str(port["device"]) for port in ports.values())
+        self._tree = {"hosts": hosts, "ports": ports}
         self._run_id, self._engine_folder = run_id, engine_folder
         self._hosts: Mapping[str, Host] = {}
         self._ports: Mapping[str, Port] = {}
         self.working: list[str] = []
         """The drivers that passed every frame, the fastest kind first."""
+        self.rates: dict[str, float] = {}
+        """The pace of each of them, in frames a second."""
         self.needs_gro = False
         """Whether a port takes redirected frames only with GRO: a veth, which has no program while none is attached."""
 
     async def make(self, changes: Changes) -> None:
-        """Moves the ports into a namespace that no other traffic reaches. NotReadyError where one is in use."""
-        bench = self._bench({}, {}, create=True)
+        """Makes the hosts and ports of the bench file. NotReadyError where one is in use."""
+        bench = self._bench({}, {})
         self._hosts = await make_hosts(bench, changes)
         self._ports = (await make_ports(bench, self._hosts, changes)).ports
-        await self.host.run(("sh", "-c", _QUIET), check=False)
+        if isinstance(self.host, NetnsHost) or self.host.machine.made_here:
+            await self.host.run(("sh", "-c", _QUIET), check=False)
         for place in self.places:
             await self.host.run(("ip", "link", "set", "dev", str(place.device), "up"))
             if await driver_of(self.host, str(place.device)) == "veth":
@@ -144,7 +189,7 @@ class Loop:
         ``tester`` and ``traffic`` are as in a bench file. NotReadyError where the ports cannot carry it.
         """
         options = {"driver": driver or self.working[0], **(tester or {})}
-        bench = self._bench(options, traffic, create=False)
+        bench = self._bench(options, traffic)
         testbed = await make_wired_testbed(self._hosts, self._ports, (), bench.tester_kind())
         testbed = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
         dut = await make_dut(bench, testbed, changes)
@@ -152,7 +197,7 @@ class Loop:
         made = make_tester(bench, testbed, (), self._run_id, self._engine_folder)
         try:
             await start_tester(made, bench, testbed, changes)
-            yield Session(self, made, addressing)
+            yield Session(self, made, addressing, self.rates.get(str(options["driver"]), RATES[0]))
         finally:
             await made.close()
 
@@ -164,13 +209,11 @@ class Loop:
         """Every counter of each port by name: those of ``ethtool -S``, and the kernel's own as ``link: rx packets``."""
         return tuple([await read_counters(self.host, device) for device in self.devices])
 
-    def _bench(self, tester: Mapping[str, Any], traffic: Mapping[str, Any], *, create: bool) -> BenchFile:
-        host: dict[str, Any] = {"kind": NetnsHost.kind, "namespace": NAMESPACE}
+    def _bench(self, tester: Mapping[str, Any], traffic: Mapping[str, Any]) -> BenchFile:
         tree = {
             "nicbench": 1,
             "title": "prove",
-            "hosts": {TESTER: {**host, "create": True} if create else host},
-            "ports": {f"t{n}": {"host": TESTER, "device": each} for n, each in enumerate(self.devices)},
+            **self._tree,
             "dut": {"kind": "external"},
             "tester": dict(tester),
             "traffic": {"flows": 64, **traffic},

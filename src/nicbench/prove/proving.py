@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from nicbench import __version__
 from nicbench.core.errors import NicbenchError, UsageError, nearest_name
 from nicbench.core.events import Bus
 from nicbench.core.proof import Finding, Outcome, Proof
 from nicbench.core.registry import find
-from nicbench.hosts.kinds.local import LocalHost
 from nicbench.prove.base import Ability, failed, untried
-from nicbench.prove.loop import Loop, settings_of
+from nicbench.prove.loop import Loop
 from nicbench.stages.machine import hold_machines, undo_at_end
 from nicbench.store.folder import new_run_id
 from nicbench.system.hypervisor import is_virtual_machine
@@ -42,7 +41,8 @@ def choose(only: Collection[str], without: Collection[str]) -> tuple[type[Abilit
 
 
 async def prove(
-    devices: tuple[str, ...],
+    hosts: Mapping[str, Any],
+    ports: Mapping[str, Mapping[str, Any]],
     chosen: tuple[type[Ability], ...],
     tell: Callable[[Finding], None],
     bus: Bus,
@@ -51,32 +51,33 @@ async def prove(
 ) -> Proof:
     """Tries the chosen abilities of these ports and gives the proof; ``tell`` is called with each finding.
 
-    The ports are in a namespace meanwhile, and back afterwards as they were. NotReadyError where one is in use.
+    Hosts and ports are as in a bench file; afterwards they are as they were. NotReadyError where one is in use.
     """
     began, made_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     run_id = new_run_id("prove")
     changes = UndoStack(run_id, None)
-    here = LocalHost("this machine")
     findings: list[Finding] = []
-    ports = tuple([await identify_port(here, device) for device in devices])
+    loop = Loop(hosts, ports, run_id, engine_folder)
     async with hold_machines(run_id, (), bus, wait_s), undo_at_end(changes, bus):
-        loop = Loop(devices, run_id, engine_folder)
-        before = [await settings_of(here, device) for device in devices]
         await loop.make(changes)
+        proven_ports = tuple([await identify_port(loop.host, device) for device in loop.devices])
+        kernel = (await loop.host.read_file("/proc/sys/kernel/osrelease") or "").strip()
+        virtual = await is_virtual_machine(loop.host.machine)
+        before = await loop.read_settings()
         for kind in abilities():
             async for finding in _try(kind, kind in chosen, loop, bus):
                 findings.append(finding)
                 tell(finding)
-    findings.append(_came_back(devices, before, [await settings_of(here, device) for device in devices]))
-    tell(findings[-1])
+        findings.append(_came_back(loop.devices, before, await loop.read_settings()))
+        tell(findings[-1])
     return Proof(
         nicbench=__version__,
-        kernel=(await here.read_file("/proc/sys/kernel/osrelease") or "").strip(),
+        kernel=kernel,
         made_at=made_at,
         took_s=round(time.monotonic() - began, 1),
-        loop="cable" if len(devices) > 1 else "plug",
-        in_virtual_machine=await is_virtual_machine(here),
-        ports=ports,
+        loop="cable" if len(ports) > 1 else "plug",
+        in_virtual_machine=virtual,
+        ports=proven_ports,
         findings=tuple(findings),
     )
 
@@ -99,7 +100,9 @@ async def _try(kind: type[Ability], is_chosen: bool, loop: Loop, bus: Bus) -> As
             yield failed(name, f"it could not be tried to its end: {error.message}")
 
 
-def _came_back(devices: tuple[str, ...], before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> Finding:
+def _came_back(
+    devices: tuple[str, ...], before: tuple[tuple[str, ...], ...], after: tuple[tuple[str, ...], ...]
+) -> Finding:
     """Whether the ports are as they were before anything was tried."""
     name = "restored.settings"
     for device, old, new in zip(devices, before, after, strict=True):

@@ -30,6 +30,10 @@ Ports = Annotated[
         show_default=False,
     ),
 ]
+Bench = Annotated[
+    Path | None,
+    typer.Option("--bench", metavar="BENCH.yaml", help="PORT is a port of this bench file's host `tester`."),
+]
 Only = Annotated[str, typer.Option("--only", metavar="NAMES", help="Try these alone: `counts,clocks`.")]
 Without = Annotated[str, typer.Option("--without", metavar="NAMES", help="Leave these out: `link,settings`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before the ports are changed.")]
@@ -38,6 +42,7 @@ Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write pr
 
 def _prove(
     ports: Ports,
+    bench: Bench = None,
     only: Only = "",
     without: Without = "",
     yes: Yes = False,
@@ -47,6 +52,7 @@ def _prove(
 ) -> None:
     from nicbench.core.events import Bus, Waiting  # imported here, as completion needs none of it
     from nicbench.core.proof import Outcome
+    from nicbench.prove.loop import here, of_bench_file
     from nicbench.prove.page import write_page
     from nicbench.prove.proving import choose, prove
     from nicbench.store.files import json_text, make_folder, write_atomically
@@ -70,7 +76,9 @@ def _prove(
     bus = Bus()
     bus.subscribe(lambda event: say(event.text) if isinstance(event, Waiting) and not json else None)
     tell = _ignore if json else _print_finding
-    proof = run_to_the_end(prove(tuple(ports), chosen, tell, bus, wait))
+    names = tuple(ports)
+    hosts, made = here(names) if bench is None else of_bench_file(bench, names)
+    proof = run_to_the_end(prove(hosts, made, chosen, tell, bus, wait))
     path = save_proof(proof)
     if out is not None:
         make_folder(out)

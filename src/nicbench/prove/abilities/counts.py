@@ -66,10 +66,7 @@ class Counts(Ability):
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
         for driver in loop.working:
             async with loop.session(changes, driver) as session:
-                sent = [
-                    await session.send(size, frames=amount, rate=20_000.0)
-                    for size, amount in zip(_SIZES, _AMOUNTS, strict=True)
-                ]
+                sent = [await session.send(size, frames=amount) for size, amount in zip(_SIZES, _AMOUNTS, strict=True)]
                 for finding in self._judge(driver, tuple(sent)):
                     yield finding
                 if driver == loop.working[0]:
@@ -90,13 +87,13 @@ class Counts(Ability):
             found.append(proven(name, "every frame that the port received came to the tester"))
         else:
             lost = sum(left) - sum(came)
-            found.append(failed(name, f"{lost:,} of {sum(left):,} frames never came to the tester, at 20,000 a second"))
+            found.append(failed(name, f"{lost:,} of {sum(left):,} frames never came to the tester"))
         return found
 
     async def _overload(self, session: Session) -> Finding:
         """Sends as much as can be sent, and looks for the counter of what is lost."""
         name = "counts.overload"
-        sent = await session.send(128, rate=None, duration_s=0.5)
+        sent = await session.send(128, is_paced=False, duration_s=0.5)
         counts = sent.reading.counts
         if not counts.lost:
             return proven(name, f"nothing was lost of {counts.sent:,} frames sent at once", lost_frames=0)

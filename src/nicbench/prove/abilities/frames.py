@@ -9,7 +9,7 @@ from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.core.proof import Finding
 from nicbench.core.trial import Reading
 from nicbench.prove.base import Ability, absent, failed, proven, untried
-from nicbench.prove.loop import Loop, Session
+from nicbench.prove.loop import RATES, Loop, Session
 from nicbench.system.xdp.abilities import Mode, abilities_of
 from nicbench.tuning.stack import UndoStack
 
@@ -63,7 +63,11 @@ class Drivers(Ability):
             name = f"drivers.{driver}"
             try:
                 async with loop.session(changes, driver) as session:
-                    damage = await pass_all(session, _SIZES)
+                    for rate in RATES:
+                        session.rate_frames_per_s = rate
+                        damage = await pass_all(session, _SIZES)
+                        if damage is None or not session.fell_behind:
+                            break
             except NotReadyError as error:
                 yield absent(name, error.message)
             except NicbenchError as error:
@@ -71,10 +75,11 @@ class Drivers(Ability):
             else:
                 if damage is None:
                     loop.working.append(driver)
-                    sizes = ", ".join(map(str, _SIZES))
-                    yield proven(name, f"every frame of {sizes} bytes came back unaltered, {_FRAMES} each way and size")
+                    loop.rates[driver] = rate
+                    sizes = f"{', '.join(map(str, _SIZES[:-1]))} and {_SIZES[-1]}"
+                    yield proven(name, f"every frame of {sizes} bytes came back unaltered, at {rate:,.0f} a second")
                 else:
-                    yield failed(name, damage)
+                    yield failed(name, f"{damage}, at {rate:,.0f} a second")
         yield untried("drivers.pci", "the card stays with its kernel driver: it was not given to DPDK")
 
 
@@ -109,7 +114,7 @@ class Rates(Ability):
         for driver in loop.working[:1]:
             async with loop.session(changes, driver) as session:
                 for size in (64, 512, 1518):
-                    reading = (await session.send(size, rate=None, duration_s=0.5)).reading
+                    reading = (await session.send(size, is_paced=False, duration_s=0.5)).reading
                     sent = reading.counts.sent * 1e9 / reading.offering_ns
                     received = reading.counts.received * 1e9 / reading.offering_ns
                     yield proven(

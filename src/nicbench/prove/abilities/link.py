@@ -34,7 +34,7 @@ class LinkFlap(Ability):
 
         before = await loop.read_settings()
         async with loop.session(changes) as session:
-            reading = (await session.send(128, rate=10_000.0, duration_s=2.0, during=flap)).reading
+            reading = (await session.send(128, duration_s=2.0, during=flap)).reading
         counts = reading.counts
         gone = counts.lost + counts.unsent_tester + counts.unsent_backpressure
         told = any(port.link_changed for port in reading.ports)
