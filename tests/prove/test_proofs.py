@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import jsonschema
 import pytest
 
 from nicbench.core.errors import NotReadyError, UsageError
@@ -21,6 +23,7 @@ from nicbench.system.identity import port_of
 from nicbench.testbed.labs.base import Testbed, TesterPort
 
 PORT = ProvenPort(device="e0", driver="igb", driver_version="6.1", firmware="1.0", fingerprint="0123456789abcdef")
+ROOT = Path(__file__).parents[2]
 KERNEL = "6.1.0-21-amd64"
 
 
@@ -151,3 +154,13 @@ def test_the_page_has_every_finding() -> None:
     page = write_page(proof(finding("drivers.xdp", Outcome.FAILED), finding("counts.sent_xdp", Outcome.ABSENT)))
     for words in ("failed", "not there", "12 of 4,000 frames were lost", "1 failed"):
         assert words in page
+
+
+def test_the_published_schema_is_current_and_the_published_proofs_fit_it() -> None:
+    published = (ROOT / "docs" / "proof.schema.json").read_text(encoding="utf-8")
+    assert published == Proof.schema_text(), "to be made anew by `python -m nicbench.core.proof`"
+    kept = sorted((ROOT / "proofs").glob("*.json"))
+    assert kept
+    for path in kept:
+        jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), json.loads(published))
+        assert Proof.model_validate_json(path.read_bytes()).of("restored.settings") is not None

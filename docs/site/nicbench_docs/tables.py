@@ -7,7 +7,8 @@ In those files a comment says what stands below it, until the next heading or co
 - ``commands``: every command of the program under a heading of its own.
 - ``profile NAME``: the steps of a profile of host tuning; ``items``: its items.
 - ``columns TABLE``: the columns of an exported table; ``schema PATH``: the members of a JSON document.
-- ``thresholds`` lists the thresholds of verdicts, ``examples`` the bench files in ``examples``.
+- ``thresholds`` lists the thresholds of verdicts, ``examples`` the bench files in ``examples``, ``cards`` the proofs in
+  ``proofs``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nicbench.core.judging import Thresholds
+from nicbench.core.proof import Outcome, Proof
+from nicbench.prove.page import OUTCOME_WORDS
 from nicbench_docs.commands import commands, help_of, options_of, usage_of
 from nicbench_docs.models import keys_of, model_of
 from nicbench_docs.program import COLUMN_HEADS, ITEM_HEADS, STEP_HEADS, column_rows, item_rows, step_rows, steps_of
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs/tables"
 MARK = re.compile(
-    r"^<!-- (keys|commands|profile|items|columns|schema|thresholds|examples)\b ?(.*?) -->\n", re.MULTILINE
+    r"^<!-- (keys|commands|profile|items|columns|schema|thresholds|examples|cards)\b ?(.*?) -->\n", re.MULTILINE
 )
 
 
@@ -95,7 +98,23 @@ def _examples(_: str) -> str:
     return _table(("bench file", "what it measures"), rows)
 
 
+def _cards(_: str) -> str:
+    rows = []
+    for path in sorted((ROOT / "proofs").glob("*.json")):
+        proof = Proof.model_validate_json(path.read_bytes())
+        port = proof.ports[0]
+        passed = [each for each in proof.with_outcome(Outcome.PROVEN) if each.name.startswith("drivers.")]
+        drivers = [f"`{name}`" for each in passed if not (name := each.name.partition(".")[2]).startswith("native")]
+        counts = ", ".join(f"{len(proof.with_outcome(each))} {words}" for each, words in OUTCOME_WORDS.items())
+        failures = [f"`{each.name}`: {each.seen}" for each in proof.with_outcome(Outcome.FAILED)]
+        where = f"Linux {proof.kernel}{', in a virtual machine' if proof.in_virtual_machine else ''}"
+        card = f"{path.stem}<br>{port.card or 'no PCI card'}, driver {port.driver}, firmware {port.firmware or 'unknown'}"
+        rows.append((card, where, ", ".join(drivers) or "none", counts, "<br>".join(failures) or "none"))
+    return _table(("card", "kernel", "frames pass by", "findings", "failed"), rows)
+
+
 _WRITERS = {
+    "cards": _cards,
     "columns": lambda name: _table(COLUMN_HEADS, column_rows(name)),
     "commands": _commands,
     "examples": _examples,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -70,6 +71,12 @@ class Proof(Frozen):
     ports: tuple[ProvenPort, ...] = Field(min_length=1, max_length=2)
     findings: tuple[Finding, ...]
 
+    @classmethod
+    def schema_text(cls) -> str:
+        """The content of docs/proof.schema.json."""
+        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **cls.model_json_schema()}
+        return f"{json.dumps(schema, indent=2)}\n"
+
     def of(self, name: str) -> Finding | None:
         """The finding of this name; None where nothing was found of it."""
         return next((each for each in self.findings if each.name == name), None)
@@ -77,3 +84,7 @@ class Proof(Frozen):
     def with_outcome(self, outcome: Outcome) -> tuple[Finding, ...]:
         """The findings of one outcome, in their order."""
         return tuple(each for each in self.findings if each.outcome is outcome)
+
+
+if __name__ == "__main__":
+    print(Proof.schema_text(), end="")
