@@ -10,7 +10,7 @@ from typing import Any
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.wiring import measured_host
 from nicbench.core.clocks import ClockOffset, clock_warnings
-from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
 from nicbench.core.pattern import Pattern, Ways, ways_of
 from nicbench.hosts import compare_clocks
@@ -18,12 +18,10 @@ from nicbench.hosts.base import Host
 from nicbench.stages.hosts import disclose_hosts, machine_of_lab, make_hosts, make_ports
 from nicbench.testbed.addressing import choose_ways
 from nicbench.testbed.duts.base import Addressing, EndpointDut, FrameDut
-from nicbench.testbed.labs.base import Endpoint, EndpointLab, EndpointTestbed, FrameLab, Testbed
+from nicbench.testbed.labs.base import EndpointLab, EndpointTestbed, FrameLab, Testbed
 from nicbench.testbed.real_hosts import TESTER, make_endpoint_testbed, make_testbed_of_own_ports, make_wired_testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.queues import OffloadOptions, Offloads
-from nicbench.tuning.preparation import raise_huge_pages
-from nicbench.tuning.setting import CannotSetError, Place
+from nicbench.tuning.preparation import leave_tags, raise_huge_pages
 
 
 def touches_machine(bench: BenchFile) -> bool:
@@ -115,7 +113,8 @@ async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
         made = making.facts
         if in_hook:
             for each in testbed.endpoints.values():
-                await _leave_tags(each, changes)
+                if each.facts.vlan is not None:
+                    await leave_tags(changes, each.host.network, each.facts.vlan.device)
     else:
         lab: EndpointLab = bench.lab.plugin(bench.lab.options)
         lab.takes_redirected = in_hook
@@ -128,21 +127,6 @@ async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
 
     changes.before_undoing(close)
     return testbed
-
-
-async def _leave_tags(end: Endpoint, changes: Changes) -> None:
-    """Has the adapter below a VLAN leave tags in its frames, where programs in the driver's hook look for them."""
-    if end.facts.vlan is None:
-        return
-    item, place = Offloads(OffloadOptions(features={"rxvlan": False})), Place(end.host.network, end.facts.vlan.device)
-    try:
-        now = await item.read_checked(place)
-        asked = item.find_differing(item.target_values(now), now)
-        if asked:
-            await item.apply(changes, place, {name: now[name] for name in asked}, asked)
-    except (CannotSetError, HostError) as error:
-        step = "leave `driver: xdp` out"
-        raise NotReadyError(f"the adapter takes VLAN tags away: {error}", place=str(place), next_step=step) from error
 
 
 async def clocks_of(testbed: EndpointTestbed, bus: Bus) -> tuple[ClockOffset, ...]:

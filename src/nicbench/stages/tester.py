@@ -47,7 +47,7 @@ from nicbench.testbed.real_hosts import TESTER
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.testbed.testers.packets import ALWAYS
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.preparation import stamp_all_frames
+from nicbench.tuning.preparation import leave_tags, stamp_all_frames
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.files import RemovePath
 from nicbench.tuning.undo.network import EndPromiscuity
@@ -293,6 +293,8 @@ async def start_tester(
         host = testbed.host_of(port)
         if port.device is not None and port.engine.get("kind") == "xdp":
             await _require_xdp(host, port.device)
+            if bench.lab is None and is_tagged(bench.traffic.port_streams()):
+                await leave_tags(changes, host, port.device)
             if bench.tester_kind().timestamps == "card":
                 await _stamp_by_card(changes, host, port.device)
         # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.

@@ -13,6 +13,8 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.system.adapters.ethtool import ALL_FRAMES, StampSetting
 from nicbench.tuning.changes import Changes
+from nicbench.tuning.items.queues import OffloadOptions, Offloads
+from nicbench.tuning.setting import CannotSetError, Place
 from nicbench.tuning.undo.adapters import RestoreHardwareStamps, read_stamp_setting, write_stamp_setting
 from nicbench.tuning.undo.processes import RestoreNice
 
@@ -152,3 +154,19 @@ async def stamp_all_frames(changes: Changes, host: Host, device: str) -> None:
 
     undo = RestoreHardwareStamps(device=device, transmit=before.transmit, receive=before.receive)
     await changes.make(host, undo, apply)
+
+
+async def leave_tags(changes: Changes, host: Host, device: str) -> None:
+    """Has an adapter leave VLAN tags in frames, where programs in the driver's hook look for them.
+
+    NotReadyError where it cannot; nothing where it leaves them in already.
+    """
+    item, place = Offloads(OffloadOptions(features={"rxvlan": False})), Place(host, device)
+    try:
+        now = await item.read_checked(place)
+        asked = item.find_differing(item.target_values(now), now)
+        if asked:
+            await item.apply(changes, place, {name: now[name] for name in asked}, asked)
+    except (CannotSetError, HostError) as error:
+        step = "choose another `driver` than `xdp`"
+        raise NotReadyError(f"the adapter takes VLAN tags away: {error}", place=str(place), next_step=step) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-from nicbench.core.proof import Finding
+from nicbench.core.proof import Finding, Outcome
 from nicbench.prove.base import Ability, absent, failed, proven
 from nicbench.prove.loop import Loop, Sent, Session
 from nicbench.tuning.stack import UndoStack
@@ -66,11 +66,17 @@ class Counts(Ability):
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
         for driver in loop.working:
             async with loop.session(changes, driver) as session:
-                sent = [await session.send(size, frames=amount) for size, amount in zip(_SIZES, _AMOUNTS, strict=True)]
-                for finding in self._judge(driver, tuple(sent)):
+                while True:
+                    findings = self._judge(driver, await self._send(session))
+                    if all(each.outcome is not Outcome.FAILED for each in findings) or not session.slow_down():
+                        break
+                for finding in findings:
                     yield finding
                 if driver == loop.working[0]:
                     yield await self._overload(session)
+
+    async def _send(self, session: Session) -> tuple[Sent, ...]:
+        return tuple([await session.send(size, frames=amount) for size, amount in zip(_SIZES, _AMOUNTS, strict=True)])
 
     def _judge(self, driver: str, sent: tuple[Sent, ...]) -> list[Finding]:
         left = tuple(one.reading.counts.sent for one in sent)

@@ -9,7 +9,7 @@ from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.core.proof import Finding
 from nicbench.core.trial import Reading
 from nicbench.prove.base import Ability, absent, failed, proven, untried
-from nicbench.prove.loop import RATES, Loop, Session
+from nicbench.prove.loop import Loop, Session
 from nicbench.system.xdp.abilities import Mode, abilities_of
 from nicbench.tuning.stack import UndoStack
 
@@ -35,11 +35,11 @@ def describe_damage(reading: Reading) -> str | None:
 
 
 async def pass_all(session: Session, sizes: tuple[int, ...]) -> str | None:
-    """Sends frames of each size both ways; says at which size what went wrong."""
+    """Sends frames of each size both ways; says at which size what went wrong at every pace."""
     for size in sizes:
-        damage = describe_damage((await session.send(size, frames=_FRAMES, both_ways=True)).reading)
-        if damage is not None:
-            return f"frames of {size} bytes: {damage}"
+        while damage := describe_damage((await session.send(size, frames=_FRAMES, both_ways=True)).reading):
+            if not session.slow_down():
+                return f"frames of {size} bytes: {damage}"
     return None
 
 
@@ -63,11 +63,8 @@ class Drivers(Ability):
             name = f"drivers.{driver}"
             try:
                 async with loop.session(changes, driver) as session:
-                    for rate in RATES:
-                        session.rate_frames_per_s = rate
-                        damage = await pass_all(session, _SIZES)
-                        if damage is None or not session.fell_behind:
-                            break
+                    damage = await pass_all(session, _SIZES)
+                    rate = session.rate_frames_per_s
             except NotReadyError as error:
                 yield absent(name, error.message)
             except NicbenchError as error:
