@@ -10,6 +10,7 @@ from nicbench.prove.abilities.frames import describe_damage
 from nicbench.prove.base import Ability, failed, proven
 from nicbench.prove.loop import Loop
 from nicbench.tuning.stack import UndoStack
+from nicbench.tuning.undo.network import SetLinkUp
 
 _DOWN_S = 0.3
 
@@ -26,9 +27,12 @@ class LinkFlap(Ability):
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
         device = loop.devices[-1]
 
+        async def take_down() -> None:
+            await loop.host.run(("ip", "link", "set", "dev", device, "down"))
+
         async def flap() -> None:
             await asyncio.sleep(0.5)
-            await loop.host.run(("ip", "link", "set", "dev", device, "down"))
+            await changes.make(loop.host, SetLinkUp(device=device), take_down)
             await asyncio.sleep(_DOWN_S)
             await loop.host.run(("ip", "link", "set", "dev", device, "up"))
 
