@@ -23,10 +23,10 @@ from nicbench.stages.tester import make_tester, start_tester
 from nicbench.system.kernel_driver import driver_of
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.interfaces.base import Port
+from nicbench.testbed.interfaces.namespaces import wait_for_carrier
 from nicbench.testbed.real_hosts import TESTER, make_wired_testbed
 from nicbench.testbed.testers.base import During, Tester
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items._adapter import wait_for_link
 from nicbench.tuning.items.queues import OffloadOptions, Offloads
 from nicbench.tuning.setting import Place
 from nicbench.tuning.undo.network import SetLinkDown
@@ -34,7 +34,6 @@ from nicbench.tuning.undo.network import SetLinkDown
 NAMESPACE: Final = "nicbench-prove"
 RATES: Final = (20_000.0, 5_000.0, 1_250.0)
 """Paces in frames a second. What fails at one is repeated at the next: a slow machine is no fault of the port."""
-_LINK_S: Final = 20.0
 _QUIET: Final = "for kind in all default; do echo 1 >/proc/sys/net/ipv6/conf/$kind/disable_ipv6; done"
 """The kernel sends frames of its own to every interface that has IPv6."""
 
@@ -159,9 +158,8 @@ class Loop:
         await self.wait_for_links()
 
     async def wait_for_links(self) -> None:
-        """Waits until every port has its link. HostError after 20 s."""
-        for place in self.places:
-            await wait_for_link(place, True, _LINK_S)
+        """Waits up to 20 s until every port has its link."""
+        await wait_for_carrier(self.host, self.devices)
 
     def name_of(self, device: str) -> str:
         """A port's place in the proof: ``first`` or ``second``."""
