@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,8 @@ def test_no_private_module_is_imported_from_another_package() -> None:
                 if private and file.is_file() and not f"{package}.".startswith(f"{owner}."):
                     wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
     assert not wrong
+
+
+def test_what_makes_the_pages_that_are_looked_at_loads() -> None:
+    """``scripts/check-pages`` runs in acceptance alone."""
+    assert import_module("tests.pages.make").make

@@ -11,13 +11,14 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE.parent))  # the invented runs of tests/report
+sys.path.insert(0, str(ROOT))  # the invented runs of tests/report
+
+from tests.report import _editors, _synthetic, test_rounds  # noqa: E402
 
 from nicbench import report as reports  # noqa: E402
 from nicbench.cli.main import main  # noqa: E402
 from nicbench.core.result import ResultVerdict  # noqa: E402
 from nicbench.report import Format  # noqa: E402
-from report import _editors, _synthetic, test_rounds  # type: ignore[import-not-found]  # noqa: E402
 
 IMPORTED = ("connectx5-zero-loss", "netxtreme25-long-tail", "nsfnic4-load-sweep", "nsfnic4-eight-ports")
 STUDY = "frametest-read-instances"
