@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.plan import Values
 from nicbench.core.proof import Finding
 from nicbench.prove.abilities.frames import pass_all
@@ -127,7 +127,7 @@ class Settings(Ability):
                 continue
             try:
                 yield await self._set(trial, loop, changes)
-            except (CannotSetError, NotReadyError) as error:
+            except CannotSetError as error:
                 yield absent(trial.name, str(error))
             except NicbenchError as error:
                 yield failed(trial.name, error.message)
@@ -153,9 +153,11 @@ class Settings(Ability):
                 if left:
                     damage = f"{loop.name_of(str(place.device))}: {values_in_words(left)} was set, and reads otherwise"
                 words = _words_of(old, asked)
+            await loop.wait_for_links()  # drivers take the link down for many settings
             damage = damage or await self._seen(trial, loop, changes)
         finally:
             stayed = [await self._put_back(*each) for each in reversed(set_at)]
+            await loop.wait_for_links()
         if damage is not None:
             return failed(trial.name, f"{words}: {damage}")
         if wrong := [each for each in stayed if each]:
