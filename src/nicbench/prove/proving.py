@@ -97,6 +97,8 @@ async def _try(kind: type[Ability], is_chosen: bool, loop: Loop, bus: Bus) -> As
             async for finding in kind().prove(loop, changes):
                 yield finding
         except NicbenchError as error:
+            if kind.kind == _FIRST:
+                raise
             yield failed(name, f"it could not be tried to its end: {error.message}")
 
 

@@ -59,6 +59,7 @@ class Drivers(Ability):
                 yield proven(name, f"{can.driver} runs XDP programs itself; AF_XDP: {can.mode.value}")
             else:
                 yield absent(name, f"{can.driver} does not run XDP programs itself; AF_XDP: {Mode.GENERIC.value}")
+        errors: list[NicbenchError] = []
         for driver in DRIVERS:
             name = f"drivers.{driver}"
             try:
@@ -68,6 +69,7 @@ class Drivers(Ability):
             except NotReadyError as error:
                 yield absent(name, error.message)
             except NicbenchError as error:
+                errors.append(error)
                 yield failed(name, error.message)
             else:
                 if damage is None:
@@ -77,6 +79,8 @@ class Drivers(Ability):
                     yield proven(name, f"every frame of {sizes} bytes came back unaltered, at {rate:,.0f} a second")
                 else:
                     yield failed(name, f"{damage}, at {rate:,.0f} a second")
+        if len(errors) == len(DRIVERS):  # it is the machine that lacks something
+            raise errors[0]
         yield untried("drivers.pci", "the card stays with its kernel driver: it was not given to DPDK")
 
 
