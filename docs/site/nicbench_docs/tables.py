@@ -108,7 +108,9 @@ def _cards(_: str) -> str:
         counts = ", ".join(f"{len(proof.with_outcome(each))} {words}" for each, words in OUTCOME_WORDS.items())
         failures = [f"`{each.name}`: {each.seen}" for each in proof.with_outcome(Outcome.FAILED)]
         where = f"Linux {proof.kernel}{', in a virtual machine' if proof.in_virtual_machine else ''}"
-        card = f"{path.stem}<br>{port.card or 'no PCI card'}, driver {port.driver}, firmware {port.firmware or 'unknown'}"
+        card = (
+            f"{path.stem}<br>{port.card or 'no PCI card'}, driver {port.driver}, firmware {port.firmware or 'unknown'}"
+        )
         rows.append((card, where, ", ".join(drivers) or "none", counts, "<br>".join(failures) or "none"))
     return _table(("card", "kernel", "frames pass by", "findings", "failed"), rows)
 
