@@ -50,9 +50,8 @@ def judge_bytes(name: str, kernel: str, sent: tuple[Mapping[str, int], ...], amo
     if left_out[0] != left_out[1]:
         seen = " and ".join(f"{one:g} at {size}" for size, one in zip(_SIZES, each, strict=True))
         return failed(name, f"{kernel.removeprefix('link: ')}: {seen} bytes a frame")
-    return proven(
-        name, f"to the byte, {left_out[0]:g} of each frame left out (FCS included)", left_out_bytes=left_out[0]
-    )
+    less = f"without {left_out[0]:g}" if left_out[0] >= 0 else f"with {-left_out[0]:g} more"
+    return proven(name, f"to the byte, {less} for each frame (FCS included)", left_out_bytes=left_out[0])
 
 
 class Counts(Ability):
