@@ -194,6 +194,7 @@ class Loop:
         dut = await make_dut(bench, testbed, changes)
         _, addressing = lay_out_ways(bench, testbed, dut)
         made = make_tester(bench, testbed, (), self._run_id, self._engine_folder)
+        await self.wait_for_links()  # drivers take the link down where a program comes or goes
         try:
             await start_tester(made, bench, testbed, changes)
             yield Session(self, made, addressing, self.rates.get(str(options["driver"]), RATES[0]))
