@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -34,6 +35,8 @@ from nicbench.tuning.undo.network import SetLinkDown
 NAMESPACE: Final = "nicbench-prove"
 RATES: Final = (20_000.0, 5_000.0, 1_250.0)
 """Paces in frames a second. What fails at one is repeated at the next: a slow machine is no fault of the port."""
+_SETTLE_S: Final = 2.0
+_SETTLINGS: Final = 4
 _QUIET: Final = "for kind in all default; do echo 1 >/proc/sys/net/ipv6/conf/$kind/disable_ipv6; done"
 """The kernel sends frames of its own to every interface that has IPv6."""
 
@@ -158,8 +161,20 @@ class Loop:
         await self.wait_for_links()
 
     async def wait_for_links(self) -> None:
-        """Waits up to 20 s until every port has its link."""
-        await wait_for_carrier(self.host, self.devices)
+        """Waits up to 20 s until every port has its link, of a card also whether it keeps it.
+
+        A driver that resets its card for a setting or a program takes the link down a moment later.
+        """
+        for _ in range(_SETTLINGS):
+            await wait_for_carrier(self.host, self.devices)
+            before = await self._carrier_changes()
+            await asyncio.sleep(0.0 if self.needs_gro else _SETTLE_S)
+            if before == await self._carrier_changes():
+                return
+
+    async def _carrier_changes(self) -> tuple[str | None, ...]:
+        paths = [f"/sys/class/net/{device}/carrier_changes" for device in self.devices]
+        return tuple([await self.host.read_file(path) for path in paths])
 
     def name_of(self, device: str) -> str:
         """A port's place in the proof: ``first`` or ``second``."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.plan import Values
-from nicbench.core.proof import Finding
+from nicbench.core.proof import Finding, Outcome
 from nicbench.prove.abilities.frames import pass_all
 from nicbench.prove.base import Ability, absent, failed, proven, untried
 from nicbench.prove.loop import Loop
@@ -126,7 +126,11 @@ class Settings(Ability):
                 yield untried(trial.name, "without it these ports take no redirected frames")
                 continue
             try:
-                yield await self._set(trial, loop, changes)
+                found = await self._set(trial, loop, changes)
+                yield found
+                if found.outcome is Outcome.FAILED and (damage := await self._pass(loop, changes)):
+                    yield failed("settings.again", f"after {trial.name} no frames pass as before: {damage}")
+                    return
             except CannotSetError as error:
                 yield absent(trial.name, str(error))
             except NicbenchError as error:
@@ -169,6 +173,11 @@ class Settings(Ability):
         sockets = trial.by_sockets and "net_af_packet" in loop.working
         async with loop.session(changes, "net_af_packet" if sockets else None, udp_checksum=True, vlan=100) as session:
             return await pass_all(session, trial.sizes)
+
+    async def _pass(self, loop: Loop, changes: UndoStack) -> str | None:
+        """Says what is wrong with plain frames as the port is now; None where nothing is."""
+        async with loop.session(changes) as session:
+            return await pass_all(session, (512,))
 
     async def _put_back(self, item: Item, place: Place, old: Values) -> Values:
         await item.write(place, old)
