@@ -17,6 +17,8 @@ DRIVERS: Final = ("xdp", "net_af_xdp", "net_af_packet")
 """The tester's drivers for kernel interfaces, the fastest first."""
 _SIZES: Final = (64, 65, 127, 512, 1518)
 _FRAMES: Final = 4_000
+_FRAMES_AGAIN: Final = 12_000
+"""More than before, so that what is lost seldom is lost again."""
 
 
 def describe_damage(reading: Reading) -> str | None:
@@ -37,9 +39,11 @@ def describe_damage(reading: Reading) -> str | None:
 async def pass_all(session: Session, sizes: tuple[int, ...]) -> str | None:
     """Sends frames of each size both ways; says at which size what went wrong at every pace."""
     for size in sizes:
-        while damage := describe_damage((await session.send(size, frames=_FRAMES, both_ways=True)).reading):
+        frames = _FRAMES
+        while damage := describe_damage((await session.send(size, frames=frames, both_ways=True)).reading):
             if not session.slow_down():
                 return f"frames of {size} bytes: {damage}"
+            frames = _FRAMES_AGAIN
     return None
 
 
