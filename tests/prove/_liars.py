@@ -147,8 +147,6 @@ LIES = (
         wire="if (count % 10000 == 9999) return XDP_DROP;"),
     Lie("loses-long-frames", ("drivers.xdp",), "", wire="if (length > 1500 && count % 1000 == 7) return XDP_DROP;"),
     Lie("flips-a-bit", ("drivers.xdp",), "", wire="if (count % 5000 == 4999) data[59] ^= 4;"),
-    Lie("breaks-checksums-of-odd-lengths", ("alterations.odd_lengths_xdp",), "alterations",
-        wire="if (length % 2 && data[12] == 8 && data[23] == 17 && (data[40] | data[41])) data[41] ^= 1;"),
     Lie("drops-tagged-frames-now-and-then", ("alterations.tags_xdp",), "alterations",
         wire="if (data[12] == 0x81 && count % 2000 == 1) return XDP_DROP;"),
     Lie("changes-the-tag", ("alterations.tags_xdp",), "alterations",

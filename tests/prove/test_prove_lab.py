@@ -34,11 +34,16 @@ def test_an_honest_cable_is_proven_twice_the_same(tmp_path: Path) -> None:
     assert first["drivers.xdp"] == first["counts.received_xdp"] == first["restored.settings"] == "proven"
 
 
-@pytest.mark.sampled(2, of="lies in turn")
-@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.name)
+@pytest.mark.parametrize("lie", [lie for lie in LIES if lie.name == "flips-a-bit"], ids=lambda lie: lie.name)
 def test_a_lie_is_found(lie: Lie, tmp_path: Path) -> None:
     with cable(lie, tmp_path) as environment:
         ended, found = prove(environment, "--only", lie.abilities or "drivers")
     failures = {name for name, outcome in found.items() if outcome == "failed"}
     assert failures & set(lie.found_by), failures
     assert ended.returncode == 3
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.name)
+def test_every_lie_is_found(lie: Lie, tmp_path: Path) -> None:
+    test_a_lie_is_found(lie, tmp_path)
