@@ -34,7 +34,7 @@ from nicbench.tuning.undo.network import SetLinkDown
 
 NAMESPACE: Final = "nicbench-prove"
 RATES: Final = (20_000.0, 5_000.0, 1_250.0)
-"""Paces in frames a second. What fails at one is repeated at the next: a slow machine is no fault of the port."""
+"""Paces in frames a second. What fails at one is repeated at the next, as the machine may be slow."""
 _SETTLE_S: Final = 2.0
 _SETTLINGS: Final = 4
 _QUIET: Final = "for kind in all default; do echo 1 >/proc/sys/net/ipv6/conf/$kind/disable_ipv6; done"

@@ -30,7 +30,7 @@ def abilities() -> tuple[type[Ability], ...]:
 
 
 def choose(only: Collection[str], without: Collection[str]) -> tuple[type[Ability], ...]:
-    """The abilities that are to be tried; that of drivers always is. UsageError for a name that is none of them."""
+    """The abilities that are to be tried; that of drivers always is. UsageError for another name."""
     known = {each.kind: each for each in abilities()}
     for name in (*only, *without):
         if name not in known:
