@@ -357,7 +357,7 @@ class Generator:
         return _parse(_Captures, reply).captures
 
     async def set_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> int:
-        """Replaces all hosts, beside the flows; returns how many there are. A host's number is its place."""
+        """Replaces all hosts while flows go on, and returns their number. A host's number is its place."""
         return _parse(_Hosted, await self._asks.request("hosts", hosts=list(hosts))).hosts
 
     async def neighbours(self, *, ask_again: bool = False) -> Neighbours:

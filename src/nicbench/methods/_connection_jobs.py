@@ -57,9 +57,9 @@ class OwnServer(Frozen):
     corrupt_every: _Every = 0
     """One of this number of answers has a wrong byte."""
     accept_rate: int | None = Field(default=None, ge=1, le=1_000_000)
-    """It accepts so many connections a second, evenly."""
+    """Connections that it accepts in a second, evenly."""
     accept_queue: int | None = Field(default=None, ge=1, le=65_535)
-    """So many wait for that on each port, and one; SYNs beyond are dropped. The kernel lowers it to
+    """Connections that wait for that on each port, and one more; SYNs beyond are dropped. The kernel lowers it to
     `net.core.somaxconn`.
     """
 

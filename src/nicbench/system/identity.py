@@ -21,7 +21,7 @@ _NO_ADDRESS = "00:00:00:00:00:00"
 
 
 async def identify_port(host: Host, device: str) -> ProvenPort:
-    """Asks the host which card stands behind an interface. HostError where there is no such interface."""
+    """Asks the host which card stands behind an interface. HostError where the interface is missing."""
     told = split_sections((await host.run(("sh", "-c", join_scripts(_ASK), "sh", device), check=False)).stdout)
     addresses = [line.rpartition(" ")[2] for line in told.get("address", "").split("\n") if line.count(":") >= 5]
     if not addresses:

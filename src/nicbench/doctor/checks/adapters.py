@@ -107,7 +107,7 @@ class Proofs(Examination):
 
 
 def judge_proof(port: ProvenPort, proof: Proof | None, kernel: str) -> Check:
-    """What the proof says of the port as it is now; None: it has none."""
+    """Judges whether the proof still holds of the port, and what it says; None: the port has no proof."""
     name, again = f"proof of {port.device}", f"sudo nicbench prove {port.device} OTHER-END"
     if proof is None:
         return ok(name, f"none: what it can be relied on for is tried by `{again}`")

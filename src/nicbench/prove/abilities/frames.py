@@ -1,4 +1,4 @@
-"""Frames as they come back: by which drivers, unaltered, with tags, beside offloads, and how many a second."""
+"""Frames as they come back: by which drivers, unaltered, with tags, and how many a second."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from nicbench.tuning.stack import UndoStack
 
 
 def _other_amount(now: Values, name: str) -> int | None:
-    """Half of a setting, or twice of it where that is possible; None where there is no other value."""
+    """Half of a setting, or twice of it where that is possible; None where the setting has one value only."""
     current, most = now.get(name), now.get(f"{name}_maximum")
     if not isinstance(current, int):
         return None
