@@ -16,7 +16,10 @@ fn main() {
             println!("cargo:rustc-link-arg=-l:lib{name}.a");
         }
         // They call functions of libc that nothing before them may have called, and the linker reads from left to right.
-        println!("cargo:rustc-link-arg=-lc");
-        println!("cargo:rustc-link-arg=-lgcc");
+        // On x86 all of libc is there already, and named again it leaves calls to nowhere in a static program (PIE).
+        if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "aarch64") {
+            println!("cargo:rustc-link-arg=-lc");
+            println!("cargo:rustc-link-arg=-lgcc");
+        }
     }
 }
