@@ -138,6 +138,7 @@ def test_a_run_on_a_driver_that_failed_is_refused_with_what_was_seen(monkeypatch
 
 def test_a_run_says_what_nobody_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not proven" in statements(None, monkeypatch)[0]
+    assert "not proven" in statements(proof(finding("drivers.xdp", Outcome.ABSENT)), monkeypatch)[0]
     old = proof(finding("drivers.xdp", Outcome.FAILED), port=PORT.replace(firmware="0.9"))
     assert "another driver, firmware or kernel" in statements(old, monkeypatch)[0]
 

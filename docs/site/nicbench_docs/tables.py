@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from nicbench.core.judging import Thresholds
 from nicbench.core.proof import Outcome, Proof
-from nicbench.prove.page import OUTCOME_WORDS
 from nicbench_docs.commands import commands, help_of, options_of, usage_of
 from nicbench_docs.models import keys_of, model_of
 from nicbench_docs.program import COLUMN_HEADS, ITEM_HEADS, STEP_HEADS, column_rows, item_rows, step_rows, steps_of
@@ -105,7 +104,7 @@ def _cards(_: str) -> str:
         port = proof.ports[0]
         passed = [each for each in proof.with_outcome(Outcome.PROVEN) if each.name.startswith("drivers.")]
         drivers = [f"`{name}`" for each in passed if not (name := each.name.partition(".")[2]).startswith("native")]
-        counts = ", ".join(f"{len(proof.with_outcome(each))} {words}" for each, words in OUTCOME_WORDS.items())
+        counts = ", ".join(f"{len(proof.with_outcome(each))} {each.words}" for each in Outcome)
         failures = [f"`{each.name}`: {each.seen}" for each in proof.with_outcome(Outcome.FAILED)]
         where = f"Linux {proof.kernel}{', in a virtual machine' if proof.in_virtual_machine else ''}"
         card = (

@@ -21,6 +21,11 @@ class Outcome(StrEnum):
     ABSENT = "absent"
     UNTRIED = "untried"
 
+    @property
+    def words(self) -> str:
+        """The outcome as a reader meets it."""
+        return {Outcome.ABSENT: "not there", Outcome.UNTRIED: "not tried"}.get(self, self.value)
+
 
 class Finding(Frozen):
     """One line of a proof. ``name`` is ``ability.thing``, ``seen`` what was seen; figures have their units in names."""
@@ -76,6 +81,11 @@ class Proof(Frozen):
         """The content of docs/proof.schema.json."""
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **cls.model_json_schema()}
         return f"{json.dumps(schema, indent=2)}\n"
+
+    def aged(self, port: ProvenPort, kernel: str) -> tuple[str, ...]:
+        """Says in what a port of the proof, or the kernel, is another one now, so that the proof no longer holds."""
+        then = next(each for each in self.ports if each.fingerprint == port.fingerprint)
+        return (*then.differences(port), *((f"kernel {kernel}",) if kernel != self.kernel else ()))
 
     def of(self, name: str) -> Finding | None:
         """The finding of this name; None where nothing was found of it."""

@@ -27,12 +27,6 @@ _TONES: Final[dict[Outcome, Tone]] = {
     Outcome.ABSENT: "quiet",
     Outcome.UNTRIED: "warn",
 }
-OUTCOME_WORDS: Final = {
-    Outcome.PROVEN: "proven",
-    Outcome.FAILED: "failed",
-    Outcome.ABSENT: "not there",
-    Outcome.UNTRIED: "not tried",
-}
 
 
 def write_page(proof: Proof) -> str:
@@ -43,7 +37,7 @@ def write_page(proof: Proof) -> str:
 def document_of(proof: Proof) -> Document:
     """Returns the page as blocks: how much was proven, of what, and every finding by ability."""
     counts = {outcome: len(proof.with_outcome(outcome)) for outcome in Outcome}
-    told = ", ".join(f"{number} {OUTCOME_WORDS[outcome]}" for outcome, number in counts.items() if number)
+    told = ", ".join(f"{number} {outcome.words}" for outcome, number in counts.items() if number)
     devices = " and ".join(f"{port.driver} ({port.card or 'no PCI card'})" for port in proof.ports)
     return finish_document(
         Document(
@@ -91,6 +85,6 @@ def _table_of(proof: Proof) -> Table:
     for ability, found in groupby(proof.findings, key=lambda each: each.name.partition(".")[0]):
         rows.append(about_row(ability.capitalize().replace("_", " "), 3))
         for each in found:
-            outcome = badge(OUTCOME_WORDS[each.outcome], _TONES[each.outcome])
+            outcome = badge(each.outcome.words, _TONES[each.outcome])
             rows.append((words(breakable_code(each.name.partition(".")[2])), words(outcome), words(each.seen)))
     return table([word_heads("What", "Outcome", "Seen")], rows)

@@ -36,15 +36,14 @@ async def hold_against_proofs(testbed: Testbed, folder: Path = FOLDER) -> tuple[
         if proof is None:
             unproven.append(port.device)
             continue
-        then = next(each for each in proof.ports if each.fingerprint == now.fingerprint)
         kernel = (await host.read_file("/proc/sys/kernel/osrelease") or "").strip()
-        changed = [*then.differences(now), *([f"kernel {kernel}"] if kernel != proof.kernel else [])]
+        changed = proof.aged(now, kernel)
         finding = proof.of(f"drivers.{driver}")
         if changed:
             aged.append(f"{port.device} ({', '.join(changed)})")
-        elif finding is None or finding.outcome is Outcome.UNTRIED:
-            unproven.append(port.device)
-        elif finding.outcome is not Outcome.PROVEN:
+        elif finding is None or finding.outcome in (Outcome.UNTRIED, Outcome.ABSENT):
+            unproven.append(port.device)  # what was not there then, a cable for one, may be there now
+        elif finding.outcome is Outcome.FAILED:
             raise NotReadyError(
                 f"its proof says of `driver: {driver}`: {finding.seen}",
                 place=f"{host.name}, {port.device}",

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from nicbench.core.proof import Finding, Proof
 
 _STYLES = {"proven": "green", "failed": "red", "absent": "dim", "untried": "yellow"}
-_WORDS = {"absent": "not there", "untried": "not tried"}
-_WIDTH = 34
+_WIDTH = 40
 _LEAST_ROOM = 30
 
 Ports = Annotated[
@@ -105,7 +104,7 @@ def _print_finding(finding: Finding) -> None:
     indent = " " * (11 + _WIDTH)
     room = max(console.width - len(indent), _LEAST_ROOM) if console.is_terminal else sys.maxsize
     text = f"\n{indent}".join(wrap(finding.seen, room, break_long_words=False, break_on_hyphens=False))
-    word = f"[{_STYLES[outcome]}]{_WORDS.get(outcome, outcome):<10}[/]"
+    word = f"[{_STYLES[outcome]}]{finding.outcome.words:<10}[/]"
     console.print(f"{word} {finding.name:<{_WIDTH}}{escape(text)}", soft_wrap=True)
 
 
@@ -114,7 +113,7 @@ def _conclude(proof: Proof, path: Path) -> str:
     from nicbench.core.proof import Outcome
 
     counts = {outcome: len(proof.with_outcome(outcome)) for outcome in Outcome}
-    named = {_WORDS.get(outcome.value, outcome.value): number for outcome, number in counts.items() if number}
+    named = {outcome.words: number for outcome, number in counts.items() if number}
     told = ", ".join(f"{number} {word}" for word, number in named.items())
     return f"\n{told}, in {proof.took_s:.0f} s. Runs and `nicbench doctor` read the proof: {path}"
 

@@ -111,9 +111,7 @@ def judge_proof(port: ProvenPort, proof: Proof | None, kernel: str) -> Check:
     name, again = f"proof of {port.device}", f"sudo nicbench prove {port.device} OTHER-END"
     if proof is None:
         return ok(name, f"none: what it can be relied on for is tried by `{again}`")
-    then = next(each for each in proof.ports if each.fingerprint == port.fingerprint)
-    changed = [*then.differences(port), *([f"kernel {kernel}"] if kernel != proof.kernel else [])]
-    if changed:
+    if changed := proof.aged(port, kernel):
         return warning(name, f"it is of {proof.made_at[:10]} and no longer holds: {', '.join(changed)}", again)
     failures = proof.with_outcome(Outcome.FAILED)
     if failures:
