@@ -138,7 +138,7 @@ struct Server {
     /// Change a byte of every so-many-th answer's body.
     #[arg(long, default_value_t = 0)]
     corrupt_every: u64,
-    /// Accept so many connections a second, evenly; without it, as they come.
+    /// The number of connections to accept in a second, evenly; without it, each as it comes.
     #[arg(long, value_parser = positive)]
     accept_rate: Option<f64>,
     /// Connections that may wait on each port to be accepted (listen(2)); the kernel lowers it to net.core.somaxconn.

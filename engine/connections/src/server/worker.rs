@@ -103,7 +103,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Accepts those of whom it is the turn, on the listeners one after the other. Returns when to look again.
+    /// Accepts the connections that are due, one listener after the other. Returns when to look again.
     ///
     /// Time in which nobody waited is not saved up; time in which this thread did not run is made up for.
     fn accept_due(&mut self, pause_ns: u64) -> io::Result<u64> {

@@ -15,7 +15,7 @@ pub struct Stations {
 }
 
 impl Stations {
-    /// None yet, at so many ports.
+    /// No hosts yet, at this number of ports.
     pub fn new(ports: usize) -> Self {
         Self { ports: (0..ports).map(|_| PortHosts::default()).collect(), is_any: false }
     }
@@ -26,7 +26,7 @@ impl Stations {
         self.is_any
     }
 
-    /// A frame that is no flow's arrived at a port; whether it was meant for a host.
+    /// Takes a frame of no flow that arrived at a port, and returns whether it was meant for a host.
     #[cold]
     pub fn receive(&mut self, port: usize, frame: &[u8], now_ns: u64) -> bool {
         self.is_any && self.ports[port].receive(frame, now_ns)

@@ -12,7 +12,7 @@ use crate::wire::{Arp, Echo, Ethernet, Header, Headers, Ipv4, Ipv6, arp, etherty
 /// The hop limit of an answer to an echo request.
 const HOP_LIMIT: u8 = 64;
 
-/// Somebody and the MAC address that is said to be its.
+/// An address, and the MAC address that a frame claims for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Station {
     pub address: IpAddr,
@@ -81,7 +81,7 @@ fn read_arp(frame: &[u8], at: usize) -> Heard {
     Heard::Malformed
 }
 
-/// RFC 792; a fragment is no whole message.
+/// RFC 792. A fragment is not answered, as it holds a part of a message.
 fn read_echo(frame: &[u8], headers: &Headers) -> Option<Heard> {
     let ip = headers.ip.filter(|ip| ip.protocol == ip_protocol::ICMP)?;
     let header = Ipv4::at(frame, ip.at)?;

@@ -34,7 +34,7 @@ const LOOKS: Allowance = Allowance::new(20_000.0, 8192.0);
 const SENDS: Allowance = Allowance::new(5_000.0, 256.0);
 /// Answers that wait to be sent; what comes beyond is dropped.
 const MOST_WAITING: usize = 2048;
-/// Questions are made when no more than so many frames wait: answers come first.
+/// Questions are asked while at most this number of frames wait: answers come first.
 const FEW_WAITING: usize = 32;
 /// Frames that go out in one turn.
 const SENT_AT_ONCE: usize = 16;
