@@ -25,8 +25,8 @@ from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.core.errors import BusyError, HostError, UsageError
 from nicbench.lake import place, tables
 from nicbench.lake.gathering import gather
-from nicbench.lake.place import FIGURES, FILE, HEADLINE, TRIALS, Lake, Month, find_lake
-from nicbench.lake.searching import LakeFigures, find_in_lake, find_run, find_together
+from nicbench.lake.place import FIGURES, FILE, HEADLINE, TRIALS, Lake, Month, find_lake, find_together
+from nicbench.lake.searching import LakeFigures, find_in_lake, find_run
 from nicbench.store import manifest
 from nicbench.store.index import Search, find_runs, list_indexed_runs
 from nicbench.store.listing import RunHeadline
@@ -418,7 +418,7 @@ def test_any_search_finds_the_same_runs_as_in_the_folder(
             until=draw.choice(times),
         )
         most = draw.choice((1, 7, 1000))
-        expected = find_runs(runs, search)
+        expected = tuple(find_runs(runs, search))
         found = find_in_lake(lake, search, most)
         assert (found.runs, found.matching, found.every) == (expected[-most:], len(expected), len(runs)), search
 

@@ -16,13 +16,13 @@ from tests.web._history import make_history
 from tests.web.conftest import Client
 from tests.web.test_history import THROUGHPUT, ask
 
+from nicbench.lake import place
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import Lake
 from nicbench.store.index import IndexedRuns, list_indexed_runs, newest_known
 from nicbench.store.listing import RunHeadline
 from nicbench.store.marks import add_tag
-from nicbench.web import catalogue
-from nicbench.web.catalogue import Catalogue, FoundRuns, LakeRuns, Wish, wish_of
+from nicbench.web.catalogue import Catalogue, FoundRuns, Wish, wish_of
 from nicbench.web.security import Door
 from nicbench.web.site import Site
 
@@ -151,9 +151,8 @@ def lake_client(runs: Path, tmp_path: Path) -> Client:
         shutil.move(path, into)
     gather([runs / "2024", *(tmp_path / path.name for path in folders[2:4])], lake)
     opened = Lake.open(lake)
-    both = LakeRuns(opened, lambda: list_indexed_runs(runs, lambda _: None))
     door = Door.of(("127.0.0.1", "localhost", "::1"), 8425, tls=False)
-    return Client(Site(runs, Catalogue(both.read, look=both.look), door, opened))
+    return Client(Site(runs, Catalogue(lambda: list_indexed_runs(runs, lambda _: None), lake=opened), door, opened))
 
 
 def test_runs_of_both_are_listed_and_found_once(lake_client: Client) -> None:
@@ -166,7 +165,7 @@ def test_runs_of_both_are_listed_and_found_once(lake_client: Client) -> None:
 def test_of_very_many_runs_the_newest_are_listed_and_all_are_counted_and_searched(
     monkeypatch: pytest.MonkeyPatch, lake_client: Client
 ) -> None:
-    monkeypatch.setattr(catalogue, "MOST", 5)
+    monkeypatch.setattr(place, "MOST", 5)
     listed = lake_client.get("/api/runs").json()
     assert (listed["every"], listed["found"]) == (12, 5)
     found = lake_client.get("/api/runs?until=2024-11-05").json()
@@ -188,9 +187,11 @@ def test_a_gathered_run_is_in_a_trend_whatever_its_folder_is_called(runs: Path, 
     shutil.copytree(own, named)
     gather([named], runs / "lake")
     opened = Lake.open(runs / "lake")
-    both = LakeRuns(opened, lambda: list_indexed_runs(runs, lambda _: None))
     door = Door.of(("127.0.0.1", "localhost", "::1"), 8425, tls=False)
-    answer = ask(Client(Site(runs, Catalogue(both.read, look=both.look), door, opened)), f"/api/trends?{THROUGHPUT}")
+    answer = ask(
+        Client(Site(runs, Catalogue(lambda: list_indexed_runs(runs, lambda _: None), lake=opened), door, opened)),
+        f"/api/trends?{THROUGHPUT}",
+    )
     assert "golden-25g" in [run for series in answer["series"] for run in series["run"]]
 
 

@@ -167,12 +167,10 @@ def in_lake(reference: str, runs_folder: Path, lake: Lake | None) -> str:
 
 def tagged_runs(tag: str, runs_folder: Path, lake: Lake | None, most: int) -> list[Path]:
     """Returns the folders of the newest runs with a tag, at most so many, oldest first."""
-    found = runs_under(runs_folder).runs
-    if lake is not None:
-        from nicbench.lake.searching import find_together
-        from nicbench.store.index import Search
+    from nicbench.lake.place import find_together  # imported here, as completion needs no runs
+    from nicbench.store.index import Search
 
-        found = find_together(found, lake, Search(tags=(tag,)), most).runs
+    found = find_together(runs_under(runs_folder).runs, lake, Search(tags=(tag,))).runs
     return [run.path for run in found if tag in run.tags][-most:]
 
 

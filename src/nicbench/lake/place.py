@@ -14,18 +14,22 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from nicbench.core.errors import BusyError, HostError, UsageError
+from nicbench.core.frozen import frozen
 from nicbench.store.files import hands, storage_error, sync_folder, write_atomically, writing_atomically
-from nicbench.store.listing import time_of_name
+from nicbench.store.index import Search, find_runs
+from nicbench.store.listing import RunHeadline, time_of_name
 
 if TYPE_CHECKING:
     from nicbench.lake.part import Part
 
+MOST: Final = 100_000
+"""The most runs that are found in a lake at once, the newest: a search finds those that are older."""
 FOLDER: Final = "lake"
 """The name of a lake in the folder of runs, where it is found without being named."""
 HEADLINE, SETTINGS, FIGURES, TRIALS, ROUNDS = "headline", "settings", "figures", "trials", "rounds"
@@ -355,3 +359,28 @@ def find_lake(runs: Path, named: str | None = None) -> Lake | None:
     if named is not None:
         return Lake.open(named)
     return Lake.open(runs / FOLDER) if (runs / FOLDER / MARK).is_file() else None
+
+
+@frozen
+class Found:
+    """The newest runs that were found, oldest first; how many there are of them; and how many runs there are in all."""
+
+    runs: tuple[RunHeadline, ...]
+    matching: int
+    every: int
+
+
+def find_together(own: Sequence[RunHeadline], lake: Lake | None, search: Search, most: int | None = None) -> Found:
+    """Finds the newest runs of a folder and, if there is one, of its lake; a run of both counts once, as its folder is.
+
+    ``own`` are all runs of the folder. HostError where a file of the lake cannot be read.
+    """
+    mine = find_runs(own, search)
+    if lake is None:
+        return Found(tuple(mine[-most:] if most else mine), len(mine), len(own))
+    from nicbench.lake.searching import find_in_lake  # imported here: pyarrow loads slowly
+
+    most = most or MOST
+    found = find_in_lake(lake, search, most, [run.run_id for run in own])
+    both = sorted((*found.runs, *mine), key=lambda run: run.run_id)
+    return Found(tuple(both[-most:]), found.matching + len(mine), found.every + len(own))

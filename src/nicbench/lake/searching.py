@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nicbench.compare.history.figures import Figure, Measure, RunSettings, Told, figure_of, settings_from
-from nicbench.core.frozen import frozen
 from nicbench.lake.part import Part
-from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Lake, Month
-from nicbench.store.index import Search, find_runs, is_release
+from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Found, Lake, Month
+from nicbench.store.index import Condition, Search, conditions_on_texts
 from nicbench.store.listing import VERDICTS, RunHeadline, clean
 
 _LISTS: Final = ("tags", "cards", "kernels", "drivers", "methods", "configurations")
@@ -27,15 +26,6 @@ _SHOWN: Final = (
     "run_id", "path", "title", "started", "verdict", "finished", "trials", "results", "has_report", *_LISTS,
     "nicbench_version", "format", "headline",
 )  # fmt: skip
-
-
-@frozen
-class Found:
-    """The newest runs that were found, oldest first; how many there are of them; and how many runs the lake has."""
-
-    runs: tuple[RunHeadline, ...]
-    matching: int
-    every: int
 
 
 def find_in_lake(lake: Lake, search: Search, most: int, without: Sequence[str] = ()) -> Found:
@@ -62,17 +52,6 @@ def find_in_lake(lake: Lake, search: Search, most: int, without: Sequence[str] =
     return Found(tuple(run for some in reversed(found) for run in some), matching, every)
 
 
-def find_together(own: Sequence[RunHeadline], lake: Lake, search: Search, most: int) -> Found:
-    """Finds the newest runs of a folder and of a lake; a run of both counts once, as its folder is now.
-
-    ``own`` are all runs of the folder. HostError where a file of the lake cannot be read.
-    """
-    found = find_in_lake(lake, search, most, [run.run_id for run in own])
-    mine = find_runs(own, search)
-    both = sorted((*found.runs, *mine), key=lambda run: run.run_id)
-    return Found(tuple(both[-most:]), found.matching + len(mine), found.every + len(own))
-
-
 def find_run(lake: Lake, run_id: str) -> RunHeadline | None:
     """Finds a run by its id; None where the lake has none of this name."""
     for month in lake.months_of([run_id]):
@@ -95,10 +74,12 @@ def _may_match(month: Month, search: Search) -> bool:
 
 def _meeting(search: Search, rows: _Rows, keep: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns which rows of those to keep meet a search."""
-    for condition in _conditions(search):
+    if search.since or search.until:
+        keep = keep & _in_time(rows, search)
+    for condition in conditions_on_texts(search):
         if not keep.any():
             break
-        keep = keep & condition(rows)
+        keep = keep & np.any([rows.any_of(field, condition) for field in condition.fields], axis=0)
     return keep
 
 
@@ -115,24 +96,21 @@ class _Rows:
             self._columns[name] = read.combine_chunks() if isinstance(read, pa.ChunkedArray) else read
         return self._columns[name]
 
-    def any_of(self, name: str, holds: Callable[[str], bool]) -> np.ndarray[Any, Any]:
-        """Whether a row has, in a column of lists or of texts, a name for which that holds."""
+    def any_of(self, name: str, condition: Condition) -> np.ndarray[Any, Any]:
+        """Whether a row has, in a column of lists or of texts, a text that meets a condition."""
         column = self.column(name)
+        if name == "run_id":  # another in every row: one at a time would take long
+            lower = pc.ascii_lower if condition.word.isascii() else pc.utf8_lower
+            return _flags(pc.match_substring(lower(column), condition.word))
         if not pa.types.is_list(column.type):
-            return _of_dictionary(column, holds)
-        flags = _of_dictionary(column.flatten(), holds)
+            return _of_dictionary(column, condition.holds)
+        flags = _of_dictionary(column.flatten(), condition.holds)
         if not flags.any():
             return np.zeros(len(column), dtype=bool)
         within = np.concatenate([[0], np.cumsum(flags)])
         offsets = column.offsets.to_numpy()
         offsets = offsets - offsets[0]
         return np.asarray(within[offsets[1:]] > within[offsets[:-1]])
-
-    def texts_with(self, name: str, word: str) -> np.ndarray[Any, Any]:
-        """Whether a text that is another in every row has a word, which is in small letters."""
-        return _flags(
-            pc.match_substring((pc.ascii_lower if word.isascii() else pc.utf8_lower)(self.column(name)), word)
-        )
 
 
 def _of_dictionary(column: pa.Array, holds: Callable[[str], bool]) -> np.ndarray[Any, Any]:
@@ -150,43 +128,6 @@ def _of_dictionary(column: pa.Array, holds: Callable[[str], bool]) -> np.ndarray
 def _flags(column: Any) -> np.ndarray[Any, Any]:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
-
-
-_Condition = Callable[[_Rows], "np.ndarray[Any, Any]"]
-
-
-def _conditions(search: Search) -> Iterator[_Condition]:
-    """Makes the conditions that are not empty, those that cost least first."""
-    if search.since or search.until:
-        yield lambda rows: _in_time(rows, search)
-    for name, asked in (("cards", search.cards), ("drivers", search.drivers)):
-        if asked:
-            yield _any_within(name, tuple(each.casefold() for each in asked))
-    if search.kernels:
-        yield lambda rows: rows.any_of("kernels", lambda has: any(is_release(one, has) for one in search.kernels))
-    for name, asked in (("tags", search.tags), ("methods", search.methods)):
-        for each in asked:
-            yield _has(name, each.casefold())
-    for word in search.words:
-        yield _with_word(word.casefold())
-
-
-def _any_within(name: str, wanted: tuple[str, ...]) -> _Condition:
-    return lambda rows: rows.any_of(name, lambda has: any(one in has.casefold() for one in wanted))
-
-
-def _has(name: str, wanted: str) -> _Condition:
-    return lambda rows: rows.any_of(name, lambda has: has.casefold() == wanted)
-
-
-def _with_word(word: str) -> _Condition:
-    def holds(rows: _Rows) -> np.ndarray[Any, Any]:
-        found = rows.texts_with("run_id", word)
-        for name in ("title", *_LISTS):
-            found |= rows.any_of(name, lambda has: word in has.casefold())
-        return found
-
-    return holds
 
 
 def _in_time(rows: _Rows, search: Search) -> np.ndarray[Any, Any]:

@@ -9,13 +9,11 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
-from itertools import chain
-from operator import attrgetter
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nicbench.core.errors import UsageError
 from nicbench.core.frozen import frozen
@@ -128,6 +126,8 @@ _WATCHED: Final = (JOURNAL, SUMMARY, TAGS)
 _ABSENT: Final = "-"
 _NOT_READ: Final = "cannot be read"
 """The beginning of the trouble of a folder that cannot be read, also in ``storage_error``."""
+_SEARCHED: Final = ("run_id", "title", "tags", "cards", "kernels", "drivers", "methods", "configurations")
+"""Fields of a headline in which words are searched."""
 _TIME: Final = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d)?)?)?)?")
 
 
@@ -153,11 +153,6 @@ class Search:
     since: str | None = None
     until: str | None = None
 
-    @property
-    def asks(self) -> bool:
-        """Whether the search has any condition."""
-        return self != Search()
-
 
 def moment(text: str, option: str) -> str:
     """Returns a time for ``Search``. UsageError if the text is not a time."""
@@ -175,55 +170,35 @@ def _exists(text: str) -> bool:
     return True
 
 
-def find_runs(
-    runs: Iterable[RunHeadline], search: Search, text_of: Callable[[RunHeadline], str] | None = None
-) -> tuple[RunHeadline, ...]:
-    """Returns the runs that meet a search, in their order. ``text_of``: the ``searched_text`` of who kept it."""
-    for holds in _conditions(search, text_of or searched_text):
-        runs = filter(holds, runs)
-    return tuple(runs)
+class Condition(NamedTuple):
+    """One of these fields of a headline has a text for which ``holds``; ``word`` is what a text must contain for it."""
+
+    fields: tuple[str, ...]
+    holds: Callable[[str], bool]
+    word: str = ""
 
 
-def _conditions(search: Search, text_of: Callable[[RunHeadline], str]) -> Iterator[Callable[[RunHeadline], bool]]:
-    """Makes the conditions that are not empty: for ten thousand runs each takes time."""
-    if search.since or search.until:
-        yield lambda run: _in_time(run.at, search)
-    for wanted, names_of in ((search.cards, _cards), (search.drivers, _drivers)):
-        if wanted:
-            yield _any_within(_fold_case(wanted), names_of)
+def conditions_on_texts(search: Search) -> Iterator[Condition]:
+    """Yields what a search asks of texts, what costs least first. Times are compared by those who have the runs."""
+    for field, parts in (("cards", search.cards), ("drivers", search.drivers)):
+        if parts:
+            yield Condition((field,), partial(_has_a_part, [part.casefold() for part in parts]))
     if search.kernels:
-        yield lambda run: any(is_release(wanted, one) for wanted in search.kernels for one in run.kernels)
-    for wanted, names_of in ((search.tags, _tags), (search.methods, _methods)):
-        if wanted:
-            yield _all_of(set(_fold_case(wanted)), names_of)
-    if search.words:
-        for word in _fold_case(search.words):
-            yield lambda run, word=word: word in text_of(run)  # type: ignore[misc]  # bound now, not when it is called
+        yield Condition(("kernels",), lambda release: any(is_release(one, release) for one in search.kernels))
+    for field, names in (("tags", search.tags), ("methods", search.methods)):
+        for name in names:
+            yield Condition((field,), partial(_is_equal, name.casefold()))
+    for word in map(str.casefold, search.words):
+        yield Condition(_SEARCHED, partial(_has_a_part, [word]), word)
 
 
-_Names = Callable[[RunHeadline], tuple[str, ...]]
-_cards: Final[_Names] = attrgetter("cards")
-_drivers: Final[_Names] = attrgetter("drivers")
-_tags: Final[_Names] = attrgetter("tags")
-_methods: Final[_Names] = attrgetter("methods")
+def _is_equal(folded: str, text: str) -> bool:
+    return text.casefold() == folded
 
 
-@lru_cache(maxsize=4096)  # the same few names stand in thousands of runs
-def _fold_case(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name.casefold() for name in names)
-
-
-def _any_within(wanted: tuple[str, ...], names_of: _Names) -> Callable[[RunHeadline], bool]:
-    return lambda run: any(one in name for one in wanted for name in _fold_case(names_of(run)))
-
-
-def _all_of(wanted: set[str], names_of: _Names) -> Callable[[RunHeadline], bool]:
-    return lambda run: wanted.issubset(_fold_case(names_of(run)))
-
-
-def _in_time(at: str, search: Search) -> bool:
-    since, until = search.since, search.until
-    return bool(at) and (not since or at[: len(since)] >= since) and (not until or at[: len(until)] <= until)
+def _has_a_part(parts: Sequence[str], text: str) -> bool:
+    text = text.casefold()
+    return any(part in text for part in parts)
 
 
 def is_release(wanted: str, release: str) -> bool:
@@ -232,10 +207,23 @@ def is_release(wanted: str, release: str) -> bool:
     return release.startswith(wanted) and not (release[len(wanted) :][:1].isdigit() and wanted[-1:].isdigit())
 
 
-def searched_text(run: RunHeadline) -> str:
-    """Returns the text of a run in which words are searched."""
-    lists = (run.tags, run.cards, run.kernels, run.drivers, run.methods, run.configurations)
-    return "\n".join((run.run_id, run.title or "", *chain.from_iterable(lists))).casefold()
+def find_runs(runs: Sequence[RunHeadline], search: Search) -> Sequence[RunHeadline]:
+    """Returns the runs that meet a search, in their order."""
+    since, until = search.since or "", search.until or ""
+    if since or until:
+        runs = [
+            run
+            for run in runs
+            if run.at and run.at[: len(since)] >= since and (run.at[: len(until)] <= until or not until)
+        ]
+    for fields, holds, _ in conditions_on_texts(search):
+        known = lru_cache(maxsize=4096)(holds)  # the same few names stand in thousands of runs
+        runs = [run for run in runs if any(known(text) for field in fields for text in _texts(getattr(run, field)))]
+    return runs
+
+
+def _texts(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else (value,) if value else ()
 
 
 # The index file.
@@ -243,15 +231,11 @@ def searched_text(run: RunHeadline) -> str:
 
 @frozen
 class IndexedRuns:
-    """The runs, oldest first; how many folders were read for them; and notes on the index for the user.
-
-    ``every`` is how many runs there are where these are the newest of them; else None.
-    """
+    """The runs, oldest first; how many folders were read for them; and notes on the index for the user."""
 
     runs: tuple[RunHeadline, ...]
     read: int
     notes: tuple[str, ...] = ()
-    every: int | None = None
 
 
 def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> IndexedRuns:

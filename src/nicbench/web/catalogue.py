@@ -6,22 +6,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Final
+from typing import Final
 
 from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.core.frozen import frozen
 from nicbench.core.lists import grouped
-from nicbench.lake.place import HEADLINE, Lake
-from nicbench.lake.searching import Found, find_together
-from nicbench.store.index import IndexedRuns, Search, find_runs, moment, searched_text
+from nicbench.lake.place import HEADLINE, Found, Lake, find_together
+from nicbench.store.index import IndexedRuns, Search, moment
 from nicbench.store.listing import RunHeadline
 
 Peek = Callable[[int], tuple[tuple[RunHeadline, ...], int]]
 """Returns this many of the newest runs as last known, and the number of all runs."""
 ReadRuns = Callable[[], IndexedRuns]
 """Returns every run as its folder is now, oldest first."""
-Look = Callable[[Search], Sequence[RunHeadline]]
-"""Searches where not every run is in memory."""
 _FRESH_S: Final = 2.0
 """A list younger than this is shown without reading the folder again."""
 _REST: Final = 20.0
@@ -112,14 +109,14 @@ def _sorted(runs: Sequence[RunHeadline], sort: str) -> tuple[RunHeadline, ...]:
 class Catalogue:
     """Every run of the folder, in its state of a moment ago."""
 
-    def __init__(self, read: ReadRuns, peek: Peek = lambda _: ((), 0), look: Look | None = None) -> None:
+    def __init__(self, read: ReadRuns, peek: Peek = lambda _: ((), 0), lake: Lake | None = None) -> None:
         self._read = read
-        self._look = look
         self._peek = peek
+        self._lake = lake
         self._lock = threading.Lock()
-        self._runs: tuple[RunHeadline, ...] = ()
-        self._every = 0
-        self._texts: dict[str, str] = {}
+        self._own: Sequence[RunHeadline] = ()
+        self._state: object = None
+        self._newest = Found((), 0, 0)
         self._orders: dict[str, tuple[RunHeadline, ...]] = {}
         self._wishes: dict[Wish, tuple[RunHeadline, ...]] = {}
         self._next = 0.0
@@ -137,7 +134,7 @@ class Catalogue:
 
     def first_page(self, wish: Wish, most: int) -> FoundRuns:
         """Returns the first runs of a list, which may be as the index has them until the folders are read."""
-        if not self._is_read.is_set() and wish == Wish():
+        if not self._is_read.is_set() and wish == Wish() and self._lake is None:
             self._refresh()
             if not self._is_read.wait(_PATIENCE_S):
                 runs, every = self._peek(most)
@@ -155,21 +152,20 @@ class Catalogue:
                 if len(self._wishes) >= _MOST_WISHES:
                     self._wishes.clear()
                 runs = self._wishes[wish] = self._select(wish)
-            return FoundRuns(runs, self._every)
+            return FoundRuns(runs, self._newest.every)
 
     def _select(self, wish: Wish) -> tuple[RunHeadline, ...]:
-        runs = self._in_order(wish.sort)
-        if wish.search.asks and self._look is not None:
-            runs = _sorted(self._look(wish.search), wish.sort)
-        elif wish.search.asks:
-            runs = find_runs(runs, wish.search, lambda run: self._texts[run.folder])
+        if wish.search == Search():
+            runs = self._in_order(wish.sort)
+        else:
+            runs = _sorted(find_together(self._own, self._lake, wish.search).runs, wish.sort)
         return tuple(run for run in runs if state_of(run) in wish.states) if wish.states else runs
 
     def _in_order(self, sort: str) -> tuple[RunHeadline, ...]:
         """Returns all runs in order, which is kept until the runs change: to sort 100,000 takes a tenth of a second."""
         found = self._orders.get(sort)
         if found is None:
-            found = self._orders[sort] = _sorted(self._runs, sort)
+            found = self._orders[sort] = _sorted(self._newest.runs, sort)
         return found
 
     def _refresh(self) -> None:
@@ -182,50 +178,19 @@ class Catalogue:
 
     def _read_all(self) -> None:
         began = time.monotonic()
-        runs, every = self._runs, self._every
+        own, newest, state = self._own, self._newest, self._state
         try:
-            read = self._read()
-            runs, every = read.runs, len(read.runs) if read.every is None else read.every
+            own = self._read().runs
+            lake = self._lake
+            state = (own, *((lake.stamp(month, HEADLINE) for month in lake.months()) if lake is not None else ()))
+            if state != self._state:
+                newest = find_together(own, self._lake, Search())
         except (NicbenchError, OSError):
             pass  # the folder is gone for the moment: what was known of it is shown
         finally:  # whatever happened: pages wait for this
             with self._lock:
-                if runs != self._runs:
-                    self._texts = {run.folder: searched_text(run) for run in runs}
-                    self._runs, self._orders, self._wishes = runs, {}, {}
-                self._every = every
+                if newest is not self._newest:
+                    self._own, self._newest, self._state, self._orders, self._wishes = own, newest, state, {}, {}
                 self._next = time.monotonic() + max(_FRESH_S, _REST * (time.monotonic() - began))
                 self._is_reading = False
             self._is_read.set()
-
-
-MOST: Final = 100_000
-"""The most runs of one list, the newest: a search finds those that are older."""
-
-
-class LakeRuns:
-    """The runs of a folder and of its lake."""
-
-    def __init__(self, lake: Lake, read_own: ReadRuns) -> None:
-        self._lake = lake
-        self._read_own = read_own
-        self._own: Sequence[RunHeadline] = ()
-        self._state: Any = None
-        self._newest = Found((), 0, 0)
-
-    def read(self) -> IndexedRuns:
-        """Returns the newest runs of both, oldest first."""
-        own = self._read_own()
-        state = (own.runs, *(self._lake.stamp(month, HEADLINE) for month in self._lake.months()))
-        if state != self._state:
-            self._own = own.runs
-            self._newest = self._find(Search())
-            self._state = state
-        return IndexedRuns(self._newest.runs, own.read, own.notes, self._newest.every)
-
-    def look(self, search: Search) -> tuple[RunHeadline, ...]:
-        """Returns the newest runs of both that meet a search, oldest first."""
-        return self._find(search).runs
-
-    def _find(self, search: Search) -> Found:
-        return find_together(self._own, self._lake, search, MOST)

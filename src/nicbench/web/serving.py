@@ -195,14 +195,7 @@ def serve(
     listening = listen(place, DEFAULT_PORT)
     port = listening.getsockname()[1]
     folder = folder.resolve()
-    read_own = partial(read, folder)
-    if lake is None:
-        catalogue = Catalogue(read_own, partial(newest_known, folder))
-    else:
-        from nicbench.web.catalogue import LakeRuns  # imported here: pages without a lake load none of it
-
-        both = LakeRuns(lake, read_own)
-        catalogue = Catalogue(both.read, look=both.look)
+    catalogue = Catalogue(partial(read, folder), partial(newest_known, folder), lake)
     door = Door.of(place.known_as, port, tls=place.tls_cert is not None, password=password)
     site = Site(folder, catalogue, door, lake, ends_with_run=until_eof)
     server = _Server(server_config(make_app(site), place), site)

@@ -79,8 +79,8 @@ def _list(
     lake: LakeOption = None,
     json: Json = False,
 ) -> None:
-    from nicbench.lake.place import find_lake  # imported here, as completion needs no runs
-    from nicbench.store.index import Search, find_runs, moment
+    from nicbench.lake.place import find_lake, find_together  # imported here, as completion needs no runs
+    from nicbench.store.index import Search, moment
 
     search = Search(
         words=tuple(words or ()),
@@ -94,15 +94,8 @@ def _list(
     )
     own = runs_under(runs_folder, rebuild=rebuild).runs
     opened = find_lake(runs_folder, lake)
-    if opened is None:
-        runs = find_runs(own, search)
-        matching, every = len(runs), len(own)
-        runs = runs[-last:] if last else runs
-    else:
-        from nicbench.lake.searching import find_together  # imported here, as pyarrow loads slowly
-
-        found = find_together(own, opened, search, last or _MOST_OF_LAKE)
-        runs, matching, every = found.runs, found.matching, found.every
+    found = find_together(own, opened, search, last or (_MOST_OF_LAKE if opened else None))
+    runs, every = found.runs, found.every
     if json:
         _print_json(runs)
     elif not every:
@@ -112,8 +105,8 @@ def _list(
         say(f"none of the {every} runs in {runs_folder} matches; `nicbench list` shows all")
     else:
         _print(runs)
-    if len(runs) < matching:
-        say(f"the newest {len(runs)} of {matching} runs; `--last NUMBER` shows more")
+    if len(runs) < found.matching:
+        say(f"the newest {len(runs)} of {found.matching} runs; `--last NUMBER` shows more")
 
 
 def _print_json(runs: Sequence[RunHeadline]) -> None:
