@@ -19,12 +19,12 @@ from tests.fakes import FakeHost, FakeMonitors, FakePlayer
 import nicbench.run as running
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.bond import LinkFailureOutcome
+from nicbench.core.reading import Times
 from nicbench.core.round import (
     EndpointFacts,
     Figures,
     Flow,
     FrameFigures,
-    FrameTimes,
     Job,
     JobOutcome,
     MachineCpu,
@@ -181,9 +181,9 @@ class _Drawn:
         )
         return JobOutcome(figures=Figures(frames=figures), began_s=0.0, took_s=seconds)
 
-    def _times(self, base: float) -> FrameTimes:
+    def _times(self, base: float) -> Times:
         each = [max(1, int(base * math.exp(self.draw.gauss(0.0, 0.3)))) for _ in range(30)]
-        return FrameTimes(
+        return Times(
             count=len(each),
             minimum_ns=min(each),
             mean_ns=sum(each) / len(each),

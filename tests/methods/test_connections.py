@@ -12,9 +12,9 @@ from nicbench.core.connections import (
     ConnectionFigures,
     ConnectionsSpec,
     ConnectionTable,
-    ConnectionTimes,
     Segments,
 )
+from nicbench.core.reading import Times
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.round import Figures, Job, JobOutcome, RoundRequest
 from nicbench.methods.base import RoundMethod
@@ -330,9 +330,7 @@ def test_latency_takes_a_rate_or_an_earlier_test_and_not_both() -> None:
 
 
 def test_a_latency_of_a_server_that_fails_is_not_told_without_its_failures() -> None:
-    times = ConnectionTimes(
-        count=95, minimum_ns=10**6, mean_ns=1e6, maximum_ns=10**6, histogram=histogram_of([(10**6, 95)])
-    )
+    times = Times(count=95, minimum_ns=10**6, mean_ns=1e6, maximum_ns=10**6, histogram=histogram_of([(10**6, 95)]))
 
     def fails(_: int, job: Job) -> JobOutcome:
         outcome = counted(100, {"short": 5})

@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.bond import Bond, BondObservation, BondPort, Connection, PortBytes
+from nicbench.core.reading import Times
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import (
     Figures,
     FrameFigures,
-    FrameTimes,
     HostCommand,
     Job,
     JobOutcome,
@@ -33,8 +33,8 @@ from .round_contexts import Laboratory, fast_laboratory
 FRAME_BYTES = 4096 * 3112 * 4 + 65_536
 
 
-def times(*each_ns: int) -> FrameTimes:
-    return FrameTimes(
+def times(*each_ns: int) -> Times:
+    return Times(
         count=len(each_ns),
         minimum_ns=min(each_ns),
         mean_ns=sum(each_ns) / len(each_ns),

@@ -15,12 +15,12 @@ from rich.console import Console
 from nicbench import report
 from nicbench.cli.summary_table import print_summary
 from nicbench.core.judging import Verdict
+from nicbench.core.reading import Times
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import (
     Figures,
     FrameFigures,
     FramesSpec,
-    FrameTimes,
     Job,
     JobOutcome,
     JobSpec,
@@ -479,7 +479,7 @@ def test_a_round_of_frames_says_what_was_asked_and_what_came_of_it() -> None:
         bytes_per_s=23 * 262_144.0,
         dropped_frames=1,
         due_frames=24,
-        completion=FrameTimes(
+        completion=Times(
             count=23, minimum_ns=8_000_000, mean_ns=9e6, maximum_ns=40_000_000,
             histogram=histogram_of([(8_000_000, 22), (40_000_000, 1)]),
         ),

@@ -15,8 +15,9 @@ import pytest
 import nicbench
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.judging import Verdict
+from nicbench.core.reading import Times
 from nicbench.core.result import Summary
-from nicbench.core.round import Figures, Flow, FrameFigures, FrameTimes, Job, JobOutcome, JobSpec, Round, RoundRequest
+from nicbench.core.round import Figures, Flow, FrameFigures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.stats.latency import histogram_of
 from nicbench.store import Journal, manifest, tables
 from nicbench.store.files import json_text, parse_json
@@ -119,7 +120,7 @@ def test_every_job_of_a_round_is_a_row() -> None:
 
 
 def test_frames_have_columns_of_their_own() -> None:
-    times = FrameTimes(
+    times = Times(
         count=3, minimum_ns=10, mean_ns=20.0, maximum_ns=30, histogram=histogram_of([(10, 1), (20, 1), (30, 1)])
     )
     figures = FrameFigures(

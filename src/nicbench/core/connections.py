@@ -5,11 +5,12 @@ The fields are those of protocol/connections.md.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.reading import Tally, Times
 
 ConnectionsTask = Literal["connect", "requests", "hold"]
 """What is due: connections that end, requests on connections that stay, or connections that stay."""
@@ -77,10 +78,6 @@ class ConnectionsSpec(Frozen):
         return self.driver == "xdp" and self.server == "own" and self.broken == Broken()
 
 
-Tally = Annotated[int, Field(ge=0, lt=2**64)]
-"""A count, or nanoseconds, as the engine has it: 64 bits without a sign."""
-
-
 class ConnectionTable(Frozen):
     """The DUT's table of tracked connections around a round."""
 
@@ -121,16 +118,6 @@ class ConnectionCounts(Frozen):
         return sum(self.failed.values())
 
 
-class ConnectionTimes(Frozen):
-    """Times of one kind. ``histogram`` is HdrHistogram V2 in base64, in nanoseconds."""
-
-    count: Tally
-    minimum_ns: Tally
-    mean_ns: float
-    maximum_ns: Tally
-    histogram: str
-
-
 class ConnectionInterval(Frozen):
     """What happened in one second of the run; ``open`` connections were open at its end."""
 
@@ -163,15 +150,15 @@ class ConnectionFigures(Frozen):
     """Of the sustain phase, those that were complete before it ended."""
     bytes: Tally
     """Bytes of bodies that came during the sustain phase."""
-    connect: ConnectionTimes | None = None
+    connect: Times | None = None
     """From connect() to the established TCP connection."""
-    handshake: ConnectionTimes | None = None
+    handshake: Times | None = None
     """From there to the TLS session."""
-    first_byte: ConnectionTimes | None = None
+    first_byte: Times | None = None
     """From the moment when it was due to the first byte of the answer."""
-    last_byte: ConnectionTimes | None = None
+    last_byte: Times | None = None
     """From that moment to the last byte."""
-    lateness: ConnectionTimes | None = None
+    lateness: Times | None = None
     """How late the client began what was due."""
     lateness_p99_ns: Tally
     opened: Tally

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from nicbench.core.base import Frozen, optional
 
@@ -78,20 +81,26 @@ def sum_of_known(parts: Iterable[int | None]) -> int | None:
     return total
 
 
-class TransmitGaps(Frozen):
-    """The gaps between a stream's frames as each sender handed them to the port, in nanoseconds; 0 within a burst.
+Tally = Annotated[int, Field(ge=0, lt=2**64)]
+"""A count, or nanoseconds, as the engine has it: 64 bits without a sign."""
 
-    ``histogram`` is HdrHistogram V2 in base64.
-    """
 
-    count: int
-    minimum_ns: int
+class Times(Frozen):
+    """Times of one kind. ``histogram`` is HdrHistogram V2 in base64, in nanoseconds."""
+
+    count: Tally
+    minimum_ns: Tally
     mean_ns: float
-    maximum_ns: int
+    maximum_ns: Tally
     histogram: str
-    lateness: TransmitGaps | None = optional(None)
+
+
+class TransmitGaps(Times):
+    """The gaps between a stream's frames as each sender handed them to the port, in nanoseconds; 0 within a burst."""
+
+    lateness: Times | None = optional(None)
     """How late the frames of a capture with its own timing were sent, in nanoseconds."""
-    errors: TransmitGaps | None = optional(None)
+    errors: Times | None = optional(None)
     """By how much the gaps differ from those of the capture, in nanoseconds."""
 
 

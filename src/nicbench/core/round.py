@@ -11,7 +11,7 @@ from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
 from nicbench.core.connections import ConnectionFigures, ConnectionsSpec, ConnectionTable
 from nicbench.core.judging import Sample
 from nicbench.core.machine import RanOn
-from nicbench.core.reading import PathChanges
+from nicbench.core.reading import PathChanges, Times
 
 # The sender of a TCP stream over time, by its own kernel: what it delivered, what of that was marked, its window.
 #
@@ -92,16 +92,6 @@ class FramesSpec(Frozen):
     """Whether the times of every single frame are kept."""
 
 
-class FrameTimes(Frozen):
-    """One component of the time that each frame took. ``histogram`` is HdrHistogram V2 in base64, in nanoseconds."""
-
-    count: int
-    minimum_ns: int
-    mean_ns: float
-    maximum_ns: int
-    histogram: str
-
-
 class FrameInterval(Frozen):
     """Figures of an interval, in nanoseconds since the first frame was due; ``dropped`` is ``None`` without a limit."""
 
@@ -127,13 +117,13 @@ class FrameFigures(Frozen):
     bytes_per_s: float
     dropped_frames: int | None = None
     due_frames: int | None = None
-    open: FrameTimes | None = None
-    io: FrameTimes | None = None
-    sync: FrameTimes | None = None
-    close: FrameTimes | None = None
-    completion: FrameTimes | None = None
+    open: Times | None = None
+    io: Times | None = None
+    sync: Times | None = None
+    close: Times | None = None
+    completion: Times | None = None
     """The time for open, I/O, sync and close together."""
-    lateness: FrameTimes | None = None
+    lateness: Times | None = None
     cpu_ns: int | None = None
     """CPU time of the process and its kernel workers, over all ``all_frames`` frames."""
     all_frames: int | None = None

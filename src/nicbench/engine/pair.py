@@ -19,7 +19,7 @@ from typing import Any, Final
 from nicbench.core.clocks import ClockMapping
 from nicbench.core.errors import EngineError
 from nicbench.core.frozen import frozen
-from nicbench.core.lists import without_none
+from nicbench.core.reading import sum_of_known
 from nicbench.engine.client import REPLY_TIMEOUT_S, EngineClient
 from nicbench.hosts.base import Process
 from nicbench.stats.peer_clock import (
@@ -131,7 +131,7 @@ def _join_health(near: Raw, far: Raw) -> dict[str, Any]:
         **both[0],
         "longest_gap_ns": max(one["longest_gap_ns"] for one in both),
         "clock_step_ns": max(steps, key=abs, default=None),
-        **{name: _sum_known([one.get(name) for one in both]) for name in _SUMS},
+        **{name: sum_of_known([one.get(name) for one in both]) for name in _SUMS},
         "workers": [
             {**{name: one["health"].get(name) for name in _OF_A_WORKER}, "sent": _sent_by(one)} for one in (near, far)
         ],
@@ -141,11 +141,6 @@ def _join_health(near: Raw, far: Raw) -> dict[str, Any]:
 def _sent_by(reading: Raw) -> int:
     """What an engine sent itself: of the other's streams it has no schedule."""
     return sum(stream["sent"] for stream in reading["streams"] if stream["intended"])
-
-
-def _sum_known(values: Sequence[int | None]) -> int | None:
-    known = without_none(values)
-    return sum(known) if len(known) == len(values) else None
 
 
 LEAD_S: Final = 0.1

@@ -18,6 +18,7 @@ from nicbench.core.reading import (
     Intervals,
     Reordering,
     Stamps,
+    Times,
     TrafficClasses,
     TransmitDelay,
     TransmitGaps,
@@ -191,10 +192,12 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
 
 def _gaps(raw: Mapping[str, Any]) -> TransmitGaps | None:
     own, late, errors = (
-        TransmitGaps(**_present_fields(TransmitGaps, raw[name])) if raw.get(name) else None
+        _present_fields(Times, raw[name]) if raw.get(name) else None
         for name in ("transmit_gaps", "lateness", "gap_errors")
     )
-    return None if own is None else own.replace(lateness=late, errors=errors)
+    return (
+        None if own is None else TransmitGaps(**own, lateness=late and Times(**late), errors=errors and Times(**errors))
+    )
 
 
 def _latency(raw: Mapping[str, Any]) -> Latency:

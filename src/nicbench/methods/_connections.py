@@ -16,9 +16,10 @@ from nicbench.core.connections import (
     ConnectionFigures,
     ConnectionsSpec,
     ConnectionTable,
-    ConnectionTimes,
 )
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import Ratio
+from nicbench.core.reading import Times
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.round import JobSpec, Round
 from nicbench.core.table import Column
@@ -36,9 +37,9 @@ from nicbench.methods._connection_jobs import (
     words_of_point,
 )
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values, loads_of
+from nicbench.methods._tail import time_values
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.methods.connection_capacity import Fill, most_held
-from nicbench.stats.latency import add_histograms, percentiles_ns
 
 # Figures of rounds of connections: counts of all clients together, percentiles of all histograms, and failures.
 
@@ -188,8 +189,8 @@ class Outcome:
         """Percentiles of each kind of time, over all clients: ``connect_p50_ns`` and so on."""
         values: Values = {}
         for kind in _TIMES:
-            known: list[ConnectionTimes | None] = [getattr(each, kind) for each in self.figures]
-            values |= _percentiles(kind, known)
+            known: list[Times | None] = [getattr(each, kind) for each in self.figures]
+            values |= time_values(kind, without_none(known))
         return values
 
     def resent(self) -> Values:
@@ -211,18 +212,6 @@ def _sum_in_words(counts: Sequence[ConnectionCounts]) -> str:
         failed.update(each.failed)
     told = "".join(f", {count} {_WORDS.get(kind, kind)}" for kind, count in failed.most_common() if count)
     return f"{sum(each.completed for each in counts)} of {sum(each.due for each in counts)} completed{told}"
-
-
-def _percentiles(kind: str, known: Sequence[ConnectionTimes | None]) -> Values:
-    complete = [each for each in known if each is not None]
-    joined = add_histograms([each.histogram for each in complete]) if complete else None
-    maximum_ns = max((each.maximum_ns for each in complete), default=None)
-    found = percentiles_ns(joined, maximum_ns=maximum_ns) if joined is not None else {}
-    return {
-        f"{kind}_p50_ns": found.get("50"),
-        f"{kind}_p99_ns": found.get("99"),
-        f"{kind}_maximum_ns": maximum_ns,
-    }
 
 
 def bounded(passed: int, failed: int | None, limited_by: LimitedBy, why: str) -> Bounded:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Final
 
@@ -12,9 +11,11 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.lists import without_none
 from nicbench.core.quantity import Seconds
+from nicbench.core.reading import Times, sum_of_known
 from nicbench.core.round import RequestLatency
 from nicbench.core.table import Column, FurtherTable, ImportColumn
 from nicbench.core.trial import Latency
+from nicbench.methods._round_figures import mean
 from nicbench.methods.base import Values
 from nicbench.stats.latency import add_histograms, counts_above, frames_above, percentiles_ns, split_by_core
 
@@ -88,30 +89,48 @@ MESSAGE_BINS_S: Final = (50e-6, 100e-6, 150e-6, 200e-6, 250e-6)
 PERCENTILES: Final = ("50", "99", "99.9")
 
 
-def merge_probes(parts: Sequence[RequestLatency | None]) -> RequestLatency | None:
-    """Merges several probes; None where one is missing, or they time different things (one way, half, whole)."""
+def merge_requests(parts: Sequence[RequestLatency | None]) -> RequestLatency | None:
+    """Merges the latencies of several repetitions; None where one is missing, or they time different things.
+
+    Where the tool does not keep all requests, percentiles are the mean of the tool's own.
+    """
     known = without_none(parts)
     if not known or len(known) != len(parts) or len({part.basis for part in known}) > 1:
         return None
-    if len(known) == 1:
-        return known[0]
     histogram = add_histograms([part.histogram for part in known])
-    maxima = [part.maximum_ns for part in known]
-    maximum_ns = None if any(one is None for one in maxima) else max(one or 0.0 for one in maxima)
-    counts = [part.count for part in known]
-    count = None if any(one is None for one in counts) else sum(one or 0 for one in counts)
-    means = [(part.mean_ns, part.count) for part in known]
-    weighed = [mean_ns * many for mean_ns, many in means if mean_ns is not None and many]
-    rounded = None if maximum_ns is None else round(maximum_ns)
+    maximum_ns = _extreme(max, [part.maximum_ns for part in known])
+    count = sum_of_known(part.count for part in known)
+    means = [part.mean_ns for part in known]
+    weighed = [part.count * part.mean_ns for part in known if part.count is not None and part.mean_ns is not None]
+    percentiles: Mapping[str, float | None]
+    if histogram is None:
+        percentiles = {name: mean(part.percentiles_ns.get(name) for part in known) for name in known[0].percentiles_ns}
+    else:
+        percentiles = percentiles_ns(histogram, maximum_ns=None if maximum_ns is None else round(maximum_ns))
     return RequestLatency(
         basis=known[0].basis,
         count=count,
-        minimum_ns=min((part.minimum_ns for part in known if part.minimum_ns is not None), default=None),
-        mean_ns=math.fsum(weighed) / count if count and len(weighed) == len(known) else None,
+        minimum_ns=_extreme(min, [part.minimum_ns for part in known]),
+        mean_ns=sum(weighed) / count if count and len(weighed) == len(known) else mean(means),
         maximum_ns=maximum_ns,
-        percentiles_ns={} if histogram is None else dict(percentiles_ns(histogram, maximum_ns=rounded)),
+        stdev_ns=mean(part.stdev_ns for part in known),
+        percentiles_ns={name: value for name, value in percentiles.items() if value is not None},
         histogram=histogram,
     )
+
+
+def _extreme(pick: Callable[[Sequence[float]], float], values: Sequence[float | None]) -> float | None:
+    """Returns the extreme of the values; None where one is missing."""
+    known = without_none(values)
+    return pick(known) if len(known) == len(values) else None
+
+
+def time_values(name: str, parts: Sequence[Times]) -> Values:
+    """Returns percentiles over all times of the parts; unknown without any."""
+    maximum_ns = max((part.maximum_ns for part in parts), default=None)
+    joined = add_histograms([part.histogram for part in parts]) if parts else None
+    found = {} if joined is None else percentiles_ns(joined, maximum_ns=maximum_ns)
+    return {f"{name}_p50_ns": found.get("50"), f"{name}_p99_ns": found.get("99"), f"{name}_maximum_ns": maximum_ns}
 
 
 def latency_values(latency: RequestLatency | None) -> Values:

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.lists import grouped, without_none
+from nicbench.core.reading import Times
 from nicbench.core.result import Result
 from nicbench.core.result import ResultVerdict as Verdict
-from nicbench.core.round import FrameFigures, FrameTimes, JobSpec, MachineCpu, Round
+from nicbench.core.round import FrameFigures, JobSpec, MachineCpu, Round
 from nicbench.core.table import Column, ImportColumn, ImportShare, ImportStatistics, ImportTable, ResultTable
 from nicbench.core.units import count_of, format_bits_per_s
 from nicbench.methods._media import (
@@ -49,6 +50,7 @@ from nicbench.methods._round_figures import (
     port_of_job,
     silence_of_job,
 )
+from nicbench.methods._tail import time_values
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.stats.frames import (
     BYTES,
@@ -65,7 +67,6 @@ from nicbench.stats.frames import (
     figures_of_run,
     group_by_point,
 )
-from nicbench.stats.latency import add_histograms, percentiles_ns
 from nicbench.stats.limits import MovedData, limit_of
 
 # Computes results from a round of instances: for each instance, and for all of them together.
@@ -184,19 +185,10 @@ def _target_values(target: Target | None, instances: int, *, met: bool, known: b
     }
 
 
-def _time_values(name: str, parts: Sequence[FrameTimes | None]) -> Values:
+def _time_values(name: str, parts: Sequence[Times | None]) -> Values:
     """Returns percentiles over every frame of the instances; empty where one of them has no times."""
     known = without_none(parts)
-    if not known or len(known) < len(parts):
-        return {}
-    maximum_ns = max(part.maximum_ns for part in known)
-    histogram = add_histograms([part.histogram for part in known])
-    told = {} if histogram is None else percentiles_ns(histogram, maximum_ns=maximum_ns)
-    return {
-        f"{name}_p50_ns": told.get("50"),
-        f"{name}_p99_ns": told.get("99"),
-        f"{name}_maximum_ns": maximum_ns,
-    }
+    return time_values(name, known) if known and len(known) == len(parts) else {}
 
 
 def _bond_values(one: Round, seats: Sequence[Seat], figures: Sequence[FrameFigures | None]) -> Values:

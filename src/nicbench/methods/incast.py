@@ -42,7 +42,7 @@ from nicbench.methods._round_figures import (
     mean_retransmissions,
     play_repeatedly,
 )
-from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, merge_probes, message_tail_values
+from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, merge_requests, message_tail_values
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.stats.rounds import REPEATED, bits_per_s
 
@@ -246,7 +246,7 @@ class Incast(RoundMethod):
         return self._result(context, played, point)
 
     def _result(self, context: RoundContext, played: PlayedRounds, point: dict[str, Any]) -> Result:
-        latency = merge_probes([_latency(one) for one in played.rounds])
+        latency = merge_requests([_latency(one) for one in played.rounds])
         limit = find_limit(context, played.rounds)
         together = add_up(context, played)
         values: Values = {

@@ -11,17 +11,16 @@ the probe, makes the round invalid.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.lists import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, RoundSeconds, Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, RequestLatency, Round, RoundRequest
+from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, Round, RoundRequest
 from nicbench.core.table import Column, Grid, ImportTable, Plot, ResultTable
 from nicbench.core.units import format_bits_per_s, format_bytes, format_duration_s
 from nicbench.methods._imports import REQUEST_IMPORTS, requests_of_import
@@ -37,8 +36,9 @@ from nicbench.methods._round_figures import (
     play_repeatedly,
     probes_of,
 )
+from nicbench.methods._tail import merge_requests
 from nicbench.methods.base import PORT, RoundContext, RoundMethod, Values
-from nicbench.stats.latency import histogram_of, percentiles_ns, value_counts
+from nicbench.stats.latency import add_histograms, value_counts
 from nicbench.stats.rounds import rate_together
 
 # Requests and responses: the load beside them, the figures of a round, and their tables.
@@ -106,25 +106,18 @@ def probe_figures(rounds: Sequence[Round]) -> list[Figures | None]:
 
 
 def latency_values(figures: Sequence[Figures | None]) -> Values:
-    """Returns the latency over all repetitions: percentiles of all requests, or the mean of the tool's own percentiles.
-
-    The latter is used where the tool does not keep all requests. Everything is ``None`` where a repetition has no
-    latency.
-    """
-    parts = [one.latency if one else None for one in figures]
-    known = without_none(parts)
-    complete = bool(known) and len(known) == len(parts)
-    used = known if complete else []
-    percentiles = _percentiles(used)
-    counts = [part.count for part in used]
+    """Returns the latency over all repetitions; everything is ``None`` where a repetition has no latency."""
+    whole = merge_requests([one.latency if one else None for one in figures])
+    found = {} if whole is None else whole.model_dump()
+    percentiles = found.get("percentiles_ns", {})
     return {
-        "latency_minimum_ns": _extreme(min, [part.minimum_ns for part in used]),
-        "latency_mean_ns": _weighted_mean(used),
+        "latency_minimum_ns": found.get("minimum_ns"),
+        "latency_mean_ns": found.get("mean_ns"),
         **{f"latency_p{name.replace('.', '_')}_ns": percentiles.get(name) for name in PERCENTILES},
-        "latency_maximum_ns": _extreme(max, [part.maximum_ns for part in used]),
-        "latency_deviation_ns": mean(part.stdev_ns for part in used),
-        "requests": sum(count or 0 for count in counts) if used and None not in counts else None,
-        "basis": ", ".join(dict.fromkeys(part.basis for part in used)) or None,
+        "latency_maximum_ns": found.get("maximum_ns"),
+        "latency_deviation_ns": found.get("stdev_ns"),
+        "requests": found.get("count"),
+        "basis": found.get("basis"),
     }
 
 
@@ -133,8 +126,8 @@ def tail_of(figures: Sequence[Figures | None], bounds_ns: Sequence[int]) -> list
 
     Empty where a tool keeps no samples.
     """
-    whole = _merge([one.latency for one in figures if one and one.latency])
-    if whole is None or len([one for one in figures if one and one.latency]) < len(figures):
+    whole = add_histograms([one.latency.histogram if one and one.latency else None for one in figures])
+    if whole is None or not figures:
         return []
     counted = value_counts(whole)
     total = sum(count for _, count in counted)
@@ -144,40 +137,6 @@ def tail_of(figures: Sequence[Figures | None], bounds_ns: Sequence[int]) -> list
         count = sum(count for value, count in counted if lower < value <= upper)
         bins.append((int(lower), None if math.isinf(upper) else int(upper), count, count / total if total else 0.0))
     return bins
-
-
-def _percentiles(parts: Sequence[RequestLatency]) -> dict[str, float]:
-    whole = _merge(parts)
-    if whole is not None:
-        most = _extreme(max, [part.maximum_ns for part in parts])
-        found = percentiles_ns(whole, maximum_ns=None if most is None else round(most))
-        return {name: float(value) for name, value in found.items()}
-    means = {name: mean(part.percentiles_ns.get(name) for part in parts) for name in PERCENTILES}
-    return {name: value for name, value in means.items() if value is not None}
-
-
-def _merge(parts: Sequence[RequestLatency]) -> str | None:
-    """Returns one histogram of all parts; None where a part has none."""
-    texts = [part.histogram for part in parts]
-    if not texts or any(text is None for text in texts):
-        return None
-    return histogram_of(chain.from_iterable(value_counts(text) for text in texts if text is not None))
-
-
-def _weighted_mean(parts: Sequence[RequestLatency]) -> float | None:
-    """Returns the mean over all requests where their number is known, else the mean over the repetitions."""
-    counts, means = [part.count for part in parts], [part.mean_ns for part in parts]
-    if not parts or any(value is None for value in (*counts, *means)):
-        return mean(means)
-    return sum((count or 0) * (value or 0.0) for count, value in zip(counts, means, strict=True)) / sum(
-        count or 0 for count in counts
-    )
-
-
-def _extreme(pick: Callable[[Sequence[float]], float], values: Sequence[float | None]) -> float | None:
-    """Returns the extreme of the values; None without values, or where one is missing."""
-    known = without_none(values)
-    return pick(known) if known and len(known) == len(values) else None
 
 
 _TRANSPORT: Final = Column("transport", "Transport", form="text")

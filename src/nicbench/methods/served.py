@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.quantity import Seconds
-from nicbench.core.reading import TransmitGaps, sum_of_known
+from nicbench.core.reading import Times, sum_of_known
 from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability, Replay, ReplayedCapture
@@ -193,7 +193,7 @@ def values_of(stream: StreamReading, reading: Reading, to_port: int) -> Values:
     }
 
 
-def _times(name: str, times: TransmitGaps | None) -> Values:
+def _times(name: str, times: Times | None) -> Values:
     if times is None:
         return {f"{name}_p50_ns": Bounded(value=None, reason_null="no frame was sent with a time of its own")}
     found = percentiles_ns(times.histogram, maximum_ns=times.maximum_ns)

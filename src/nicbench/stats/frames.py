@@ -14,6 +14,7 @@ from typing import Final
 
 from nicbench.core.frozen import frozen
 from nicbench.core.lists import without_none
+from nicbench.core.reading import sum_of_known
 from nicbench.core.result import Result
 
 TARGET_FRAMES_PER_S: Final = 24.0
@@ -197,8 +198,8 @@ def figures_of_run(instances: Sequence[Instance], target: Target) -> RunFigures:
         fairness=fairness(whole),
         is_met=target.is_met(total, len(instances)),
         instances_met=sum(target.is_met(one.frames_per_s) for one in instances),
-        dropped_frames=_sum_known(one.dropped_frames for one in instances),
-        due_frames=_sum_known(one.due_frames for one in instances),
+        dropped_frames=sum_of_known(one.dropped_frames for one in instances),
+        due_frames=sum_of_known(one.due_frames for one in instances),
     )
 
 
@@ -243,12 +244,12 @@ def summarise_run_figures(runs: Sequence[RunFigures], target: Target) -> Figures
         maximum_frames_per_s=max(sums, default=None),
         target_frames_per_s=target.for_instances(instances),
         runs_met=sum(run.is_met for run in runs),
-        runs_met_by_every_instance=_sum_known(run.every_instance_met for run in runs),
+        runs_met_by_every_instance=sum_of_known(run.every_instance_met for run in runs),
         met_in_median_run=target.is_met(pessimistic_median, instances),
         instances_counted=instances * len(runs),
-        instances_met=_sum_known(run.instances_met for run in runs),
-        dropped_frames=_sum_known(run.dropped_frames for run in runs),
-        due_frames=_sum_known(run.due_frames for run in runs),
+        instances_met=sum_of_known(run.instances_met for run in runs),
+        dropped_frames=sum_of_known(run.dropped_frames for run in runs),
+        due_frames=sum_of_known(run.due_frames for run in runs),
     )
 
 
@@ -280,16 +281,6 @@ def _find_held(tried: Sequence[tuple[int, bool]]) -> HeldInstances:
     return HeldInstances(
         largest, most, tuple(instances for instances, held in tried if instances < largest and not held)
     )
-
-
-def _sum_known(counts: Iterable[int | None]) -> int | None:
-    """Adds up counts; None where one of them is unknown."""
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
 
 
 def _refuse_impossible(frames_per_s: float | None) -> None:

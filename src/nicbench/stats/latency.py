@@ -122,7 +122,7 @@ def merge(parts: Sequence[Latency]) -> Latency | None:
         minimum_ns=min(part.minimum_ns for part in parts),
         mean_ns=math.fsum(part.mean_ns * part.count for part in parts) / count,
         maximum_ns=max(part.maximum_ns for part in parts),
-        histogram=_merge_histograms([part.histogram for part in parts]),
+        histogram=add_histograms([part.histogram for part in parts]),
         sample_of=_sample_of(parts),
         shared_core=_merge_shared([part.shared_core for part in parts]),
     )
@@ -176,20 +176,10 @@ def _value_of(decoded: Any, slot: int) -> int:
     return int(decoded.get_highest_equivalent_value(decoded.get_value_from_index(slot)))
 
 
-def _merge_histograms(histograms: Sequence[str | None]) -> str | None:
-    """Adds up histograms; None where one of them is unknown."""
-    whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
-    for histogram in histograms:
-        if histogram is None:
-            return None
-        whole.add(_decode(histogram))
-    return _text(whole)
-
-
 def _merge_shared(parts: Sequence[SharedCore | None]) -> SharedCore | None:
     """Adds up the frames that a neighbour may have delayed; None where nobody looked in one of the parts."""
     known = without_none(parts)
-    histogram = _merge_histograms([part.histogram for part in known])
+    histogram = add_histograms([part.histogram for part in known])
     if len(known) < len(parts) or histogram is None:
         return None
     return SharedCore(count=sum(part.count for part in known), histogram=histogram)

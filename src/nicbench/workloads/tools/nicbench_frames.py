@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from nicbench.core.round import Figures, FrameFigures, FrameInterval, FramesSpec, FrameTimes, Job, JobSpec
+from nicbench.core.reading import Times
+from nicbench.core.round import Figures, FrameFigures, FrameInterval, FramesSpec, Job, JobSpec
 from nicbench.workloads.base import (
     MEBIBYTE,
     Command,
@@ -167,15 +168,11 @@ def _figures(said: Mapping[str, Any]) -> FrameFigures:
         all_frames=said["all_frames"],
         sync_at_end_ns=said["sync_at_end_ns"],
         intervals=tuple(FrameInterval.model_validate(_drop_unknown(FrameInterval, each)) for each in said["intervals"]),
-        **{
-            name: FrameTimes.model_validate(_drop_unknown(FrameTimes, said[name]))
-            for name in _TIMES
-            if said[name] is not None
-        },
+        **{name: Times.model_validate(_drop_unknown(Times, said[name])) for name in _TIMES if said[name] is not None},
     )
 
 
-def _drop_unknown(model: type[FrameTimes | FrameInterval], said: Any) -> dict[str, Any]:
+def _drop_unknown(model: type[Times | FrameInterval], said: Any) -> dict[str, Any]:
     """Drops fields that the model does not know, which a newer program may print. TypeError if it is not an object."""
     if not isinstance(said, dict):
         raise TypeError(f"{str(said)[:60]!r} is no object")
