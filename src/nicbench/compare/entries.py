@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from nicbench.compare.run_differences import (
     NOT_RECORDED,
+    Difference,
+    differences_between,
     importance_of,
-    index_by_name,
-    kind_of,
     last_name_of,
     read_settings,
     shorten,
@@ -108,21 +108,6 @@ _LAST_THAT_MATTERS: Final = importance_of("inventory.clock_source").rank
 
 
 @frozen
-class Setting:
-    """One setting that differs between entries.
-
-    ``values`` are in the order of the entries, ``NOT_RECORDED`` where an entry does not state it. ``places`` are the
-    machines on which it differs; it is empty for a setting of the run itself.
-    """
-
-    path: str
-    places: tuple[str, ...]
-    values: tuple[Any, ...]
-    rank: int
-    why: str
-
-
-@frozen
 class Settings:
     """The settings that differ between entries, by their importance.
 
@@ -132,8 +117,8 @@ class Settings:
 
     of: tuple[str, ...]
     silent: tuple[str, ...]
-    main: tuple[Setting, ...]
-    others: tuple[Setting, ...]
+    main: tuple[Difference, ...]
+    others: tuple[Difference, ...]
     apart: tuple[str, ...]
 
 
@@ -144,16 +129,8 @@ def compare_settings(entries: Sequence[Entry]) -> Settings:
     names = tuple(entry.name for entry in telling)
     if len(telling) < 2:
         return Settings(names, silent, (), (), ())
-    found: dict[tuple[str, str], tuple[tuple[Any, ...], list[str]]] = {}
-    for place in dict.fromkeys(place for entry in telling for place in entry.told):
-        for path, values in _find_differences([entry.told.get(place, NOT_RECORDED) for entry in telling], ""):
-            found.setdefault((path, repr(values)), (values, []))[1].append(place)
-    rows: dict[str, list[Setting]] = {}
-    for (path, _), (values, places) in found.items():
-        known = importance_of(path)
-        row = Setting(path, tuple(place for place in places if place), values, known.rank, known.why)
-        rows.setdefault(kind_of(path, values), []).append(row)
-    kept = sorted(rows.pop("settings", []), key=lambda row: (row.rank, row.path, row.places))
+    rows = differences_between([entry.told for entry in telling])
+    kept = rows.pop("settings")
     return Settings(
         of=names,
         silent=silent,
@@ -161,23 +138,6 @@ def compare_settings(entries: Sequence[Entry]) -> Settings:
         others=tuple(row for row in kept if row.rank > _LAST_THAT_MATTERS),
         apart=tuple(dict.fromkeys(row.path for kind in rows.values() for row in kind)),
     )
-
-
-def _find_differences(values: Sequence[Any], path: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yields the leaves that differ between entries; where an entry has nothing below a path, only that path."""
-    first = values[0]
-    if all(value is first or (value == first and type(value) is type(first)) for value in values[1:]):
-        return
-    if path.startswith("tuning") or not path:  # lists each setting, even where an entry has none
-        values = [{} if value is NOT_RECORDED else value for value in values]
-    if all(isinstance(value, Mapping) for value in values):
-        for name in dict.fromkeys(name for value in values for name in value):
-            below = f"{path}.{name}" if path else str(name)
-            yield from _find_differences([value.get(name, NOT_RECORDED) for value in values], below)
-    elif all(index_by_name(value) is not None for value in values):
-        yield from _find_differences([index_by_name(value) for value in values], path)
-    else:
-        yield path, tuple(values)
 
 
 LONGEST: Final = 40

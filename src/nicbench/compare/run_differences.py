@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import cache
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from nicbench.core.frozen import frozen
 from nicbench.core.redaction import is_redacted
@@ -261,20 +261,22 @@ def _tuning_of(folder: RunFolder, only: str | None) -> dict[str, dict[str, Any]]
     return found
 
 
+Kind = Literal["settings", "identities", "volatile", "redacted"]
 _TUNING: Final = "tuning"
 
 
 @frozen
 class Difference:
-    """One value that differs: its path without the machine, its places, both values, and why it matters.
+    """One value that differs: its path without the machine, its places, its values, and why it matters.
 
-    ``places`` are the machines or configurations in which it differs. A value is ``NOT_RECORDED`` where its run does
-    not mention it at all, and None where the run says that it is unknown.
+    ``values`` are in the order of the runs: ``NOT_RECORDED`` where a run does not mention it at all, and None where the
+    run says that it is unknown. ``places`` are the machines or configurations in which it differs; it is empty for what
+    the run itself is set to.
     """
 
     path: str
     places: tuple[str, ...]
-    values: tuple[Any, Any]
+    values: tuple[Any, ...]
     rank: int
     why: str
 
@@ -298,33 +300,22 @@ class Differences:
 
 def find_differences(one: RunFolder, other: RunFolder) -> Differences:
     """Finds the differences in the resolved bench file, tuning, inventory, map of cores and versions."""
-    says = _lay_beside(read_settings(one), read_settings(other), one, other)
-    found: dict[tuple[str, str], list[str]] = {}
-    rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
-    for place in dict.fromkeys([*says[0], *says[1]]):
-        pair = (says[0].get(place, NOT_RECORDED), says[1].get(place, NOT_RECORDED))
-        for path, values in _find_differences(pair[0], pair[1], ""):
-            key = (path, repr(values))
-            rows[key] = (path, values)
-            found.setdefault(key, []).append(place)
-    every = [
-        Difference(
-            path,
-            tuple(place for place in found[key] if place),
-            values,
-            importance_of(path).rank,
-            importance_of(path).why,
-        )
-        for key, (path, values) in rows.items()
-    ]
-    every.sort(key=lambda row: (row.rank, row.path, row.places))
-    kinds: dict[str, list[Difference]] = {"settings": [], "identities": [], "volatile": [], "redacted": []}
-    for row in every:
-        kinds[kind_of(row.path, row.values)].append(row)
-    return Differences(
-        **{name: tuple(members) for name, members in kinds.items()},
-        lacking=tuple(_find_lacking(one, other)),
-    )
+    rows = differences_between(_lay_beside(read_settings(one), read_settings(other), one, other))
+    return Differences(**rows, lacking=tuple(_find_lacking(one, other)))
+
+
+def differences_between(told: Sequence[Mapping[str, Any]]) -> dict[Kind, tuple[Difference, ...]]:
+    """Returns what differs between the settings of runs, as ``read_settings`` has them, the most important first."""
+    found: dict[tuple[str, str], tuple[tuple[Any, ...], list[str]]] = {}
+    for place in dict.fromkeys(place for each in told for place in each):
+        for path, values in _find_differences([each.get(place, NOT_RECORDED) for each in told], ""):
+            found.setdefault((path, repr(values)), (values, []))[1].append(place)
+    rows: dict[Kind, list[Difference]] = {"settings": [], "identities": [], "volatile": [], "redacted": []}
+    for (path, _), (values, places) in found.items():
+        known = importance_of(path)
+        row = Difference(path, tuple(filter(None, places)), values, known.rank, known.why)
+        rows[_kind_of(path, values)].append(row)
+    return {kind: tuple(sorted(each, key=lambda row: (row.rank, row.path, row.places))) for kind, each in rows.items()}
 
 
 def _lay_beside(
@@ -347,8 +338,7 @@ def _repeat(says: dict[str, Any], names: Sequence[str], beside: Mapping[str, Any
     return found
 
 
-def kind_of(path: str, values: Iterable[Any]) -> str:
-    """Returns the kind of a difference: ``settings``, ``identities``, ``volatile`` or ``redacted``."""
+def _kind_of(path: str, values: Iterable[Any]) -> Kind:
     if is_volatile(path):
         return "volatile"
     if any(_has_token(value) for value in values):
@@ -370,23 +360,19 @@ def _find_lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
         yield f"neither run has {' or '.join(names)}: how they were made is not known"
 
 
-def _find_differences(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Yields the leaves that differ; where one side has nothing below a path, only that path."""
-    if one == other and type(one) is type(other):
+def _find_differences(values: Sequence[Any], path: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yields the leaves that differ between runs; where a run has nothing below a path, only that path."""
+    first = values[0]
+    if all(value is first or (value == first and type(value) is type(first)) for value in values[1:]):
         return
-    if path.startswith(_TUNING):  # lists each setting, even where the other run has none
-        one = {} if one is NOT_RECORDED and isinstance(other, Mapping) else one
-        other = {} if other is NOT_RECORDED and isinstance(one, Mapping) else other
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for name in dict.fromkeys([*one, *other]):
+    # Lists each setting, even where a run has none.
+    if not path or (path.startswith(_TUNING) and any(isinstance(value, Mapping) for value in values)):
+        values = [{} if value is NOT_RECORDED else value for value in values]
+    if all(isinstance(value, Mapping) for value in values):
+        for name in dict.fromkeys(name for value in values for name in value):
             below = f"{path}.{name}" if path else str(name)
-            yield from _find_differences(one.get(name, NOT_RECORDED), other.get(name, NOT_RECORDED), below)
-    elif index_by_name(one) is not None and index_by_name(other) is not None:
-        yield from _find_differences(index_by_name(one), index_by_name(other), path)
-    elif not path:
-        for name in one if isinstance(one, Mapping) else other if isinstance(other, Mapping) else ():
-            pair = (one, other) if not isinstance(one, Mapping) else (one[name], other)
-            pair = (pair[0], other[name]) if isinstance(other, Mapping) else pair
-            yield str(name), pair
+            yield from _find_differences([value.get(name, NOT_RECORDED) for value in values], below)
+    elif all(index_by_name(value) is not None for value in values):
+        yield from _find_differences([index_by_name(value) for value in values], path)
     else:
-        yield path, (one, other)
+        yield path, tuple(values)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from nicbench import __version__
-from nicbench.compare.entries import Entry, Origin, Setting, Settings
+from nicbench.compare.entries import Entry, Origin, Settings
 from nicbench.compare.matching import MatchedEntries, Point, merge_summaries, plan_of_all, unify_scopes
 from nicbench.compare.objections import Objection
-from nicbench.compare.run_differences import shorten_apart
+from nicbench.compare.run_differences import Difference, shorten_apart
 from nicbench.core.frozen import frozen
 from nicbench.core.lists import grouped
 from nicbench.core.turn import DEFAULT
@@ -72,7 +72,7 @@ class SettingRow(NamedTuple):
     groups: tuple[tuple[str, Sequence[str]], ...]
 
 
-def setting_rows(found: Sequence[Setting], names: Sequence[str]) -> tuple[SettingRow, ...]:
+def setting_rows(found: Sequence[Difference], names: Sequence[str]) -> tuple[SettingRow, ...]:
     """Returns a row for each setting; ``names`` are those of the entries that disclose any settings."""
     rows = []
     for one in found:

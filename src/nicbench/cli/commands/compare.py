@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from nicbench.compare.entries import Entry, Setting, Settings
+    from nicbench.compare.entries import Entry, Settings
     from nicbench.compare.run_differences import Difference, Differences
     from nicbench.core.result import Value
     from nicbench.lake.place import Lake
@@ -196,7 +196,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _setting(row: Setting, known: Settings) -> dict[str, Any]:
+def _setting(row: Difference, known: Settings) -> dict[str, Any]:
     from nicbench.compare.run_differences import NOT_RECORDED
 
     return {
