@@ -28,7 +28,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import ImportOrigin, Result, ResultVerdict, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.store.folder import RunFolder
-from nicbench.store.listing import INVENTORY, clean, headline, machines_of, open_run, path_of
+from nicbench.store.listing import clean, headline, machines_of, open_run, path_of
 from nicbench.store.marks import tags_of
 
 
@@ -390,7 +390,7 @@ def open_folder(folder: RunFolder, configuration: str | None, word: str) -> Iter
             machines={
                 "card": machines.cards,
                 "kernel": machines.kernels,
-                "processor": _processors(folder.read_json(INVENTORY)),
+                "processor": tuple(map(clean, machines.processors)),
             },
             told={} if summary.imported else read_settings(folder, name),
         )
@@ -454,13 +454,6 @@ def _plan_of(plan: Plan | None, configuration: str) -> Plan | None:
     if plan is None or not plan.compared:
         return plan
     return next((each for each in plan.each if each.configuration == configuration), None)
-
-
-def _processors(inventory: Any) -> tuple[str, ...]:
-    each = inventory.values() if isinstance(inventory, Mapping) else ()
-    parts = [facts.get("cpu") for facts in each if isinstance(facts, Mapping)]
-    models = [part.get("model") for part in parts if isinstance(part, Mapping)]
-    return tuple(dict.fromkeys(clean(model) for model in models if isinstance(model, str)))
 
 
 def _moment(text: str) -> str | None:

@@ -28,7 +28,7 @@ from nicbench.core.units import count_of, figures, probability
 from nicbench.methods.base import main_values
 from nicbench.stats.sample import Span, span_of
 from nicbench.store.folder import RunFolder
-from nicbench.store.listing import INVENTORY, machines_of
+from nicbench.store.listing import machines_of
 
 
 @frozen
@@ -133,20 +133,13 @@ def _compare_plans(plan: Plan, other: Plan) -> Iterator[str]:
 
 
 def _compare_machines(run: FinishedRun, other: FinishedRun) -> Iterator[str]:
-    cards, before = machines_of(run.folder.path).cards, machines_of(other.folder.path).cards
-    if cards and before and set(cards) != set(before):
-        yield f"another card: {', '.join(sorted(cards))} instead of {', '.join(sorted(before))}"
-    models, earlier = _processors(run), _processors(other)
-    if models and earlier and models != earlier:
-        yield f"another processor: {', '.join(sorted(models))} instead of {', '.join(sorted(earlier))}"
-
-
-def _processors(run: FinishedRun) -> set[str]:
-    inventory = run.folder.read_json(INVENTORY)
-    found = inventory.values() if isinstance(inventory, Mapping) else ()
-    parts = [facts.get("cpu") for facts in found if isinstance(facts, Mapping)]
-    models = [part.get("model") for part in parts if isinstance(part, Mapping)]
-    return {model for model in models if isinstance(model, str)}
+    machines, before = machines_of(run.folder.path), machines_of(other.folder.path)
+    for what, names, earlier in (
+        ("card", machines.cards, before.cards),
+        ("processor", machines.processors, before.processors),
+    ):
+        if names and earlier and set(names) != set(earlier):
+            yield f"another {what}: {', '.join(sorted(names))} instead of {', '.join(sorted(earlier))}"
 
 
 def _kind(found: Mapping[str, Any] | None) -> Any:

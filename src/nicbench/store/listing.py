@@ -50,15 +50,16 @@ _NAME_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d)(\d\d)(\d\d)Z")
 
 @frozen
 class Machines:
-    """Cards under test, kernels and drivers of all machines of a run, each name once."""
+    """Cards under test, kernels, drivers and processors of all machines of a run, each name once."""
 
     cards: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     drivers: tuple[str, ...] = ()
+    processors: tuple[str, ...] = ()
 
 
 def machines_of(folder: Path, inventory: bytes | None = None) -> Machines:
-    """Reads cards, kernels and drivers of a run folder; empty where it has no readable inventory.
+    """Reads what ``machines`` extracts of a run folder; empty where it has no readable inventory.
 
     ``inventory`` is the content of that file where it is known.
     """
@@ -69,7 +70,7 @@ def machines_of(folder: Path, inventory: bytes | None = None) -> Machines:
 
 
 def machines(inventory: Any) -> Machines:
-    """Extracts cards, kernels and drivers from an inventory.
+    """Extracts cards, kernels, drivers and processors from an inventory.
 
     Cards are those of the interfaces under test; where no interface is known (DPDK took it), all of the machine.
     """
@@ -79,6 +80,7 @@ def machines(inventory: Any) -> Machines:
         cards=_once(" ".join(_words(card, "vendor", "model", "id")) for card in cards),
         kernels=_once(release for facts in each for release in _words(_mapping(facts.get("kernel")), "release")),
         drivers=_once(name for facts in each for name in _drivers(facts)),
+        processors=_once(model for facts in each for model in _words(_mapping(facts.get("cpu")), "model")),
     )
 
 
