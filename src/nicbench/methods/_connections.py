@@ -36,6 +36,7 @@ from nicbench.methods._connection_jobs import (
     way_of,
     words_of_point,
 )
+from nicbench.methods._results import bounds_between
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values, loads_of
 from nicbench.methods._tail import time_values
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
@@ -218,9 +219,7 @@ def bounded(passed: int, failed: int | None, limited_by: LimitedBy, why: str) ->
     """The result of a search over whole numbers: what passed, and the least that did not."""
     if failed is None:
         return Bounded(value=passed or None, lower=passed, limited_by=limited_by, reason_null=None if passed else why)
-    if passed == 0:
-        return Bounded(value=None, upper=failed, limited_by=LimitedBy.DUT, reason_null=f"{failed} already fail: {why}")
-    return Bounded(value=passed, lower=passed, upper=failed, limited_by=LimitedBy.DUT)
+    return bounds_between(passed, failed, f"{failed} already fail: {why}")
 
 
 KPI_OF_TIMES: Final = {

@@ -194,8 +194,15 @@ def without_tester(
     return result_at(method, size, values, incomplete, disturbances=(reason,), parameters=parameters, point=point)
 
 
-def bounds_between(passed: float, failed: float | None, why_none: str) -> Bounded:
-    """Returns the most that passed, below the least that failed; without a failure, it is the most that was tried."""
+def bounds_between(passed: float, failed: float | None, why_none: str, why_not_sent: str | None = None) -> Bounded:
+    """Returns the most that passed, below the least that failed; without a failure, it is the most that was tried.
+
+    With ``why_not_sent``, the tester did not send whole what failed; it is the reason where nothing passed.
+    """
+    if why_not_sent is not None:
+        most = passed or None
+        reason = None if passed else why_not_sent
+        return Bounded(value=most, lower=most, limited_by=LimitedBy.TESTER, reason_null=reason)
     if failed is None:
         return Bounded(value=passed, lower=passed, limited_by=LimitedBy.MAXIMUM_LOAD)
     if not passed:

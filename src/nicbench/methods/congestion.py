@@ -179,7 +179,15 @@ class Microburst(FrameMethod):
 
         lower, upper = await most_held(burst, max(1, self.options.most // of.senders), 0.0)
         most = None if upper is None else upper * of.senders
-        longest = bounded_unless(upper not in sound, _bounded(lower * of.senders, most, is_not_sent=upper in not_sent))
+        longest = bounded_unless(
+            upper not in sound,
+            bounds_between(
+                lower * of.senders,
+                most,
+                "even the shortest burst lost",
+                "the tester did not send the shortest burst whole" if upper in not_sent else None,
+            ),
+        )
         values: Values = {
             _BURST.value: longest,
             _BUFFER.value: _buffer(longest, passed.get(lower), of),
@@ -247,14 +255,6 @@ class Microburst(FrameMethod):
             sentences=("passes a burst of {burst_frames} to each receiving port without loss",),
             has_basis=False,
         )
-
-
-def _bounded(lower: int, upper: int | None, *, is_not_sent: bool) -> Bounded:
-    """Returns the longest burst that passed; ``is_not_sent``: of the one above it the tester left frames unsent."""
-    if is_not_sent:
-        reason = None if lower else "the tester did not send the shortest burst whole"
-        return Bounded(value=lower or None, lower=lower or None, limited_by=LimitedBy.TESTER, reason_null=reason)
-    return bounds_between(lower, upper, "even the shortest burst lost")
 
 
 def _buffer(longest: Bounded, trial: Trial | None, of: Senders) -> Bounded:

@@ -13,12 +13,12 @@ from nicbench.core.frame_size import FrameSizes, Size, mean_bytes, size_paramete
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import MOST_GROUPS, Burden, Groups
 from nicbench.core.quantity import FramesPerSecond, Repetitions
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.methods._loads import Duration, Pause
-from nicbench.methods._results import bounded_unless, reason_of, repeat_trial, result_at
+from nicbench.methods._results import bounded_unless, bounds_between, reason_of, repeat_trial, result_at
 from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 from nicbench.methods.multicast import (
@@ -113,7 +113,12 @@ class MulticastCapacity(FrameMethod):
 
         passed, failed = await most_held(join, options.most, 0.0)
         flooded, missing = failures.get(failed, (None, None)) if failed is not None else (None, None)
-        found = _bounded(passed, failed, is_not_sent=failed in not_sent)
+        found = bounds_between(
+            passed,
+            failed,
+            "not even one group went to its member alone",
+            "the tester did not send the join, or the frame, of a single group" if failed in not_sent else None,
+        )
         values: Values = {
             _CAPACITY.value: bounded_unless(failed not in sound, found),
             "first_not_kept_groups": failed,
@@ -157,18 +162,6 @@ class MulticastCapacity(FrameMethod):
             sentences=("keeps {capacity_groups}",),
             has_basis=False,
         )
-
-
-def _bounded(passed: int, failed: int | None, *, is_not_sent: bool) -> Bounded:
-    """Returns the most groups that were kept; ``is_not_sent``: with more the tester left joins or frames unsent."""
-    if is_not_sent:
-        reason = None if passed else "the tester did not send the join, or the frame, of a single group"
-        return Bounded(value=passed or None, lower=passed or None, limited_by=LimitedBy.TESTER, reason_null=reason)
-    if failed is None:
-        return Bounded(value=passed, lower=passed, limited_by=LimitedBy.MAXIMUM_LOAD)
-    if passed == 0:
-        return Bounded(value=None, upper=failed, reason_null="not even one group went to its member alone")
-    return Bounded(value=passed, lower=passed, upper=failed, limited_by=LimitedBy.DUT)
 
 
 # Arrivals are counted in whole nanoseconds.
