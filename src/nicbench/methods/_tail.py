@@ -92,21 +92,19 @@ PERCENTILES: Final = ("50", "99", "99.9")
 def merge_requests(parts: Sequence[RequestLatency | None]) -> RequestLatency | None:
     """Merges the latencies of several repetitions; None where one is missing, or they time different things.
 
-    Where the tool does not keep all requests, percentiles are the mean of the tool's own.
+    Of several, percentiles are known only where the tool keeps all requests.
     """
     known = without_none(parts)
     if not known or len(known) != len(parts) or len({part.basis for part in known}) > 1:
         return None
+    if len(known) == 1 and known[0].histogram is None:
+        return known[0]
     histogram = add_histograms([part.histogram for part in known])
     maximum_ns = _extreme(max, [part.maximum_ns for part in known])
     count = sum_of_known(part.count for part in known)
     means = [part.mean_ns for part in known]
     weighed = [part.count * part.mean_ns for part in known if part.count is not None and part.mean_ns is not None]
-    percentiles: Mapping[str, float | None]
-    if histogram is None:
-        percentiles = {name: mean(part.percentiles_ns.get(name) for part in known) for name in known[0].percentiles_ns}
-    else:
-        percentiles = percentiles_ns(histogram, maximum_ns=None if maximum_ns is None else round(maximum_ns))
+    rounded = None if maximum_ns is None else round(maximum_ns)
     return RequestLatency(
         basis=known[0].basis,
         count=count,
@@ -114,7 +112,7 @@ def merge_requests(parts: Sequence[RequestLatency | None]) -> RequestLatency | N
         mean_ns=sum(weighed) / count if count and len(weighed) == len(known) else mean(means),
         maximum_ns=maximum_ns,
         stdev_ns=mean(part.stdev_ns for part in known),
-        percentiles_ns={name: value for name, value in percentiles.items() if value is not None},
+        percentiles_ns={} if histogram is None else dict(percentiles_ns(histogram, maximum_ns=rounded)),
         histogram=histogram,
     )
 

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.lists import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, RoundSeconds, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, Round, RoundRequest
@@ -106,10 +107,17 @@ def probe_figures(rounds: Sequence[Round]) -> list[Figures | None]:
 
 
 def latency_values(figures: Sequence[Figures | None]) -> Values:
-    """Returns the latency over all repetitions; everything is ``None`` where a repetition has no latency."""
-    whole = merge_requests([one.latency if one else None for one in figures])
+    """Returns the latency over all repetitions; everything is ``None`` where a repetition has no latency.
+
+    Where the tool does not keep all requests, percentiles are the mean of the tool's own.
+    """
+    parts = [one.latency if one else None for one in figures]
+    whole = merge_requests(parts)
     found = {} if whole is None else whole.model_dump()
     percentiles = found.get("percentiles_ns", {})
+    if whole is not None and whole.histogram is None:
+        each = without_none(parts)
+        percentiles = {name: mean(part.percentiles_ns.get(name) for part in each) for name in PERCENTILES}
     return {
         "latency_minimum_ns": found.get("minimum_ns"),
         "latency_mean_ns": found.get("mean_ns"),
