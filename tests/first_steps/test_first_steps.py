@@ -12,7 +12,9 @@ from tests.fakes import FakeHost
 from nicbench.bench_file import load
 from nicbench.bench_file.load import parse
 from nicbench.bench_file.reader import WrongBenchFileError
+from nicbench.cli.commands.init import choose_driver
 from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.proof import Finding, Outcome, Proof, ProvenPort
 from nicbench.first_steps.ports import Cabling, FoundPort, free_ports, look_at_ports, pair_up
 from nicbench.first_steps.tables import how_to_import
 from nicbench.first_steps.writing import Device, End, Frames, Streams, text_of, write
@@ -162,6 +164,26 @@ def test_virtual_ports_get_a_coarse_search_and_a_threshold_for_a_tester_that_sha
         0.05,
     )
     assert (dict(cards.thresholds), cards.tests[0].options.model_dump()["search"]["precision"]) == ({}, 0.005)
+
+
+@pytest.mark.parametrize(
+    ("failed", "driver"), [((), None), (("xdp",), "net_af_xdp"), (("xdp", "net_af_xdp"), "net_af_packet")]
+)
+def test_the_driver_is_one_that_was_proven_where_a_faster_one_failed(
+    failed: tuple[str, ...], driver: str | None
+) -> None:
+    findings = tuple(
+        Finding(name=f"drivers.{name}", outcome=Outcome.FAILED if name in failed else Outcome.PROVEN, seen="frames")
+        for name in ("xdp", "net_af_xdp", "net_af_packet")
+    )
+    port = ProvenPort(device="e0", driver="igb", fingerprint="0123456789abcdef")
+    proof = Proof(
+        nicbench="0", kernel="6", made_at="2026-11-30", took_s=1, loop="plug", ports=(port,), findings=findings
+    )
+    found = choose_driver([FoundPort("e0", proof=proof), FoundPort("e1")])
+    assert found == driver
+    bench = parse(text_of(Frames(PORTS, driver=found), "a.yaml").encode(), Path("a.yaml"))
+    assert bench.tester.options.model_dump()["driver"] == driver
 
 
 def test_each_editor_has_a_folder_and_the_file_names_them_all(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Ports that lie: on the wire, in their counters, and in what they say of their settings.
 
 The wire is two veth pairs whose inner ends hand frames to each other by XDP; what a lie does to a frame is a line of C.
-Counters and settings pass through an ``ethtool`` and an ``ip`` that stand before the machine's own.
+Counters, settings and a card's clock pass through tools that stand before the machine's own.
 """
 
 from __future__ import annotations
@@ -142,6 +142,29 @@ if name == "ip" and words[:2] == ["link", "set"] and words[-1] == "down":
     remember("pause", "off")
 """
 
+_CLOCK = """
+if name == "ethtool" and words[0] in ("-T", "--show-time-stamping"):
+    print(f"Time stamping parameters for {words[1]}:\\nCapabilities:\\n\\thardware-transmit\\n\\thardware-receive\\n"
+          "PTP Hardware Clock: 0\\nHardware Transmit Timestamp Modes:\\n\\toff\\n\\ton\\n"
+          "Hardware Receive Filter Modes:\\n\\tnone\\n\\tall")
+    raise SystemExit(0)
+if name == "phc_ctl":
+    import random, time
+    asked = int(recall("asked") or 0) + 1
+    remember("asked", str(asked))
+    offset = int(1e9 + random.gauss(0, 40) + time.monotonic() * 1000 * (PPM) + (STEP if asked % 24 > 11 else 0))
+    print(f"phc_ctl[1.0]: offset from CLOCK_REALTIME is {offset}ns")
+    raise SystemExit(0)
+"""
+
+
+def _clock(ppm: int, step_ns: int) -> str:
+    """A card's clock of this drift, which steps by so much in mid-proof."""
+    return _CLOCK.replace("PPM", str(ppm)).replace("STEP", str(step_ns))
+
+
+HONEST_CLOCK = Lie("has-a-clock", (), "clocks", tool=_clock(12, 0))
+
 LIES = (
     Lie("loses-one-in-ten-thousand", ("drivers.xdp",), "",
         wire="if (count % 10000 == 9999) return XDP_DROP;"),
@@ -149,13 +172,13 @@ LIES = (
     Lie("flips-a-bit", ("drivers.xdp",), "", wire="if (count % 5000 == 4999) data[59] ^= 4;"),
     Lie("drops-tagged-frames-now-and-then", ("alterations.tags_xdp",), "alterations",
         wire="if (data[12] == 0x81 && count % 2000 == 1) return XDP_DROP;"),
-    Lie("changes-the-tag", ("alterations.tags_xdp",), "alterations",
+    Lie("changes-the-tag", ("alterations.vlan_xdp",), "alterations",
         wire="if (data[12] == 0x81 && count % 2000 == 1) data[15] ^= 1;"),
     Lie("cuts-a-byte-of-odd-lengths", ("alterations.odd_lengths_xdp", "drivers.xdp"), "alterations",
         wire="if (length > 120 && length % 2) bpf_xdp_adjust_tail(frame, -1);"),
     Lie("loses-what-the-new-mtu-allows", ("settings.mtu",), "settings",
         wire="if (length > 1600) return XDP_DROP;"),
-    Lie("swaps-the-addresses", ("drivers.xdp",), "",
+    Lie("swaps-the-addresses", ("alterations.headers_xdp",), "alterations",
         wire="if (count % 3000 == 2999) { __u8 byte = data[29]; data[29] = data[33]; data[33] = byte; }"),
     Lie("counts-what-it-receives-twice", ("counts.received_xdp",), "counts", tool=_counter("rx", "packets", "2 * n")),
     Lie("counts-what-it-sends-twice", ("counts.sent_xdp",), "counts", tool=_counter("tx", "packets", "2 * n")),
@@ -181,6 +204,13 @@ if name == "ip" and words[:2] == ["link", "set"] and "mtu" in words and words[wo
     Lie("ignores-coalescing", ("settings.coalescing",), "settings", tool=_COALESCING.replace("KEEP", "pass")),
     Lie("coalesces-and-never-goes-back", ("settings.coalescing",), "settings",
         tool=_COALESCING.replace("KEEP", 'recall("usecs") or remember("usecs", words[words.index("rx-usecs") + 1])')),
+    Lie("breaks-the-checksum-of-odd-lengths", ("alterations.checksums_xdp",), "alterations",
+        wire="if (length % 2 && data[12] == 8 && (data[40] | data[41])) data[41] ^= 1;"),
+    Lie("counts-a-queue-twice", ("queues.sum",), "queues",
+        tool=_say('name == "ethtool" and "-S" in words',
+                  "text = re.sub(r'(rx_queue_0_xdp_packets: )(\\d+)', lambda m: m[1] + str(2 * int(m[2])), text)")),
+    Lie("has-a-clock-that-drifts", ("clocks.ptp_first",), "clocks", tool=_clock(200, 0)),
+    Lie("has-a-clock-that-steps-back", ("clocks.ptp_first",), "clocks", tool=_clock(12, 1000)),
     Lie("forgets-flow-control-after-a-flap", ("link.settings",), "link", tool=_PAUSE),
 )  # fmt: skip
 
@@ -208,7 +238,7 @@ def cable(lie: Lie | None, folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _environment(lie: Lie | None, folder: Path) -> dict[str, str]:
-    own = {name: str(shutil.which(name)) for name in ("ethtool", "ip")}
+    own = {name: shutil.which(name) or "" for name in ("ethtool", "ip", "phc_ctl")}
     (folder / "bin").mkdir()
     (folder / "state").mkdir()
     for name in own:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import jsonschema
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.machine import PortQueues, QueueReading
 from nicbench.core.proof import Finding, Outcome, Proof, ProvenPort
+from nicbench.core.trial import Reading
 from nicbench.doctor.checks.adapters import judge_proof
+from nicbench.prove.abilities.clocks import judge_clock
 from nicbench.prove.abilities.counts import judge_bytes, judge_count
+from nicbench.prove.abilities.frames import is_udp_checksum_right
+from nicbench.prove.abilities.queues import judge_spread, judge_sum
 from nicbench.prove.page import write_page
 from nicbench.prove.proving import abilities, choose
 from nicbench.stages import proofs as of_runs
@@ -68,6 +76,57 @@ def test_a_counter_is_right_to_the_frame_or_it_counts_nothing(
 def test_a_counter_of_bytes_grows_with_the_frame(counted: tuple[int, int], outcome: Outcome) -> None:
     rose = tuple({"link: rx bytes": each * 10} for each in counted)
     assert judge_bytes("counts.bytes", "link: rx bytes", rose, (10, 10)).outcome is outcome
+
+
+def clock(ppm: float = 20.0, step_ns: float = 0.0, outlier_ns: float = 0.0) -> list[tuple[float, float]]:
+    """Readings of a card's clock beside the system's, 0.26 s apart, with some noise."""
+    draws = random.Random(7)
+    times = [0.26 * number for number in range(24)]
+    return [
+        (at, 1e3 * ppm * at + draws.gauss(0, 60) + step_ns * (number > 10) + outlier_ns * (number == 5))
+        for number, at in enumerate(times)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("readings", "outcome"),
+    [
+        (clock(), Outcome.PROVEN),
+        (clock(outlier_ns=50_000), Outcome.PROVEN),  # one late reading is no step
+        (clock(ppm=200), Outcome.FAILED),
+        (clock(step_ns=-1000), Outcome.FAILED),
+    ],
+)
+def test_a_clock_that_drifts_or_steps_is_found(readings: list[tuple[float, float]], outcome: Outcome) -> None:
+    assert judge_clock("clocks.ptp_first", readings).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected", "in_sum", "in_spread"),
+    [
+        ((6, 4), (6, 4), Outcome.PROVEN, Outcome.PROVEN),
+        ((4, 6), (6, 4), Outcome.PROVEN, Outcome.FAILED),  # two queues are swapped
+        ((6, 5), (6, 4), Outcome.FAILED, Outcome.FAILED),
+        ((6, 4), None, Outcome.PROVEN, Outcome.ABSENT),
+    ],
+)
+def test_each_queue_has_the_frames_of_its_flows(
+    frames: tuple[int, ...], expected: tuple[int, ...] | None, in_sum: Outcome, in_spread: Outcome
+) -> None:
+    port = PortQueues(
+        side="tester", port=1, device="e1", driver="igb", source="ethtool -S", frames=frames, expected=expected
+    )
+    stream = SimpleNamespace(name="0->1", counts=SimpleNamespace(received=10))
+    reading = cast(Reading, SimpleNamespace(queues=QueueReading(ports=(port,)), streams=(stream,)))
+    assert judge_sum("queues.sum", reading).outcome is in_sum
+    assert judge_spread("queues.hash", reading).outcome is in_spread
+
+
+@pytest.mark.parametrize("length", [18, 19])
+def test_a_wrong_udp_checksum_is_seen(length: int) -> None:
+    frame = bytes(Ether() / IP(src="198.18.0.1", dst="198.19.0.1") / UDP(sport=7, dport=9) / bytes(range(length)))
+    assert is_udp_checksum_right(frame)
+    assert not is_udp_checksum_right(frame[:41] + bytes([frame[41] ^ 1]) + frame[42:])
 
 
 def test_the_newest_proof_of_a_port_is_found_again(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.commands import run_tried
-from tests.prove._liars import LIES, NEAR, PORTS, Lie, cable
+from tests.prove._liars import HONEST_CLOCK, LIES, NEAR, PORTS, Lie, cable
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -32,6 +32,13 @@ def test_an_honest_cable_is_proven_twice_the_same(tmp_path: Path) -> None:
         _, second = prove(environment)
     assert first == second
     assert first["drivers.xdp"] == first["counts.received_xdp"] == first["restored.settings"] == "proven"
+
+
+@pytest.mark.acceptance
+def test_an_even_clock_of_a_card_is_proven(tmp_path: Path) -> None:
+    with cable(HONEST_CLOCK, tmp_path) as environment:
+        _, found = prove(environment, "--only", "clocks")
+    assert found["clocks.ptp_first"] == found["clocks.ptp_second"] == "proven"
 
 
 @pytest.mark.parametrize("lie", [lie for lie in LIES if lie.name == "flips-a-bit"], ids=lambda lie: lie.name)

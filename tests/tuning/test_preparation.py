@@ -16,6 +16,7 @@ from nicbench.tuning.preparation import (
     keep_awake,
     prefer_softirq_work,
     raise_huge_pages,
+    receive_by_first_queues,
     stamp_all_frames,
 )
 from nicbench.tuning.stack import UndoStack
@@ -215,3 +216,53 @@ async def test_a_card_that_cannot_is_refused_with_the_next_step(
         await stamp_all_frames(stack, host, "p0")
     assert words in f"{caught.value.message} {caught.value.next_step}"
     assert "`timestamps: tsc`" in str(caught.value.next_step)
+
+
+# AF_XDP takes frames from the first queues of an adapter alone.
+
+QUEUES = "/sys/class/net/e0/queues/"
+TABLE = """\
+RX flow hash indirection table for e0 with 4 RX ring(s):
+    0:      {}
+RSS hash key:
+Operation not supported
+RSS hash function:
+    toeplitz: on
+"""
+
+
+def adapter(queues: int) -> FakeHost:
+    """An adapter with a table of four entries that ``ethtool -X`` changes."""
+    host = FakeHost()
+    entries = ["0 1 2 3"]
+    host.answer("sh -c", "\n".join(f"{QUEUES}rx-{number}" for number in range(queues)))
+    host.answer("ethtool -x e0", lambda command: Completed(command, 0, TABLE.format(entries[0]), ""))
+
+    def change(command: tuple[str, ...]) -> Completed:
+        entries[0] = "0 1 2 3" if command[-1] in ("default", "4") else "0 0 0 0"
+        return Completed(command, 0, "", "")
+
+    host.answer("ethtool -X e0", change)
+    return host
+
+
+async def test_an_adapter_sends_all_frames_to_the_queues_that_are_read(tmp_path: Path) -> None:
+    host, changes = adapter(4), UndoStack("run", None, tmp_path)
+    await receive_by_first_queues(changes, host, "e0", 1)
+    assert ("ethtool", "-X", "e0", "equal", "1") in host.commands
+    assert await changes.undo_all() == []
+    assert [command for command in host.commands if command[:2] == ("ethtool", "-X")][-1][3:] == ("default",)
+
+
+async def test_an_adapter_with_no_more_queues_is_left_alone(tmp_path: Path) -> None:
+    host = adapter(2)
+    await receive_by_first_queues(UndoStack("run", None, tmp_path), host, "e0", 2)
+    assert not any(command[0] == "ethtool" for command in host.commands)
+
+
+async def test_an_adapter_that_spreads_frames_as_it_likes_is_refused(tmp_path: Path) -> None:
+    host = adapter(4)
+    for asked in ("ethtool -x e0", "ethtool -l e0"):
+        host.fail(asked, "Operation not supported")
+    with pytest.raises(NotReadyError, match="4 receive queues"):
+        await receive_by_first_queues(UndoStack("run", None, tmp_path), host, "e0", 1)

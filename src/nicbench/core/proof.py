@@ -91,6 +91,14 @@ class Proof(Frozen):
         """The finding of this name; None where nothing was found of it."""
         return next((each for each in self.findings if each.name == name), None)
 
+    def drivers(self, outcome: Outcome) -> tuple[str, ...]:
+        """The tester's drivers that were found so, the fastest first."""
+        return tuple(
+            each.name.removeprefix("drivers.")
+            for each in self.with_outcome(outcome)
+            if each.name.removeprefix("drivers.") in ("xdp", "net_af_xdp", "net_af_packet")
+        )
+
     def with_outcome(self, outcome: Outcome) -> tuple[Finding, ...]:
         """The findings of one outcome, in their order."""
         return tuple(each for each in self.findings if each.outcome is outcome)

@@ -14,10 +14,13 @@ from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.core.frozen import frozen
+from nicbench.core.proof import Proof
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
+from nicbench.store.proofs import find_proof
 from nicbench.system.adapters.ethtool import parse_driver, parse_link_settings
 from nicbench.system.adapters.links import parse_neighbours
+from nicbench.system.identity import identify_port
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.testbed.interfaces.host_interfaces import Interfaces, check_free, interfaces_of
 
@@ -32,7 +35,7 @@ class FoundPort:
     """A port of this machine.
 
     ``never`` says why no test may use it (it leads out of the machine), ``warning`` why one had better not (it serves
-    somebody). Speed in bits per second; None means unknown.
+    somebody). Speed in bits per second; None means unknown. ``proof`` is None where none holds.
     """
 
     name: str
@@ -44,6 +47,7 @@ class FoundPort:
     neighbour: str | None = None
     never: str | None = None
     warning: str | None = None
+    proof: Proof | None = None
 
     @property
     def is_free(self) -> bool:
@@ -88,7 +92,19 @@ async def _look_at(host: Host, name: str, found: Interfaces, neighbour: str | No
         neighbour=neighbour,
         never=never,
         warning=None if never else _objection(found, name, for_tester=True),
+        proof=await _proof_of(host, name),
     )
+
+
+async def _proof_of(host: Host, name: str) -> Proof | None:
+    """What `nicbench prove` found of the port, where driver, firmware and kernel are the same still."""
+    try:
+        now = await identify_port(host, name)
+    except NicbenchError:
+        return None
+    proof = find_proof(now.fingerprint)
+    kernel = (await host.read_file("/proc/sys/kernel/osrelease") or "").strip()
+    return None if proof is None or proof.aged(now, kernel) else proof
 
 
 def _objection(found: Interfaces, name: str, *, for_tester: bool) -> str | None:

@@ -61,7 +61,7 @@ class End:
 @frozen
 class Frames:
     """RFC 2544 between two ports; a datasheet where one is wanted. ``macs`` are those of a router's ports. Ports that
-    ``are_virtual`` share their machine with the device.
+    ``are_virtual`` share their machine with the device. ``driver`` is the tester's, where a faster one fails.
     """
 
     ports: tuple[str, str]
@@ -71,6 +71,7 @@ class Frames:
     is_datasheet: bool = False
     are_virtual: bool = False
     title: str | None = None
+    driver: str | None = None
 
 
 @frozen
@@ -148,7 +149,7 @@ def _frames(wish: Frames, name: str) -> str:
         f"\n{_dut(wish)}"
         "\n# What no program can read goes into the report as declared.\n"
         "# declared:\n#   device: {model: Example 4000, firmware: 7.2.1}\n#   cables: two 3 m copper cables\n"
-        f"{_layout(wish)}{_VIRTUAL if wish.are_virtual else ''}"
+        f"{_layout(wish)}{_tester(wish)}{_VIRTUAL if wish.are_virtual else ''}"
         "\ntraffic:\n  ip: 4\n  flows: 256 # different addresses and UDP ports\n"
         f"\n{_RFC_2544_FULL if wish.is_full else _quick(wish)}"
     )
@@ -164,6 +165,12 @@ def _dut(wish: Frames) -> str:
         )
     what = "A switch or bridge" if wish.device is Device.SWITCH else "A cable"
     return f"# {what}: nothing is set up on it, and the two ports address each other.\ndut: {{kind: external}}\n"
+
+
+def _tester(wish: Frames) -> str:
+    if wish.driver is None:
+        return ""
+    return f"\n# `nicbench prove` saw a faster driver fail at these ports.\ntester: {{driver: {wish.driver}}}\n"
 
 
 def _layout(wish: Frames) -> str:

@@ -211,7 +211,7 @@ class SshOptions(Frozen):
 # Virtual machines.
 
 
-Model = Literal["virtio-net-pci", "igb", "e1000e"]
+Model = Literal["virtio-net-pci", "igb", "e1000e", "vmxnet3"]
 CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,14}$")]
 Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.,:=/+%@-]+$", max_length=200)]
 
@@ -243,8 +243,8 @@ class Card(Frozen):
     """
 
     model: Model = "virtio-net-pci"
-    """`igb` (Intel 82576) has virtual functions and hardware time stamps, and gives the guest an IOMMU.
-    `virtio-net-pci` and `igb` run XDP programs in the driver, `e1000e` does not.
+    """`igb` (Intel 82576) has virtual functions and hardware time stamps. All but `virtio-net-pci` give the guest an
+    IOMMU. `virtio-net-pci` and `igb` run XDP programs in the driver, `e1000e` does not, `vmxnet3` since Linux 6.6.
     """
     network: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,30}$")] | None = None
     """Cards of one network are joined, also those of other guests of the file. Two are joined as by a cable. Without
@@ -350,7 +350,7 @@ class VmOptions(Frozen):
     @property
     def has_iommu(self) -> bool:
         """Whether the guest has an IOMMU, so that its PCI Express cards can be assigned by vfio."""
-        return any(card.model == "igb" or card.pci is not None for card in self.cards.values())
+        return any(card.model != "virtio-net-pci" or card.pci is not None for card in self.cards.values())
 
 
 # Makes hosts from plain data: from the hosts of a bench file, and from the specs in undo.json.

@@ -407,7 +407,7 @@ class QueueReader:
         known = side.hashes.get(device, ReceiveHash())
         expected, why_not = None, None
         try:
-            if side.side == "tester":
+            if side.side == "tester" and not all(way.is_direct for way in self._ways):
                 raise NotExpectedError("what the DUT changes in the frames is not known")
             expected = expected_frames(known, self._traffic, streams, self._ways, len(frames))
             frames = (*frames, *[0] * (len(expected) - len(frames)))

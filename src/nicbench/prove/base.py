@@ -27,6 +27,8 @@ class Ability(ABC):
     changes: ClassVar[str | None] = None
     """What changes at the port meanwhile; None where nothing does."""
     estimate_s: ClassVar[float]
+    is_apart: ClassVar[bool] = False
+    """Whether it makes ports of its own (``Loop.instead``), once the others have ended and theirs are given back."""
 
     @abstractmethod
     def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import AsyncIterator, Mapping
+import struct
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,16 +17,20 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.reader import read
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.pattern import Pattern
+from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Purpose, Reading, TrialRequest
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.measure.queues import QueueReader
 from nicbench.stages.hosts import make_hosts, make_ports
 from nicbench.stages.testbed import lay_out_ways, make_dut
 from nicbench.stages.tester import make_tester, start_tester
 from nicbench.system.kernel_driver import driver_of
+from nicbench.testbed.addressing import flow_headers
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.interfaces.base import Port
 from nicbench.testbed.interfaces.namespaces import wait_for_carrier
+from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.real_hosts import TESTER, make_wired_testbed
 from nicbench.testbed.testers.base import During, Tester
 from nicbench.tuning.changes import Changes
@@ -33,7 +39,7 @@ from nicbench.tuning.setting import Place
 from nicbench.tuning.undo.network import SetLinkDown
 
 NAMESPACE: Final = "nicbench-prove"
-RATES: Final = (20_000.0, 5_000.0, 1_250.0)
+RATES: Final = (20_000.0, 5_000.0, 1_250.0, 300.0)
 """Paces in frames a second. What fails at one is repeated at the next, as the machine may be slow."""
 _SETTLE_S: Final = 2.0
 _SETTLINGS: Final = 4
@@ -52,15 +58,22 @@ class Sent:
 class Session:
     """A tester with one driver on the ports of a loop; each ``send`` is a transmission of its own.
 
-    ``rate_frames_per_s`` is the rate of what is sent with a pace.
+    ``rate_frames_per_s`` is the rate of what is sent with a pace; ``ways`` are the addresses of the frames.
     """
 
     def __init__(
-        self, loop: Loop, tester: Tester, addressing: tuple[Addressing, ...], rate_frames_per_s: float
+        self, loop: Loop, tester: Tester, testbed: Testbed, traffic: Traffic, ways: tuple[Addressing, ...]
     ) -> None:
-        self._loop, self._tester, self._addressing = loop, tester, addressing
+        self._loop, self._tester, self._testbed = loop, tester, testbed
+        self.traffic, self.ways = traffic, ways
         self._number = 0
-        self.rate_frames_per_s = rate_frames_per_s
+        self.rate_frames_per_s = RATES[0]
+
+    def headers(self) -> Iterator[bytes]:
+        """Yields source and destination address and port of each flow, as they stand in a frame."""
+        for way, stream in itertools.product(self.ways, self.traffic.port_streams()):
+            for flow in flow_headers(stream, way):
+                yield flow.source + flow.destination + struct.pack("!HH", flow.source_port, flow.destination_port)
 
     def slow_down(self) -> bool:
         """Goes on at the next slower pace; whether there is one."""
@@ -78,7 +91,7 @@ class Session:
         both_ways: bool = False,
         during: During | None = None,
     ) -> Sent:
-        """Sends ``frames``, or for ``duration_s``, and reads the counters before and after.
+        """Sends ``frames``, or for ``duration_s``, and reads the counters and queues before and after.
 
         Without a pace it sends as many as it can.
         Of two ports the first sends, or each with ``both_ways``. Raises the tester's EngineError.
@@ -95,9 +108,10 @@ class Session:
             purpose=Purpose.LOSS,
             bidirectional=both_ways,
         )
-        await self._tester.learn(self._number, request, self._addressing)  # learning frames are in no difference
+        await self._tester.learn(self._number, request, self.ways)  # learning frames are in no difference
+        queues = QueueReader(self._testbed, self.traffic, self.ways)
         before = await self._loop.read_counters()
-        reading = await self._tester.trial(self._number, request, self._addressing, during)
+        reading = await queues.around(lambda: self._tester.trial(self._number, request, self.ways, during))
         after = await self._loop.read_counters()
         rose = tuple(
             {name: value - old.get(name, 0) for name, value in new.items()}
@@ -134,7 +148,7 @@ class Loop:
         run_id: str,
         engine_folder: str | None = None,
     ) -> None:
-        self.devices = tuple(str(port["device"]) for port in ports.values())
+        self.devices = tuple(str(port["device"]) for port in ports.values() if "device" in port)
         self._tree = {"hosts": hosts, "ports": ports}
         self._run_id, self._engine_folder = run_id, engine_folder
         self._hosts: Mapping[str, Host] = {}
@@ -151,6 +165,7 @@ class Loop:
         bench = self._bench({}, {})
         self._hosts = await make_hosts(bench, changes)
         self._ports = (await make_ports(bench, self._hosts, changes)).ports
+        self.devices = tuple(port.device for port in self._ports.values() if port.device is not None)
         if isinstance(self.host, NetnsHost) or self.host.machine.made_here:
             await self.host.run(("sh", "-c", _QUIET), check=False)
         for place in self.places:
@@ -159,6 +174,18 @@ class Loop:
                 await _receive_redirected(place, changes)
                 self.needs_gro = True
         await self.wait_for_links()
+
+    def instead(self, **options: Any) -> Loop:
+        """A loop of the same ports with further options of the bench file, to be made once these are given back."""
+        ports = {name: {**port, **options} for name, port in self._tree["ports"].items()}
+        return Loop(self._tree["hosts"], ports, self._run_id, self._engine_folder)
+
+    def of_functions(self) -> Loop:
+        """A loop of the first virtual function (SR-IOV) of each port, to be made once these are given back."""
+        made = self.instead()
+        for port in made._tree["ports"].values():
+            port["virtual_function"] = {"of": port.pop("device"), "number": 0}
+        return made
 
     async def wait_for_links(self) -> None:
         """Waits up to 20 s until every port has its link, of a card also whether it keeps it.
@@ -196,23 +223,32 @@ class Loop:
 
     @asynccontextmanager
     async def session(
-        self, changes: Changes, driver: str | None = None, tester: Mapping[str, Any] | None = None, **traffic: Any
+        self,
+        changes: Changes,
+        driver: str | None = None,
+        tester: Mapping[str, Any] | None = None,
+        captures: Path | None = None,
+        **traffic: Any,
     ) -> AsyncIterator[Session]:
         """A tester with this driver, by default the first that works.
 
-        ``tester`` and ``traffic`` are as in a bench file. NotReadyError where the ports cannot carry it.
+        ``tester`` and ``traffic`` are as in a bench file; captures of it go to the folder ``captures``.
+        NotReadyError where the ports cannot carry it.
         """
-        options = {"driver": driver or self.working[0], **(tester or {})}
+        known = driver or next(iter(self.working), None)
+        options = {**({"driver": known} if known else {}), **(tester or {})}
         bench = self._bench(options, traffic)
         testbed = await make_wired_testbed(self._hosts, self._ports, (), bench.tester_kind())
         testbed = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
         dut = await make_dut(bench, testbed, changes)
-        _, addressing = lay_out_ways(bench, testbed, dut)
-        made = make_tester(bench, testbed, (), self._run_id, self._engine_folder)
+        ways = tuple(replace(way, is_direct=True) for way in lay_out_ways(bench, testbed, dut)[1])
+        made = make_tester(bench, testbed, (), self._run_id, self._engine_folder, run_folder=captures)
         await self.wait_for_links()  # drivers take the link down where a program comes or goes
         try:
             await start_tester(made, bench, testbed, changes)
-            yield Session(self, made, addressing, self.rates.get(str(options["driver"]), RATES[0]))
+            session = Session(self, made, testbed, bench.traffic, ways)
+            session.rate_frames_per_s = self.rates.get(str(known), RATES[0])
+            yield session
         finally:
             await made.close()
 

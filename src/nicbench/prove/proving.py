@@ -58,18 +58,25 @@ async def prove(
     changes = UndoStack(run_id, None)
     findings: list[Finding] = []
     loop = Loop(hosts, ports, run_id, engine_folder)
-    async with hold_machines(run_id, (), bus, wait_s), undo_at_end(changes, bus):
-        await loop.make(changes)
-        proven_ports = tuple([await identify_port(loop.host, device) for device in loop.devices])
-        kernel = (await loop.host.read_file("/proc/sys/kernel/osrelease") or "").strip()
-        virtual = await is_virtual_machine(loop.host.machine)
-        before = await loop.read_settings()
+
+    async def try_all(is_apart: bool) -> None:
         for kind in abilities():
-            async for finding in _try(kind, kind in chosen, loop, bus):
-                findings.append(finding)
-                tell(finding)
-        findings.append(_came_back(loop.devices, before, await loop.read_settings()))
-        tell(findings[-1])
+            if kind.is_apart is is_apart:
+                async for finding in _try(kind, kind in chosen, loop, bus):
+                    findings.append(finding)
+                    tell(finding)
+
+    async with hold_machines(run_id, (), bus, wait_s):
+        async with undo_at_end(changes, bus):
+            await loop.make(changes)
+            proven_ports = tuple([await identify_port(loop.host, device) for device in loop.devices])
+            kernel = (await loop.host.read_file("/proc/sys/kernel/osrelease") or "").strip()
+            virtual = await is_virtual_machine(loop.host.machine)
+            before = await loop.read_settings()
+            await try_all(is_apart=False)
+            findings.append(_came_back(loop.devices, before, await loop.read_settings()))
+            tell(findings[-1])
+        await try_all(is_apart=True)
     return Proof(
         nicbench=__version__,
         kernel=kernel,

@@ -47,7 +47,7 @@ from nicbench.testbed.real_hosts import TESTER
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.testbed.testers.packets import ALWAYS
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.preparation import leave_tags, stamp_all_frames
+from nicbench.tuning.preparation import leave_tags, receive_by_first_queues, stamp_all_frames
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.files import RemovePath
 from nicbench.tuning.undo.network import EndPromiscuity
@@ -299,6 +299,7 @@ async def start_tester(
                 await _stamp_by_card(changes, host, port.device)
         # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
         if bench.lab is None and port.device is not None and port.engine.get("kind") == "af_xdp":
+            await receive_by_first_queues(changes, host, port.device, bench.tester_kind().receivers_at(port.name))
             await expect_program(changes, host, port.device)
         if bench.lab is None and port.device is not None:
             await expect_promiscuity(changes, host, port.device)

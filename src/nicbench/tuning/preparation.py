@@ -1,4 +1,4 @@
-"""Prepares a machine for a tester or a DUT: huge pages, CPUs that stay awake, and cards that stamp frames.
+"""Prepares a machine for a tester or a DUT: huge pages, CPUs that stay awake, and cards as drivers need them.
 
 Every change is made through ``Changes``, so that it is undone.
 """
@@ -13,7 +13,8 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.system.adapters.ethtool import ALL_FRAMES, StampSetting
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items.queues import OffloadOptions, Offloads
+from nicbench.tuning.items.queues import ChannelOptions, Channels, OffloadOptions, Offloads
+from nicbench.tuning.items.steering import ReceiveHashing, ReceiveHashingOptions
 from nicbench.tuning.setting import CannotSetError, Place
 from nicbench.tuning.undo.adapters import RestoreHardwareStamps, read_stamp_setting, write_stamp_setting
 from nicbench.tuning.undo.processes import RestoreNice
@@ -170,3 +171,34 @@ async def leave_tags(changes: Changes, host: Host, device: str) -> None:
     except (CannotSetError, HostError) as error:
         step = "choose another `driver` than `xdp`"
         raise NotReadyError(f"the adapter takes VLAN tags away: {error}", place=str(place), next_step=step) from error
+
+
+async def receive_by_first_queues(changes: Changes, host: Host, device: str, queues: int) -> None:
+    """Has an adapter with more receive queues send every frame to the first ones, which AF_XDP takes frames from.
+
+    By the table of its hash, else by fewer queues. NotReadyError where it can do neither.
+    """
+    listed = await host.run(("sh", "-c", 'ls -d "/sys/class/net/$1/queues/rx-"*', "sh", device), check=False)
+    there = len(listed.stdout.split())
+    if there <= queues:
+        return
+    place, reasons = Place(host, device), list[str]()
+    for item in (
+        ReceiveHashing(ReceiveHashingOptions(queues=queues)),
+        Channels(ChannelOptions(combined=queues)),
+        Channels(ChannelOptions(rx=queues, tx=queues)),
+    ):
+        try:
+            now = await item.read_checked(place)
+            asked = item.find_differing(item.target_values(now), now)
+            if asked:
+                await item.apply(changes, place, {name: now[name] for name in asked}, asked)
+        except (CannotSetError, HostError) as error:
+            reasons.append(str(error))
+        else:
+            return
+    raise NotReadyError(
+        f"it has {there} receive queues, and `driver: net_af_xdp` takes frames from {queues}: {reasons[0]}",
+        place=str(place),
+        next_step=f"choose another `driver`, or let {there} `workers` receive there",
+    )

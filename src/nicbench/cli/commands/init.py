@@ -71,11 +71,15 @@ _PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
 
 
 class TwoPorts(NamedTuple):
-    """The names of two ports, and whether one is of a veth pair, so that tester and device share a machine."""
+    """The names of two ports, and whether one is of a veth pair, so that tester and device share a machine.
+
+    ``driver`` is the tester's, where the proof of a port says that a faster one fails there.
+    """
 
     one: str
     other: str
     are_virtual: bool
+    driver: str | None
 
 
 def choose_two(given: str | None, *, probe: bool) -> TwoPorts:
@@ -97,7 +101,19 @@ def choose_two(given: str | None, *, probe: bool) -> TwoPorts:
         raise UsageError(f"{given!r} is not a pair of ports", place="--ports", next_step=step)
     for name in names:
         _require(found, name)
-    return TwoPorts(names[0], names[1], any(port.driver == "veth" for port in found if port.name in names))
+    two = [port for port in found if port.name in names]
+    return TwoPorts(names[0], names[1], any(port.driver == "veth" for port in two), choose_driver(two))
+
+
+def choose_driver(ports: Sequence[FoundPort]) -> str | None:
+    """The first driver that was proven at every port, where one before it failed."""
+    from nicbench.core.proof import Outcome
+
+    proofs = [port.proof for port in ports if port.proof is not None]
+    if not any(proof.drivers(Outcome.FAILED) for proof in proofs):
+        return None
+    first, *others = (proof.drivers(Outcome.PROVEN) for proof in proofs)
+    return next((driver for driver in first if all(driver in each for each in others)), None)
 
 
 def require_usable(name: str, *, serves: bool = False) -> None:
@@ -127,6 +143,8 @@ def describe(port: FoundPort) -> str:
     parts = [port.driver or "driver unknown", "down" if not port.is_up else link]
     if port.speed_bits_per_s:
         parts.append(format_bits_per_s(port.speed_bits_per_s))
+    if port.proof is not None:
+        parts.append(f"proven {port.proof.made_at[:10]}")
     if port.neighbour:
         parts.append(f"cabled to {port.neighbour} (LLDP)")
     if port.never or port.warning:
@@ -297,6 +315,7 @@ def _init(
             is_full=full,
             is_datasheet=what is What.DATASHEET,
             are_virtual=two.are_virtual,
+            driver=two.driver,
             title=title,
         )
     else:

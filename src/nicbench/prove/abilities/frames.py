@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import ClassVar, Final
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Final
 
 from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.core.proof import Finding
@@ -16,6 +21,12 @@ from nicbench.tuning.stack import UndoStack
 DRIVERS: Final = ("xdp", "net_af_xdp", "net_af_packet")
 """The tester's drivers for kernel interfaces, the fastest first."""
 _SIZES: Final = (64, 65, 127, 512, 1518)
+_ODD: Final = (67, 129, 1001, 1517)
+_TAGGED: Final = (68, 129, 1518)
+_VLAN: Final = 100
+_TAG: Final = b"\x81\x00" + _VLAN.to_bytes(2)
+_ENHANCED_PACKET: Final = 6
+_LONGEST_S: Final = 10.0
 _FRAMES: Final = 4_000
 _FRAMES_AGAIN: Final = 12_000
 """More than before, so that what is lost seldom is lost again."""
@@ -49,7 +60,7 @@ async def pass_all(session: Session, sizes: tuple[int, ...]) -> str | None:
         while damage := describe_damage(reading := (await session.send(size, frames=frames, both_ways=True)).reading):
             if _is_altered(reading) or not session.slow_down():
                 return f"frames of {size} bytes: {damage}"
-            frames = _FRAMES_AGAIN
+            frames = min(_FRAMES_AGAIN, round(session.rate_frames_per_s * _LONGEST_S))
     return None
 
 
@@ -91,7 +102,30 @@ class Drivers(Ability):
                     yield failed(name, f"{damage}, at {rate:,.0f} a second")
         if len(errors) == len(DRIVERS):  # it is the machine that lacks something
             raise errors[0]
-        yield untried("drivers.pci", "the card stays with its kernel driver: it was not given to DPDK")
+
+
+def frames_of(capture: bytes) -> Iterator[bytes]:
+    """Yields the frames of a capture that the tester wrote (pcapng, its own byte order)."""
+    at = 0
+    while at + 8 <= len(capture):
+        kind, length = struct.unpack_from("=II", capture, at)
+        if kind == _ENHANCED_PACKET:
+            (size,) = struct.unpack_from("=I", capture, at + 20)
+            yield capture[at + 28 : at + 28 + size]
+        at += max(length, 12)
+
+
+def _read_captures(folder: Path) -> list[bytes]:
+    return [frame for file in folder.rglob("*.pcapng") for frame in frames_of(file.read_bytes())]
+
+
+def is_udp_checksum_right(frame: bytes) -> bool:
+    """Whether an untagged frame of IPv4 and UDP has the checksum of its addresses and bytes (RFC 768)."""
+    udp = 14 + 4 * (frame[14] & 15)
+    length = int.from_bytes(frame[udp + 4 : udp + 6])
+    summed = frame[26:34] + struct.pack("!HH", 17, length) + frame[udp : udp + length] + bytes(length % 2)
+    words: tuple[int, ...] = struct.unpack(f"!{len(summed) // 2}H", summed)
+    return sum(words) % 0xFFFF == 0
 
 
 class Alterations(Ability):
@@ -104,13 +138,46 @@ class Alterations(Ability):
 
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
         for driver in loop.working:
-            async with loop.session(changes, driver, udp_checksum=True) as session:
-                odd = await pass_all(session, (67, 129, 1001, 1517))
-            async with loop.session(changes, driver, vlan=100) as session:
-                tagged = await pass_all(session, (68, 129, 1518))
-            for thing, damage in (("odd_lengths", odd), ("tags", tagged)):
-                name = f"alterations.{thing}_{driver}"
-                yield failed(name, damage) if damage else proven(name, "every frame came back with its payload")
+            odd, captured, headers = await self._pass(loop, changes, driver, _ODD, udp_checksum=True)
+            yield _judge_payload(f"alterations.odd_lengths_{driver}", odd)
+            yield _judge_captured(f"alterations.checksums_{driver}", captured, is_udp_checksum_right, "UDP checksum")
+            is_of_a_flow = partial(_is_of_a_flow, headers)
+            yield _judge_captured(f"alterations.headers_{driver}", captured, is_of_a_flow, "addresses and ports")
+            tags, captured, _ = await self._pass(loop, changes, driver, _TAGGED, vlan=_VLAN)
+            yield _judge_payload(f"alterations.tags_{driver}", tags)
+            with_tag = [frame for frame in captured if frame[12:14] == _TAG[:2]]  # sockets show it beside the frame
+            yield _judge_captured(f"alterations.vlan_{driver}", with_tag, lambda frame: frame[12:16] == _TAG, "VLAN")
+
+    async def _pass(
+        self, loop: Loop, changes: UndoStack, driver: str, sizes: tuple[int, ...], **traffic: Any
+    ) -> tuple[str | None, list[bytes], frozenset[bytes]]:
+        """Says what was wrong with frames of these sizes, None where nothing was.
+
+        Gives those captured, too, and the addresses and ports (IPv4, UDP) of each flow.
+        """
+        with TemporaryDirectory() as folder:
+            capture = {"capture": {"frames": _FRAMES}}
+            async with loop.session(changes, driver, capture, Path(folder), **traffic) as session:
+                damage = await pass_all(session, sizes)
+                headers = frozenset(session.headers())
+            return damage, await asyncio.to_thread(_read_captures, Path(folder)), headers
+
+
+def _is_of_a_flow(headers: frozenset[bytes], frame: bytes) -> bool:
+    return frame[26:38] in headers
+
+
+def _judge_payload(name: str, damage: str | None) -> Finding:
+    return failed(name, damage) if damage else proven(name, "every frame came back with its payload")
+
+
+def _judge_captured(name: str, captured: list[bytes], is_right: Callable[[bytes], bool], what: str) -> Finding:
+    """Judges a field of captured frames, ``what`` it is called."""
+    if not captured:
+        return untried(name, "no frame was captured with it")
+    if wrong := sum(not is_right(frame) for frame in captured):
+        return failed(name, f"{wrong:,} of {len(captured):,} captured frames have the wrong {what}")
+    return proven(name, f"{len(captured):,} captured frames have the right {what}")
 
 
 class Rates(Ability):

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.headers import FlowRule
 from nicbench.core.plan import Values
 from nicbench.core.proof import Finding, Outcome
+from nicbench.core.traffic import Frames
 from nicbench.prove.abilities.frames import pass_all
+from nicbench.prove.abilities.queues import judge_spread, spread
 from nicbench.prove.base import Ability, absent, failed, proven, untried
 from nicbench.prove.loop import Loop
 from nicbench.tuning.items.base import Item
@@ -24,6 +27,7 @@ from nicbench.tuning.items.queues import (
     RingOptions,
     Rings,
 )
+from nicbench.tuning.items.steering import FlowRules, FlowRulesOptions, ReceiveHashing, ReceiveHashingOptions
 from nicbench.tuning.setting import CannotSetError, Place, values_in_words
 from nicbench.tuning.stack import UndoStack
 
@@ -59,6 +63,24 @@ def _flow_control(now: Values) -> Item | None:
     return FlowControl(FlowControlOptions(rx=not current)) if isinstance(current, bool) else None
 
 
+def _one_queue(now: Values) -> Item | None:
+    queues = now.get("queues")
+    one = isinstance(queues, int) and queues > 1
+    return ReceiveHashing(ReceiveHashingOptions(queues=1, first=int(str(queues)) - 1)) if one else None
+
+
+def _other_key(now: Values) -> Item | None:
+    key = now.get("key")
+    if not isinstance(key, str):
+        return None
+    return ReceiveHashing(ReceiveHashingOptions(key=":".join(f"{int(each, 16) ^ 0x55:02x}" for each in key.split(":"))))
+
+
+def _rule(now: Values) -> Item | None:
+    echo = FlowRule(flow="udp4", destination_port=Frames().destination_port, queue=1)
+    return FlowRules(FlowRulesOptions(rules=(echo,)))
+
+
 def _mtu(now: Values) -> Item | None:
     return Mtu(MtuOptions(bytes=1900))
 
@@ -73,6 +95,8 @@ class _Trial:
     sizes: tuple[int, ...] = (512,)
     by_sockets: bool = False
     """Whether frames go through the kernel's own way, where the setting is at work."""
+    by_queues: bool = False
+    """Whether each queue must get the frames that the setting sends to it."""
 
     @property
     def name(self) -> str:
@@ -95,6 +119,8 @@ def _switch(feature: str) -> _Trial:
 def _words_of(old: Values, asked: Values) -> str:
     """Says from what to what a setting was changed; of switches that go together only the first is named."""
     name = next(iter(asked))
+    if isinstance(asked[name], list):
+        return f"another {name.replace('rules', 'rule')}"
     if isinstance(asked[name], bool):
         others = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
         return f"{name}{others}: {'off to on' if asked[name] else 'on to off'}"
@@ -102,12 +128,15 @@ def _words_of(old: Values, asked: Values) -> str:
 
 
 _TRIALS: Final = (
-    _Trial(Mtu, _mtu, sizes=(1518, 1900), by_sockets=True),
     _Trial(Rings, _rings),
     _Trial(Channels, _channels),
     _Trial(Coalescing, _coalescing),
     _Trial(FlowControl, _flow_control),
+    _Trial(ReceiveHashing, _one_queue, "hash_to_one_queue", by_queues=True),
+    _Trial(ReceiveHashing, _other_key, "hash_key", by_queues=True),
+    _Trial(FlowRules, _rule, "flow_rule", by_queues=True),
     *map(_switch, ("rx", "tx", "gro", "gso", "tso", "rxvlan", "txvlan")),
+    _Trial(Mtu, _mtu, sizes=(1518, 1900), by_sockets=True),  # the last, as some cards need a reset for it
 )
 
 
@@ -115,10 +144,10 @@ class Settings(Ability):
     """Which settings take effect, and come back."""
 
     kind = "settings"
-    order = 7
-    tries = "MTU, rings, channels, coalescing, flow control, offloads: another value, frames, and the old one again"
+    order = 8
+    tries = "MTU, rings, channels, coalescing, flow control, hash, offloads: another value, frames, the old one again"
     changes = "these, one after the other"
-    estimate_s = 25.0
+    estimate_s = 30.0
 
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
         for trial in _TRIALS:
@@ -139,7 +168,7 @@ class Settings(Ability):
     async def _set(self, trial: _Trial, loop: Loop, changes: UndoStack) -> Finding:
         """Sets it at every port, has frames pass, and puts it back; what does not come back is a failure of its own."""
         set_at: list[tuple[Item, Place, Values]] = []
-        words, damage = "", None
+        words, seen, damage = "", "", None
         try:
             for place in loop.places:
                 now = await trial.kind(trial.kind.Options.model_construct()).read_checked(place)
@@ -158,7 +187,8 @@ class Settings(Ability):
                     damage = f"{loop.name_of(str(place.device))}: {values_in_words(left)} was set, and reads otherwise"
                 words = _words_of(old, asked)
             await loop.wait_for_links()  # drivers take the link down for many settings
-            damage = damage or await self._seen(trial, loop, changes)
+            if damage is None:
+                seen, damage = await self._seen(trial, loop, changes)
         finally:
             stayed = [await self._put_back(*each) for each in reversed(set_at)]
             await loop.wait_for_links()
@@ -166,13 +196,21 @@ class Settings(Ability):
             return failed(trial.name, f"{words}: {damage}")
         if wrong := [each for each in stayed if each]:
             return failed(trial.name, f"{values_in_words(wrong[0])} did not come back")
-        return proven(trial.name, f"{words}, read back, frames pass, and back again")
+        return proven(trial.name, f"{words}, read back, {seen}, and back again")
 
-    async def _seen(self, trial: _Trial, loop: Loop, changes: UndoStack) -> str | None:
-        """Says what is wrong with tagged frames with checksums that pass meanwhile; None where nothing is."""
+    async def _seen(self, trial: _Trial, loop: Loop, changes: UndoStack) -> tuple[str, str | None]:
+        """Sends frames meanwhile, tagged and with checksums, or to all queues.
+
+        Returns what was seen, and what was wrong with it; None where nothing was.
+        """
+        if trial.by_queues:
+            found = judge_spread(trial.name, await spread(loop, changes))
+            if found.outcome is Outcome.ABSENT:
+                return f"not seen in the queues ({found.seen})", None
+            return "each queue got its frames", found.seen if found.outcome is Outcome.FAILED else None
         sockets = trial.by_sockets and "net_af_packet" in loop.working
         async with loop.session(changes, "net_af_packet" if sockets else None, udp_checksum=True, vlan=100) as session:
-            return await pass_all(session, trial.sizes)
+            return "frames pass", await pass_all(session, trial.sizes)
 
     async def _pass(self, loop: Loop, changes: UndoStack) -> str | None:
         """Says what is wrong with plain frames as the port is now; None where nothing is."""

@@ -218,6 +218,10 @@ class TesterKind(DescribedPlugin, ABC):
         """
         return ()
 
+    def receivers_at(self, port: str) -> int:
+        """How many of its workers receive at the port of this name."""
+        return 1
+
     @abstractmethod
     def make(self, setting: Setting) -> Tester:
         """Makes the tester without starting it; UsageError where its options do not fit the setting."""

@@ -261,6 +261,9 @@ class Packets(TesterKind):
             for worker in self.options.workers
         )
 
+    def receivers_at(self, port: str) -> int:
+        return max(1, sum(port in worker.receive for worker in self.options.workers))
+
     def _recording(self, setting: Setting) -> Recording | None:
         capture, per_flow = self.options.capture, self.options.per_flow
         if setting.run_folder is None or (capture is None and per_flow is None):
@@ -274,8 +277,8 @@ class Packets(TesterKind):
     def _queues(self, setting: Setting, port: TesterPort) -> dict[str, int]:
         """The queues of each worker at a port of several; BenchFileError where workers cannot share them evenly."""
         each = {}
-        for way in ("transmit", "receive"):
-            workers = max(1, sum(port.name in getattr(worker, way) for worker in self.options.workers))
+        senders = max(1, sum(port.name in worker.transmit for worker in self.options.workers))
+        for way, workers in (("transmit", senders), ("receive", self.receivers_at(port.name))):
             queues = int(port.engine.get(f"{way}_queues", workers))
             if queues % workers:
                 raise BenchFileError(
