@@ -16,6 +16,7 @@ from nicbench.bench_file import load, parse
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.reader import read
 from nicbench.core.errors import HostError, UsageError
+from nicbench.core.events import Bus
 from nicbench.core.pattern import Pattern
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Purpose, Reading, TrialRequest
@@ -23,6 +24,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure.queues import QueueReader
 from nicbench.stages.hosts import make_hosts, make_ports
+from nicbench.stages.machine import undo_at_end
 from nicbench.stages.testbed import lay_out_ways, make_dut
 from nicbench.stages.tester import make_tester, start_tester
 from nicbench.system.kernel_driver import driver_of
@@ -36,6 +38,7 @@ from nicbench.testbed.testers.base import During, Tester
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.queues import OffloadOptions, Offloads
 from nicbench.tuning.setting import Place
+from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.network import SetLinkDown
 
 NAMESPACE: Final = "nicbench-prove"
@@ -146,11 +149,12 @@ class Loop:
         hosts: Mapping[str, Any],
         ports: Mapping[str, Mapping[str, Any]],
         run_id: str,
+        bus: Bus,
         engine_folder: str | None = None,
     ) -> None:
         self.devices = tuple(str(port["device"]) for port in ports.values() if "device" in port)
         self._tree = {"hosts": hosts, "ports": ports}
-        self._run_id, self._engine_folder = run_id, engine_folder
+        self._run_id, self._bus, self._engine_folder = run_id, bus, engine_folder
         self._hosts: Mapping[str, Host] = {}
         self._ports: Mapping[str, Port] = {}
         self.working: list[str] = []
@@ -178,7 +182,7 @@ class Loop:
     def instead(self, **options: Any) -> Loop:
         """A loop of the same ports with further options of the bench file, to be made once these are given back."""
         ports = {name: {**port, **options} for name, port in self._tree["ports"].items()}
-        return Loop(self._tree["hosts"], ports, self._run_id, self._engine_folder)
+        return Loop(self._tree["hosts"], ports, self._run_id, self._bus, self._engine_folder)
 
     def of_functions(self) -> Loop:
         """A loop of the first virtual function (SR-IOV) of each port, to be made once these are given back."""
@@ -224,13 +228,12 @@ class Loop:
     @asynccontextmanager
     async def session(
         self,
-        changes: Changes,
         driver: str | None = None,
         tester: Mapping[str, Any] | None = None,
         captures: Path | None = None,
         **traffic: Any,
     ) -> AsyncIterator[Session]:
-        """A tester with this driver, by default the first that works.
+        """A tester with this driver, by default the first that works; it leaves the ports as they were.
 
         ``tester`` and ``traffic`` are as in a bench file; captures of it go to the folder ``captures``.
         NotReadyError where the ports cannot carry it.
@@ -240,17 +243,18 @@ class Loop:
         bench = self._bench(options, traffic)
         testbed = await make_wired_testbed(self._hosts, self._ports, (), bench.tester_kind())
         testbed = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
-        dut = await make_dut(bench, testbed, changes)
-        ways = tuple(replace(way, is_direct=True) for way in lay_out_ways(bench, testbed, dut)[1])
-        made = make_tester(bench, testbed, (), self._run_id, self._engine_folder, run_folder=captures)
-        await self.wait_for_links()  # drivers take the link down where a program comes or goes
-        try:
-            await start_tester(made, bench, testbed, changes)
-            session = Session(self, made, testbed, bench.traffic, ways)
-            session.rate_frames_per_s = self.rates.get(str(known), RATES[0])
-            yield session
-        finally:
-            await made.close()
+        async with undo_at_end(UndoStack(self.undo_id("session"), None), self._bus) as changes:
+            dut = await make_dut(bench, testbed, changes)
+            ways = tuple(replace(way, is_direct=True) for way in lay_out_ways(bench, testbed, dut)[1])
+            made = make_tester(bench, testbed, (), self._run_id, self._engine_folder, run_folder=captures)
+            await self.wait_for_links()  # drivers take the link down where a program comes or goes
+            try:
+                await start_tester(made, bench, testbed, changes)
+                session = Session(self, made, testbed, bench.traffic, ways)
+                session.rate_frames_per_s = self.rates.get(str(known), RATES[0])
+                yield session
+            finally:
+                await made.close()
 
     async def read_settings(self) -> tuple[tuple[str, ...], ...]:
         """What can be set of each port, as lines of ``ip`` and ``ethtool``."""

@@ -57,7 +57,7 @@ async def prove(
     run_id = new_run_id("prove")
     changes = UndoStack(run_id, None)
     findings: list[Finding] = []
-    loop = Loop(hosts, ports, run_id, engine_folder)
+    loop = Loop(hosts, ports, run_id, bus, engine_folder)
 
     async def try_all(is_apart: bool) -> None:
         for kind in abilities():

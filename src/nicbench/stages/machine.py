@@ -174,10 +174,10 @@ async def hold_for_run(
 
 
 @asynccontextmanager
-async def undo_at_end(changes: UndoStack, bus: Bus) -> AsyncIterator[None]:
+async def undo_at_end(changes: UndoStack, bus: Bus) -> AsyncIterator[UndoStack]:
     """Undoes afterwards whatever was changed, and says what could not be."""
     try:
-        yield
+        yield changes
     finally:
         for trouble in await changes.undo_all():
             bus.publish(Note(level="warning", text=trouble))

@@ -118,7 +118,7 @@ class Clocks(Ability):
                 yield absent(name, "the card's stamps are read by `driver: xdp`, which does not work here")
                 continue
             try:
-                async with loop.session(changes, driver, tester={"timestamps": source}) as session:
+                async with loop.session(driver, tester={"timestamps": source}) as session:
                     reading = (await session.send(128, duration_s=1.0, both_ways=True)).reading
             except NotReadyError as error:
                 yield absent(name, error.message)

@@ -84,7 +84,7 @@ class Drivers(Ability):
         for driver in DRIVERS:
             name = f"drivers.{driver}"
             try:
-                async with loop.session(changes, driver) as session:
+                async with loop.session(driver) as session:
                     damage = await pass_all(session, _SIZES)
                     rate = session.rate_frames_per_s
             except NotReadyError as error:
@@ -138,18 +138,18 @@ class Alterations(Ability):
 
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
         for driver in loop.working:
-            odd, captured, headers = await self._pass(loop, changes, driver, _ODD, udp_checksum=True)
+            odd, captured, headers = await self._pass(loop, driver, _ODD, udp_checksum=True)
             yield _judge_payload(f"alterations.odd_lengths_{driver}", odd)
             yield _judge_captured(f"alterations.checksums_{driver}", captured, is_udp_checksum_right, "UDP checksum")
             is_of_a_flow = partial(_is_of_a_flow, headers)
             yield _judge_captured(f"alterations.headers_{driver}", captured, is_of_a_flow, "addresses and ports")
-            tags, captured, _ = await self._pass(loop, changes, driver, _TAGGED, vlan=_VLAN)
+            tags, captured, _ = await self._pass(loop, driver, _TAGGED, vlan=_VLAN)
             yield _judge_payload(f"alterations.tags_{driver}", tags)
             with_tag = [frame for frame in captured if frame[12:14] == _TAG[:2]]  # sockets show it beside the frame
             yield _judge_captured(f"alterations.vlan_{driver}", with_tag, lambda frame: frame[12:16] == _TAG, "VLAN")
 
     async def _pass(
-        self, loop: Loop, changes: UndoStack, driver: str, sizes: tuple[int, ...], **traffic: Any
+        self, loop: Loop, driver: str, sizes: tuple[int, ...], **traffic: Any
     ) -> tuple[str | None, list[bytes], frozenset[bytes]]:
         """Says what was wrong with frames of these sizes, None where nothing was.
 
@@ -157,7 +157,7 @@ class Alterations(Ability):
         """
         with TemporaryDirectory() as folder:
             capture = {"capture": {"frames": _FRAMES}}
-            async with loop.session(changes, driver, capture, Path(folder), **traffic) as session:
+            async with loop.session(driver, capture, Path(folder), **traffic) as session:
                 damage = await pass_all(session, sizes)
                 headers = frozenset(session.headers())
             return damage, await asyncio.to_thread(_read_captures, Path(folder)), headers
@@ -190,7 +190,7 @@ class Rates(Ability):
 
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
         for driver in loop.working[:1]:
-            async with loop.session(changes, driver) as session:
+            async with loop.session(driver) as session:
                 for size in (64, 512, 1518):
                     reading = (await session.send(size, is_paced=False, duration_s=0.5)).reading
                     sent = reading.counts.sent * 1e9 / reading.offering_ns

@@ -19,7 +19,7 @@ async def _judge(name: str, loop: Loop, changes: UndoStack, driver: str | None, 
     """Makes the ports, has frames pass both ways, and says what became of them."""
     try:
         await loop.make(changes)
-        async with loop.session(changes, driver) as session:
+        async with loop.session(driver) as session:
             damage = await pass_all(session, _SIZES)
             rate = session.rate_frames_per_s
     except NotReadyError as error:

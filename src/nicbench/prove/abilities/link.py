@@ -47,7 +47,7 @@ class LinkFlap(Ability):
                 raise HostError(done.stderr.strip())
 
         before = await loop.read_settings()
-        yield await self._disturb("link.seen", loop, changes, flap)
+        yield await self._disturb("link.seen", loop, flap)
         await loop.wait_for_links()
         after = await loop.read_settings()
         forgotten = [line for old, new in zip(before, after, strict=True) for line in new if line not in old]
@@ -55,18 +55,18 @@ class LinkFlap(Ability):
             yield failed("link.settings", f"other settings than before: {'; '.join(map(str.strip, forgotten))}")
         else:
             yield proven("link.settings", "every setting is what it was before")
-        yield await self._pass("link.again", loop, changes)
+        yield await self._pass("link.again", loop)
         try:
-            yield await self._disturb("link.restart", loop, changes, restart)
+            yield await self._disturb("link.restart", loop, restart)
         except HostError as error:
             yield absent("link.restart", error.message)
             return
         await loop.wait_for_links()
-        yield await self._pass("link.restart_again", loop, changes)
+        yield await self._pass("link.restart_again", loop)
 
-    async def _disturb(self, name: str, loop: Loop, changes: UndoStack, event: During) -> Finding:
+    async def _disturb(self, name: str, loop: Loop, event: During) -> Finding:
         """Sends frames while the event takes the link away, and says whether the ports saw it."""
-        async with loop.session(changes) as session:
+        async with loop.session() as session:
             reading = (await session.send(128, duration_s=2.0, during=event)).reading
         counts = reading.counts
         gone = counts.lost + counts.unsent_tester + counts.unsent_backpressure
@@ -75,9 +75,9 @@ class LinkFlap(Ability):
             return proven(name, f"{seen}, and the change of the link was seen", lost_frames=gone)
         return absent(name, f"{seen}; the ports do not say why, and runs go by the kernel's messages")
 
-    async def _pass(self, name: str, loop: Loop, changes: UndoStack) -> Finding:
+    async def _pass(self, name: str, loop: Loop) -> Finding:
         """Whether frames pass after it."""
-        async with loop.session(changes) as session:
+        async with loop.session() as session:
             damage = describe_damage((await session.send(128, frames=5_000, both_ways=True)).reading)
         if damage is not None:
             return failed(name, f"once the link was there again: {damage}")

@@ -53,10 +53,10 @@ def _numbers(frames: tuple[int, ...]) -> str:
     return ", ".join(f"{each:,}" for each in frames)
 
 
-async def spread(loop: Loop, changes: UndoStack) -> Reading:
+async def spread(loop: Loop) -> Reading:
     """Sends frames of all flows both ways, slower until none is lost, and reads the queues."""
     driver = next((each for each in ("xdp", "net_af_packet") if each in loop.working), loop.working[0])
-    async with loop.session(changes, driver) as session:
+    async with loop.session(driver) as session:
         while True:
             reading = (await session.send(_SIZE, frames=_FRAMES, both_ways=True)).reading
             if not reading.counts.lost or not session.slow_down():
@@ -72,6 +72,6 @@ class Queues(Ability):
     estimate_s = 4.0
 
     async def prove(self, loop: Loop, changes: UndoStack) -> AsyncIterator[Finding]:
-        reading = await spread(loop, changes)
+        reading = await spread(loop)
         yield judge_sum("queues.sum", reading)
         yield judge_spread("queues.hash", reading)

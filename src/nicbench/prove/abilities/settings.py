@@ -157,7 +157,7 @@ class Settings(Ability):
             try:
                 found = await self._set(trial, loop, changes)
                 yield found
-                if found.outcome is Outcome.FAILED and (damage := await self._pass(loop, changes)):
+                if found.outcome is Outcome.FAILED and (damage := await self._pass(loop)):
                     yield failed("settings.again", f"after {trial.name} no frames pass as before: {damage}")
                     return
             except CannotSetError as error:
@@ -188,7 +188,7 @@ class Settings(Ability):
                 words = _words_of(old, asked)
             await loop.wait_for_links()  # drivers take the link down for many settings
             if damage is None:
-                seen, damage = await self._seen(trial, loop, changes)
+                seen, damage = await self._seen(trial, loop)
         finally:
             stayed = [await self._put_back(*each) for each in reversed(set_at)]
             await loop.wait_for_links()
@@ -198,23 +198,23 @@ class Settings(Ability):
             return failed(trial.name, f"{values_in_words(wrong[0])} did not come back")
         return proven(trial.name, f"{words}, read back, {seen}, and back again")
 
-    async def _seen(self, trial: _Trial, loop: Loop, changes: UndoStack) -> tuple[str, str | None]:
+    async def _seen(self, trial: _Trial, loop: Loop) -> tuple[str, str | None]:
         """Sends frames meanwhile, tagged and with checksums, or to all queues.
 
         Returns what was seen, and what was wrong with it; None where nothing was.
         """
         if trial.by_queues:
-            found = judge_spread(trial.name, await spread(loop, changes))
+            found = judge_spread(trial.name, await spread(loop))
             if found.outcome is Outcome.ABSENT:
                 return f"not seen in the queues ({found.seen})", None
             return "each queue got its frames", found.seen if found.outcome is Outcome.FAILED else None
         sockets = trial.by_sockets and "net_af_packet" in loop.working
-        async with loop.session(changes, "net_af_packet" if sockets else None, udp_checksum=True, vlan=100) as session:
+        async with loop.session("net_af_packet" if sockets else None, udp_checksum=True, vlan=100) as session:
             return "frames pass", await pass_all(session, trial.sizes)
 
-    async def _pass(self, loop: Loop, changes: UndoStack) -> str | None:
+    async def _pass(self, loop: Loop) -> str | None:
         """Says what is wrong with plain frames as the port is now; None where nothing is."""
-        async with loop.session(changes) as session:
+        async with loop.session() as session:
             return await pass_all(session, (512,))
 
     async def _put_back(self, item: Item, place: Place, old: Values) -> Values:
