@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -528,10 +528,7 @@ class ConnectionMethod(RoundMethod):
     def objection(self, context: RoundContext) -> Objection | None:
         return objection_to(context, self.options)
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         way = way_of(context, self.options)
-        results = []
         for point in self._list_points():
-            results.append(await self._measure(context, way, *point))
-            context.publish(results[-1])
-        return tuple(results)
+            yield await self._measure(context, way, *point)

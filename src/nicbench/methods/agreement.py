@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from itertools import combinations
 from typing import Any, Final, Literal, Self
 
@@ -145,17 +145,14 @@ class Agreement(RoundMethod):
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((workload, self._job_spec()) for workload in self.options.workloads)
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         for server in context.servers:
             played = await self._play(context, server.name)
             for result in (
                 *self._tool_results(context, played, server.name),
                 *self._pair_results(context, played, server.name),
             ):
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     def _job_spec(self) -> JobSpec:
         options = self.options

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from nicbench.core.base import Frozen, WorkloadChoice
@@ -260,6 +260,18 @@ class Method(DescribedPlugin, ABC):
         """Returns the time that it usually takes in seconds, from which the time left is computed."""
         return self.estimate_s()
 
+    async def run(self, context: Any) -> tuple[Result, ...]:
+        """Measures all results, publishes each at once, and returns them."""
+        results = []
+        async for result in self.results(context):
+            context.publish(result)
+            results.append(result)
+        return tuple(results)
+
+    def results(self, context: Any) -> AsyncIterator[Result]:
+        """Yields each result as soon as it is measured."""
+        raise NotImplementedError
+
     def needs(self) -> str | None:
         """Returns the name of the earlier test whose results it needs, if any."""
         return None
@@ -402,7 +414,7 @@ def tables_of(method: type[Method]) -> tuple[ResultTable, ...]:
 
 
 class FrameMethod(Method):
-    """Base of methods that send frames by a tester. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
+    """Base of methods that send frames by a tester. Subclasses define ``kind``, frozen ``Options`` and ``results``."""
 
     measures = "frames"
     gives_points = True
@@ -425,13 +437,10 @@ class FrameMethod(Method):
         """Returns the time of one trial at each point, by the option ``trial``."""
         return float(self.options.trial.estimate_s(self.points()))  # type: ignore[attr-defined]
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        """Measures each frame size, and publishes each result at once; a method with another order has its own."""
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
+        """Measures each frame size; a method with another order has its own."""
         for size in context.sizes(self.frame_sizes()):
-            results.append(await self.measure_size(context, size))
-            context.publish(results[-1])
-        return tuple(results)
+            yield await self.measure_size(context, size)
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         """Returns the result at one frame size."""
@@ -440,8 +449,8 @@ class FrameMethod(Method):
     @classmethod
     def check(cls) -> None:
         super().check()
-        if cls.run is FrameMethod.run and cls.measure_size is FrameMethod.measure_size:
-            raise ValueError("it has neither `measure_size` nor `run`")
+        if (cls.run, cls.results, cls.measure_size) == (Method.run, FrameMethod.results, FrameMethod.measure_size):
+            raise ValueError("it has neither `measure_size` nor `results`")
 
     def find_stream_misfits(self, streams: Sequence[str]) -> Iterator[Misfit]:
         """Yields a misfit for each option that names a stream which is not among those of the traffic."""
@@ -449,7 +458,7 @@ class FrameMethod(Method):
 
 
 class RoundMethod(Method):
-    """Base of methods that play rounds of workloads. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
+    """Base of methods that play rounds of workloads. Subclasses define ``kind``, frozen ``Options`` and ``results``."""
 
     measures = "rounds"
     through_dut: ClassVar[bool] = False
@@ -485,10 +494,6 @@ class RoundMethod(Method):
     def share_count(self) -> int:
         """Returns the number of shares that the method needs of a DUT that serves files."""
         return 0
-
-    @abstractmethod
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        """Measures and returns the results, which are also published one by one."""
 
 
 def main_values(result: Result) -> tuple[str, ...]:

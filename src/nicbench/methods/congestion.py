@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -139,8 +139,7 @@ class Microburst(FrameMethod):
     def objection(self, context: Any) -> Objection | None:
         return mesh_objection(context, 2 + max(self.options.receivers))
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             for receivers in self.options.receivers:
                 full = await full_rate(context, size, self.options.rate)
@@ -149,9 +148,7 @@ class Microburst(FrameMethod):
                     result = await self._measure(context, of)
                 else:
                     result = self._without_rate(of, full.why_not_more)
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     async def _measure(self, context: Context, of: Senders) -> Result:
         passed: dict[int, Trial] = {}

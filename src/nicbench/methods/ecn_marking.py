@@ -10,7 +10,7 @@ frame by its signature and its payload, and the traffic class of every frame tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -158,8 +158,7 @@ class EcnMarking(FrameMethod):
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.FIELDS, Ability.TRAFFIC_CLASSES})
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.rate)
             made = []
@@ -167,11 +166,8 @@ class EcnMarking(FrameMethod):
             for name in dict.fromkeys(self.options.codepoints):
                 of_codepoint = read.setdefault(_CODEPOINTS[name], [])
                 made += await self._measure(context, size, full, name, of_codepoint)
-            made.append(self._rules(size, read, made))
-            for result in made:
-                context.publish(result)
-            results += made
-        return tuple(results)
+            for result in (*made, self._rules(size, read, made)):
+                yield result
 
     async def _measure(
         self, context: Context, size: Size, full: FullLoad, name: Name, read: list[StreamReading]

@@ -8,7 +8,7 @@ The DUT is a `router`, which sees to it, and verifies, that what clients send to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import permutations
 from typing import Any, Final, Literal
 
@@ -102,20 +102,16 @@ class Forwarding(RoundMethod):
             next_step="add a port and its client, or write `lab: {kind: clients, ports: 2}`",
         )
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results: list[Result] = []
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         groups = {port: clients for port, clients in clients_by_port(context).items() if clients}
         for mode, ask in self._list_job_specs():
             of_port: dict[str, list[tuple[Result, PlayedRounds]]] = {port: [] for port in groups}
             for port, destination in permutations(groups, 2):
                 point = _point(mode, ask, port, destination)
                 of_port[port].append(await self._play(context, ask, point, groups[port], groups[destination]))
-                context.publish(of_port[port][-1][0])
-            means = [self._mean(context, _point(mode, ask, port, MEAN), every) for port, every in of_port.items()]
-            for result in means:
-                context.publish(result)
-            results += [result for every in of_port.values() for result, _ in every] + means
-        return tuple(results)
+                yield of_port[port][-1][0]
+            for port, every in of_port.items():
+                yield self._mean(context, _point(mode, ask, port, MEAN), every)
 
     def _list_job_specs(self) -> Iterator[tuple[str, JobSpec]]:
         """Yields each job specification with its description in words."""

@@ -11,7 +11,7 @@ it invalid. Deviation from the published study: its limiter let through 5 % too 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from nicbench.core.base import WorkloadChoice
@@ -538,16 +538,13 @@ class Frames(RoundMethod):
             next_step=f"write `shares: {wanted}` under `dut`, or fewer `instances`",
         )
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         everyone = assign_seats(self.options.directories, max(self.options.instances), context)
         context.prepare(preparation_of(self.options, self.name, everyone, context))
-        results = []
         for direction in self.options.direction:
             for instances in self.options.instances:
                 for result in await self._play(context, direction, everyone[:instances]):
-                    context.publish(result)
-                    results.append(result)
-        return tuple(results)
+                    yield result
 
     async def _play(self, context: RoundContext, direction: Task, working: Sequence[Seat]) -> tuple[Result, ...]:
         point = {"part": "runs", "direction": direction, "instances": len(working)}

@@ -11,7 +11,7 @@ again; a probe that ran on after the load had ended is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from pydantic import Field, model_validator
@@ -169,15 +169,12 @@ class Incast(RoundMethod):
             next_step="link more clients to it, through a switch (`lab: {kind: clients, clients_per_port: 2}`)",
         )
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         receiver = self._receiver(context)
         senders = clients_by_port(context)[receiver][: self.options.senders]
-        results = []
         for size, streams in self._sweep():
             result = await self._play(context, senders, size, streams)
-            context.publish(result)
-            results.append(result)
-        return tuple(results)
+            yield result
 
     def _sweep(self) -> Iterator[tuple[int, int]]:
         for size in self.options.sizes:

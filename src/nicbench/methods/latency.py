@@ -8,7 +8,7 @@ frames in each latency bin. Lost frames have no latency: their share stands besi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -151,14 +151,11 @@ class Latency(FrameMethod):
             runs,
         )
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             for percent in self.options.loads:
                 result = await self._measure(context, size, percent)
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     async def _measure(self, context: Context, size: Size, percent: float) -> Result:
         parameters = {**size_parameters(size), "load_of": self.options.of, "load_percent": percent}

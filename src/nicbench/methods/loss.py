@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -112,22 +112,19 @@ class FrameLoss(FrameMethod):
             *(() if of == LINE_RATE else (other,)),
         )
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.of)
             if full.is_sent_nothing:
                 parameters = {"load_of": full.words, "load_percent": 100.0}
-                results.append(without_tester(self, size, full, "returned_percent", parameters))
-                context.publish(results[-1])
+                yield without_tester(self, size, full, "returned_percent", parameters)
                 continue
-            results += await self._measure_falling(context, size, full)
-        return tuple(results)
+            async for result in self._measure_falling(context, size, full):
+                yield result
 
-    async def _measure_falling(self, context: Context, size: Size, full: FullLoad) -> list[Result]:
+    async def _measure_falling(self, context: Context, size: Size, full: FullLoad) -> AsyncIterator[Result]:
         """Measures falling loads until two successive trials lose nothing; a disturbed trial does not count."""
-        results: list[Result] = []
-        without_loss = 0
+        without_loss, is_first = 0, True
         for percent in falling_loads(full.highest_percent, self.options.load_step):
             if not full.carries(percent):
                 continue
@@ -141,15 +138,13 @@ class FrameLoss(FrameMethod):
             ended = without_loss == TRIALS_WITHOUT_LOSS
             lowest = percent <= self.options.load_step + _CLOSE_PERCENT
             notes = {
-                "start": full.why_not_more if not results and full.highest_percent < 100.0 else None,
+                "start": full.why_not_more if is_first and full.highest_percent < 100.0 else None,
                 "end": "no two successive undisturbed trials lost nothing" if lowest and not ended else None,
             }
-            result = self._result(size, full, min(percent, full.highest_percent), trial, disturbed, notes)
-            context.publish(result)
-            results.append(result)
+            yield self._result(size, full, min(percent, full.highest_percent), trial, disturbed, notes)
+            is_first = False
             if ended:
                 break
-        return results
 
     def _result(
         self, size: Size, full: FullLoad, percent: float, trial: Trial, disturbed: bool, notes: dict[str, str | None]
@@ -259,8 +254,7 @@ class LoadSweep(FrameMethod):
         other = f"100 % is {full_rate_words(of)}, the published measurement takes the line rate"
         return (*self.options.trial.deviations(), *(() if of == LINE_RATE else (other,)))
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.of, most_line_rates=context.most_line_rates)
             for percent in self.options.loads:
@@ -272,9 +266,7 @@ class LoadSweep(FrameMethod):
                     trial, disturbed = await context.measure(parameters, request)
                     full = full.lower_to_sent(load, trial)
                 result = self._result(parameters, full, trial, disturbed)
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     def _result(self, parameters: dict[str, Any], full: FullLoad, trial: Trial | None, disturbed: bool) -> Result:
         """Returns the result of a load; without values if the trial is missing or offered less."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import Field
@@ -185,13 +185,10 @@ class PortsLatency(FrameMethod):
     def groups_of(self, context: Context) -> Groups:
         """Returns who receives."""
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             for result in await self._measure_size(context, size):
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     async def _measure_size(self, context: Context, size: Size) -> tuple[Result, ...]:
         options = self.options

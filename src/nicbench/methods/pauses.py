@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -227,14 +227,11 @@ class PauseReaction(FrameMethod):
     def find_stream_misfits(self, streams: Sequence[str]) -> Iterator[Misfit]:
         return stream_misfits(self.options, streams)
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             for quanta in self.options.quanta:
                 result = await self._measure(context, size, quanta)
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     async def _measure(self, context: Context, size: Size, quanta: int) -> Result:
         own, lasting_s = self.options, pause_time_s(context, self.options, size, quanta)

@@ -11,7 +11,7 @@ frame by its signature and its payload.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -96,15 +96,13 @@ class PortShares(FrameMethod):
             )
         return None
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         senders = _senders(context)
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.rate)
             if full.is_sent_nothing or not full.carries(100.0):
                 result = self._without_figure(size, full.why_not_more)
-                context.publish(result)
-                results.append(result)
+                yield result
                 continue
             alone = {}
             for number in sorted(self.options.at_once or range(1, len(senders) + 1)):
@@ -115,9 +113,7 @@ class PortShares(FrameMethod):
                 if number == 1:
                     alone = {port: group.means[port] for group in made for port in group.ports}
                 for result in (self._together(context, size, number, made), *self._each(size, number, made, alone)):
-                    context.publish(result)
-                    results.append(result)
-        return tuple(results)
+                    yield result
 
     async def _trials(
         self, context: Context, size: Size, ports: Sequence[int], rate: float

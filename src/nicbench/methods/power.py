@@ -14,7 +14,7 @@ meter that stands still or falls, and idle power that drifts by more than a load
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -340,13 +340,10 @@ class Power(FrameMethod):
             next_step=f"write `idle` and `duration` of at least {needed}, or leave it out of `meters`",
         )
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             for result in results_of(self, await self._measure_size(context, size)):
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     async def _measure_size(self, context: Context, size: Size) -> Measured:
         options = self.options

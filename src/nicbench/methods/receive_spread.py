@@ -12,7 +12,7 @@ frames sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -229,13 +229,10 @@ class ReceiveSpread(FrameMethod):
     def deviations(self) -> tuple[str, ...]:
         return self.options.trial.deviations()
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         for size in context.sizes(self.options.frame_bytes):
             for result in await self._measure_size(context, size):
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     async def _measure_size(self, context: Context, size: Size) -> tuple[Result, ...]:
         full = await full_rate(context, size, self.options.rate)

@@ -11,7 +11,7 @@ the probe, makes the round invalid.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
@@ -292,15 +292,12 @@ class RequestResponse(RoundMethod):
         load = self.options.load
         return probes if load is None else (*probes, (load.workload, load.job_spec(self.options.duration)))
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         for server in context.servers:
             for load in self._loads():
                 for ask in self._asks():
                     for result in await self._play(context, server.name, ask, load):
-                        context.publish(result)
-                        results.append(result)
-        return tuple(results)
+                        yield result
 
     def _loads(self) -> tuple[Load | None, ...]:
         """Returns the loads to measure with: the requested one, and None where the idle port is to be measured."""

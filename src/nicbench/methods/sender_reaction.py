@@ -9,7 +9,7 @@ again. Verified: rounds are judged as all are; a stream whose connection was not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final, Self
 
 from pydantic import Field, model_validator
@@ -84,13 +84,10 @@ class SenderReaction(RoundMethod):
             )
             yield ask, after_s
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         for port, clients in clients_by_port(context).items():
             for result in await self._measure(context, port, clients[:2]):
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     async def _measure(self, context: RoundContext, port: str, clients: Sequence[EndpointFacts]) -> Iterator[Result]:
         jobs = tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -97,7 +98,7 @@ class CaptureReplay(FrameMethod):
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.FILE})
 
-    async def run(self, context: Context) -> tuple[Result, ...]:
+    async def results(self, context: Context) -> AsyncIterator[Result]:
         options = self.options
         captures = tuple(ReplayedCapture(**one.model_dump()) for one in options.captures)
         replay = Replay(
@@ -118,7 +119,6 @@ class CaptureReplay(FrameMethod):
             replay=replay,
         )
         trial, disturbed = await context.measure({"speed": options.speed}, request)
-        results = []
         for number, (capture, stream) in enumerate(zip(captures, trial.reading.streams, strict=True), start=1):
             result = Result(
                 id=f"{self.name}/{number}",
@@ -130,9 +130,7 @@ class CaptureReplay(FrameMethod):
                 disturbances=trial.verdict.texts if disturbed else (),
                 trials=(trial.id,),
             )
-            context.publish(result)
-            results.append(result)
-        return tuple(results)
+            yield result
 
     @classmethod
     def table(cls) -> ResultTable:

@@ -8,7 +8,7 @@ Verified: figures beyond the link or against each other are refused; all machine
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from nicbench.core.base import WorkloadChoice
@@ -105,15 +105,12 @@ class Stream(RoundMethod):
     def objection(self, context: RoundContext) -> Objection | None:
         return _failures.failure_objection(self.options.failure, context)
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         for mode, ask in self._asks():
             for together in self.options.at_once:
                 for name, ports in _groups(context, together):
                     for result in await self._play(context, mode, ask, name, ports):
-                        context.publish(result)
-                        results.append(result)
-        return tuple(results)
+                        yield result
 
     def _asks(self) -> Iterator[tuple[str, JobSpec]]:
         """Yields each job specification with its description in words."""

@@ -10,7 +10,7 @@ Verified: what a tool reports is refused where it exceeds the link or contradict
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 from pydantic import Field
@@ -94,13 +94,10 @@ class TcpThroughput(RoundMethod):
         yield JobSpec(duration_s=options.baseline, rate_bits_per_s=options.baseline_rate, write_bytes=1024)
         yield JobSpec(duration_s=options.duration, streams=options.streams, window_bytes=options.window)
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         for clients in clients_by_port(context).values():
             for client in clients[:1]:
-                results.append(await self._measure(context, client))
-                context.publish(results[-1])
-        return tuple(results)
+                yield await self._measure(context, client)
 
     async def _measure(self, context: RoundContext, client: EndpointFacts) -> Result:
         played, figures = PlayedRounds(), list[Figures | None]()

@@ -306,16 +306,13 @@ class Transfer(RoundMethod):
                     step = f"did you mean `{close[0]}`?" if close else f"known hosts: {known}"
                     yield Misfit(option=(option, host), message=f"there is no host `{host}`", next_step=step)
 
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        results = []
+    async def results(self, context: RoundContext) -> AsyncIterator[Result]:
         for ask in self._asks():
             played = {client.name: await self._repeat(context, ask, client) for client in context.clients}
             limits = find_limits_alone(context, played)
             for client in context.clients:
                 result = self._result(context, ask, client, played[client.name], limits[client.name])
-                context.publish(result)
-                results.append(result)
-        return tuple(results)
+                yield result
 
     def _asks(self) -> Iterator[JobSpec]:
         options = self.options
