@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
@@ -45,6 +46,27 @@ def result_at(
         disturbances=tuple(dict.fromkeys(disturbances)),
         trials=tuple(trials),
     )
+
+
+@dataclass
+class SeveralTrials:
+    """Makes the trials behind one result, and keeps their ids and what disturbed them."""
+
+    context: Context
+    ids: list[str] = field(default_factory=list)
+    disturbances: list[str] = field(default_factory=list)
+
+    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        """Returns a trial, and whether it had to be used although disturbed."""
+        trial, disturbed = await self.context.measure(point, request)
+        self.ids.append(trial.id)
+        self.disturbances.extend(trial.verdict.texts if disturbed else ())
+        return trial, disturbed
+
+    @property
+    def verdict(self) -> ResultVerdict:
+        """The verdict on their result: disturbed where one of them is."""
+        return ResultVerdict.DISTURBED if self.disturbances else ResultVerdict.VALID
 
 
 @frozen

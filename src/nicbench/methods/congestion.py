@@ -28,7 +28,7 @@ from nicbench.methods._loads import (
     full_rate_words,
     missing_sizes,
 )
-from nicbench.methods._results import bounded_unless, bounds_between, result_at, verdict_of
+from nicbench.methods._results import SeveralTrials, bounded_unless, bounds_between, result_at, verdict_of
 from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 
@@ -154,17 +154,14 @@ class Microburst(FrameMethod):
         passed: dict[int, Trial] = {}
         not_sent: set[int] = set()
         sound: set[int] = set()
-        trials: list[str] = []
-        disturbances: list[str] = []
+        trials = SeveralTrials(context)
 
         async def burst(frames: int) -> Fill:
             """Has each sender send a number of frames to each receiving port."""
             for attempt in range(1, 2 + self.options.loss_verification):
                 at_a_port = frames * of.senders
                 point = {**size_parameters(of.size), "receivers": of.receivers, "frames": at_a_port, "attempt": attempt}
-                trial, disturbed = await context.measure(point, self._request(of, frames))
-                trials.append(trial.id)
-                disturbances.extend(trial.verdict.texts if disturbed else ())
+                trial, disturbed = await trials.measure(point, self._request(of, frames))
                 if trial.reading.counts.failed == 0 and trial.reading.counts.unsent == 0:
                     passed[frames] = trial
                     return Fill(frames, True)
@@ -190,10 +187,9 @@ class Microburst(FrameMethod):
             _BUFFER.value: _buffer(longest, passed.get(lower), of),
             "of_all_ports_frames": None if longest.value is None else longest.value * of.receivers,
             "burst_rate_frames_per_s": of.at_a_port_frames_per_s,
-            "trials": len(trials),
+            "trials": len(trials.ids),
         }
-        verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
-        return self._result(of, values, verdict, trials, disturbances)
+        return self._result(of, values, trials.verdict, trials.ids, trials.disturbances)
 
     def _request(self, of: Senders, frames: int) -> TrialRequest:
         """Returns the request for a burst of a number of frames of each sender to each receiving port."""

@@ -18,12 +18,19 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSizes, Size, size_parameters
 from nicbench.core.quantity import FramesPerSecond, LossVerification, Ratio
-from nicbench.core.result import PASSES_NOTHING, Bounded, Result, ResultVerdict
+from nicbench.core.result import PASSES_NOTHING, Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose
 from nicbench.methods._loads import BurstPauses, TrialTimes
-from nicbench.methods._results import PER_PORT, bounded_unless, bounds_between, result_at, sending_ports
+from nicbench.methods._results import (
+    PER_PORT,
+    SeveralTrials,
+    bounded_unless,
+    bounds_between,
+    result_at,
+    sending_ports,
+)
 from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Values
 
 MOST_CONNECTIONS: Final = 65_536
@@ -89,8 +96,7 @@ class ConnectionCapacity(FrameMethod):
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         options = self.options
-        trials: list[str] = []
-        disturbances: list[str] = []
+        trials = SeveralTrials(context)
         sound: set[int] = set()
         ports = 1
 
@@ -100,9 +106,7 @@ class ConnectionCapacity(FrameMethod):
             request = self._times(connections / options.rate).request(size, options.rate, Purpose.CONNECTIONS)
             request = request.replace(frames=connections)
             for _ in range(1 + options.loss_verification):
-                trial, disturbed = await context.measure(size_parameters(size), request)
-                trials.append(trial.id)
-                disturbances.extend(trial.verdict.texts if disturbed else ())
+                trial, disturbed = await trials.measure(size_parameters(size), request)
                 counts = trial.reading.counts
                 ports = sending_ports(trial)
                 replaced = trial.reading.replaced_connections or 0
@@ -122,11 +126,12 @@ class ConnectionCapacity(FrameMethod):
             ),
             "made_in_ns": 1e9 * passed / options.rate,
             "connections_tried": options.connections * ports,
-            "trials": len(trials),
+            "trials": len(trials.ids),
         }
-        verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
         scope = PER_PORT if ports == 1 else f"sum of {ports} ports"
-        return result_at(self, size, values, verdict, trials=trials, disturbances=disturbances, scope=scope)
+        return result_at(
+            self, size, values, trials.verdict, trials=trials.ids, disturbances=trials.disturbances, scope=scope
+        )
 
     def _times(self, sent_s: float) -> TrialTimes:
         return TrialTimes(duration=max(_SHORTEST_TRIAL_S, sent_s), **self.options.trial.model_dump())

@@ -19,11 +19,11 @@ from pydantic import Field
 from nicbench.core.frame_size import Size, mean_bytes, size_parameters
 from nicbench.core.headers import MOST_QUANTA, PauseTrain, Pausing
 from nicbench.core.quantity import Bytes, LossVerification
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import TrialRequest
-from nicbench.methods._results import bounded_unless, bounds_between, result_at
+from nicbench.methods._results import SeveralTrials, bounded_unless, bounds_between, result_at
 from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Misfit, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 from nicbench.methods.pauses import (
@@ -87,15 +87,12 @@ class HeadRoom(FrameMethod):
         own = self.options
         seen: dict[int, Observed] = {}
         sound: set[int] = set()  # where an undisturbed trial lost frames
-        trials: list[str] = []
-        disturbances: list[str] = []
+        trials = SeveralTrials(context)
 
         async def send(frames: int, attempt: int = 1) -> Observed:
             point = {**size_parameters(size), "frames": frames, "attempt": attempt}
             request = self._request(size, frames, pause_time_s(context, own, size))
-            trial, disturbed = await context.measure(point, request)
-            trials.append(trial.id)
-            disturbances.extend(trial.verdict.texts if disturbed else ())
+            trial, disturbed = await trials.measure(point, request)
             seen[frames] = observe(trial, own.stream)
             if not disturbed and seen[frames].lost_of_paused and not seen[frames].unsent:
                 sound.add(frames)
@@ -127,21 +124,20 @@ class HeadRoom(FrameMethod):
             _XOFF.value: _pauses_from(unpaused, paused, frame_bytes),
             "kept_frames": kept,
             "paused_by_frames": paused,
-            "trials": len(trials),
+            "trials": len(trials.ids),
         }
         unsent = unsent_words(seen.values())
-        disturbances.extend(unsent)
+        trials.disturbances.extend(unsent)
         drops_early = paused is not None and kept < paused and not is_doubtful
         faults = list(self._faults(values, paused, list(seen.values()), drops_early=drops_early))
         doubts = unsent or (("every trial that lost frames was disturbed",) if is_doubtful and not faults else ())
-        verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
         return result_at(
             self,
             size,
             {**values, **judged(faults, "pauses before it drops", doubts)},
-            verdict,
-            trials=trials,
-            disturbances=disturbances,
+            trials.verdict,
+            trials=trials.ids,
+            disturbances=trials.disturbances,
             parameters={"paused": "link" if own.priority is None else f"priority {own.priority}"},
             scope="at the receiving port",
         )

@@ -26,7 +26,7 @@ from nicbench.methods._loads import (
     lowered_values,
     missing_sizes,
 )
-from nicbench.methods._results import PER_PORT, result_at
+from nicbench.methods._results import PER_PORT, SeveralTrials, result_at
 from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 
 # Of the line rate; RFC 2889 section 5.6 leaves the step to the tester: a smaller one takes more trials.
@@ -83,17 +83,14 @@ class MaximumForwardingRate(FrameMethod):
         ceiling = await context.ceiling_frames_per_s(size)
         most = min(line_rate, ceiling if ceiling is not None else line_rate)
         rates: list[tuple[float, float]] = []
-        trials = []
-        disturbances: list[str] = []
+        trials = SeveralTrials(context)
         lowered: dict[str, float | str] = {}
         for load in rising(throughput.value, most, line_rate * self.options.load_step / 100.0):
             request = self.options.trial.request(size, load, Purpose.LOSS)
-            trial, disturbed = await context.measure({**size_parameters(size), "load_frames_per_s": load}, request)
+            trial, _ = await trials.measure({**size_parameters(size), "load_frames_per_s": load}, request)
             lowered = lowered_values(size, load, trial)
             sent = trial.request.sent_frames_per_s or load
             rates.append((trial.reading.counts.received * 1e9 / trial.reading.offering_ns, sent * ports))
-            trials.append(trial.id)
-            disturbances.extend(trial.verdict.texts if disturbed else ())
             if sent < load * (1.0 - _CLOSE):
                 break  # higher loads cannot be sent either
         highest, load = max(rates, key=lambda found: (found[0], -found[1]))
@@ -112,9 +109,9 @@ class MaximumForwardingRate(FrameMethod):
             self,
             size,
             values,
-            ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID,
-            trials=trials,
-            disturbances=disturbances,
+            trials.verdict,
+            trials=trials.ids,
+            disturbances=trials.disturbances,
             scope=scope,
         )
 

@@ -13,12 +13,19 @@ from nicbench.core.frame_size import FrameSizes, Size, mean_bytes, size_paramete
 from nicbench.core.frozen import frozen
 from nicbench.core.headers import MOST_GROUPS, Burden, Groups
 from nicbench.core.quantity import FramesPerSecond, Repetitions
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.methods._loads import Duration, Pause
-from nicbench.methods._results import bounded_unless, bounds_between, reason_of, repeat_trial, result_at
+from nicbench.methods._results import (
+    SeveralTrials,
+    bounded_unless,
+    bounds_between,
+    reason_of,
+    repeat_trial,
+    result_at,
+)
 from nicbench.methods.base import FRAME, TRIALS, Context, FrameMethod, Objection, Values
 from nicbench.methods.connection_capacity import Fill, most_held
 from nicbench.methods.multicast import (
@@ -87,8 +94,7 @@ class MulticastCapacity(FrameMethod):
 
     async def measure_size(self, context: Context, size: Size) -> Result:
         options = self.options
-        trials: list[str] = []
-        disturbances: list[str] = []
+        trials = SeveralTrials(context)
         failures: dict[int, tuple[int, int]] = {}
         not_sent: set[int] = set()
         sound: set[int] = set()
@@ -96,9 +102,7 @@ class MulticastCapacity(FrameMethod):
         async def join(groups: int) -> Fill:
             for attempt in range(1, 1 + options.trial.attempts):
                 point = {**size_parameters(size), "groups": groups, "attempt": attempt}
-                trial, disturbed = await context.measure(point, self._request(size, groups))
-                trials.append(trial.id)
-                disturbances.extend(trial.verdict.texts if disturbed else ())
+                trial, disturbed = await trials.measure(point, self._request(size, groups))
                 missing = trial.reading.counts.failed
                 flooded = max((stream.counts.received for stream in watched(trial)), default=0)
                 is_whole = not trial.reading.counts.unsent and not unsent_reports(trial)
@@ -124,11 +128,12 @@ class MulticastCapacity(FrameMethod):
             "first_not_kept_groups": failed,
             "flooded_frames": flooded,
             "missing_frames": missing,
-            "trials": len(trials),
+            "trials": len(trials.ids),
         }
-        verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
         scope = "one port joins"
-        return result_at(self, size, values, verdict, trials=trials, disturbances=disturbances, scope=scope)
+        return result_at(
+            self, size, values, trials.verdict, trials=trials.ids, disturbances=trials.disturbances, scope=scope
+        )
 
     def _request(self, size: Size, groups: int) -> TrialRequest:
         times, rate = self.options.trial, self.options.rate
