@@ -230,28 +230,14 @@ def of_line(name: str, folder: str, line: str) -> RunHeadline | None:
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
 """Limit in bytes; a longer line is skipped."""
+_NOTHING: Final = RunHeadline("", "")
 _PREFIX: Final = b'{"event":"'
 _SKIMMED: Final = frozenset({b"run_started", b"result_ready", b"test_started"})
 """Events whose content a list needs; of the others it needs only the number."""
 
 
-@frozen
-class JournalSkim:
-    """What a list needs of a journal. ``started`` is the wall time as written; ``trouble`` why it cannot be read."""
-
-    title: str | None = None
-    started: str | None = None
-    nicbench_version: str | None = None
-    trials: int = 0
-    """Trials of frames and rounds of workloads."""
-    results: int = 0
-    methods: tuple[str, ...] = ()
-    configurations: tuple[str, ...] = ()
-    trouble: str | None = None
-
-
-def skim(journal: Path, content: bytes | None = None) -> JournalSkim:
-    """Reads what a list shows of a journal, whose ``content`` may be known.
+def skim(journal: Path, content: bytes | None = None) -> RunHeadline:
+    """Makes the headline of a run as its journal has it, whose ``content`` may be known: texts as they were written.
 
     Torn or damaged lines are skipped; opening the run reports them.
     """
@@ -259,14 +245,14 @@ def skim(journal: Path, content: bytes | None = None) -> JournalSkim:
         with files.open_file(journal) if content is None else io.BytesIO(content) as stream:
             return _skim(iter(partial(stream.readline, LONGEST_LINE), b""))
     except FileNotFoundError:
-        return JournalSkim()
+        return _NOTHING
     except NicbenchError as error:
-        return JournalSkim(trouble=f"{journal.name} {error.message}")
+        return _NOTHING._replace(trouble=f"{journal.name} {error.message}")
     except OSError as error:
-        return JournalSkim(trouble=str(error))
+        return _NOTHING._replace(trouble=str(error))
 
 
-def _skim(lines: Iterable[bytes]) -> JournalSkim:
+def _skim(lines: Iterable[bytes]) -> RunHeadline:
     first: dict[str, Any] = {}
     trials, results = 0, set[str]()
     methods, configurations = dict[str, None](), dict[str, None]()
@@ -281,7 +267,7 @@ def _skim(lines: Iterable[bytes]) -> JournalSkim:
         elif kind == "result_ready" and isinstance(result := event.get("result"), dict):
             results.add(json.dumps(result.get("id")))
             configurations[str(result.get("configuration") or "default")] = None
-    return JournalSkim(
+    return _NOTHING._replace(
         title=_text_of(first.get("title")),
         started=_text_of(first.get("wall_time")),
         nicbench_version=_text_of(first.get("nicbench_version")),
@@ -358,7 +344,6 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
     methods, configurations = journal.methods, journal.configurations
     verdict, said, version = ResultVerdict.INCOMPLETE, None, None
     device: tuple[str, ...] = ()
-    summary = None
     try:
         summary = RunFolder(path).summary(contents.get(SUMMARY))
         if summary is not None:
