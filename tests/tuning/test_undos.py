@@ -13,7 +13,7 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.registry import find
 from nicbench.hosts.base import Completed, Presence
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.stages.tester import expect_promiscuity
+from nicbench.stages.tester import make_promiscuous
 from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
 from nicbench.tuning.guards import Step, script
 from nicbench.tuning.items.steering import Irqbalance
@@ -69,7 +69,7 @@ def shown(*flags: str) -> str:
 async def undone(before: str | Completed, after: str | Completed, tmp_path: Path) -> list[tuple[str, ...]]:
     host, stack = FakeHost(), UndoStack("run", None, tmp_path)
     host.answer("ip -j link show", before)
-    await expect_promiscuity(stack, host, "t0")
+    await make_promiscuous(stack, host, "t0", by_engine=True)
     host.answer("ip -j link show", after)
     assert await stack.undo_all() == []
     return [command for command in host.commands if "promisc" in command]
@@ -357,3 +357,12 @@ def test_the_selected_word_is_the_value() -> None:
 )
 def test_a_mask_is_written_in_groups_of_32_bits(cpus: tuple[int, ...], mask: str) -> None:
     assert cpu_mask(cpus) == mask
+
+
+async def test_programs_of_the_kernel_need_an_interface_that_takes_every_vlan(tmp_path: Path) -> None:
+    host, stack = FakeHost(), UndoStack("run", None, tmp_path)
+    host.answer("ip -j link show", shown())
+    await make_promiscuous(stack, host, "t0", by_engine=False)
+    host.answer("ip -j link show", shown("PROMISC"))
+    assert await stack.undo_all() == []
+    assert [command[-1] for command in host.commands if "promisc" in command] == ["on", "off"]

@@ -46,7 +46,7 @@ from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.real_hosts import TESTER
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.testbed.testers.packets import ALWAYS
-from nicbench.tuning.changes import Changes
+from nicbench.tuning.changes import Changes, by_others
 from nicbench.tuning.preparation import leave_tags, receive_by_first_queues, stamp_all_frames
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.files import RemovePath
@@ -245,12 +245,16 @@ async def _try(
 # The tester on the testbed's ports, and its own limits without a DUT, before the first test.
 
 
-async def expect_promiscuity(changes: Changes, host: Host, device: str) -> None:
-    """Writes the undo down before the engine sets it; nothing where the interface has it already, or is not there."""
+async def make_promiscuous(changes: Changes, host: Host, device: str, by_engine: bool) -> None:
+    """Has an adapter take all frames, also of VLANs that it does not know; the engine of DPDK does so itself.
+
+    Nothing where the interface does so already, or is not there.
+    """
     shown = await host.run(("ip", "-j", "link", "show", "dev", device), check=False)
     links = json.loads(shown.stdout or "[]") if shown.status == 0 else []
     if shown.status == 0 and not (links and "PROMISC" in links[0].get("flags", ())):
-        await changes.make(host, EndPromiscuity(device=device))
+        command = ("ip", "link", "set", "dev", device, "promisc", "on")
+        await changes.make(host, EndPromiscuity(device=device), by_others if by_engine else lambda: _run(host, command))
 
 
 def make_tester(
@@ -302,7 +306,7 @@ async def start_tester(
             await receive_by_first_queues(changes, host, port.device, bench.tester_kind().receivers_at(port.name))
             await expect_program(changes, host, port.device)
         if bench.lab is None and port.device is not None:
-            await expect_promiscuity(changes, host, port.device)
+            await make_promiscuous(changes, host, port.device, by_engine=port.engine.get("kind") != "xdp")
     if (folder := tester.folder_elsewhere) is not None:
         machine, command = testbed.tester.machine, ("mkdir", "-m", "700", folder)
         await changes.make(machine, RemovePath(path=folder), lambda: _run(machine, command))
