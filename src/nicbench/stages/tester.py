@@ -297,10 +297,11 @@ async def start_tester(
         host = testbed.host_of(port)
         if port.device is not None and port.engine.get("kind") == "xdp":
             await _require_xdp(host, port.device)
-            if bench.lab is None and is_tagged(bench.traffic.port_streams()):
-                await leave_tags(changes, host, port.device)
             if bench.tester_kind().timestamps == "card":
                 await _stamp_by_card(changes, host, port.device)
+        in_hook = port.engine.get("kind") in ("xdp", "af_xdp")
+        if bench.lab is None and port.device is not None and in_hook and is_tagged(bench.traffic.port_streams()):
+            await leave_tags(changes, host, port.device)
         # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
         if bench.lab is None and port.device is not None and port.engine.get("kind") == "af_xdp":
             await receive_by_first_queues(changes, host, port.device, bench.tester_kind().receivers_at(port.name))

@@ -169,7 +169,7 @@ async def leave_tags(changes: Changes, host: Host, device: str) -> None:
         if asked:
             await item.apply(changes, place, {name: now[name] for name in asked}, asked)
     except (CannotSetError, HostError) as error:
-        step = "choose another `driver` than `xdp`"
+        step = "choose `driver: net_af_packet`"
         raise NotReadyError(f"the adapter takes VLAN tags away: {error}", place=str(place), next_step=step) from error
 
 
