@@ -299,15 +299,8 @@ async def start_tester(
             await _require_xdp(host, port.device)
             if bench.tester_kind().timestamps == "card":
                 await _stamp_by_card(changes, host, port.device)
-        in_hook = port.engine.get("kind") in ("xdp", "af_xdp")
-        if bench.lab is None and port.device is not None and in_hook and is_tagged(bench.traffic.port_streams()):
-            await leave_tags(changes, host, port.device)
-        # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
-        if bench.lab is None and port.device is not None and port.engine.get("kind") == "af_xdp":
-            await receive_by_first_queues(changes, host, port.device, bench.tester_kind().receivers_at(port.name))
-            await expect_program(changes, host, port.device)
         if bench.lab is None and port.device is not None:
-            await make_promiscuous(changes, host, port.device, by_engine=port.engine.get("kind") != "xdp")
+            await _prepare_card(bench, host, port.device, str(port.engine.get("kind")), port.name, changes)
     if (folder := tester.folder_elsewhere) is not None:
         machine, command = testbed.tester.machine, ("mkdir", "-m", "700", folder)
         await changes.make(machine, RemovePath(path=folder), lambda: _run(machine, command))
@@ -321,6 +314,16 @@ async def start_tester(
     if is_told_first and testbed.link_is_nominal and facts.link_bits_per_s is not None:
         testbed = replace(testbed, link_bits_per_s=facts.link_bits_per_s, link_is_nominal=False)
     return facts, testbed
+
+
+async def _prepare_card(bench: BenchFile, host: Host, device: str, kind: str, port: str, changes: Changes) -> None:
+    """Has an interface that is no lab's own give the tester every frame, with its tags."""
+    if kind in ("xdp", "af_xdp") and is_tagged(bench.traffic.port_streams()):
+        await leave_tags(changes, host, device)
+    if kind == "af_xdp":
+        await receive_by_first_queues(changes, host, device, bench.tester_kind().receivers_at(port))
+        await expect_program(changes, host, device)  # a killed engine would leave it behind
+    await make_promiscuous(changes, host, device, by_engine=kind != "xdp")
 
 
 async def _require_xdp(host: Host, device: str) -> None:
