@@ -75,7 +75,8 @@ def test_zero_loss(imported: Imported, reference: Path) -> None:
     columns = ("frame_bytes", "frame_rate_mpps", "line_rate_mpps", "percent_of_line_rate")
     rows = lines(path)
     assert zero_loss(found.results) == [
-        [tuple(row[column] for column in columns) for row in rows if row["test"] == test] for test in ("1", "2", "5", "6")
+        [tuple(row[column] for column in columns) for row in rows if row["test"] == test]
+        for test in ("1", "2", "5", "6")
     ]
     for row, result in zip(rows, found.results, strict=True):
         total = {"2x25GbE": 50e9, "1x100GbE": 100e9}[row["ports"]]

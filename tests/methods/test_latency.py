@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -170,3 +171,15 @@ async def test_without_a_neighbour_nothing_stands_apart(shared: dict[int, int] |
     assert not [name for name in result.values if "core" in name]
     (section,) = sections([result], {})
     assert section.further == ()
+
+
+async def test_the_slowest_of_several_is_a_higher_percentile_of_each() -> None:
+    delays = {number * US: 1 for number in range(1, 10_001)}  # evenly spread over 10 ms
+    (result, *_) = await measured(KnownDelays(delays), loads=(100,), slowest_of=(10, 1000, 100_000))
+    drawn = random.Random(3)
+    for number in (10, 1000):
+        slowest = sorted(max(drawn.uniform(0, 1e7) for _ in range(number)) for _ in range(400))
+        assert result.values[f"slowest_of_{number}_p50_ns"] == pytest.approx(slowest[200], rel=0.02)
+    assert result.values["slowest_of_100000_p50_ns"] is None  # 10,000 frames do not tell
+    (section,) = sections([result], {result.id: "lat"})
+    assert "The slowest of several frames" in str(section)

@@ -17,7 +17,7 @@ from nicbench.core.table import Column, FurtherTable, ImportColumn
 from nicbench.core.trial import Latency
 from nicbench.methods._round_figures import mean
 from nicbench.methods.base import Values
-from nicbench.stats.latency import add_histograms, counts_above, frames_above, percentiles_ns, split_by_core
+from nicbench.stats.latency import add_histograms, counts_above, frames_above, percentiles_ns, slowest_ns, split_by_core
 
 # The long tail: how many frames, or messages, took how long, in bins, and how many were slower than each bound.
 #
@@ -156,6 +156,58 @@ def message_tail_values(latency: RequestLatency | None, bounds_s: Sequence[float
         f"bin_over_{bounds_ns[-1]}_ns_messages": above[-1],
         **{f"outside_{bound}_ns_messages": count for bound, count in zip(bounds_ns, above, strict=True)},
     }
+
+
+# The slowest of several requests, for whoever waits for all of them.
+
+
+_PROBABILITIES: Final = {"50": 0.5, "99": 0.99}
+
+SlowestOf = Annotated[
+    tuple[Annotated[int, Field(ge=2, le=1_000_000)], ...],
+    Field(
+        max_length=8,
+        description="`[10, 100, 1000]`: the time within which the slowest of so many is there, in half of all cases "
+        "and in 99 %, from the distribution of single ones.",
+    ),
+]
+"""How many are waited for together."""
+
+
+def slowest_values(latency: Latency | RequestLatency | None, numbers: Sequence[int]) -> dict[str, int | None]:
+    """Returns the median and p99 of the slowest of so many; empty without a histogram."""
+    histogram = None if latency is None else latency.histogram
+    if histogram is None:
+        return {}
+    return {
+        _slowest(number, percentile): slowest_ns(histogram, number, probability)
+        for number in numbers
+        for percentile, probability in _PROBABILITIES.items()
+    }
+
+
+def slowest_table(rows: Sequence[Column], values: frozenset[str], what: str) -> tuple[FurtherTable, ...]:
+    """Returns the table of results that have such ``values``; ``what`` is what is waited for."""
+    numbers = sorted(int(name.split("_")[2]) for name in values if name.startswith("slowest_of_") and "_p50_" in name)
+    if not numbers:
+        return ()
+    columns = [
+        Column(_slowest(number, percentile), f"p{percentile}", group=f"Slowest of {number:,}", is_optional=True)
+        for number in numbers
+        for percentile in _PROBABILITIES
+    ]
+    return (
+        FurtherTable(
+            title=f"The slowest of several {what}",
+            caption=f"Computed from the times of single {what}, as if these were independent: a percentile of their "
+            "slowest is a higher one of each. – where too few were timed.",
+            columns=(*rows, *columns),
+        ),
+    )
+
+
+def _slowest(number: int, percentile: str) -> str:
+    return f"slowest_of_{number}_p{percentile}_ns"
 
 
 # Latency in two groups: frames that had the DUT's core to themselves, and those that a neighbour may have delayed.

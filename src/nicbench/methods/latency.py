@@ -32,7 +32,18 @@ from nicbench.methods._loads import (
     missing_sizes,
 )
 from nicbench.methods._results import BROADCASTS_NOTE
-from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, by_core_table, by_core_values, scale_tail, tail_values
+from nicbench.methods._tail import (
+    BINS_S,
+    TAIL_COLUMNS,
+    Bins,
+    SlowestOf,
+    by_core_table,
+    by_core_values,
+    scale_tail,
+    slowest_table,
+    slowest_values,
+    tail_values,
+)
 from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 from nicbench.stats.latency import PERCENTILES
 
@@ -110,6 +121,7 @@ class Latency(FrameMethod):
         exactly 100 million. Where `duration` is too short for so many, it ends the trial. Without it `duration` alone
         does.
         """
+        slowest_of: SlowestOf = ()
         trial: TrialTimes = TrialTimes(duration=120.0)
         """Times of a trial."""
 
@@ -172,6 +184,7 @@ class Latency(FrameMethod):
             "loss_ratio": trial.reading.counts.loss_ratio,
             **_latency_values(trial.reading.latency),
             **by_core_values(trial.reading.latency),
+            **slowest_values(trial.reading.latency, self.options.slowest_of),
             "sent_frames": trial.reading.counts.sent,
             **tail_values(trial.reading.latency, self.options.bins),
             "tester_latency_p50_ns": own.percentiles_ns.get("50") if own else None,
@@ -234,9 +247,13 @@ class Latency(FrameMethod):
 
     @classmethod
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
-        """Adds a table of the frames that a neighbour on the DUT's core may have delayed, where there were any."""
+        """Adds tables of the frames that a neighbour on the DUT's core may have delayed, and of the slowest of several.
+
+        Each where there were any.
+        """
         values = frozenset(name for result in results for name in result.values)
-        return table.replace(further=by_core_table(table.columns[0], values))
+        size = table.columns[0]
+        return table.replace(further=(*by_core_table(size, values), *slowest_table((size,), values, "frames")))
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:

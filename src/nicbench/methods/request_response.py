@@ -11,7 +11,7 @@ the probe, makes the round invalid.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
@@ -37,7 +37,7 @@ from nicbench.methods._round_figures import (
     play_repeatedly,
     probes_of,
 )
-from nicbench.methods._tail import merge_requests
+from nicbench.methods._tail import SlowestOf, merge_requests, slowest_table, slowest_values
 from nicbench.methods.base import PORT, RoundContext, RoundMethod, Values
 from nicbench.stats.latency import add_histograms, value_counts
 from nicbench.stats.rounds import rate_together
@@ -263,10 +263,18 @@ class RequestResponse(RoundMethod):
         """Duration of a probe; the load lasts longer."""
         repetitions: Repetitions = 1
         """Repetitions. All their requests are one distribution."""
+        slowest_of: SlowestOf = ()
         tail_bounds: tuple[Seconds, ...] = TAIL_BOUNDS_S
         """Bounds of the bins of the long tail."""
 
     options: Options
+
+    @classmethod
+    def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
+        """Adds a table of the slowest of several requests, where one was asked for."""
+        values = frozenset(name for result in results for name in result.values)
+        rows = tuple(column for column in table.columns if column in (PORT, _TRANSPORT, _LOAD, _MESSAGE))
+        return table.replace(further=slowest_table(rows, values, "requests"))
 
     @classmethod
     def imports(cls) -> ImportTable:
@@ -361,6 +369,8 @@ class RequestResponse(RoundMethod):
             **cpu_values(played.rounds, probe.machine, "client"),
             "repetitions": self.options.repetitions,
         }
+        whole = merge_requests([one.latency if one else None for one in figures])
+        values |= slowest_values(whole, self.options.slowest_of)
         nothing = values["transactions_per_s"] is None and values["latency_mean_ns"] is None
         return self._result(played, place, {**parameters, "part": "requests"}, values, nothing=nothing)
 

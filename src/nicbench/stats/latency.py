@@ -52,6 +52,20 @@ def _percentiles_of(decoded: Any, maximum_ns: int | None) -> dict[str, int]:
     return known
 
 
+def slowest_ns(histogram: str, of: int, probability: float) -> int | None:
+    """Returns the time within which the slowest of independent requests is answered with this probability.
+
+    All of them are within a time t with F(t) to the power of their number, ``of``; so it is the percentile of the
+    probability's root. None where not even one recorded value lies above it.
+    """
+    decoded = _decode(histogram)
+    count, share = decoded.get_total_count(), probability ** (1.0 / of)
+    if count * (1.0 - share) < 1.0:
+        return None
+    slots, counts = _recorded_slots(decoded)
+    return _value_of(decoded, slots[bisect_left(list(accumulate(counts)), math.ceil(count * share))])
+
+
 def add_histograms(histograms: Sequence[str | None]) -> str | None:
     """Adds up histograms; None where one of them is unknown."""
     counts: Counter[int] = Counter()
