@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from pydantic import Field
 
@@ -282,17 +282,15 @@ class SearchedOptions(ConnectionOptions):
     """The search ends where its interval is at most this share of its upper bound wide."""
     loss_verification: int = Field(default=1, ge=0, le=10)
     """The repetitions of a trial with failures before it counts; none where the DUT's connection table was full."""
+    maximum: int = Field(ge=1)
+    """The greatest number that is tried."""
 
-    def searched_s(self, most: int, trial_s: float) -> float:
+    def searched_s(self, trial_s: float) -> float:
         """Returns an upper estimate of the time of one search, in seconds."""
         trials, left = 1, 1.0
-        while left > max(self.precision, 1.0 / most):
+        while left > max(self.precision, 1.0 / self.maximum):
             trials, left = trials + 1, left / 2.0
         return trials * (1 + self.loss_verification) * (trial_s + self.connect_within + ROUND_OVERHEAD_S)
-
-    def deviations(self) -> tuple[str, ...]:
-        """Returns where the times of a trial fall short of the RFC."""
-        return tuple(shorter_phases(self.ramp, self.duration))
 
 
 def shorter_phases(ramp_s: float, sustain_s: float) -> Iterator[str]:
@@ -532,3 +530,61 @@ class ConnectionMethod(RoundMethod):
         way = way_of(context, self.options)
         for point in self._list_points():
             yield await self._measure(context, way, *point)
+
+
+class SearchedMethod(ConnectionMethod):
+    """Base of methods that look for the greatest rate at each point. Subclasses say what a client is asked for then."""
+
+    main: ClassVar[Column]
+    options: SearchedOptions
+
+    @abstractmethod
+    def _spec(self, *point_and_number: Any) -> ConnectionsSpec:
+        """Returns what a client is asked for at a point, at a rate or number."""
+
+    @abstractmethod
+    def _parameters(self, *point: Any) -> dict[str, Any]:
+        """Returns what distinguishes the point in results and their table."""
+
+    @abstractmethod
+    def _values(self, best: Outcome | None) -> Values:
+        """Returns the values of the best trial that passed, but those that all such methods have."""
+
+    def _label(self, *point: Any) -> str:
+        """Returns the point as part of the id of its result."""
+        return "/".join(map(str, point))
+
+    def _trial_s(self) -> float:
+        """Returns how long a trial at the greatest rate takes."""
+        return self.options.ramp + self.options.duration
+
+    def _passes(self, outcome: Outcome, asked: int) -> bool:
+        return outcome.keeps_up
+
+    def _made_of(self, outcome: Outcome) -> int:
+        """Returns the rate that a trial bore."""
+        return int(outcome.in_time / self.options.duration)
+
+    def estimate_s(self) -> float:
+        return self.points() * self.options.searched_s(self._trial_s())
+
+    def deviations(self) -> tuple[str, ...]:
+        return tuple(shorter_phases(self.options.ramp, self.options.duration))
+
+    def _greatest_spec(self, *point: Any) -> ConnectionsSpec:
+        return self._spec(*point, self.options.maximum)
+
+    async def _measure(self, context: RoundContext, way: Way, *point: Any) -> Result:
+        parameters = self._parameters(*point)
+        found = await find_most(
+            context,
+            self.options,
+            way,
+            parameters,
+            self.options.maximum,
+            lambda number: self._spec(*point, number),
+            self._passes,
+            self._made_of,
+        )
+        name = f"{self.name}/{self._label(*point)}"
+        return result_of(context, way, name, self.kind, parameters, self.main.value, found, self._values(found.best))

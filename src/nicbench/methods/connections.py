@@ -31,12 +31,11 @@ from nicbench.methods._connections import (
     RESENT,
     ConnectionMethod,
     Outcome,
+    SearchedMethod,
     SearchedOptions,
     columns_of_times,
     figures_of,
-    find_most,
     interval_of,
-    result_of,
     shorter_phases,
 )
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values
@@ -53,10 +52,11 @@ _CONNECTIONS_RATE: Final = Column(
 )
 
 
-class ConnectionsPerSecond(ConnectionMethod):
+class ConnectionsPerSecond(SearchedMethod):
     """The greatest rate of new connections that is kept up."""
 
     kind = "connections-per-second"
+    main = _CONNECTIONS_RATE
     question = "How many new connections a second does {subject} bear?"
     steps = """
     Connections per second (RFC 9411 sections 7.2 and 7.6): how many new connections a second DUT or server bear.
@@ -83,16 +83,6 @@ class ConnectionsPerSecond(ConnectionMethod):
 
     options: Options
 
-    def estimate_s(self) -> float:
-        trial_s = self.options.ramp + self.options.duration
-        return self.points() * self.options.searched_s(self.options.maximum, trial_s)
-
-    def deviations(self) -> tuple[str, ...]:
-        return self.options.deviations()
-
-    def _greatest_spec(self, tls: str, size: int) -> ConnectionsSpec:
-        return self._spec(tls, size, self.options.maximum)
-
     def _list_points(self) -> Iterator[tuple[str, int]]:
         yield from product(self.options.tls, self.options.object_bytes)
 
@@ -109,21 +99,11 @@ class ConnectionsPerSecond(ConnectionMethod):
             reset=options.close == "reset",
         )
 
-    async def _measure(self, context: RoundContext, way: Way, tls: str, size: int) -> Result:
-        point: dict[str, Any] = {"transport": words_of_tls(tls), "object_bytes": size, "object": format_bytes(size)}
-        seconds = self.options.duration
-        found = await find_most(
-            context,
-            self.options,
-            way,
-            point,
-            self.options.maximum,
-            lambda rate: self._spec(tls, size, rate),
-            lambda outcome, _: outcome.keeps_up,
-            lambda outcome: int(outcome.in_time / seconds),
-        )
-        name = f"{self.name}/{tls}/{size}"
-        return result_of(context, way, name, self.kind, point, _CONNECTIONS_RATE.value, found, _values(found.best))
+    def _parameters(self, tls: str, size: int) -> dict[str, Any]:
+        return {"transport": words_of_tls(tls), "object_bytes": size, "object": format_bytes(size)}
+
+    def _values(self, best: Outcome | None) -> Values:
+        return {} if best is None else {"goodput_bits_per_s": best.bits_per_s}
 
     @classmethod
     def table(cls) -> ResultTable:
@@ -154,10 +134,6 @@ class ConnectionsPerSecond(ConnectionMethod):
         )
 
 
-def _values(best: Outcome | None) -> dict[str, Any]:
-    return {} if best is None else {"goodput_bits_per_s": best.bits_per_s}
-
-
 _HELD: Final = Column(
     "concurrent_connections",
     "Concurrent TCP Connections",
@@ -168,10 +144,11 @@ _HELD: Final = Column(
 )
 
 
-class ConcurrentConnections(ConnectionMethod):
+class ConcurrentConnections(SearchedMethod):
     """The most connections that are held at once."""
 
     kind = "concurrent-connections"
+    main = _HELD
     question = "How many connections does {subject} hold at once?"
     steps = """
     Concurrent connections (RFC 9411 sections 7.5 and 7.9): how many connections DUT or server hold at once.
@@ -193,20 +170,15 @@ class ConcurrentConnections(ConnectionMethod):
 
     options: Options
 
-    def estimate_s(self) -> float:
-        options = self.options
-        trial_s = options.maximum / options.rate + options.duration
-        return self.points() * options.searched_s(options.maximum, trial_s)
+    def _trial_s(self) -> float:
+        return self.options.maximum / self.options.rate + self.options.duration
 
     def deviations(self) -> tuple[str, ...]:
-        return tuple(text for text in self.options.deviations() if "ramp" not in text)
+        return tuple(text for text in super().deviations() if "ramp" not in text)
 
     def _list_points(self) -> Iterator[tuple[str]]:
         for tls in self.options.tls:
             yield (tls,)
-
-    def _greatest_spec(self, tls: str) -> ConnectionsSpec:
-        return self._spec(tls, self.options.maximum)
 
     def _spec(self, tls: str, connections: int) -> ConnectionsSpec:
         return spec_of(
@@ -218,20 +190,17 @@ class ConcurrentConnections(ConnectionMethod):
             objects=((self.options.object_bytes, 1),),
         )
 
-    async def _measure(self, context: RoundContext, way: Way, tls: str) -> Result:
-        point: dict[str, Any] = {"transport": words_of_tls(tls)}
-        found = await find_most(
-            context,
-            self.options,
-            way,
-            point,
-            self.options.maximum,
-            lambda connections: self._spec(tls, connections),
-            lambda outcome, asked: outcome.held == asked,
-            lambda outcome: outcome.held,
-        )
-        values: Values = {"opened_per_s": self.options.rate, "held_ns": 1e9 * self.options.duration}
-        return result_of(context, way, f"{self.name}/{tls}", self.kind, point, _HELD.value, found, values)
+    def _passes(self, outcome: Outcome, asked: int) -> bool:
+        return outcome.held == asked
+
+    def _made_of(self, outcome: Outcome) -> int:
+        return outcome.held
+
+    def _parameters(self, tls: str) -> dict[str, Any]:
+        return {"transport": words_of_tls(tls)}
+
+    def _values(self, best: Outcome | None) -> Values:
+        return {"opened_per_s": self.options.rate, "held_ns": 1e9 * self.options.duration}
 
     @classmethod
     def table(cls) -> ResultTable:
@@ -273,10 +242,11 @@ _TRANSACTIONS_RATE: Final = Column(
 )
 
 
-class HttpTransactions(ConnectionMethod):
+class HttpTransactions(SearchedMethod):
     """The greatest rate of requests that is kept up, and its goodput."""
 
     kind = "http-transactions"
+    main = _TRANSACTIONS_RATE
     question = "How many HTTP transactions a second does {subject} bear, and how much do they carry?"
     steps = """
     HTTP transactions and their throughput (RFC 9411 sections 7.1, 7.3 and 7.7), on connections that stay.
@@ -301,16 +271,6 @@ class HttpTransactions(ConnectionMethod):
 
     options: Options
 
-    def estimate_s(self) -> float:
-        trial_s = self.options.ramp + self.options.duration
-        return self.points() * self.options.searched_s(self.options.maximum, trial_s)
-
-    def deviations(self) -> tuple[str, ...]:
-        return self.options.deviations()
-
-    def _greatest_spec(self, tls: str, objects: _Objects) -> ConnectionsSpec:
-        return self._spec(tls, objects, self.options.maximum)
-
     def _list_objects(self) -> tuple[_Objects, ...]:
         alone: tuple[_Objects, ...] = tuple(((size, 1),) for size in self.options.object_bytes)
         mix = tuple((each.bytes, each.weight) for each in self.options.mix)
@@ -331,26 +291,18 @@ class HttpTransactions(ConnectionMethod):
             objects=objects,
         )
 
-    async def _measure(self, context: RoundContext, way: Way, tls: str, objects: _Objects) -> Result:
-        point: dict[str, Any] = {
+    def _label(self, tls: str, objects: _Objects) -> str:
+        return f"{tls}/{'+'.join(f'{size}x{weight}' for size, weight in objects)}"
+
+    def _parameters(self, tls: str, objects: _Objects) -> dict[str, Any]:
+        return {
             "transport": words_of_tls(tls),
             "object": words_of_mix(objects),
             "connections": self.options.connections,
         }
-        seconds = self.options.duration
-        found = await find_most(
-            context,
-            self.options,
-            way,
-            point,
-            self.options.maximum,
-            lambda rate: self._spec(tls, objects, rate),
-            lambda outcome, _: outcome.keeps_up,
-            lambda outcome: int(outcome.in_time / seconds),
-        )
-        name = f"{self.name}/{tls}/{'+'.join(f'{size}x{weight}' for size, weight in objects)}"
-        values: Values = {"goodput_bits_per_s": found.best.bits_per_s if found.best else None}
-        return result_of(context, way, name, self.kind, point, _TRANSACTIONS_RATE.value, found, values)
+
+    def _values(self, best: Outcome | None) -> Values:
+        return {"goodput_bits_per_s": best.bits_per_s if best else None}
 
     @classmethod
     def table(cls) -> ResultTable:
