@@ -13,7 +13,7 @@ import pytest
 from tests.commands import run_captured
 
 from nicbench.bench_file.examples import example as example_of
-from nicbench.bench_file.load import load, parse
+from nicbench.bench_file.load import parse
 from nicbench.cli.commands import demo
 from nicbench.cli.main import main
 
@@ -61,11 +61,6 @@ def test_every_test_that_the_threat_model_names_exists() -> None:
 def test_the_demo_is_that_of_an_installed_program() -> None:
     assert "nicbench demo" in (ROOT / "Makefile").read_text()
     assert all(example_of(name) == ROOT / "examples" / f"{name}.yaml" for name in (demo.DEMO, demo.SIMULATED))
-
-
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
-def test_every_example_is_a_valid_bench_file(example: Path) -> None:
-    assert load(example).tests
 
 
 def test_the_bench_file_of_the_readme_is_valid() -> None:

@@ -113,7 +113,7 @@ def test_a_process_of_this_machine_tells_where_it_may_run() -> None:
         ({"cpus": 3, "nodes": 2}, "3 CPUs cannot be divided among 2 nodes"),
         ({"cards": {"n0": {"node": 1}}}, "the card `n0` is on node 1"),
         ({"cards": {"eth0": {}}}, "a name that the guest's kernel gives"),
-        ({"cards": {"n0": {"mac": "01:00:00:00:00:01"}}}, "no MAC address of a card"),
+        ({"cards": {"n0": {"mac": "01:00:00:00:00:01"}}}, "not a unicast MAC address"),
         ({"cards": {"n0": {"mac": "02:00:00:00:00:01"}, "n1": {"mac": "02:00:00:00:00:01"}}}, "the same MAC address"),
         ({"memory": 2**20}, "greater than or equal to"),
         ({"cpus": 2, "pin": (2,)}, "write 2 different ones"),
@@ -124,7 +124,7 @@ def test_a_process_of_this_machine_tells_where_it_may_run() -> None:
         ({"cards": {"n0": {"pci": "0000:65:02.0", "network": "a"}}}, "has no `model` and no `network`"),
         ({"cards": {"n0": {"pci": "65:02.0"}}}, "pattern"),
         ({"cards": {n: {"pci": "0000:65:02.0"} for n in ("n0", "n1")}}, "the same card of the machine"),
-        ({"cards": {"n0": {"mac": "00:00:00:00:00:00"}}}, "no MAC address of a card"),
+        ({"cards": {"n0": {"mac": "00:00:00:00:00:00"}}}, "not a unicast MAC address"),
         ({"boot_parameters": ("a b",)}, "pattern"),
     ],
 )

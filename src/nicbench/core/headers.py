@@ -9,7 +9,7 @@ from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from nicbench.core.base import Frozen, optional
 from nicbench.core.lists import without_none
@@ -212,6 +212,8 @@ def _segment(text: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 Segment = Annotated[str, AfterValidator(_segment)]
 Mac = Annotated[str, Field(pattern=r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")]
+WrittenMac = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$", to_lower=True)]
+"""A MAC address as people write it; it becomes lower case."""
 
 
 class Vxlan(Frozen):

@@ -281,3 +281,9 @@ class Host(ABC):
 
     async def reconnect(self) -> None:  # noqa: B027 - most hosts have nothing to connect
         """Reconnects after a lost connection, which ended every process on the host. Only the undo uses it."""
+
+
+def short_command(command: Sequence[str]) -> str:
+    """Joins a command for a message, cut to 200 characters."""
+    text = " ".join(command)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -225,10 +225,12 @@ def _check_card_name(text: str) -> str:
 def _normalise_mac(text: str) -> str:
     low = text.lower()
     if not _MAC.fullmatch(low) or int(low[:2], 16) & 1 or low == "00:00:00:00:00:00":
-        raise ValueError(f"`{text}` is no MAC address of a card: write six bytes in hex, the first of them even")
+        raise ValueError(f"`{text}` is not a unicast MAC address: write six bytes in hex, the first of them even")
     return low
 
 
+CardMac = Annotated[str, AfterValidator(_normalise_mac)]
+"""The MAC address of one card, in lower case."""
 NewCardName = Annotated[CardName, AfterValidator(_check_card_name)]
 """A card's name that the guest's kernel does not give by itself."""
 
@@ -252,7 +254,7 @@ class Card(Frozen):
     """
     node: int | None = Field(default=None, ge=0, le=7)
     """The NUMA node of its slot."""
-    mac: Annotated[str, AfterValidator(_normalise_mac)] | None = None
+    mac: CardMac | None = None
     """MAC address; without it nicbench chooses one."""
     pci: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")] | None = None
     """Instead of `model` and `network`: the PCI address of a card or virtual function of this machine."""

@@ -218,6 +218,12 @@ def has_control_characters(text: str) -> bool:
     return "\n" in text or _CONTROL.search(text) is not None
 
 
+def printed_error(pattern: re.Pattern[str], *texts: str) -> str | None:
+    """Returns the error that a tool printed, one of two groups of the pattern, in the first text that has one."""
+    found = next(filter(None, map(pattern.search, texts)), None)
+    return last_words(found[1] or found[2] or "an error that it does not name") if found else None
+
+
 def last_words(text: str) -> str:
     """Quotes the end of a process's output for a message: clean, on one line, at most 600 characters."""
     words = " / ".join(line.strip() for line in clean(text[-4 * _LAST_WORDS_CHARACTERS :]).splitlines() if line.strip())

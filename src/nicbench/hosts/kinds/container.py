@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
-from nicbench.hosts.base import Completed, Host, Process
+from nicbench.hosts.base import Completed, Host, Process, short_command
 from nicbench.hosts.containers import (
     BOOT_LABEL,
     MARK,
@@ -113,7 +113,7 @@ class ContainerHost(Host):
         completed = Completed(tuple(command), status_of(done.status), stdout, done.stderr)
         if check and completed.status != 0:
             reason = done.stderr.strip()[-2000:] or stdout.strip()[-2000:] or "no message"
-            raise HostError(f"{_shorten(command)}: exit status {completed.status}: {reason}", place=self.name)
+            raise HostError(f"{short_command(command)}: exit status {completed.status}: {reason}", place=self.name)
         return completed
 
     async def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Process:
@@ -257,7 +257,7 @@ class ContainerHost(Host):
                 next_step=f"install it in {self.options.image or self.options.root}, the container's file system",
             )
         said = stderr.strip()[-2000:] or "no message"
-        raise HostError(f"{_shorten(command)}: {self.options.engine} could not run it: {said}", place=self.name)
+        raise HostError(f"{short_command(command)}: {self.options.engine} could not run it: {said}", place=self.name)
 
     async def _kill(self, mark: str) -> None:
         await self._inside(kill_script(mark))
@@ -286,9 +286,3 @@ def _resolve_network(inner: Host, options: ContainerOptions, name: str) -> tuple
             f"docker cannot join the namespace {inner.namespace}", place=name, next_step="use `engine: podman`"
         )
     return inner.machine, f"ns:{NAMESPACE_FOLDER}/{inner.namespace}"
-
-
-def _shorten(command: Sequence[str]) -> str:
-    """Joins a command for a message, cut to 200 characters."""
-    text = " ".join(command)
-    return text if len(text) <= 200 else f"{text[:200]}..."

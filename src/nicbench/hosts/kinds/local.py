@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Process, storing_at
+from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Process, short_command, storing_at
 from nicbench.hosts.owner import MARK, owner_mark
 
 _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
@@ -204,10 +204,10 @@ class LocalHost(Host):
                 status = await exit_status(process)
                 ended = True
         except TimeoutError:
-            message = f"{_shorten(command)}: did not end within {timeout_s:g} s and was killed"
+            message = f"{short_command(command)}: did not end within {timeout_s:g} s and was killed"
             raise HostError(message, place=self.name) from None
         except _TooMuchOutputError:
-            message = f"{_shorten(command)}: more than {OUTPUT_LIMIT_BYTES} bytes of output; it was killed"
+            message = f"{short_command(command)}: more than {OUTPUT_LIMIT_BYTES} bytes of output; it was killed"
             raise HostError(message, place=self.name) from None
         finally:
             # After a timeout, too much output or a cancellation, even a command that has ended may have left a child
@@ -217,11 +217,11 @@ class LocalHost(Host):
         done = Completed(tuple(command), status, stdout, stderr)
         if check and status != 0:
             reason = stderr.strip()[-2000:] or stdout.strip()[-2000:] or "no message"
-            raise HostError(f"{_shorten(command)}: exit status {status}: {reason}", place=self.name)
+            raise HostError(f"{short_command(command)}: exit status {status}: {reason}", place=self.name)
         return done
 
     async def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Process:
-        return LocalProcess(await self._spawn(command, environment, has_input=True), _shorten(command), self.name)
+        return LocalProcess(await self._spawn(command, environment, has_input=True), short_command(command), self.name)
 
     async def read_file(self, path: str) -> str | None:
         return self.read_now(path)
@@ -344,9 +344,3 @@ def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
     variables.update(extra or {})
     variables[MARK] = owner_mark()
     return variables
-
-
-def _shorten(command: Sequence[str]) -> str:
-    """Joins a command for a message, cut to 200 characters."""
-    text = " ".join(command)
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError
+from nicbench.core.headers import WrittenMac
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import ChangeKind
 from nicbench.testbed.addressing import (
@@ -23,8 +24,6 @@ from nicbench.testbed.addressing import (
 from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-
-Mac = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$", to_lower=True)]
 
 
 class StreamAddresses(Frozen):
@@ -60,7 +59,7 @@ class ExternalOptions(Frozen):
     them too.
     """
 
-    macs: tuple[Mac, ...] | None = Field(default=None, min_length=2, max_length=MOST_PORTS)
+    macs: tuple[WrittenMac, ...] | None = Field(default=None, min_length=2, max_length=MOST_PORTS)
     """MAC addresses of its ports in the order of the links, where it is a router."""
     addresses: tuple[StreamAddresses, ...] = Field(default=(), max_length=MOST_PORTS)
     """The addresses behind each port, in the order of the links."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, StringConstraints, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, StringConstraints, model_validator
 
 from nicbench.core.base import Distinct, Frozen, optional
 from nicbench.core.bond import HASHED_MODES
 from nicbench.core.traffic import KernelDriver, Name
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.hosts.options import CardMac
 from nicbench.tuning.changes import Changes
 
 # What a bench file says of a port: its interface or card, and the bond, virtual function, address or RDMA device
@@ -116,19 +116,7 @@ def join_commands(name: str, port: str) -> tuple[tuple[str, ...], ...]:
     return ((*link, "down"), (*link, "master", name))
 
 
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$")]
-
-
-def _require_unicast(text: str) -> str:
-    low = text.lower()
-    if not _MAC.fullmatch(low) or int(low[:2], 16) & 1 or low == "00:00:00:00:00:00":
-        raise ValueError(f"`{text}` is not a unicast MAC address: write six bytes in hex, the first of them even")
-    return low
-
-
-Mac = Annotated[str, AfterValidator(_require_unicast)]
-"""The MAC address of one card, in lower case."""
 
 
 class VirtualFunctionOptions(Frozen):
@@ -142,7 +130,7 @@ class VirtualFunctionOptions(Frozen):
     """The interface of the physical function."""
     number: int = Field(ge=0, le=255)
     """The number of the virtual function, from 0."""
-    mac: Mac | None = None
+    mac: CardMac | None = None
     """MAC address, set on the physical function. Without it nicbench sets a locally administered one, the same in
     every run.
     """
@@ -235,7 +223,7 @@ class Port(Frozen):
     """nicbench makes the port as a virtual function of an adapter."""
     bind: Literal["vfio-pci"] | None = optional(None)
     """nicbench binds the card of `device`, `address` or `virtual_function` to vfio-pci for DPDK, and gives it back."""
-    mac: Mac | None = optional(None)
+    mac: CardMac | None = optional(None)
     """The MAC address that frames to a port given by `address` must carry; without it as the kernel says."""
     driver: KernelDriver | None = None
     """How the tester uses a kernel interface; without it as the tester's `driver`."""

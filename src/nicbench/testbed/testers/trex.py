@@ -16,11 +16,12 @@ from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Protocol, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import EngineError, HostError, NicbenchError, NotReadyError, UsageError
 from nicbench.core.frozen import frozen
+from nicbench.core.headers import WrittenMac
 from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.traffic import Ability, Frames, Traffic
@@ -244,8 +245,6 @@ class TrexServer:
         return NotReadyError(message, place=place, next_step=step)
 
 
-Mac = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$", to_lower=True)]
-
 # RFC 2544 section 23: learning frames before the transmission.
 LEARNING_FRAMES: Final = 8
 LEARNING_FRAMES_PER_S: Final = 1000.0
@@ -287,7 +286,7 @@ class TrexOptions(Frozen):
     """
     ports: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(default=(0, 1), min_length=1, max_length=64)
     """TRex's numbers of its ports, in the order in which `pattern` takes them."""
-    macs: tuple[Mac, ...] = ()
+    macs: tuple[WrittenMac, ...] = ()
     """MAC addresses of the frames, one for each port; without it `02:00:00:00:54:01` and so on. The ports are
     promiscuous meanwhile.
     """

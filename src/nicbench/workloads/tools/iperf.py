@@ -17,7 +17,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.frozen import frozen
 from nicbench.core.lists import without_none
 from nicbench.core.round import Figures, Flow, Job, JobSpec, StreamFigures
-from nicbench.workloads.base import Command, End, Listening, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.base import Command, End, Listening, Output, Workload, WorkloadError, printed_error
 from nicbench.workloads.tool_output import count_of, number_of
 
 _FIRST_VERSION: Final = (2, 1)  # --full-duplex, and -R of UDP
@@ -130,11 +130,7 @@ class Iperf(Workload):
 
     def complaint(self, output: Output) -> str | None:
         """Returns the error that it printed; its exit status is 0 where nobody listens, for instance."""
-        for text in (output.stderr, output.stdout):
-            found = _ERROR.search(text)
-            if found:
-                return last_words(found[1] or found[2] or "an error that it does not name")
-        return None
+        return printed_error(_ERROR, output.stderr, output.stdout)
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         said = self.complaint(client)

@@ -10,7 +10,7 @@ import re
 from typing import Any, Final
 
 from nicbench.core.round import Figures, Flow, Job, JobSpec, RequestLatency
-from nicbench.workloads.base import Command, End, Listening, NoOptions, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.base import Command, End, NoOptions, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, number_of
 
 _STREAM: Final = (
@@ -81,9 +81,6 @@ class Netperf(Workload):
             *(("-D",) if ask.no_delay else ()),
             *("-k", ",".join((*(_REQUESTS if asks else _STREAM), *_CPU))),
         )
-
-    def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
-        return (Listening("tcp", job.port, server.address),)
 
     def version_command(self, ask: JobSpec) -> Command:
         return ("netperf", "-V")

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.round import Figures, Flow, Job, JobSpec
-from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, printed_error
 from nicbench.workloads.tool_output import number_of
 
 _MOST_STREAMS: Final = 128  # MAXSTREAM of nuttcp.c
@@ -112,11 +112,7 @@ class Nuttcp(Workload):
         return ("nuttcp", "-V")
 
     def complaint(self, output: Output) -> str | None:
-        for text in (output.stderr, output.stdout):
-            found = _ERROR.search(text)
-            if found:
-                return last_words(found[1] or found[2] or "an error that it does not name")
-        return None
+        return printed_error(_ERROR, output.stderr, output.stdout)
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         said = self.complaint(client)

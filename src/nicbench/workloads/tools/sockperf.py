@@ -13,7 +13,17 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.round import Basis, Figures, Flow, Job, JobSpec, RequestLatency
-from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.base import (
+    MEBIBYTE,
+    Command,
+    End,
+    Listening,
+    Output,
+    Workload,
+    WorkloadError,
+    last_words,
+    printed_error,
+)
 from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, latency_of, number_of
 
 _LEAST_BYTES: Final = 14  # its header
@@ -113,9 +123,7 @@ class Sockperf(Workload):
         return (Listening("udp" if job.ask.transport == "udp" else "tcp", job.port, server.address),)
 
     def complaint(self, output: Output) -> str | None:
-        text = _COLOUR.sub("", f"{output.stderr}\n{output.stdout[:65536]}")
-        found = _ERROR.search(text)
-        return last_words(found[1] or found[2] or "an error that it does not name") if found else None
+        return printed_error(_ERROR, _COLOUR.sub("", f"{output.stderr}\n{output.stdout[:65536]}"))
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         said = self.complaint(client)
