@@ -46,7 +46,7 @@ def test_every_problem_of_names_and_references_is_told_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("part", ["lags", "events", "lldp", "stateful_flows", "egress_only_tracking"])
+@pytest.mark.parametrize("part", ["events", "lldp", "stateful_flows", "egress_only_tracking"])
 def test_what_emulates_protocols_is_refused_by_name(part: str) -> None:
     error = refused({"ports": PORTS, part: [{"name": "d"}]})
     assert (error.code, error.errors[0].split(":")[0]) == (NOT_IMPLEMENTED, f"config.{part}")

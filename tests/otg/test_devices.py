@@ -9,6 +9,7 @@ import pytest
 
 from nicbench.otg.configuration import Configuration, read_configuration
 from nicbench.otg.devices import Gateway
+from nicbench.otg.flows import ServedPort
 from nicbench.otg.model import INVALID, NOT_IMPLEMENTED, OtgError
 
 from .frames import PORTS, SERVED, frame_of, header, value_of
@@ -112,7 +113,7 @@ def test_a_gateway_whose_mac_is_given_is_not_asked_for() -> None:
     given = {"name": "i1", "address": "10.0.1.1", "gateway": "10.0.1.254", "gateway_mac": {"value": "2:0:0:0:0:fe"}}
     made = read(flow(["i1"], ["i3"], "ethernet", "ipv4"), devices=[device(1, 1, ipv4_addresses=[given]), *DEVICES[2:]])
     assert (addresses_of(made, 1)[0][0], made.needs) == (ROUTER, {})
-    assert [each["gateway"] for each in made.devices.hosts[0].program(0)["addresses"]] == [None, "2001:db8:1::fe"]
+    assert [each["gateway"] for each in made.devices.hosts[0].program([0])["addresses"]] == [None, "2001:db8:1::fe"]
 
 
 def test_tags_of_interfaces_go_to_the_engine_and_into_tags_of_packets() -> None:
@@ -121,8 +122,8 @@ def test_tags_of_interfaces_go_to_the_engine_and_into_tags_of_packets() -> None:
         flow(["e1"], ["e3"], "ethernet", "vlan", "vlan", "ipv4"), devices=[device(1, 1, vlans=vlans), *DEVICES[2:]]
     )
     assert frame_of(made.flows[0].program, 0)[14:20].hex() == "000781000009"
-    program = made.devices.hosts[0].program(5)
-    assert (program["port"], program["mac"]) == (5, "02:00:00:00:00:01")
+    program = made.devices.hosts[0].program([5, 6])
+    assert (program["port"], program["further_ports"], program["mac"]) == (5, [6], "02:00:00:00:00:01")
     assert program["tags"] == [
         {"tag_type": 0x88A8, "priority": 0, "id": 7},
         {"tag_type": 0x8100, "priority": 3, "id": 9},
@@ -132,7 +133,7 @@ def test_tags_of_interfaces_go_to_the_engine_and_into_tags_of_packets() -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"connection": {"choice": "lag_name", "lag_name": "l"}}, "connection.lag_name"),
+        ({"connection": {"choice": "vxlan_name", "vxlan_name": "l"}}, "connection.vxlan_name"),
         ({"dhcpv4_interfaces": [{"name": "dhcp"}]}, "dhcpv4_interfaces"),
         ({"vlans": [{"name": "v", "tpid": "x9300"}]}, "vlans[0].tpid"),
     ],
@@ -159,20 +160,66 @@ def test_devices_that_cannot_be_are_refused_with_their_paths() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "code", "path"),
+    ("one", "path"),
     [
-        (flow(["i1"], ["x"], "ethernet"), INVALID, "rx_names[0]"),
-        (flow([], ["i1"], "ethernet"), INVALID, "tx_names"),
-        (flow(["i1", "i3"], ["i2"], "ethernet"), NOT_IMPLEMENTED, "tx_names"),
-        (flow(["i1"], ["i3"], "ethernet", bidirectional=True), NOT_IMPLEMENTED, "bidirectional"),
-        (flow(["i1"], ["i3", "i4"], "ethernet", mode="one_to_one"), INVALID, ""),
-        (flow(["i1", "i2"], ["i2", "i3"], "ethernet"), INVALID, ""),
+        (flow(["i1"], ["x"], "ethernet"), "rx_names[0]"),
+        (flow([], ["i1"], "ethernet"), "tx_names"),
+        (flow(["i1"], ["i3", "i4"], "ethernet", mode="one_to_one"), ""),
+        (flow(["i1", "i2"], ["i2", "i3"], "ethernet"), ""),
     ],
 )
-def test_endpoints_that_cannot_be_are_refused_with_their_paths(one: dict[str, Any], code: int, path: str) -> None:
+def test_endpoints_that_cannot_be_are_refused_with_their_paths(one: dict[str, Any], path: str) -> None:
     error = refused(one)
-    assert error.code == code
+    assert error.code == INVALID
     assert error.errors[0].split(": ")[0] == f"config.flows[0].tx_rx.device.{path}".rstrip(".")
+
+
+def test_a_device_stands_for_its_interfaces_and_a_flow_is_sent_by_each_port_of_its_senders() -> None:
+    both = read(flow(["d1", "d3"], ["d2", "d4"], "ethernet", "ipv4", mode="one_to_one"))
+    assert [(each.name, each.transmit, each.receive) for each in both.flows] == [
+        ("f", "p1", ("p1",)),
+        ("f", "p2", ("p2",)),
+    ]
+    back = read(flow(["i1"], ["i3"], "ethernet", "ipv4", bidirectional=True))
+    assert [(each.transmit, each.receive) for each in back.flows] == [("p1", ("p2",)), ("p2", ("p1",))]
+    assert back.needs == {0: {("e1", ip_address("10.0.1.254"))}, 1: {("e3", ip_address("10.0.2.254"))}}
+    ends = [frame_of(each.program, 0)[26:34] for each in back.flows]
+    assert ends[0][:4] + ends[0][4:] == ends[1][4:] + ends[1][:4]
+
+
+def lag(*ports: str, protocol: str = "static") -> dict[str, Any]:
+    """A group ``l`` of these ports."""
+    members = [{"port_name": port, "ethernet": {"name": f"l{port}", "mac": "02:00:00:00:01:01"}} for port in ports]
+    return {"name": "l", "ports": members, "protocol": {"choice": protocol, protocol: {}}}
+
+
+def test_the_ports_of_a_static_group_share_the_frames_of_its_hosts() -> None:
+    there = {"connection": {"choice": "lag_name", "lag_name": "l"}}
+    served = {**SERVED, "third": ServedPort(2, "third", 10e9)}
+    ports = [*PORTS, {"name": "p3", "location": "third"}]
+    devices = [device(1, 1, **there), device(3, 3)]
+    config: dict[str, Any] = {"ports": ports, "devices": devices, "lags": [lag("p1", "p2")]}
+    one = flow(["i1"], ["i3"], "ethernet", "ipv4")
+    config["flows"] = [{**one, "rate": {"pps": 30}, "duration": {"fixed_packets": {"packets": 7}}}]
+    made = read_configuration(config, served, 1)
+    told = [(each.transmit, each.program["rate_frames_per_s"], each.program["frames"]) for each in made.flows]
+    assert told == [("p1", 15, 3), ("p2", 15, 4)]
+    assert made.devices.hosts[0].ports == ("p1", "p2")
+    back = {**config, "flows": [flow(["i3"], ["i1"], "ethernet", "ipv4")]}
+    assert read_configuration(back, served, 1).flows[0].receive == ("p1", "p2")
+
+
+def test_groups_that_cannot_be_are_refused_with_their_paths() -> None:
+    twice = {**lag("p1"), "name": "m"}
+    for lags, code, path in (
+        ([lag("p1", protocol="lacp")], NOT_IMPLEMENTED, "config.lags[0].protocol.lacp"),
+        ([lag()], INVALID, "config.lags[0].ports"),
+        ([lag("p9")], INVALID, "config.lags[0].ports[0].port_name"),
+        ([lag("p1"), twice], INVALID, "config.lags[1].ports[0].port_name"),
+    ):
+        with pytest.raises(OtgError) as caught:
+            read_configuration({"ports": PORTS, "lags": lags}, SERVED, 1)
+        assert (caught.value.code, caught.value.errors[0].split(": ")[0]) == (code, path)
 
 
 def test_more_hosts_than_a_port_has_are_refused() -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from nicbench.engine.generator import FlowTagged
 from nicbench.otg.configuration import read_configuration
+from nicbench.otg.counters import tagged_metrics
 from nicbench.otg.model import OtgError
 
 from .frames import PORTS, SERVED, flow, frame_of, header, program_of
@@ -158,7 +160,10 @@ def test_frames_without_network_addresses_are_told_by_their_mac_addresses() -> N
         ({"size": {"choice": "random", "random": {"min": 100, "max": 99}}}, "size.random: max is below min"),
         ({"rate": {"choice": "percentage", "percentage": 0}}, "rate.percentage: is 0 frames/s"),
         ({"metrics": {"enable": True, "rx_tx_ratio": {"choice": "rx_count"}}}, "metrics.rx_tx_ratio: every frame"),
-        ({"egress_packet": [{}]}, "egress_packet: headers of received"),
+        (
+            {"egress_packet": [header("ipv4", src={"metric_tags": [{"name": "t"}]})]},
+            "metrics.enable: frames are counted by metric_tags",
+        ),
         ({"payload": {"choice": "fixed", "fixed": {"pattern": "abc"}}}, "payload.fixed.pattern: is no even"),
     ],
 )
@@ -166,6 +171,26 @@ def test_refusals_have_the_path_of_the_field(members: dict[str, Any], message: s
     with pytest.raises(OtgError) as refused:
         program_of(UDP, **members)
     assert f"config.flows[0].{message}" in refused.value.errors[0]
+
+
+def test_tags_are_fields_of_frames_as_they_are_received() -> None:
+    tags = [{"name": "dscp", "length": 6}, {"name": "ecn", "offset": 6, "length": 2}]
+    raw = {"choice": "raw", "raw": {"choice": "value", "value": 0, "metric_tags": tags}}
+    received = [header("ethernet"), header("vlan", id={"metric_tags": [{"name": "vlan"}]}), header("ipv4")]
+    received[2]["ipv4"]["priority"] = raw
+    config = {"ports": PORTS, "flows": [flow(UDP, metrics={"enable": True}, egress_packet=received)]}
+    (made,) = read_configuration(config, SERVED, seed=1).flows
+    assert made.tags == ("vlan", "dscp", "ecn")
+    assert [tuple(tag.values()) for tag in made.program["tags"]] == [(116, 12), (152, 6), (158, 2)]
+    counted = [FlowTagged(values=("065", "2e", "1"), frames=3, bytes=300, first_ns=1, last_ns=2)]
+    told = tagged_metrics(made, counted, {}, ["frames_rx"])
+    values = [
+        {"name": name, "value": {"choice": "hex", "hex": value}} for name, value in zip(made.tags, ("065", "2e", "1"))
+    ]
+    assert told == [{"tags": values, "frames_rx": 3}]
+    assert not tagged_metrics(made, counted, {"ecn": ["0x2"]}, ())
+    assert len(tagged_metrics(made, counted, {"vlan": ["65"], "ecn": []}, ())) == 1
+    assert not tagged_metrics(made, counted, {"other": []}, ())
 
 
 def weighted(*pairs: tuple[int, float]) -> dict[str, Any]:

@@ -255,8 +255,8 @@ def test_ipv6_addresses_and_labels_vary() -> None:
         ([header("ethernet", src="01:02")], r"ethernet.src.value: '01:02' is no MAC address"),
         ([header("udp")], r"udp.checksum: covers the addresses"),
         (
-            [header("ipv4", src={"value": "1.1.1.1", "metric_tags": [{"name": "t"}]})],
-            r"ipv4.src.metric_tags: metrics by",
+            [header("ipv4", src={"value": "1.1.1.1", "metric_tags": [{"name": "t", "offset": 8}]})],
+            r"ipv4.src.metric_tags\[0\]: bits 8 to 40 are not within 32",
         ),
         ([header("ethernet", pfc_queue=3)], r"ethernet.pfc_queue: queues of priority"),
         ([header("ipv4"), header("gre", checksum_present=[0, 1])], r"gre.checksum_present: decides which fields"),

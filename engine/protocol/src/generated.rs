@@ -99,6 +99,24 @@ pub struct FlowTally {
     pub last_received_ns: Option<u64>,
     /// What each of its `receive_ports` received, in their order.
     pub by_port: Vec<FlowAtPort>,
+    /// What was received by the values of its `tags`; empty where it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tagged: Vec<FlowTagged>,
+}
+
+/// Frames of a flow with the same values in its tags.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowTagged {
+    /// The value of each tag, in hexadecimal; `None`: of all frames that came when 4096 values were known.
+    pub values: Option<Vec<String>>,
+    /// Frames that were received.
+    pub frames: u64,
+    /// With FCS.
+    pub bytes: u64,
+    /// UNIX time.
+    pub first_ns: u64,
+    /// UNIX time.
+    pub last_ns: u64,
 }
 
 /// The counts of many flows, as lists with one value for each of them: as text half of their tallies. The meanings are

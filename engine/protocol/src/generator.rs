@@ -60,6 +60,18 @@ pub struct FlowRequest {
     /// Without a signature: which received frames are of this flow.
     #[serde(default, rename = "match")]
     pub matches: Option<FrameMatch>,
+    /// Fields of received frames, by whose values they are counted as well.
+    #[serde(default)]
+    pub tags: Vec<FlowTag>,
+}
+
+/// A field of received frames, of at most 128 bits together with the others of its flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowTag {
+    /// Where it begins, in bits of the frame.
+    pub offset_bits: u32,
+    /// How long it is.
+    pub bits: u32,
 }
 
 fn yes() -> bool {
@@ -124,9 +136,12 @@ pub struct PortCapture {
     pub action: CaptureAction,
     /// At which ports.
     pub ports: Vec<usize>,
-    /// Of `start`: the files are this, the port's name and `.pcap`.
+    /// Of `start`: the files are this, the port's name and the extension of their format.
     #[serde(default)]
     pub path_prefix: String,
+    /// What the files are written as.
+    #[serde(default)]
+    pub format: CaptureFormat,
     /// A frame is kept if all of them hold.
     #[serde(default)]
     pub filters: Vec<CaptureFilter>,
@@ -139,6 +154,27 @@ pub struct PortCapture {
     /// So many bytes of each frame are kept; `None`: all.
     #[serde(default)]
     pub snap_bytes: Option<u32>,
+}
+
+/// The format of a capture's file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CaptureFormat {
+    /// Classic pcap.
+    #[default]
+    Pcap,
+    /// The newer one, which says how long the FCS is.
+    PcapNg,
+}
+
+impl CaptureFormat {
+    /// Of a file's name, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Pcap => "pcap",
+            Self::PcapNg => "pcapng",
+        }
+    }
 }
 
 fn default_capture_bytes() -> u64 {

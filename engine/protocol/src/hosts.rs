@@ -16,12 +16,15 @@ pub struct Hosts {
 pub struct HostRequest {
     /// Number of its port.
     pub port: usize,
+    /// Other ports at which it is too: those of a link aggregation group.
+    #[serde(default)]
+    pub further_ports: Vec<usize>,
     /// As `02:00:00:00:00:01`.
     pub mac: String,
     /// The tags of its frames, the outermost first; at most three.
     #[serde(default)]
     pub tags: Vec<HostTag>,
-    /// Of IPv4 and IPv6.
+    /// Of IPv4 and IPv6. With one of IPv6 the host has the link-local one of its MAC address too (RFC 4291 2.5.6).
     pub addresses: Vec<HostAddress>,
 }
 

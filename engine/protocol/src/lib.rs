@@ -43,10 +43,10 @@ pub use frames::{
 };
 pub use frames_result::{FailureKind, FramesEndedBy, FramesFailure, FramesInterval, FramesResult, Times};
 pub use generated::{
-    CapturedFile, CapturesReply, ControlReply, FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTally, LoadReply,
+    CapturedFile, CapturesReply, ControlReply, FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTagged, FlowTally, LoadReply,
     PortCounts, TallyReply,
 };
-pub use generator::{Burst, CaptureAction, CaptureFilter, Control, FlowAction, FlowRequest, Load, PortCapture, Tally};
+pub use generator::{Burst, CaptureAction, CaptureFilter, CaptureFormat, Control, FlowAction, FlowRequest, FlowTag, Load, PortCapture, Tally};
 pub use hosts::{
     Duplicate, HostAddress, HostCounts, HostRequest, HostTag, Hosts, HostsReply, Neighbour, NeighbourState, Neighbours,
     NeighboursReply,
@@ -78,7 +78,7 @@ pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 
 /// The version of the protocol: a changed major number is refused by both sides. The minor one rises with every field
 /// or command that a controller may rely on; a controller refuses an engine whose minor number is below its own.
-pub const PROTOCOL_VERSION: &str = "1.6";
+pub const PROTOCOL_VERSION: &str = "1.7";
 
 /// The first number of a version, `None` where the text is not a version.
 pub fn major(version: &str) -> Option<u32> {

@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn an_event_survives_a_round_trip() {
         let event = Event { kind: EventKind::Ready { protocol: PROTOCOL_VERSION.into() }, seq: 0, time_ns: 12 };
-        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.6","seq":0,"time_ns":12}"#);
+        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.7","seq":0,"time_ns":12}"#);
         assert_eq!(serde_json::from_str::<Event>(&event.line()).unwrap(), event);
     }
 

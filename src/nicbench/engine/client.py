@@ -19,7 +19,7 @@ from nicbench.hosts.kinds.local import LINE_LIMIT_BYTES
 from nicbench.store.files import refuse_absurd_numbers
 
 # The minor number is the oldest that this controller works with (protocol/README.md, "Versions").
-PROTOCOL = "1.6"
+PROTOCOL = "1.7"
 # A reading carries one histogram per stream; the host refuses lines above its limit.
 REPLY_TIMEOUT_S = 30.0
 # An engine without a request for 10 s ends, and between trials a slow machine may be busy for longer.

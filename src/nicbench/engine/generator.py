@@ -69,6 +69,20 @@ class FlowAtPort(_Told):
     last_received_ns: int | None
 
 
+class FlowTagged(_Told):
+    """Received frames of a flow with the same ``values`` in its tags, in hexadecimal; bytes with FCS.
+
+    Without values they are all frames that came when 4096 values were known.
+    """
+
+    values: tuple[str, ...] | None
+    frames: int
+    bytes: int
+    first_ns: int
+    """UNIX time, as that of the last."""
+    last_ns: int
+
+
 class FlowTally(_Told):
     """The counts of a flow since it was started; bytes with FCS, times as UNIX time. None means unknown."""
 
@@ -98,6 +112,8 @@ class FlowTally(_Told):
     first_received_ns: int | None
     last_received_ns: int | None
     by_port: tuple[FlowAtPort, ...]
+    tagged: tuple[FlowTagged, ...] = ()
+    """What was received by the values of its tags."""
 
 
 class FlowColumns(_Told):

@@ -105,7 +105,7 @@ class Api:
             return {}
         if not config.get("ports"):
             raise OtgError(["config.ports: is missing: name the ports of this server that are used"])
-        check_locations(config, self.sessions.locations)
+        check_locations(config, self.sessions.ports, self.sessions.locations)
         session = await self.sessions.begin()
         warnings = await session.set_config(config)
         return {"warnings": list(warnings)} if warnings else {}
@@ -134,7 +134,7 @@ class Api:
         return {"warnings": list(warnings)} if warnings else {}
 
     async def set_control_state(self, message: Message) -> dict[str, Any]:
-        """Starts, stops, pauses or resumes flows; starts or stops captures, or the emulated hosts."""
+        """Controls flows, captures, links or the emulated hosts."""
         await self._check("ControlState", message, "control_state")
         session, choice = self._session(), message["choice"]
         if choice == "traffic":
@@ -147,12 +147,15 @@ class Api:
         if choice == "port" and port.get("choice") == "capture" and port.get("capture"):
             await session.control_captures(port["capture"]["state"], port["capture"].get("port_names") or ())
             return {}
+        if choice == "port" and port.get("choice") == "link" and port.get("link"):
+            await session.control_links(port["link"]["state"], port["link"].get("port_names") or ())
+            return {}
         protocol = message.get("protocol") or {}
         if choice == "protocol" and protocol.get("choice") == "all" and protocol.get("all"):
             await session.control_hosts(protocol["all"]["state"])
             return {}
-        what = "port.link: links stay up" if choice == "port" else f"{choice}.{protocol.get('choice')}: is not emulated"
-        raise OtgError([f"control_state.{what}"], code=NOT_IMPLEMENTED)
+        inner = (port if choice == "port" else protocol).get("choice")
+        raise OtgError([f"control_state.{choice}.{inner}: is not emulated, or has no state"], code=NOT_IMPLEMENTED)
 
     async def set_control_action(self, message: Message) -> dict[str, Any]:
         """Refuses every action: they are of protocols, or restart ports."""
@@ -169,10 +172,8 @@ class Api:
         if choice == "port":
             found = await session.port_metrics(wanted.get("port_names") or (), wanted.get("column_names") or ())
         else:
-            if (wanted.get("tagged_metrics") or {}).get("filters"):
-                path = "metrics_request.flow.tagged_metrics.filters"
-                raise OtgError([f"{path}: metrics by tag are not kept: leave it out"], code=NOT_IMPLEMENTED)
-            found = await session.flow_metrics(wanted.get("flow_names") or (), wanted.get("metric_names") or ())
+            names, columns = wanted.get("flow_names") or (), wanted.get("metric_names") or ()
+            found = await session.flow_metrics(names, columns, wanted.get("tagged_metrics"))
         return {"choice": _METRICS[choice], _METRICS[choice]: found}
 
     async def get_states(self, message: Message) -> dict[str, Any]:

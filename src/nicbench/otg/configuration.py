@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
+from nicbench.core.errors import UsageError
 from nicbench.core.units import format_bits_per_s, l1_bits_per_s
-from nicbench.otg.devices import Devices, Gateway, as_port_flow, read_devices
+from nicbench.otg.devices import Devices, Gateway, as_port_flows, read_devices, read_lags
 from nicbench.otg.flows import Flow, ServedPort, read_flow, receivers
 from nicbench.otg.model import Problems
 
@@ -67,13 +68,12 @@ def read_captures(config: Mapping[str, Any], problems: Problems) -> dict[str, Ca
     captures = {}
     for index, message in enumerate(config.get("captures") or ()):
         path = f"config.captures[{index}]"
-        if message.get("format") == "pcapng":
-            problems.not_implemented(f"{path}.format", "captures are written as pcap: give that")
         filters = read_filters(message.get("filters") or (), f"{path}.filters", problems)
         snap = message.get("packet_size")
         for port in message.get("port_names") or ():
             overwrite = bool(message.get("overwrite", True))
-            captures[str(port)] = Capture(str(port), filters, overwrite, int(snap) if snap else None, "pcap")
+            form = str(message.get("format", "pcap"))
+            captures[str(port)] = Capture(str(port), filters, overwrite, int(snap) if snap else None, form)
     return captures
 
 
@@ -148,13 +148,12 @@ MOST_FLOWS: Final = 4096
 MOST_FLOW_PORTS: Final = 64
 _Named = Mapping[str, "_Named"]
 _NAMED: Final[_Named] = {
-    **{key: {} for key in ("ports", "layer1", "captures", "flows")},
+    **{key: {} for key in ("ports", "lags", "layer1", "captures", "flows")},
     "devices": {"ethernets": {"ipv4_addresses": {}, "ipv6_addresses": {}, "vlans": {}}},
 }
 """What has a name, and what within it."""
 
 _PARTS: Final = {
-    "lags": "link aggregation",
     "events": "events of convergence tests",
     "lldp": "the emulation of LLDP",
     "stateful_flows": "stateful flows",
@@ -207,8 +206,6 @@ def _check_options(options: Mapping[str, Any], problems: Problems) -> None:
     for key in ("data_integrity", "frame_ordering_mode"):
         if port_options.get(key):
             problems.not_implemented(f"config.options.port_options.{key}", "is not there: leave it out")
-    if (options.get("flow_options") or {}).get("packet_loss_duration"):
-        problems.not_implemented("config.options.flow_options.packet_loss_duration", "is not there: leave it out")
 
 
 def _check_names(config: Mapping[str, Any], problems: Problems) -> None:
@@ -229,25 +226,40 @@ def _names_of(message: Mapping[str, Any], path: str, named: _Named) -> Iterator[
             yield from _names_of(item, place, inner)
 
 
-def check_locations(config: Mapping[str, Any], known: Sequence[str]) -> None:
+def with_further(ports: Mapping[str, ServedPort], further: Mapping[str, str]) -> dict[str, ServedPort]:
+    """Returns ports by their locations, also by ``further`` ones, each with the name of its port."""
+    return {**ports, **{each: replace(ports[name], location=each) for each, name in further.items() if name in ports}}
+
+
+def check_further(further: Mapping[str, str], known: Sequence[str]) -> None:
+    """Raises UsageError for further locations of ports that are none; without ``known`` ports they are not known."""
+    for location, name in further.items():
+        if known and name not in known:
+            step = f"its ports are {', '.join(known)}"
+            raise UsageError(f"--location {location}={name}: the bench file has no port {name}", next_step=step)
+
+
+def check_locations(config: Mapping[str, Any], known: Sequence[str], further: Mapping[str, str]) -> None:
     """Raises OtgError for ports that a server does not have, of which ``known`` are all; none: it is not known yet."""
     problems = Problems()
     if known:
-        served = {name: ServedPort(number, name, None) for number, name in enumerate(known)}
+        served = with_further({name: ServedPort(number, name, None) for number, name in enumerate(known)}, further)
         _check_ports(config.get("ports") or (), served, problems)
     problems.raise_any()
 
 
 def _check_ports(ports: Iterable[Mapping[str, Any]], served: Mapping[str, ServedPort], problems: Problems) -> None:
-    taken: dict[str, str] = {}
+    taken: dict[int, str] = {}
     for index, port in enumerate(ports):
         location, path = location_of(port), f"config.ports[{index}].location"
         if location not in served:
             known = ", ".join(served) or "none"
             problems.invalid(path, f"{location[:80]!r} is no port of this server; its ports are {known}")
-        elif location in taken:
-            problems.invalid(path, f"{location!r} is the location of port {taken[location]!r} too")
-        taken.setdefault(location, str(port.get("name")))
+            continue
+        number = served[location].number
+        if number in taken:
+            problems.invalid(path, f"{location!r} is the location of port {taken[number]!r} too")
+        taken.setdefault(number, str(port.get("name")))
 
 
 def _check_references(given: Iterable[Any], known: set[str], path: str, problems: Problems) -> None:
@@ -291,7 +303,8 @@ _MOST_WARNINGS: Final = 10
 class Configuration:
     """``ports`` by their names in the configuration; ``warnings`` go to the client.
 
-    ``needs`` are the gateways of each flow that has some, by its number; ``macs`` are those that its frames have.
+    A flow of OTG is one of ``flows`` for each port that sends it, with the same name. ``needs`` are the gateways of
+    each of them that has some, by its number; ``macs`` are those that its frames have. ``lags`` are ports by group.
     """
 
     ports: Mapping[str, ServedPort]
@@ -301,6 +314,8 @@ class Configuration:
     devices: Devices = field(default_factory=Devices)
     needs: Mapping[int, frozenset[Gateway]] = field(default_factory=dict)
     macs: Mapping[Gateway, str] = field(default_factory=dict)
+    lags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tells_loss_duration: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -323,39 +338,44 @@ def read_configuration(
     problems = Problems()
     known = macs or {}
     check_configuration(config, served, problems)
-    devices = read_devices(config, {str(port.get("name")) for port in config.get("ports") or ()}, problems)
-    messages = [
-        as_port_flow(flow, devices, known, f"config.flows[{index}]", problems)
+    names = {str(port.get("name")) for port in config.get("ports") or ()}
+    lags = read_lags(config, names, problems)
+    devices = read_devices(config, names, lags, problems)
+    parts = [
+        (f"config.flows[{index}]", part)
         for index, flow in enumerate(config.get("flows") or ())
+        for part in as_port_flows(flow, devices, known, f"config.flows[{index}]", problems)
     ]
+    if len(parts) > MOST_FLOWS >= len(config.get("flows") or ()):
+        problems.invalid("config.flows", f"are {len(parts)} with one for each port that sends, of at most {MOST_FLOWS}")
     problems.raise_any()
     ports = resolve_ports(config, served)
     captures = read_captures(config, problems)
-    flows = tuple(
-        read_flow(flow, seed + index, ports, f"config.flows[{index}]", problems)
-        for index, (flow, _) in enumerate(messages)
-    )
-    _tell_apart(flows, problems)
+    flows = tuple(read_flow(part.flow, seed + index, ports, path, problems) for index, (path, part) in enumerate(parts))
+    paths = [path for path, _ in parts]
+    _tell_apart(flows, paths, problems)
     problems.raise_any()
     return Configuration(
         ports,
         flows,
         captures,
-        (*_warn(config), *islice(_warn_of_rates(flows, ports), _MOST_WARNINGS)),
+        (*_warn(config), *islice(_warn_of_rates(flows, paths, ports), _MOST_WARNINGS)),
         devices,
-        {index: needs for index, (_, needs) in enumerate(messages) if needs},
+        {index: part.needs for index, (_, part) in enumerate(parts) if part.needs},
         known,
+        lags,
+        bool(((config.get("options") or {}).get("flow_options") or {}).get("packet_loss_duration")),
     )
 
 
-def _warn_of_rates(flows: Sequence[Flow], ports: Mapping[str, ServedPort]) -> Iterator[str]:
+def _warn_of_rates(flows: Sequence[Flow], paths: Sequence[str], ports: Mapping[str, ServedPort]) -> Iterator[str]:
     """Yields a warning for each flow that asks for more than its link carries; bursts are sent at the link's rate."""
-    for index, flow in enumerate(flows):
+    for path, flow in zip(paths, flows, strict=True):
         asked = l1_bits_per_s(flow.program["rate_frames_per_s"], flow.mean_frame_bytes)
         link = ports[flow.transmit].link_bits_per_s
         if link is not None and flow.program["burst"] is None and asked > _ABOVE * link:
             told = f"{format_bits_per_s(asked)} are asked for, and its port's link carries {format_bits_per_s(link)}"
-            yield f"config.flows[{index}].rate: {told}: frames will be late or unsent"
+            yield f"{path}.rate: {told}: frames will be late or unsent"
 
 
 def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -368,7 +388,7 @@ def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _tell_apart(flows: Sequence[Flow], problems: Problems) -> None:
+def _tell_apart(flows: Sequence[Flow], paths: Sequence[str], problems: Problems) -> None:
     """Reports flows that are counted by their headers and differ neither in these nor in their frame sizes."""
     alike: dict[str, list[int]] = {}
     for index, flow in enumerate(flows):
@@ -382,7 +402,7 @@ def _tell_apart(flows: Sequence[Flow], problems: Problems) -> None:
         for index, size in zip(indices, sizes, strict=True):
             if size is None or sizes.count(size) > 1:
                 problems.invalid(
-                    f"config.flows[{index}]",
+                    paths[index],
                     "is counted by its headers, for its frames have no room for a signature, and another flow has the "
                     "same: send larger frames, or other ports or addresses",
                 )

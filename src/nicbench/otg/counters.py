@@ -4,7 +4,7 @@ folder. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from nicbench.core.reading import Counts, sum_of_known
 from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest, Uncounted
 from nicbench.core.units import FRAME_OVERHEAD_BYTES
-from nicbench.engine.generator import FlowColumns, FlowLatency, FlowState, FlowTally, PortCounts
+from nicbench.engine.generator import FlowColumns, FlowLatency, FlowState, FlowTagged, FlowTally, PortCounts
 from nicbench.engine.reading import require_consistent
 from nicbench.methods.served import Transmission
 from nicbench.otg.flows import Flow
@@ -97,6 +97,85 @@ def flow_metrics(
     return metrics
 
 
+def tagged_metrics(
+    flow: Flow, counted: Iterable[FlowTagged], filters: Mapping[str, Sequence[str]], columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Makes the metrics of a flow by the values of its tags; ``filters`` are the wanted values by tag, or none: all."""
+    metrics = []
+    for each in counted:
+        values = dict(zip(flow.tags, each.values or (), strict=False))
+        if any(
+            values.get(name) is None or (wanted and not _is_among(values[name], wanted))
+            for name, wanted in filters.items()
+        ):
+            continue
+        metric = {
+            "tags": [{"name": name, "value": {"choice": "hex", "hex": value}} for name, value in values.items()],
+            "frames_rx": each.frames,
+            "bytes_rx": each.bytes,
+            "timestamps": {"first_timestamp_ns": float(each.first_ns), "last_timestamp_ns": float(each.last_ns)},
+        }
+        metrics.append(_select(metric, columns, _TAGGED_ALWAYS))
+    return metrics
+
+
+_TAGGED_ALWAYS: Final = frozenset({"tags"})
+
+
+def _is_among(value: str, wanted: Iterable[str]) -> bool:
+    """Whether a number in hexadecimal is among others, with or without zeros before them."""
+    return any(each.lower().removeprefix("0x").lstrip("0") == value.lstrip("0") for each in wanted)
+
+
+def loss_duration_ms(metric: Mapping[str, Any], rate_frames_per_s: float) -> float:
+    """Returns the time that the lost frames of a flow take at the rate at which it sends."""
+    return float(metric.get("loss", 0.0) / 100 * metric["frames_tx"] * 1e3 / rate_frames_per_s)
+
+
+def group_by_name(flows: Sequence[Flow]) -> dict[str, list[int]]:
+    """Returns the engine's flows of each flow of OTG, by its name: one for each port that sends."""
+    numbers: dict[str, list[int]] = {}
+    for number, flow in enumerate(flows):
+        numbers.setdefault(flow.name, []).append(number)
+    return numbers
+
+
+def sum_parts(metrics: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns one metric for each name: counts and rates are sums, loss is that of all frames sent."""
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for metric in metrics:
+        parts.setdefault(metric["name"], []).append(metric)
+    return [each[0] if len(each) == 1 else _sum_of(each) for each in parts.values()]
+
+
+def _sum_of(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    first = parts[0]
+    summed = {key: sum(part[key] for part in parts) for key, value in first.items() if isinstance(value, int | float)}
+    states = [part["transmit"] for part in parts]
+    summed["transmit"] = next((state for state in ("started", "paused") if state in states), "stopped")
+    for key in ("port_tx", "port_rx"):
+        summed[key] = ",".join(dict.fromkeys(name for part in parts for name in part[key].split(",")))
+    if "loss" in first:
+        sent = summed["frames_tx"]
+        summed["loss"] = sum(part["loss"] * part["frames_tx"] for part in parts) / sent if sent else 0.0
+    if "packet_loss_duration" in first:
+        summed["packet_loss_duration"] = {"value": max(part["packet_loss_duration"]["value"] for part in parts)}
+    received = [part for part in parts if part.get("frames_rx")]
+    if received:
+        latency, count = [part["latency"] for part in received], summed["frames_rx"]
+        times = [part["timestamps"] for part in received]
+        summed["latency"] = {
+            "minimum_ns": min(each["minimum_ns"] for each in latency),
+            "maximum_ns": max(each["maximum_ns"] for each in latency),
+            "average_ns": sum(part["latency"]["average_ns"] * part["frames_rx"] for part in received) / count,
+        }
+        summed["timestamps"] = {
+            "first_timestamp_ns": min(each["first_timestamp_ns"] for each in times),
+            "last_timestamp_ns": max(each["last_timestamp_ns"] for each in times),
+        }
+    return {**first, **summed}
+
+
 def port_metric(
     name: str,
     location: str,
@@ -108,13 +187,14 @@ def port_metric(
     *,
     capturing: bool,
     transmitting: bool,
+    is_down: bool = False,
 ) -> dict[str, Any]:
-    """Makes the metric of a port."""
+    """Makes the metric of a port; ``is_down``: a client took its link down."""
     earlier, elapsed_s = (before, elapsed_s) if before is not None and elapsed_s > 0 else (now, 1.0)
     return {
         "name": name,
         "location": location,
-        "link": "down" if now.link_up is False else "up",
+        "link": "down" if is_down or now.link_up is False else "up",
         "capture": "started" if capturing else "stopped",
         "frames_tx": now.sent,
         "frames_rx": now.received,

@@ -1,19 +1,20 @@
-"""Emulated devices: hosts at ports, and the flows between them.
+"""Emulated devices: hosts at ports or link aggregation groups, and the flows between them.
 
-A flow between devices becomes one between ports: what its headers leave open is filled with the addresses of its
-endpoints, one value for each pair of them.
+A flow between devices becomes one between ports for each port that sends: what its headers leave open is filled with
+the addresses of its endpoints, one value for each pair of them.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 from nicbench.otg.draft import MOST_VALUES
+from nicbench.otg.flows import RATE_DEFAULTS
 from nicbench.otg.model import Problems
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -55,18 +56,20 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """An Ethernet interface of a device; ``port`` is the name of its port in the configuration."""
+    """An Ethernet interface of a device; ``ports`` are the names of its port, or of those of its group."""
 
     name: str
-    port: str
+    device: str
+    ports: tuple[str, ...]
     mac: str
     tags: tuple[Tag, ...]
     addresses: tuple[Address, ...]
 
-    def program(self, port: int) -> dict[str, Any]:
-        """Returns the host as the engine's protocol has it, at the port of this number."""
+    def program(self, ports: Sequence[int]) -> dict[str, Any]:
+        """Returns the host as the engine's protocol has it, at the ports of these numbers."""
         return {
-            "port": port,
+            "port": ports[0],
+            "further_ports": list(ports[1:]),
             "mac": self.mac,
             "tags": [{"tag_type": tag.tag_type, "priority": tag.priority, "id": tag.id} for tag in self.tags],
             "addresses": [
@@ -100,37 +103,72 @@ class Devices:
     hosts: tuple[Host, ...] = ()
 
     @cached_property
-    def endpoints(self) -> Mapping[str, Endpoint]:
-        """What flows may name, by its name."""
-        addresses = {address.name: Endpoint(host, address) for host in self.hosts for address in host.addresses}
-        return {host.name: Endpoint(host) for host in self.hosts} | addresses
+    def endpoints(self) -> Mapping[str, tuple[Endpoint, ...]]:
+        """What flows may name, by its name: a device stands for all its interfaces."""
+        named: dict[str, tuple[Endpoint, ...]] = {}
+        for host in self.hosts:
+            named[host.device] = (*named.get(host.device, ()), Endpoint(host))
+            named[host.name] = (Endpoint(host),)
+            named |= {address.name: (Endpoint(host, address),) for address in host.addresses}
+        return named
 
 
-def read_devices(config: Mapping[str, Any], ports: set[str], problems: Problems) -> Devices:
-    """Reads the devices of a configuration; ``ports`` are its ports' names."""
+def read_lags(config: Mapping[str, Any], ports: set[str], problems: Problems) -> dict[str, tuple[str, ...]]:
+    """Reads the link aggregation groups of a configuration: the ports of each, by its name."""
+    lags: dict[str, tuple[str, ...]] = {}
+    holders: dict[str, str] = {}
+    for index, lag in enumerate(config.get("lags") or ()):
+        path, name = f"config.lags[{index}]", str(lag.get("name"))
+        protocol = lag.get("protocol") or {}
+        if protocol.get("choice", "lacp") != "static":
+            problems.not_implemented(f"{path}.protocol.lacp", "is not emulated: make the group static at both ends")
+        members = [str(member.get("port_name")) for member in lag.get("ports") or ()]
+        for place, member in enumerate(members):
+            here = f"{path}.ports[{place}]"
+            if (lag["ports"][place].get("macsec") or {}).get("secure_channel"):
+                problems.not_implemented(f"{here}.macsec", "is not emulated: leave it out")
+            if member not in ports:
+                problems.invalid(f"{here}.port_name", f"no port of the configuration is called {member[:80]!r}")
+            elif member in holders:
+                problems.invalid(f"{here}.port_name", f"port {member!r} is in {holders[member]!r} already")
+            holders.setdefault(member, name)
+        if not members:
+            problems.invalid(f"{path}.ports", "is empty: name the ports of the group")
+        lags[name] = tuple(members)
+    return lags
+
+
+def read_devices(
+    config: Mapping[str, Any], ports: set[str], lags: Mapping[str, tuple[str, ...]], problems: Problems
+) -> Devices:
+    """Reads the devices of a configuration; ``ports`` are its ports' names, ``lags`` its groups of them."""
     hosts = []
+    places = {port: (port,) for port in ports} | dict(lags)
     for index, device in enumerate(config.get("devices") or ()):
         path = f"config.devices[{index}]"
         for protocol in sorted(set(device) - _NO_PROTOCOLS):
             if device[protocol]:
                 problems.not_implemented(f"{path}.{protocol}", "is not emulated: leave it out")
         for place, message in enumerate(device.get("ethernets") or ()):
-            hosts.append(_read_host(message, f"{path}.ethernets[{place}]", ports, problems))
-    for port, count in Counter(host.port for host in hosts).items():
+            hosts.append(_read_host(message, str(device["name"]), f"{path}.ethernets[{place}]", places, problems))
+    for port, count in Counter(port for host in hosts for port in host.ports).items():
         if count > MOST_HOSTS:
             problems.invalid("config.devices", f"have {count} ethernets at port {port!r}, of at most {MOST_HOSTS}")
     _check_addresses(hosts, problems)
     return Devices(tuple(hosts))
 
 
-def _read_host(message: Mapping[str, Any], path: str, ports: set[str], problems: Problems) -> Host:
+def _read_host(
+    message: Mapping[str, Any], device: str, path: str, places: Mapping[str, tuple[str, ...]], problems: Problems
+) -> Host:
     connection = message.get("connection") or {}
-    choice = connection.get("choice", "port_name" if "port_name" in connection else None)
-    port = str(connection.get("port_name", ""))
-    if choice not in (None, "port_name"):
+    choice = connection.get("choice", "lag_name" if "lag_name" in connection else "port_name")
+    place = str(connection.get(choice, ""))
+    if choice not in ("port_name", "lag_name"):
         problems.not_implemented(f"{path}.connection.{choice}", "is not emulated: name a port")
-    elif port not in ports:
-        problems.invalid(f"{path}.connection.port_name", f"no port of the configuration is called {port[:80]!r}")
+    elif place not in places:
+        what = choice.removesuffix("_name")
+        problems.invalid(f"{path}.connection.{choice}", f"no {what} of the configuration is called {place[:80]!r}")
     for key in ("dhcpv4_interfaces", "dhcpv6_interfaces"):
         if message.get(key):
             problems.not_implemented(f"{path}.{key}", "is not emulated: give addresses")
@@ -149,7 +187,7 @@ def _read_host(message: Mapping[str, Any], path: str, ports: set[str], problems:
     if len(addresses) > _MOST_ADDRESSES or len(vlans) > _MOST_TAGS:
         problems.invalid(path, f"has at most {_MOST_ADDRESSES} addresses and {_MOST_TAGS} vlans")
     tags = tuple(_read_tag(vlan, f"{path}.vlans[{index}]", problems) for index, vlan in enumerate(vlans))
-    return Host(str(message["name"]), port, _full_mac(mac), tags, tuple(addresses))
+    return Host(str(message["name"]), device, places.get(place, (place,)), _full_mac(mac), tags, tuple(addresses))
 
 
 def _full_mac(mac: str) -> str:
@@ -185,7 +223,7 @@ def _check_addresses(hosts: Sequence[Host], problems: Problems) -> None:
     for host in hosts:
         vlans = tuple(tag.id for tag in host.tags if tag.id)
         for address in host.addresses:
-            key = (host.port, vlans, address.ip)
+            key = (host.ports, vlans, address.ip)
             if key in holders:
                 what = (
                     f"{address.name!r} has the address {address.ip} of {holders[key]!r}, in the same VLAN of its port"
@@ -202,20 +240,60 @@ class Pair:
     receiver: Endpoint
 
 
-def as_port_flow(
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one port sends of a flow, as a flow between ports, with the gateways whose MAC addresses it needs."""
+
+    flow: Mapping[str, Any]
+    needs: frozenset[Gateway] = frozenset()
+
+
+def as_port_flows(
     flow: Mapping[str, Any], devices: Devices, macs: Mapping[Gateway, str], path: str, problems: Problems
-) -> tuple[Mapping[str, Any], frozenset[Gateway]]:
-    """Returns a flow between devices as one between ports, with the gateways whose MAC addresses it needs.
+) -> list[Part]:
+    """Returns a flow as one between ports for each port that sends; a flow between ports is returned as it is.
 
     ``macs`` are those that are known; of others frames have 00:00:00:00:00:00, and are not to be sent.
     """
     endpoints = flow.get("tx_rx") or {}
     if endpoints.get("choice", "port") != "device":
-        return flow, frozenset()
+        return [Part(flow)]
     problems.begin_flow()
     pairs = _pairs(endpoints.get("device") or {}, devices, f"{path}.tx_rx.device", problems)
-    if not pairs:
-        return {**flow, "tx_rx": {"choice": "port", "port": {}}}, frozenset()
+    groups: dict[tuple[str, ...], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.sender.host.ports, []).append(pair)
+    parts = []
+    for ports, group in groups.items():
+        part = _between_ports(flow, group, macs, path, problems)
+        parts += [replace(part, flow=_share(part.flow, ports, place, path, problems)) for place in range(len(ports))]
+    return parts
+
+
+def _share(
+    flow: Mapping[str, Any], ports: tuple[str, ...], place: int, path: str, problems: Problems
+) -> Mapping[str, Any]:
+    """Returns what the port at this place of a group sends of a flow: frames are shared evenly."""
+    if len(ports) == 1:
+        return flow
+    rate, duration = dict(flow.get("rate") or {}), dict(flow.get("duration") or {})
+    kind = rate.get("choice") or next((key for key in RATE_DEFAULTS if key in rate), "pps")
+    if kind in RATE_DEFAULTS:  # a percentage is of each link
+        rate = {"choice": kind, kind: rate.get(kind, RATE_DEFAULTS[kind]) / len(ports)}
+    if duration.get("choice") == "burst":
+        problems.not_implemented(f"{path}.duration.burst", "bursts are not shared by the ports of a group")
+    if "fixed_packets" in duration:
+        fixed = duration["fixed_packets"]
+        packets = (int(fixed.get("packets", 1)) + place) // len(ports)
+        duration["fixed_packets"] = {**fixed, "packets": packets}
+    endpoints = {"choice": "port", "port": {**flow["tx_rx"]["port"], "tx_name": ports[place]}}
+    return {**flow, "tx_rx": endpoints, "rate": rate, "duration": duration}
+
+
+def _between_ports(
+    flow: Mapping[str, Any], pairs: Sequence[Pair], macs: Mapping[Gateway, str], path: str, problems: Problems
+) -> Part:
+    """Returns the flow of pairs with the same sending ports, of which it names the first."""
     packet = [dict(header) for header in flow.get("packet") or [{"choice": "ethernet"}]]
     kinds = [str(header.get("choice", "ethernet")) for header in packet]
     network = next((place for place, kind in enumerate(kinds) if kind in ("ipv4", "ipv6")), None)
@@ -240,23 +318,18 @@ def as_port_flow(
             ips = [str(each.ip) for each in found if each is not None and each.ip.version == version]
             if len(ips) == len(pairs):
                 _fill(packet[network], kinds[network], name, ips)
-    receive = list(dict.fromkeys(pair.receiver.host.port for pair in pairs))
-    port = {"tx_name": pairs[0].sender.host.port, "rx_names": receive}
+    receive = list(dict.fromkeys(port for pair in pairs for port in pair.receiver.host.ports))
+    port = {"tx_name": pairs[0].sender.host.ports[0], "rx_names": receive}
     needs = frozenset(need for _, need in hops if need is not None)
-    return {**flow, "packet": packet, "tx_rx": {"choice": "port", "port": port}}, needs
+    return Part({**flow, "packet": packet, "tx_rx": {"choice": "port", "port": port}}, needs)
 
 
 def _pairs(device: Mapping[str, Any], devices: Devices, path: str, problems: Problems) -> list[Pair]:
-    """The pairs of a flow: each sender with each receiver, or one with one."""
-    if device.get("bidirectional"):
-        problems.not_implemented(f"{path}.bidirectional", "a flow has one direction: make two")
-    ends = {key: list(_named(device.get(key) or (), devices, f"{path}.{key}", problems)) for key in _ENDS}
-    senders, receivers = ends.values()
-    if any(None in each or not each for each in (senders, receivers)):
+    """The pairs of a flow: each sender with each receiver, or one with one; also the other way if asked for."""
+    named = {key: _named(device.get(key) or (), devices, f"{path}.{key}", problems) for key in _ENDS}
+    senders, receivers = named.values()
+    if not senders or not receivers:
         return []
-    ports = {end.host.port for end in senders if end is not None}
-    if len(ports) > 1:
-        problems.not_implemented(f"{path}.tx_names", f"are at {len(ports)} ports: make a flow of each")
     if device.get("mode", "mesh") == "one_to_one":
         if len(senders) != len(receivers):
             problems.invalid(path, f"one_to_one has as many tx_names as rx_names: {len(senders)}, {len(receivers)}")
@@ -270,20 +343,27 @@ def _pairs(device: Mapping[str, Any], devices: Devices, path: str, problems: Pro
         both = [(sender, receiver) for sender in senders for receiver in receivers]
     if any(sender == receiver for sender, receiver in both):
         problems.invalid(path, "has a pair whose sender is its receiver")
-    return [Pair(sender, receiver) for sender, receiver in both if sender is not None and receiver is not None]
+    if device.get("bidirectional"):
+        both += [(receiver, sender) for sender, receiver in both]
+    return [Pair(*ends) for ends in both]
 
 
 _ENDS: Final = ("tx_names", "rx_names")
 
 
-def _named(names: Sequence[Any], devices: Devices, path: str, problems: Problems) -> Iterator[Endpoint | None]:
+def _named(names: Sequence[Any], devices: Devices, path: str, problems: Problems) -> list[Endpoint]:
+    """The endpoints of these names; none where one is unknown."""
     if not names:
-        problems.invalid(path, "is empty: name ethernets, or addresses, of devices")
+        problems.invalid(path, "is empty: name devices, ethernets or addresses of devices")
+    found: list[Endpoint] = []
+    unknown = False
     for index, name in enumerate(names):
-        found = devices.endpoints.get(str(name))
-        if found is None:
+        ends = devices.endpoints.get(str(name), ())
+        if not ends:
             problems.invalid(f"{path}[{index}]", f"no ethernet or address of a device is called {str(name)[:80]!r}")
-        yield found
+            unknown = True
+        found += ends
+    return [] if unknown else found
 
 
 def _next_hop(pair: Pair, version: int | None, macs: Mapping[Gateway, str]) -> tuple[str | None, Gateway | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -63,8 +63,6 @@ class Pattern:
         server = default if auto is None else auto
         if not pattern:
             return server
-        if pattern.get("metric_tags"):
-            self._problems.not_implemented(f"{self._path}.metric_tags", "metrics by tag are not kept: leave it out")
         choice = pattern.get("choice") or next((key for key in _CHOICES if key in pattern), "auto")
         if choice == "value":
             return (self._number(pattern["value"], "value") or 0) if "value" in pattern else default
@@ -173,6 +171,15 @@ def ipv6_address(name: str) -> Field:
     return Field(name, 128, 0, Kind.IPV6, tells=2)
 
 
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A field, or a part of one, by whose values received frames are counted."""
+
+    name: str
+    offset_bits: int
+    bits: int
+
+
 @dataclass(slots=True)
 class Addresses:
     """The addresses of the network header that a checksum of the next one covers (RFC 768, RFC 8200 section 8.1)."""
@@ -193,6 +200,7 @@ class Draft:
     lengths: list[dict[str, Any]] = field(default_factory=list)
     checksums: list[dict[str, Any]] = field(default_factory=list)
     """Innermost first: an outer checksum covers the inner ones."""
+    tags: list[Tag] = field(default_factory=list)
     _value: int = 0
     _bits: int = 0
     _telling: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
@@ -239,8 +247,18 @@ class Draft:
     def append(self, part: Draft) -> None:
         """Adds a part that was put together on its own, and that has neither lengths nor checksums."""
         self.fields += [{**each, "bit_offset": each["bit_offset"] + self._bits} for each in part.fields]
+        self.tags += [replace(each, offset_bits=each.offset_bits + self._bits) for each in part.tags]
         self._value = self._value << part._bits | part._value
         self._bits += part._bits
+
+    def note_tags(self, message: Mapping[str, Any] | None, bits: int, path: str) -> None:
+        """Notes the ``metric_tags`` of the field, or header, of this many bits that is put next."""
+        for index, tag in enumerate((message or {}).get("metric_tags") or ()):
+            offset, length = int(tag.get("offset", 0)), int(tag.get("length", bits))
+            if not 1 <= length <= bits - offset:
+                where = f"{path}.metric_tags[{index}]"
+                self.problems.invalid(where, f"bits {offset} to {offset + length} are not within {bits}")
+            self.tags.append(Tag(str(tag.get("name")), self._bits + offset, length))
 
     def put_bytes(self, content: bytes) -> None:
         """Adds bytes as they are."""
@@ -251,6 +269,7 @@ class Draft:
         """Adds a field of a message and returns what it holds; ``auto`` is what the server chooses."""
         pattern = Pattern(f"{path}.{spec.name}", spec.bits, spec.kind, self.problems)
         content = pattern.read(message.get(spec.name), spec.default, auto)
+        self.note_tags(message.get(spec.name), spec.bits, f"{path}.{spec.name}")
         self.put(spec.bits, content, spec.tells)
         return content
 
@@ -269,6 +288,7 @@ class Draft:
             self.put_field(message, Field(name, 16, tells=tells), path)
             return
         Pattern(f"{path}.{name}", 16, Kind.NUMBER, self.problems).read(given, 0)  # what else it says is checked
+        self.note_tags(given, 16, f"{path}.{name}")
         self.put(16)
         fixup = {"kind": "length", "at": at, "bytes": 2, "counted_from": counted_from, "minus": self.trailer_bytes}
         self.lengths.append(fixup)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from nicbench.core.units import FRAME_OVERHEAD_BYTES
-from nicbench.otg.draft import Draft
+from nicbench.otg.draft import Draft, Tag
 from nicbench.otg.headers import encode_packet
 from nicbench.otg.model import Problems
 
@@ -150,7 +150,7 @@ _READERS: Final = {"fixed": _fixed, "increment": _increment, "random": _random, 
 PREAMBLE_BYTES: Final = 8
 USUAL_GAP_BYTES: Final = 12
 _UNITS: Final = {"bps": 1, "kbps": 10**3, "mbps": 10**6, "gbps": 10**9}
-_RATE_DEFAULTS: Final = {"bps": 10**9, "kbps": 10**6, "mbps": 10**3, "gbps": 1}
+RATE_DEFAULTS: Final = {"pps": 1000, "bps": 10**9, "kbps": 10**6, "mbps": 10**3, "gbps": 1}
 MOST_FRAMES_PER_S: Final = 1e9
 
 
@@ -192,7 +192,7 @@ def read_rate(message: Mapping[str, Any], sizes: Sizes, port: ServedPort, path: 
     choice = message.get("choice") or next((key for key in ("pps", *_UNITS, "percentage") if key in message), "pps")
     bits = 8 * (sizes.mean + FRAME_OVERHEAD_BYTES)
     if choice == "pps":
-        rate = float(message.get("pps", 1000))
+        rate = float(message.get(choice, RATE_DEFAULTS[choice]))
     elif choice == "percentage":
         percentage = float(message.get("percentage", 100.0))
         if port.link_bits_per_s is None:
@@ -200,7 +200,7 @@ def read_rate(message: Mapping[str, Any], sizes: Sizes, port: ServedPort, path: 
             return 1.0
         rate = port.link_bits_per_s * percentage / 100 / bits
     else:
-        rate = float(message.get(choice, _RATE_DEFAULTS[choice])) * _UNITS[choice] / bits
+        rate = float(message.get(choice, RATE_DEFAULTS[choice])) * _UNITS[choice] / bits
     if not 0 < rate <= MOST_FRAMES_PER_S:
         problems.invalid(
             f"{path}.{choice}", f"is {rate:g} frames/s; it must be above 0, and {MOST_FRAMES_PER_S:g} at most"
@@ -280,6 +280,8 @@ class Flow:
     program: dict[str, Any]
     receive_names: str
     """The receiving ports in one text, as metrics have them."""
+    tags: tuple[str, ...] = ()
+    """The fields of received frames by whose values these are counted too."""
 
 
 def _is_tagged(packet: Sequence[Mapping[str, Any]]) -> bool:
@@ -295,9 +297,6 @@ def read_flow(
     ``seed`` is for what OTG draws at random without a seed: frame sizes.
     """
     problems.begin_flow()
-    for key, why in _NOT_IMPLEMENTED.items():
-        if flow.get(key):
-            problems.not_implemented(f"{path}.{key}", why)
     draft = encode_packet(flow.get("packet") or (), f"{path}.packet", problems)
     metrics = _Metrics.read(flow.get("metrics") or {}, f"{path}.metrics", problems)
     # Without a size it is chosen here, and so that the frames are counted for certain.
@@ -323,6 +322,9 @@ def read_flow(
         )
     if signed and sizes.smallest >= draft.at + len(INSTRUMENTATION) + SIGNATURE_BYTES + FCS_BYTES:
         draft.put_bytes(INSTRUMENTATION)
+    counted_by = (*draft.tags, *_egress_tags(flow, f"{path}.egress_packet", problems))
+    if counted_by and not (metrics.enable and receive):
+        problems.invalid(f"{path}.metrics.enable", "frames are counted by metric_tags where they are received: set it")
     program = {
         "name": str(flow["name"]),
         "transmit_port": port.number,
@@ -335,6 +337,7 @@ def read_flow(
         **asdict(timing),
         "signature": signed,
         "match": {"fields": draft.match(), "bytes": None} if metrics.enable and receive and not signed else None,
+        "tags": [{"offset_bits": tag.offset_bits, "bits": tag.bits} for tag in counted_by],
     }
     return Flow(
         name=str(flow["name"]),
@@ -348,7 +351,22 @@ def read_flow(
         mean_frame_bytes=sizes.mean,
         program=program,
         receive_names=",".join(receive),
+        tags=tuple(tag.name for tag in counted_by),
     )
+
+
+MOST_TAG_BITS: Final = 128
+
+
+def _egress_tags(flow: Mapping[str, Any], path: str, problems: Problems) -> list[Tag]:
+    """Reads where the fields are, in frames as they are received, by whose values these are counted."""
+    packet = flow.get("egress_packet")
+    if not packet:
+        return []
+    tags = encode_packet(packet, path, problems).tags
+    if sum(tag.bits for tag in tags) > MOST_TAG_BITS:
+        problems.invalid(path, f"its metric_tags have more than {MOST_TAG_BITS} bits together")
+    return tags
 
 
 def receivers(flow: Mapping[str, Any]) -> tuple[str, ...]:
@@ -356,11 +374,6 @@ def receivers(flow: Mapping[str, Any]) -> tuple[str, ...]:
     endpoints = (flow.get("tx_rx") or {}).get("port") or {}
     names = endpoints.get("rx_names") or ([endpoints["rx_name"]] if endpoints.get("rx_name") else [])
     return tuple(map(str, names))
-
-
-_NOT_IMPLEMENTED: Final = {
-    "egress_packet": "headers of received packets are not looked at: leave it out",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +388,7 @@ class _Metrics:
     @classmethod
     def read(cls, message: Mapping[str, Any], path: str, problems: Problems) -> _Metrics:
         if (message.get("predefined_metric_tags") or {}).get("rx_name"):
-            problems.not_implemented(f"{path}.predefined_metric_tags", "metrics by tag are not kept: leave it out")
+            problems.not_implemented(f"{path}.predefined_metric_tags", "ports are not a tag: leave it out")
         if message.get("rx_tx_ratio"):
             problems.not_implemented(f"{path}.rx_tx_ratio", "every frame is expected once: leave it out")
         latency = message.get("latency") or {}

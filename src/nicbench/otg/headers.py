@@ -91,6 +91,7 @@ def _put_type(draft: Draft, header: Header, name: str | None) -> None:
                 f"{header.path}.{name}", "the vlan header after it has a tpid, which stands there: give one of both"
             )
         pattern = Pattern(f"{header.path}: tpid of the vlan header after it", 16, Kind.NUMBER, draft.problems)
+        draft.note_tags(following.message["tpid"], 16, f"{following.kind}.tpid")
         draft.put(16, pattern.read(following.message["tpid"], _VLAN_TYPE), tells=1)
         return
     auto = ETHER_TYPES.get(following.kind or "", LAST_RESORT_ETHER_TYPE)
@@ -144,11 +145,10 @@ def pfc_pause(draft: Draft, header: Header) -> None:
 
 def custom(draft: Draft, header: Header) -> None:
     """Bytes as the client gives them."""
-    if header.message.get("metric_tags"):
-        draft.problems.not_implemented(f"{header.path}.metric_tags", "metrics by tag are not kept: leave it out")
     digits = str(header.message.get("bytes", "")).replace(":", "").replace(" ", "")
     digits = digits[2:] if digits[:2] in ("0x", "0X") else digits
     try:
+        draft.note_tags(header.message, 4 * len(digits), header.path)
         draft.put_bytes(bytes.fromhex(digits))
     except ValueError:
         draft.problems.invalid(f"{header.path}.bytes", "is no even number of hexadecimal digits")

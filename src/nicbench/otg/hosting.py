@@ -37,7 +37,7 @@ class Hosting:
         """Has the hosts answer, and ask for their gateways; those that do so already go on."""
         if self.is_started or not self._devices.hosts:
             return
-        programs = [host.program(self._ports[host.port].number) for host in self._devices.hosts]
+        programs = [host.program([self._ports[port].number for port in host.ports]) for host in self._devices.hosts]
         try:
             await self._generator.set_hosts(programs)
         except EngineError as error:

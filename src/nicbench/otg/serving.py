@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,14 +64,21 @@ def _hear_clients(serving: Serving, password: str | None, line: socket.socket) -
     serve_fronts(serving, password, line)
 
 
-async def serve(bench: BenchFile, runs: Path, fronts: Fronts, idle_s: float, tell: Callable[[str], None]) -> None:
+async def serve(
+    bench: BenchFile,
+    runs: Path,
+    fronts: Fronts,
+    idle_s: float,
+    tell: Callable[[str], None],
+    locations: Mapping[str, str],
+) -> None:
     """Serves until it is cancelled; ``tell`` is given the addresses, and a line for each session and report.
 
-    ``idle_s``: how long a session lasts without a request.
+    ``idle_s``: how long a session lasts without a request. ``locations`` are the names of ports by further locations.
     """
     ended = asyncio.ensure_future(asyncio.to_thread(fronts.clerk.serve))
     try:
-        sessions = Sessions(bench, runs, tell, idle_s=idle_s)
+        sessions = Sessions(bench, runs, tell, idle_s=idle_s, locations=locations)
         reader, writer = await asyncio.open_unix_connection(sock=fronts.line)
         try:
             await answer_calls(reader, writer, handlers_of(sessions), lambda at: tell(f"{at}\nCtrl-C ends it"))

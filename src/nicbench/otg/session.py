@@ -17,11 +17,21 @@ from typing import Any, Final
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import ConfigurationSet, Note
 from nicbench.engine.generator import Action, FlowState
-from nicbench.otg.configuration import Configuration, read_configuration
-from nicbench.otg.counters import flow_metrics, port_metric, select_flow_columns, select_port_columns
+from nicbench.otg.configuration import Configuration, read_configuration, with_further
+from nicbench.otg.counters import (
+    flow_metrics,
+    group_by_name,
+    loss_duration_ms,
+    port_metric,
+    select_flow_columns,
+    select_port_columns,
+    sum_parts,
+    tagged_metrics,
+)
 from nicbench.otg.devices import Gateway
 from nicbench.otg.flows import Flow, ServedPort
 from nicbench.otg.hosting import Hosting
+from nicbench.otg.links import Links
 from nicbench.otg.model import NOT_IMPLEMENTED, OtgError
 from nicbench.otg.transmission import LOOK_S, Capturing, Counting, Snapshot, Transmission
 from nicbench.stages.served import Bed
@@ -39,7 +49,8 @@ class Session:
         self._seed = seed
         self._config: Mapping[str, Any] = {}
         self._configuration = Configuration({}, (), {})
-        self._numbers: Mapping[str, int] = {}
+        self._numbers: Mapping[str, list[int]] = {}
+        """The engine's flows of each flow: one for each port that sends."""
         self._configurations = 0
         self._transmissions = 0
         self._transmission: Transmission | None = None
@@ -52,6 +63,7 @@ class Session:
         """Why the last transmission could not be finished; the next client that changes something receives it."""
         self._capturing = Capturing(bed)
         self._hosting = Hosting(bed.generator)
+        self._links = Links(bed)
         self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
         self._changing = asyncio.Lock()
@@ -107,10 +119,12 @@ class Session:
         await self._capturing.stop_all()  # one that cannot be kept leaves the session as it is
         file = f"raw/configuration-{self._configurations + 1:04d}.json"
         await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
+        if not keeps_hosts:
+            await self._links.bring_up()
         await self._load(configuration)
         await self._hosting.configure(configuration.devices, configuration.ports, keeps=keeps_hosts)
         self._config = config
-        self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
+        self._numbers = group_by_name(configuration.flows)
         self._stopped_at = {}
         self._configurations += 1
         await self._capturing.configure(configuration)
@@ -149,6 +163,11 @@ class Session:
                 if action == "stop":
                     await self._wait_until_stopped(numbers)
 
+    async def control_links(self, action: str, names: Sequence[str]) -> None:
+        """Takes the links of these ports down or up; without names, of all ports of the configuration."""
+        async with self._changing:
+            await self._links.control(action, self._configuration.ports, names)
+
     async def control_captures(self, action: str, names: Iterable[str]) -> None:
         """Starts or stops the captures of these ports; without names, all captures of the configuration."""
         async with self._changing:
@@ -161,11 +180,17 @@ class Session:
             with contextlib.suppress(EngineError, HostError):  # the engine or its machine is gone
                 await self._end_transmission()
                 await self._capturing.stop_all()
+                await self._links.bring_up()
 
     # What waits for no change.
 
-    async def flow_metrics(self, names: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns metrics of the flows of these names, or of all whose metrics are enabled."""
+    async def flow_metrics(
+        self, names: Sequence[str], columns: Sequence[str], tagged: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """Returns metrics of the flows of these names, or of all whose metrics are enabled.
+
+        ``tagged`` says which metrics by tag are wanted, as OTG's message does.
+        """
         flows, now = await self._count()
         wanted = self._flows_of(names, "metrics_request.flow.flow_names")
         numbers = [number for number in wanted if flows[number].metrics]
@@ -176,7 +201,29 @@ class Session:
         elapsed_s = now.at_s - before.at_s if before is not None else 0.0
         states = [self._told_state(number, now) for number in numbers]
         metrics = flow_metrics(flows, numbers, now.flows, before.flows if before else None, elapsed_s, states)
-        return [select_flow_columns(metric, columns) for metric in metrics] if columns else metrics
+        if self._configuration.tells_loss_duration:
+            for number, metric in zip(numbers, metrics, strict=True):
+                rate = flows[number].program["rate_frames_per_s"]
+                metric["packet_loss_duration"] = {"value": loss_duration_ms(metric, rate)}
+        if len(flows) > len(self._numbers):
+            metrics = sum_parts(metrics)
+        metrics = [select_flow_columns(metric, columns) for metric in metrics] if columns else metrics
+        return await self._add_tagged(metrics, [number for number in numbers if flows[number].tags], tagged or {})
+
+    async def _add_tagged(
+        self, metrics: list[dict[str, Any]], numbers: Sequence[int], wanted: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Adds what was counted by the tags of these flows of the engine, if that is wanted."""
+        if not numbers or not wanted.get("include", True):
+            return metrics
+        filters = {str(each.get("name")): each.get("values") or () for each in wanted.get("filters") or ()}
+        named = {metric["name"]: metric for metric in metrics}
+        flows = self._configuration.flows
+        for tally in (await self._bed.generator.tally(numbers)).flows:
+            flow = flows[tally.flow]
+            found = tagged_metrics(flow, tally.tagged, filters, wanted.get("metric_names") or ())
+            named[flow.name].setdefault("tagged_metrics", []).extend(found)
+        return metrics
 
     async def port_metrics(self, names: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
         """Returns metrics of the ports of these names, or of all."""
@@ -200,6 +247,7 @@ class Session:
                     self._counting.link_changed_ns(now.ports[port.number].name),
                     capturing=name in self._capturing.going,
                     transmitting=name in sending,
+                    is_down=port.number in self._links.down,
                 ),
                 columns,
             )
@@ -376,24 +424,25 @@ class Session:
         for index, name in enumerate(given):
             if name not in self._numbers:
                 raise OtgError([f"{path}[{index}]: no flow of the configuration is called {name[:80]!r}"])
-        return [self._numbers[name] for name in given] or list(self._numbers.values())
+        return [number for name in given or self._numbers for number in self._numbers[name]]
 
 
 MakeBed = Callable[[Callable[[dict[str, Any]], None]], AbstractAsyncContextManager[Bed]]
 
 
-def served_ports(bed: Bed) -> dict[str, ServedPort]:
-    """Returns the tester's ports by their names in the bench file, which are the locations that clients give."""
+def served_ports(bed: Bed, further: Mapping[str, str]) -> dict[str, ServedPort]:
+    """Returns the tester's ports by the locations that clients give: their names in the bench file, and others."""
     testbed = bed.testbed
-    return {
+    ports = {
         port.name: ServedPort(number, port.name, testbed.link_bits_per_s, bed.largest_frame_bytes, bed.tag_bytes)
         for number, port in enumerate(testbed.tester_ports)
     }
+    return with_further(ports, further)
 
 
 @asynccontextmanager
-async def session_on(make_bed: MakeBed, seed: int) -> AsyncIterator[Session]:
-    """Makes the testbed and a session on it; both end together."""
+async def session_on(make_bed: MakeBed, seed: int, locations: Mapping[str, str]) -> AsyncIterator[Session]:
+    """Makes the testbed and a session on it; both end together. ``locations`` are ports by further locations."""
     sessions: list[Session] = []
 
     def look(event: dict[str, Any]) -> None:
@@ -401,7 +450,7 @@ async def session_on(make_bed: MakeBed, seed: int) -> AsyncIterator[Session]:
             each.look(event)
 
     async with make_bed(look) as bed:
-        session = Session(bed, served_ports(bed), seed)
+        session = Session(bed, served_ports(bed, locations), seed)
         sessions.append(session)
         try:
             yield session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import BusyError, HostError, NicbenchError
 from nicbench.core.events import Bus, Event, Note, RunFinished, StageStarted, Waiting
 from nicbench.core.redaction import Redactor
+from nicbench.otg.configuration import check_further
 from nicbench.otg.session import Session, session_on
 from nicbench.report import build
 from nicbench.report.answer.of_run import in_brief
@@ -43,11 +44,15 @@ class Sessions:
         tell: Callable[[str], None],
         *,
         idle_s: float,
+        locations: Mapping[str, str] | None = None,
         engine_path: str | None = None,
     ) -> None:
         self._bench = require_servable(bench)
-        self.locations = locations_of(self._bench)
+        self.ports = locations_of(self._bench)
         """The names among which its ports' names are; empty while they are unknown."""
+        self.locations = locations or {}
+        """The names of ports by their further locations."""
+        check_further(self.locations, self.ports)
         self._runs = runs
         self._tell = tell
         self._idle_s = idle_s
@@ -139,7 +144,7 @@ class Sessions:
             served_bed, self._bench, folder, bus, engine_path=self._engine_path, wait_s=self._idle_s + _PLACE_S
         )
         try:
-            async with session_on(bed, self._bench.seed) as session:
+            async with session_on(bed, self._bench.seed, self.locations) as session:
                 self._tell(f"session: {folder.path}")
                 self.touch()
                 self.current = session

@@ -134,6 +134,7 @@ class Capturing:
                 filters=list(capture.filters),
                 at_most_bytes=LARGEST_CAPTURE_BYTES,
                 overwrite=capture.overwrite,
+                format=capture.form,
                 snap_bytes=capture.snap_bytes,
             )
             self._going.add(name)

@@ -29,6 +29,7 @@ from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.packets import ALWAYS, EngineOptions, Packets
+from nicbench.tuning.changes import Changes
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -48,6 +49,7 @@ class Bed:
     """When the session did (monotonic)."""
     folder: RunFolder
     bus: Bus
+    changes: Changes
     largest_frame_bytes: int
     """What every port takes, with FCS."""
     tag_bytes: int
@@ -93,6 +95,7 @@ class _ServedRig(FrameRig):
             began=setting.began,
             folder=setting.folder,
             bus=setting.bus,
+            changes=setting.changes,
             largest_frame_bytes=self._facts.maximum_frame_bytes,
             tag_bytes=self._facts.tag_bytes,
             folder_elsewhere=self._tester.folder_elsewhere,

@@ -1,6 +1,8 @@
 //! The hosts beside the flows: of each port, and the requests about them.
 
-use nicbench_protocol::{Hosts, HostsReply, Neighbours, NeighboursReply, Reply};
+use std::collections::HashMap;
+
+use nicbench_protocol::{HostRequest, Hosts, HostsReply, Neighbour, Neighbours, NeighboursReply, Reply};
 
 use super::{Bench, Generator};
 use crate::error::{EngineError, ErrorKind};
@@ -57,13 +59,14 @@ impl Stations {
 
     fn replace(&mut self, request: &Hosts, now_ns: u64) -> Result<HostsReply, EngineError> {
         let known = self.ports.len();
-        if let Some(host) = request.hosts.iter().position(|host| host.port >= known) {
-            let message = format!("host {host}: port {}, and there are {known} ports", request.hosts[host].port);
+        let ports = |host: &HostRequest| [&[host.port], host.further_ports.as_slice()].concat();
+        if let Some(host) = request.hosts.iter().position(|host| ports(host).iter().any(|port| *port >= known)) {
+            let message = format!("host {host}: ports {:?}, and there are {known} ports", ports(&request.hosts[host]));
             return Err(EngineError::new(ErrorKind::BadRequest, message, "use a port's number, from 0"));
         }
         let mut fresh = Vec::new();
         for (port, hosts) in self.ports.iter().enumerate() {
-            let own = (0..).zip(&request.hosts).filter(|(_, host)| host.port == port).collect::<Vec<_>>();
+            let own = (0..).zip(&request.hosts).filter(|(_, host)| ports(host).contains(&port)).collect::<Vec<_>>();
             fresh.push(hosts.replaced(&own, now_ns)?);
         }
         self.ports = fresh;
@@ -80,8 +83,24 @@ impl Stations {
         // In the order of the hosts; the sort keeps that of each host's entries.
         neighbours.sort_by_key(|neighbour| neighbour.host);
         duplicates.sort_by_key(|duplicate| (duplicate.host, duplicate.address));
+        let neighbours = told_once(neighbours);
         NeighboursReply { neighbours, duplicates, counts: self.ports.iter().map(|hosts| hosts.counts).collect() }
     }
+}
+
+/// A host at several ports knows a neighbour at each: what the first of them knows that has its answer is told.
+fn told_once(neighbours: Vec<Neighbour>) -> Vec<Neighbour> {
+    let mut places = HashMap::new();
+    let mut told: Vec<Neighbour> = Vec::new();
+    for each in neighbours {
+        let place = *places.entry((each.host, each.address)).or_insert(told.len());
+        match told.get_mut(place) {
+            None => told.push(each),
+            Some(known) if known.mac.is_none() => *known = each,
+            Some(_) => {}
+        }
+    }
+    told
 }
 
 impl Generator {

@@ -14,6 +14,7 @@ mod program;
 mod receiver;
 mod replies;
 mod schedule;
+mod tags;
 mod tally;
 mod times;
 mod transmitter;
@@ -31,8 +32,9 @@ use self::classifier::Classifier;
 use self::flow::Flow;
 use self::health::Watch;
 use self::hosts::Stations;
-use self::receiver::Receiver;
+use self::receiver::{Expected, Receiver};
 use self::replies::{Replies, reply_job};
+use self::tags::Tags;
 use self::tally::{PortSnapshot, TallyJob};
 use self::times::Times;
 use self::transmitter::Transmitter;
@@ -136,6 +138,11 @@ impl Generator {
         let flows = request.flows.iter().map(flow).collect::<Result<Vec<_>, _>>()?;
         let mut classifier = Classifier::of(&request.flows)?;
         classifier.check_apart(&request.flows, &flows)?;
+        let receiving = request.flows.iter().map(|flow| {
+            let tags = Tags::of(&flow.name, &flow.tags)?;
+            Ok(Expected { ports: flow.receive_ports.clone(), is_signed: flow.signature, tags })
+        });
+        let receiving = receiving.collect::<Result<_, EngineError>>()?;
         self.loads += 1;
         for (place, port) in bench.ports.iter_mut().enumerate() {
             discard_stale(&mut **port, &mut self.frames, bench.clock, |frame, now_ns| {
@@ -144,7 +151,6 @@ impl Generator {
             port.begin_trial(self.loads, 0);
         }
         self.signer = Signer::new(run_key, self.loads);
-        let receiving = request.flows.iter().map(|flow| (flow.receive_ports.clone(), flow.signature)).collect();
         self.receiver = Receiver::new(self.signer, receiving, classifier, facts.len());
         self.transmitters = facts.iter().map(|_| Transmitter::default()).collect();
         self.times = Times::from_now(bench.clock);

@@ -2,6 +2,7 @@
 
 use super::classifier::Classifier;
 use super::flow::Flow;
+use super::tags::{Tagged, Tags};
 use crate::analyser::elapsed;
 use crate::error::{EngineError, ErrorKind};
 use crate::flows::{Arrival, FEWEST_COUNTED, FlowTable};
@@ -24,7 +25,7 @@ pub struct Arrived {
 
 impl Arrived {
     #[inline]
-    fn add(&mut self, frame: &[u8], now: u64) {
+    pub fn add(&mut self, frame: &[u8], now: u64) {
         self.frames += 1;
         self.bytes += frame_bytes(frame);
         self.first = self.first.or(Some(now));
@@ -56,6 +57,26 @@ struct Receiving {
     counts: FlowCounts,
     by_port: Vec<Arrived>,
     histogram: SparseCounts,
+    /// `None`: it has no tags.
+    tags: Option<Box<Tags>>,
+}
+
+/// A flow as its receiver is to know it.
+#[derive(Debug)]
+pub struct Expected {
+    pub ports: Vec<usize>,
+    pub is_signed: bool,
+    pub tags: Option<Tags>,
+}
+
+impl Receiving {
+    #[inline]
+    fn count(&mut self, place: usize, frame: &[u8], now: u64) {
+        self.by_port[place].add(frame, now);
+        if let Some(tags) = &mut self.tags {
+            tags.count(frame, now);
+        }
+    }
 }
 
 /// What arrived at a port since the flows were loaded.
@@ -90,10 +111,9 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// `flows` gives the ports of each flow, and whether its frames bear signatures.
-    pub fn new(signer: Signer, flows: Vec<(Vec<usize>, bool)>, classifier: Classifier, ports: usize) -> Self {
+    pub fn new(signer: Signer, flows: Vec<Expected>, classifier: Classifier, ports: usize) -> Self {
         let mut lines = 0;
-        let receiving = |(ports, is_signed): (Vec<usize>, bool)| {
+        let receiving = |Expected { ports, is_signed, tags }: Expected| {
             let first_line = lines;
             let needed = match ports.len() {
                 _ if !is_signed => 0,
@@ -109,6 +129,7 @@ impl Receiver {
                 counts: FlowCounts::default(),
                 by_port,
                 histogram: SparseCounts::default(),
+                tags: tags.map(Box::new),
             }
         };
         let flows = flows.into_iter().map(receiving).collect();
@@ -136,6 +157,7 @@ impl Receiver {
         let receiving = &mut self.flows[flow as usize];
         receiving.counts = FlowCounts::default();
         receiving.by_port.fill(Arrived::default());
+        receiving.tags.iter_mut().for_each(|tags| tags.clear());
         let is_measured = receiving.is_signed && !receiving.ports.is_empty();
         receiving.histogram.clear();
         let lines =
@@ -222,7 +244,7 @@ impl Receiver {
             Arrival::Reordered(_) => receiving.counts.reordered += 1,
             _ => {}
         }
-        receiving.by_port[place].add(frame, now);
+        receiving.count(place, frame, now);
         let latency_ns = elapsed(signature.time_ns, now_ns).unwrap_or(0);
         receiving.counts.latency.record(latency_ns);
         receiving.histogram.record(latency_ns);
@@ -231,7 +253,7 @@ impl Receiver {
     fn count_matched(&mut self, port: usize, frame: &[u8], flow: u32, now: u64) {
         let receiving = &mut self.flows[flow as usize];
         match receiving.ports.iter().position(|own| *own == port) {
-            Some(place) => receiving.by_port[place].add(frame, now),
+            Some(place) => receiving.count(place, frame, now),
             None => receiving.counts.misdirected += 1,
         }
     }
@@ -248,6 +270,11 @@ impl Receiver {
     pub fn by_port(&self, flow: u32) -> impl Iterator<Item = (usize, Arrived)> + '_ {
         let receiving = &self.flows[flow as usize];
         receiving.ports.iter().copied().zip(receiving.by_port.iter().copied())
+    }
+
+    /// What arrived of a flow by the values of its tags.
+    pub fn tagged(&self, flow: u32) -> Vec<Tagged> {
+        self.flows[flow as usize].tags.as_ref().map_or_else(Vec::new, |tags| tags.counted())
     }
 
     /// How often each latency of a flow came.

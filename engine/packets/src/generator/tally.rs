@@ -1,11 +1,12 @@
 //! The counts of flows and ports as a reply: copied while frames are sent, made into text by another thread.
 
 use nicbench_protocol::{
-    FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTally, HealthReading, PortCounts, Reply, Tally, TallyReply,
+    FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTagged, FlowTally, HealthReading, PortCounts, Reply, Tally, TallyReply,
 };
 
 use super::flow::{Flow, SentCounts};
 use super::receiver::{Arrived, FlowCounts, PortReceived, Receiver};
+use super::tags::Tagged;
 use super::times::Times;
 use crate::error::EngineError;
 use crate::latency::{CopiedCounts, encode_copy};
@@ -29,6 +30,7 @@ struct Counted {
     received: FlowCounts,
     by_port: Vec<(usize, Arrived)>,
     histogram: Option<CopiedCounts>,
+    tagged: Vec<Tagged>,
 }
 
 /// A tally that is being made, some flows at a time.
@@ -110,6 +112,7 @@ impl TallyJob {
                 received: receiver.counts(*number),
                 by_port: receiver.by_port(*number).collect(),
                 histogram: self.histograms.then(|| receiver.histogram(*number)),
+                tagged: if self.columns { Vec::new() } else { receiver.tagged(*number) },
             });
         }
         self.counted.len() == self.flows.len()
@@ -128,6 +131,12 @@ impl TallyJob {
         let ports = self.ports.into_iter().map(PortSnapshot::reply).collect();
         Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, columns, ports, health })))
     }
+}
+
+fn tell(Tagged { values, arrived }: Tagged, times: &Times) -> FlowTagged {
+    let unix = |tick: Option<u64>| tick.map_or(0, |tick| times.unix_ns(tick));
+    let (first_ns, last_ns) = (unix(arrived.first), unix(arrived.last));
+    FlowTagged { values, frames: arrived.frames, bytes: arrived.bytes, first_ns, last_ns }
 }
 
 impl Counted {
@@ -180,6 +189,7 @@ impl Counted {
             first_received_ns: unix(self.by_port.iter().filter_map(|(_, arrived)| arrived.first).min()),
             last_received_ns: unix(self.by_port.iter().filter_map(|(_, arrived)| arrived.last).max()),
             by_port: self.by_port.iter().map(at_port).collect(),
+            tagged: self.tagged.into_iter().map(|each| tell(each, times)).collect(),
         })
     }
 

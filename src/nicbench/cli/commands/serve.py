@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -44,6 +45,12 @@ _Names = Annotated[
     list[str] | None,
     typer.Option("--name", metavar="HOST", help="A name under which clients reach this machine (repeatable)."),
 ]
+_Locations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--location", metavar="NAME=PORT", help="Another location of a port, as programs have it (repeatable)."
+    ),
+]
 _Idle = Annotated[
     float,
     typer.Option(
@@ -67,6 +74,7 @@ def _serve(
     tls_key: TlsKey = None,
     password_file: PasswordFile = None,
     name: _Names = None,
+    location: _Locations = None,
     idle: _Idle = 3600.0,
 ) -> None:
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
@@ -90,11 +98,24 @@ def _serve(
     if has_tests(bench_file):
         say(f"note: the tests of {bench} are not run: clients say what is sent")
     place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
+    locations = _read_locations(location or ())
     fronts = start_fronts(Serving(place, http_port, grpc_port), runs_folder)
     try:
-        run_to_the_end(serve(bench_file, runs_folder, fronts, idle, say))
+        run_to_the_end(serve(bench_file, runs_folder, fronts, idle, say, locations))
     except InterruptedRunError:
         return  # a signal is how it ends
+
+
+def _read_locations(given: Iterable[str]) -> dict[str, str]:
+    """Returns the names of ports by their further locations. UsageError for what is written otherwise."""
+    locations = {}
+    for each in given:
+        location, equals, port = each.rpartition("=")
+        if not equals or not location or not port:
+            step = "write the location and the port's name in the bench file, as `--location localhost:5555=t0`"
+            raise UsageError(f"--location {each!r} names no port", next_step=step)
+        locations[location] = port
+    return locations
 
 
 # ``nicbench web [RUNS]``: shows runs in the browser, as they happen and as they were.

@@ -1,6 +1,8 @@
 //! Captures from frames to files, as readers see them.
 
 use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
 use serde_json::{Value, json};
 
 use super::*;
@@ -61,11 +63,28 @@ fn captured(name: &str, change: Value, frames: &[(u64, Vec<u8>)]) -> (Vec<(u128,
         captures.hand_over(1);
     }
     let told = captures.stop(&[1]).unwrap().wait().remove(0);
-    let mut reader = PcapReader::new(std::fs::File::open(&told.path).unwrap()).unwrap();
+    let file = std::fs::File::open(&told.path).unwrap();
     let mut seen = Vec::new();
-    while let Some(packet) = reader.next_packet() {
-        let packet = packet.unwrap();
-        seen.push((packet.timestamp.as_nanos(), packet.orig_len, packet.data.into_owned()));
+    if told.path.ends_with(".pcapng") {
+        let mut reader = PcapNgReader::new(file).unwrap();
+        while let Some(block) = reader.next_block() {
+            match block.unwrap() {
+                Block::EnhancedPacket(packet) => {
+                    seen.push((packet.timestamp.as_nanos(), packet.original_len, packet.data.into_owned()));
+                }
+                Block::InterfaceDescription(told) => {
+                    assert!(told.options.contains(&InterfaceDescriptionOption::IfFcsLen(4)));
+                    assert!(told.options.contains(&InterfaceDescriptionOption::IfTsResol(9)));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    } else {
+        let mut reader = PcapReader::new(file).unwrap();
+        while let Some(packet) = reader.next_packet() {
+            let packet = packet.unwrap();
+            seen.push((packet.timestamp.as_nanos(), packet.orig_len, packet.data.into_owned()));
+        }
     }
     assert_eq!((told.frames, told.error.as_deref()), (seen.len() as u64, None));
     if told.dropped == 0 {
@@ -77,10 +96,14 @@ fn captured(name: &str, change: Value, frames: &[(u64, Vec<u8>)]) -> (Vec<(u128,
 #[test]
 fn a_capture_holds_frames_with_times_and_fcs() {
     // The check value of CRC-32 is that of "123456789".
-    let (seen, _) = captured("fcs", json!({}), &[(1_700_000_000_000_000_007, b"123456789".to_vec())]);
-    let mut expected = b"123456789".to_vec();
-    expected.extend(0xCBF4_3926u32.to_le_bytes());
-    assert_eq!(seen, [(1_700_000_000_000_000_007, 13, expected)]);
+    for format in ["pcap", "pcapng"] {
+        let name = format!("fcs-{format}");
+        let frame = (1_700_000_000_000_000_007, b"123456789".to_vec());
+        let (seen, _) = captured(&name, json!({"format": format}), &[frame]);
+        let mut expected = b"123456789".to_vec();
+        expected.extend(0xCBF4_3926u32.to_le_bytes());
+        assert_eq!(seen, [(1_700_000_000_000_000_007, 13, expected)]);
+    }
 }
 
 #[test]
@@ -97,10 +120,15 @@ fn filters_must_all_hold_and_may_be_masked_or_negated() {
 fn a_full_capture_keeps_the_first_frames_or_the_last() {
     let frames: Vec<_> = (0..10u64).map(|number| (number, vec![0; 60])).collect();
     let times = |overwrite: bool, name: &str| {
-        // The header, and three frames of 64 bytes.
-        let (seen, told) = captured(name, json!({"at_most_bytes": 24 + 3 * 80, "overwrite": overwrite}), &frames);
-        assert_eq!(told.dropped, 7);
-        seen.iter().map(|(time, ..)| *time).collect::<Vec<_>>()
+        // The header, and three frames of 64 bytes, but not four.
+        let room = [("pcap", 24 + 3 * 80), ("pcapng", 84 + 3 * 96)].map(|(format, most)| {
+            let asked = json!({"at_most_bytes": most, "overwrite": overwrite, "format": format});
+            let (seen, told) = captured(&format!("{name}-{format}"), asked, &frames);
+            assert_eq!(told.dropped, 7);
+            seen.iter().map(|(time, ..)| *time).collect::<Vec<_>>()
+        });
+        assert_eq!(room[0], room[1]);
+        room[0].clone()
     };
     assert_eq!((times(false, "first"), times(true, "last")), (vec![0, 1, 2], vec![7, 8, 9]));
 }
