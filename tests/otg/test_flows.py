@@ -185,7 +185,8 @@ def test_tags_are_fields_of_frames_as_they_are_received() -> None:
     counted = [FlowTagged(values=("065", "2e", "1"), frames=3, bytes=300, first_ns=1, last_ns=2)]
     told = tagged_metrics(made, counted, {}, ["frames_rx"])
     values = [
-        {"name": name, "value": {"choice": "hex", "hex": value}} for name, value in zip(made.tags, ("065", "2e", "1"))
+        {"name": name, "value": {"choice": "hex", "hex": value}}
+        for name, value in zip(made.tags, ("065", "2e", "1"), strict=True)
     ]
     assert told == [{"tags": values, "frames_rx": 3}]
     assert not tagged_metrics(made, counted, {"ecn": ["0x2"]}, ())

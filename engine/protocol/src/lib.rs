@@ -43,10 +43,13 @@ pub use frames::{
 };
 pub use frames_result::{FailureKind, FramesEndedBy, FramesFailure, FramesInterval, FramesResult, Times};
 pub use generated::{
-    CapturedFile, CapturesReply, ControlReply, FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTagged, FlowTally, LoadReply,
-    PortCounts, TallyReply,
+    CapturedFile, CapturesReply, ControlReply, FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTagged, FlowTally,
+    LoadReply, PortCounts, TallyReply,
 };
-pub use generator::{Burst, CaptureAction, CaptureFilter, CaptureFormat, Control, FlowAction, FlowRequest, FlowTag, Load, PortCapture, Tally};
+pub use generator::{
+    Burst, CaptureAction, CaptureFilter, CaptureFormat, Control, FlowAction, FlowRequest, FlowTag, Load, PortCapture,
+    Tally,
+};
 pub use hosts::{
     Duplicate, HostAddress, HostCounts, HostRequest, HostTag, Hosts, HostsReply, Neighbour, NeighbourState, Neighbours,
     NeighboursReply,

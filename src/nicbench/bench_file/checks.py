@@ -168,7 +168,7 @@ def _needs(bench: BenchFile) -> Iterator[_Need]:
         step = "write `learning: {flows: few}`" if ability is Ability.LEARNING else "change the traffic"
         yield _Need(ability, "this traffic", step, partial(_position, own=own, key=key))
     if _needs_neighbours(bench):
-        step = "give the DUT static neighbours in place of `tester` and `answer_for_flows`"
+        step = f"give the DUT static neighbours in place of {' and '.join(f'`{name}`' for name in _NEIGHBOURS)}"
         at_dut = partial(Node.position_of_key, path=("dut",))
         yield _Need(Ability.NEIGHBOURS, "this DUT", step, at_dut)
 
@@ -231,10 +231,14 @@ def _abilities_of_stream(stream: StreamSpec) -> Iterator[tuple[Ability, str]]:
     yield from ((Ability.STREAM_BURSTS, key) for key in ("burst_frames", "frames") if getattr(stream, key))
 
 
+_NEIGHBOURS: Final = ("tester", "answer_for_flows", "neighbour_age")
+"""Options of DUTs that ask for the tester."""
+
+
 def _needs_neighbours(bench: BenchFile) -> bool:
     """Whether the DUT asks for its neighbours by ARP or neighbour discovery, which the tester must answer."""
     options = bench.dut.options
-    return bool(getattr(options, "tester", ()) or getattr(options, "answer_for_flows", False))
+    return any(getattr(options, name, None) for name in _NEIGHBOURS)
 
 
 def _position(root: Node, own: tuple[Step, ...], key: str) -> Position:

@@ -232,7 +232,7 @@ def with_further(ports: Mapping[str, ServedPort], further: Mapping[str, str]) ->
 
 
 def check_further(further: Mapping[str, str], known: Sequence[str]) -> None:
-    """Raises UsageError for further locations of ports that are none; without ``known`` ports they are not known."""
+    """Raises UsageError for further locations that name no port, where the names of the ports are known."""
     for location, name in further.items():
         if known and name not in known:
             step = f"its ports are {', '.join(known)}"

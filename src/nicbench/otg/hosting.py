@@ -24,6 +24,7 @@ class Hosting:
         self._generator = generator
         self._devices = Devices()
         self._ports: Mapping[str, ServedPort] = {}
+        self._was_started = False
         self.is_started = False
         """Whether they answer."""
 
@@ -44,7 +45,7 @@ class Hosting:
             if error.kind != "bad_request":
                 raise
             raise OtgError([f"config.devices: {error.message}: {error.next_step}"]) from error
-        self.is_started = True
+        self.is_started = self._was_started = True
 
     async def stop(self) -> None:
         """Has the hosts fall silent, and forget their neighbours."""
@@ -66,6 +67,18 @@ class Hosting:
                 if port.number < len(tables.counts)
             ],
         }
+
+    async def summary(self) -> list[str]:
+        """Returns sentences on what hosts did at each port where they did anything, since the session began."""
+        if not self._ports or not self._was_started:
+            return []
+        counts = (await self._generator.neighbours()).counts
+        return [
+            f"emulated hosts at {name}: {', '.join(words)}"
+            for name, port in self._ports.items()
+            if port.number < len(counts)
+            and (words := [f"{count} {_DID[key]}" for key, count in counts[port.number].model_dump().items() if count])
+        ]
 
     async def states(self, version: int, names: Sequence[str], path: str) -> list[dict[str, Any]]:
         """Returns OTG's states of the neighbours of these interfaces, or of all. OtgError for an unknown name."""
@@ -109,6 +122,21 @@ class Hosting:
         if not self.is_started:
             return Neighbours(neighbours=(), duplicates=(), counts=())
         return await self._generator.neighbours(ask_again=ask_again)
+
+
+_DID: Final = {
+    "received": "frames received",
+    "sent": "sent",
+    "arp_answered": "ARP requests answered",
+    "nd_answered": "neighbour solicitations answered",
+    "echo_answered": "pings answered",
+    "asked": "questions asked",
+    "dropped": "dropped beyond the rate that hosts look at",
+    "malformed": "malformed",
+    "unasked": "answers that nobody had asked for",
+    "contradicted": "contradictions",
+    "looped": "own frames that came back",
+}
 
 
 def _named(told: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -181,6 +181,8 @@ class Session:
                 await self._end_transmission()
                 await self._capturing.stop_all()
                 await self._links.bring_up()
+                for sentence in await self._hosting.summary():
+                    self._bed.bus.publish(Note(level="info", text=sentence))
 
     # What waits for no change.
 

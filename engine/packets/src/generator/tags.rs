@@ -61,7 +61,8 @@ impl Tags {
     pub fn counted(&self) -> Vec<Tagged> {
         let mut known: Vec<_> = self.counts.iter().collect();
         known.sort_by_key(|(value, _)| **value);
-        let known = known.into_iter().map(|(value, arrived)| Tagged { values: Some(self.values(*value)), arrived: *arrived });
+        let known =
+            known.into_iter().map(|(value, arrived)| Tagged { values: Some(self.values(*value)), arrived: *arrived });
         let others = (self.others.frames > 0).then_some(Tagged { values: None, arrived: self.others });
         known.chain(others).collect()
     }
@@ -106,7 +107,8 @@ mod tests {
     use super::*;
 
     fn tags(fields: &[(u32, u32)]) -> Tags {
-        let fields: Vec<_> = fields.iter().map(|(offset_bits, bits)| FlowTag { offset_bits: *offset_bits, bits: *bits }).collect();
+        let fields: Vec<_> =
+            fields.iter().map(|(offset_bits, bits)| FlowTag { offset_bits: *offset_bits, bits: *bits }).collect();
         Tags::of("f", &fields).unwrap().unwrap()
     }
 

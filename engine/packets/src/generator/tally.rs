@@ -1,7 +1,8 @@
 //! The counts of flows and ports as a reply: copied while frames are sent, made into text by another thread.
 
 use nicbench_protocol::{
-    FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTagged, FlowTally, HealthReading, PortCounts, Reply, Tally, TallyReply,
+    FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTagged, FlowTally, HealthReading, PortCounts, Reply, Tally,
+    TallyReply,
 };
 
 use super::flow::{Flow, SentCounts};

@@ -100,7 +100,11 @@ fn check_workers(configure: &Configure) -> Result<(), EngineError> {
     if !workers.is_empty() && configure.ports.iter().any(is_simulated) {
         return Err(bad_request("simulated ports have one worker", "leave `workers` out"));
     }
-    if let Some(port) = configure.ports.iter().find(|port| workers.len() > 1 && !port.addresses.is_empty()) {
+    if let Some(port) = configure
+        .ports
+        .iter()
+        .find(|port| workers.len() > 1 && !port.addresses.is_empty() && !matches!(port.kind, PortKind::Xdp { .. }))
+    {
         // One that only receives has no queue to answer by.
         let message = format!("port {} has addresses to answer for, and there are several workers", port.name);
         return Err(bad_request(

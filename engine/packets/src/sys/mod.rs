@@ -11,6 +11,8 @@ pub mod frame;
 pub mod hardware_clock;
 #[cfg(any(feature = "dpdk", feature = "xdp"))]
 pub mod kernel_link;
+#[cfg(feature = "xdp")]
+pub mod link_socket;
 pub mod pool;
 pub mod prefetch;
 pub mod signal;

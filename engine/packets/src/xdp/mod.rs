@@ -1,6 +1,7 @@
 //! The tester inside the kernel: XDP programs make, stamp, receive and check every frame, on interfaces that stay with
 //! their drivers.
 
+mod answering;
 mod card_clock;
 mod frames;
 mod generator;

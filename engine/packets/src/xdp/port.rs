@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use nicbench_protocol::{PortRequest, StampClockReply, Timestamps};
 
+use super::answering::Answering;
 use super::card_clock::CardClock;
 use super::receiver::{Judges, Receiver};
 use crate::error::{EngineError, ErrorKind};
@@ -12,6 +13,7 @@ use crate::sys::bpf::LARGEST_BATCH;
 use crate::sys::bpf::LARGEST_FRAME;
 use crate::sys::bpf::generating::Flushed;
 use crate::sys::kernel_link::KernelLink;
+use crate::traffic::neighbours::Addresses;
 use crate::wire::ethernet::{FCS_BYTES, SHORTEST_FRAME_BYTES};
 use crate::wire::{Ethernet, Header, Vlan};
 
@@ -25,6 +27,8 @@ pub struct XdpPort {
     kernel: KernelLink,
     /// The analysis of what arrives.
     pub receiver: Receiver,
+    /// Where it has addresses to answer for.
+    answering: Option<Answering>,
     /// What its driver did with the frames, over all transmissions.
     flushed: Flushed,
 }
@@ -77,7 +81,14 @@ impl XdpPort {
             lossless: false,
             stamps,
         };
-        Ok(Self { facts, kernel, receiver, flushed: Flushed::default() })
+        let answering = match request.addresses.as_slice() {
+            [] => None,
+            ranges => {
+                let addresses = Addresses::new(&request.name, facts.mac, ranges)?;
+                Some(Answering::start(&request.name, kernel.index(), addresses)?)
+            }
+        };
+        Ok(Self { facts, kernel, receiver, answering, flushed: Flushed::default() })
     }
 
     pub fn facts(&self) -> &PortFacts {
@@ -109,6 +120,7 @@ impl XdpPort {
         named.insert("redirect_refused".into(), self.flushed.refused);
         named.insert("redirect_failed".into(), self.flushed.failed);
         let kept = [("kernel_rx_dropped", state.receive_dropped), ("kernel_tx_dropped", state.transmit_dropped)];
+        named.extend(self.answering.as_ref().map(Answering::counters).unwrap_or_default());
         named.extend(kept.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         let at_peer = if self.facts.driver == PEER_OWNS_RING { self.flushed.refused } else { 0 };
         PortCounters {

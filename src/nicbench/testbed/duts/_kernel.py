@@ -221,8 +221,8 @@ class PassageDut(FrameDut):
 # neighbours, routes and settings of their ports, and the ways of frames through them.
 #
 # The benchmark networks of RFC 2544 appendix C.2.2 and RFC 5180 section 8 are routed to the tester's ports, whose MAC
-# addresses are static neighbours: no ARP or neighbour discovery runs during a trial. Added addresses, neighbours and
-# routes are removed afterwards, and settings get their old values back.
+# addresses are static neighbours: no ARP or neighbour discovery runs during a trial, unless a test asks for it. Added
+# addresses, neighbours and routes are removed afterwards, and settings get their old values back.
 
 
 _PREFIX_LENGTH = {4: 24, 6: 64}
@@ -269,8 +269,13 @@ def neighbour_of(address: str) -> str:
     return str(following if inside else interface.ip - 1)
 
 
-def settings_for(ports: tuple[ForwardingPort, ...], *, ipv6: bool) -> tuple[tuple[str, str], ...]:
-    """Files below /proc/sys and their values, in the order in which they must be set."""
+def settings_for(
+    ports: tuple[ForwardingPort, ...], *, ipv6: bool, neighbour_age_s: float | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Files below /proc/sys and their values, in the order in which they must be set.
+
+    ``neighbour_age_s``: after this time a neighbour is asked for again; None where neighbours are static.
+    """
     devices = [port.device for port in ports]
     ipv4 = "/proc/sys/net/ipv4"
     settings = [(f"{ipv4}/conf/all/rp_filter", "0")]
@@ -293,28 +298,38 @@ def settings_for(ports: tuple[ForwardingPort, ...], *, ipv6: bool) -> tuple[tupl
                 (f"{conf}/{device}/disable_ipv6", "0"),
             ]
         settings += [(f"{conf}/all/forwarding", "1")]
+    if neighbour_age_s is not None:
+        age_ms = str(round(neighbour_age_s * 1000))
+        for version in (4, 6) if ipv6 else (4,):
+            for device in devices:
+                # An entry that is too old is asked for when it is used, after this many whole seconds (RFC 4861 7.3.3).
+                settings += [
+                    (f"/proc/sys/net/ipv{version}/neigh/{device}/{name}", value)
+                    for name, value in (("base_reachable_time_ms", age_ms), ("delay_first_probe_time", "0"))
+                ]
     return tuple(settings)
 
 
 async def set_up_forwarding(
-    host: Host, changes: Changes, ports: tuple[ForwardingPort, ...], *, ipv6: bool
+    host: Host, changes: Changes, ports: tuple[ForwardingPort, ...], *, ipv6: bool, neighbour_age_s: float | None = None
 ) -> tuple[dict[str, str], tuple[tuple[str, ...], ...]]:
     """Makes every change and gives the settings and commands for the report."""
-    settings = settings_for(ports, ipv6=ipv6)
+    settings = settings_for(ports, ipv6=ipv6, neighbour_age_s=neighbour_age_s)
+    is_static = neighbour_age_s is None
     for path, value in settings:
         await changes.set_file(host, path, value)
     commands = []
     for port in ports:
         for address, network in zip(port.addresses, port.networks, strict=True):
             if ":" not in address or ipv6:
-                commands += await _set_up_address(host, changes, port, address, network)
+                commands += await _set_up_address(host, changes, port, address, network, is_static=is_static)
     return {path.removeprefix("/proc/sys/"): value for path, value in settings}, tuple(commands)
 
 
 async def _set_up_address(
-    host: Host, changes: Changes, port: ForwardingPort, address: str, network: str
+    host: Host, changes: Changes, port: ForwardingPort, address: str, network: str, *, is_static: bool
 ) -> list[tuple[str, ...]]:
-    """Sets up one IP version of one port: its address, the tester as a neighbour, the network behind it.
+    """Sets up one IP version of one port: its address, the tester as a static neighbour, the network behind it.
 
     What exists already as wanted is left alone, also by the undo; a different one is somebody else's and refused.
     """
@@ -334,7 +349,10 @@ async def _set_up_address(
         await add("address", own, own, *(("nodad",) if ip[1] == "-6" else ()))
 
     known = await _run_json(host, *ip, "-j", "neigh", "show", "to", neighbour, "dev", device, "nud", "permanent")
-    if not known:
+    if not is_static:
+        if known:
+            raise _conflict(host, f"{device} has a static neighbour {neighbour}, and is to ask for it")
+    elif not known:
         tester = (neighbour, "lladdr", port.tester_mac, "dev", device)
         await add("neigh", tester, (neighbour, "dev", device), "nud", "permanent")
     elif known[0].get("lladdr") != port.tester_mac:
@@ -379,6 +397,8 @@ class ForwardingDut(FrameDut):
 
     most_ports = MOST_PORTS
     returns_on_same_port = True
+    neighbour_age_s: float | None = None
+    """After this time it asks for the tester again; None: it knows the tester as a static neighbour."""
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
@@ -395,7 +415,9 @@ class ForwardingDut(FrameDut):
         devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
         self._has_ipv6 = await host.read_file("/proc/sys/net/ipv6/conf/all/forwarding") is not None
         self._ports = forwarding_ports(testbed, devices, tester_macs(testbed))
-        self._settings, self._commands = await set_up_forwarding(host, changes, self._ports, ipv6=self._has_ipv6)
+        self._settings, self._commands = await set_up_forwarding(
+            host, changes, self._ports, ipv6=self._has_ipv6, neighbour_age_s=self.neighbour_age_s
+        )
         self._host, self._changes = host, changes
         return devices
 
@@ -405,7 +427,8 @@ class ForwardingDut(FrameDut):
             for port in self._ports:
                 for address, network in zip(port.addresses, port.networks, strict=True):
                     if ":" not in address or self._has_ipv6:
-                        await _set_up_address(self._host, self._changes, port, address, network)
+                        is_static = self.neighbour_age_s is None
+                        await _set_up_address(self._host, self._changes, port, address, network, is_static=is_static)
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         if not self._ports:
@@ -416,6 +439,13 @@ class ForwardingDut(FrameDut):
 
     def returning(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return tuple(self._way(ip, way) for way in ways_back(len(self._ports)))
+
+    def neighbours(self, testbed: Testbed) -> tuple[tuple[dict[str, Any], ...], ...]:
+        if self.neighbour_age_s is None:
+            return super().neighbours(testbed)
+        return tuple(
+            tuple({"first": neighbour_of(address), "count": 1} for address in port.addresses) for port in self._ports
+        )
 
     def _way(self, ip: int, way: Way) -> Addressing:
         here = self._ports[way[0]]

@@ -72,6 +72,10 @@ class KernelForwardOptions(Frozen):
     """The queue before the DUT's CPU (`netdev_max_backlog`); without it, it is left alone."""
     filter_rules: int = Field(default=0, ge=0, le=MAXIMUM_RULES)
     """nftables rules that each frame passes."""
+    neighbour_age: Annotated[Seconds, Field(ge=0.1, le=86_400.0)] | None = None
+    """The router finds the tester by ARP and neighbour discovery, and asks again after this time; without it, the
+    tester is a static neighbour.
+    """
 
 
 class KernelForward(ForwardingDut):
@@ -83,6 +87,7 @@ class KernelForward(ForwardingDut):
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
+        self.neighbour_age_s = self.options.neighbour_age
         self._backlog: str | None = None
         self._rps: dict[str, str | None] = {}
 
@@ -103,6 +108,7 @@ class KernelForward(ForwardingDut):
             "kind": self.kind,
             **self._disclose_routes(),
             "filter_rules": self.options.filter_rules,
+            "neighbour_age_s": self.neighbour_age_s,
             "backlog_frames": None if self._backlog is None else int(self._backlog),
             "rps_cpus": {device: None if mask is None else mask.strip() for device, mask in self._rps.items()},
         }

@@ -34,7 +34,6 @@ _NOT_BY_XDP = {
     Ability.COPIES: "the kernel knows one port for each flow",
     Ability.FILE: "the kernel checks received frames of headers and a pattern",
     Ability.TRAFFIC_CLASSES: "the kernel counts frames, not what is written in their headers",
-    Ability.NEIGHBOURS: "the interface stays with its kernel, which answers for the addresses that it has itself",
 }
 
 

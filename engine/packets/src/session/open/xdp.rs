@@ -38,10 +38,6 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
         let PortKind::Xdp { device } = &request.kind else {
             return refuse("some ports are of the kind `xdp` and some are not", "make all ports `xdp`, or none");
         };
-        if !request.addresses.is_empty() {
-            let message = format!("port {} has addresses to answer for, and its kernel answers itself", request.name);
-            return refuse(&message, "leave `addresses` out");
-        }
         let processor = receiving_processor(&configure.workers, number, &request.name)?;
         if processor.is_some() && configure.timestamps == Timestamps::Card {
             let message = format!("port {}: a card's stamps are read where its driver polls", request.name);
