@@ -91,6 +91,10 @@ def test_the_ports_of_a_group_share_what_its_hosts_send_and_receive_for_them(lab
     there = wait_for_stop(api)["there"]
     assert (there.frames_tx, there.frames_rx, there.port_tx, there.port_rx) == (100, 100, "p1,p2", "p3")
     assert [port.frames_tx for port in port_metrics(api).values()] == [50, 50, 0]
+    request = api.metrics_request()
+    request.lag.lag_names = ["l"]
+    (told,) = api.get_metrics(request).lag_metrics
+    assert (told.name, told.oper_status, told.member_ports_up, told.frames_tx) == ("l", "up", 2, 100)
     transmit(api, "start", "back")
     back = wait_for_stop(api)["back"]
     assert (back.frames_tx, back.loss, back.port_rx) == (100, 0, "p1,p2")

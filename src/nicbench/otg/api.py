@@ -87,7 +87,7 @@ MOST_PER_S: Final = 100
 API_VERSIONS: Final = ">=1.30.0,<2.0.0"
 """Clients read it as the constraint that their own version of the API must meet."""
 _NEIGHBOURS: Final = {"ipv4_neighbors": 4, "ipv6_neighbors": 6}
-_METRICS: Final = {"port": "port_metrics", "flow": "flow_metrics"}
+_METRICS: Final = {"port": "port_metrics", "flow": "flow_metrics", "lag": "lag_metrics"}
 
 
 class Api:
@@ -167,10 +167,12 @@ class Api:
         await self._check("MetricsRequest", message, "metrics_request")
         choice = message.get("choice", "port")
         if choice not in _METRICS:
-            raise OtgError([f"metrics_request.{choice}: is not measured; port and flow are"], code=NOT_IMPLEMENTED)
+            raise OtgError([f"metrics_request.{choice}: is not measured; port, lag and flow are"], code=NOT_IMPLEMENTED)
         session, wanted = self._session(), message.get(choice) or {}
         if choice == "port":
             found = await session.port_metrics(wanted.get("port_names") or (), wanted.get("column_names") or ())
+        elif choice == "lag":
+            found = await session.lag_metrics(wanted.get("lag_names") or (), wanted.get("column_names") or ())
         else:
             names, columns = wanted.get("flow_names") or (), wanted.get("metric_names") or ()
             found = await session.flow_metrics(names, columns, wanted.get("tagged_metrics"))

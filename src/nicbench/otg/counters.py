@@ -210,6 +210,18 @@ def port_metric(
     }
 
 
+def lag_metric(name: str, ports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Makes the metric of a group from those of its ports: it is up where one of them is."""
+    sums = ("frames_tx", "frames_rx", "bytes_tx", "bytes_rx")
+    up = sum(port["link"] == "up" for port in ports)
+    return {
+        "name": name,
+        "oper_status": "up" if up else "down",
+        "member_ports_up": up,
+        **{key: sum(port[key] for port in ports) for each in sums for key in (each, f"{each}_rate")},
+    }
+
+
 def select_flow_columns(metric: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Returns the columns that a request names, all where it names none."""
     return _select(metric, names, _FLOW_ALWAYS)

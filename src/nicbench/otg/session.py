@@ -21,6 +21,7 @@ from nicbench.otg.configuration import Configuration, read_configuration, with_f
 from nicbench.otg.counters import (
     flow_metrics,
     group_by_name,
+    lag_metric,
     loss_duration_ms,
     port_metric,
     select_flow_columns,
@@ -256,6 +257,19 @@ class Session:
             for name, port in ports.items()
             if not names or name in names
         ]
+
+    async def lag_metrics(self, names: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns metrics of the groups of ports of these names, or of all: sums over their ports."""
+        lags = self._configuration.lags
+        for index, name in enumerate(names):
+            if name not in lags:
+                path = f"metrics_request.lag.lag_names[{index}]"
+                raise OtgError([f"{path}: no lag of the configuration is called {name[:80]!r}"])
+        ports = {metric["name"]: metric for metric in await self.port_metrics((), ())}
+        wanted = {
+            name: [ports[port] for port in members] for name, members in lags.items() if not names or name in names
+        }
+        return [select_port_columns(lag_metric(name, members), columns) for name, members in wanted.items()]
 
     async def neighbours(self, version: int, names: Sequence[str], path: str) -> list[dict[str, Any]]:
         """Returns the neighbours that emulated hosts know, as OTG's states."""

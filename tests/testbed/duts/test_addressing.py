@@ -107,6 +107,18 @@ def test_a_port_gets_no_link_local_address_because_its_mode_is_set_before_ipv6_i
     assert names.index("d0/addr_gen_mode") < names.index("d0/disable_ipv6") < names.index("all/forwarding")
 
 
+def test_neighbours_that_age_are_asked_for_again_after_this_time_and_the_tester_answers_for_its_addresses() -> None:
+    port = ForwardingPort("d0", DUT_MACS[0], TESTER_MACS[0], ("198.18.0.1/24", "2001:2::1/64"), ())
+    settings = dict(settings_for((port,), ipv6=True, neighbour_age_s=1.5))
+    assert {settings[f"/proc/sys/net/ipv{version}/neigh/d0/base_reachable_time_ms"] for version in (4, 6)} == {"1500"}
+    assert not [path for path, _ in settings_for((port,), ipv6=True) if "neigh" in path]
+    router = KernelForward(KernelForwardOptions(neighbour_age=1.5))
+    router._ports = (port,)
+    assert router.neighbours(described_testbed()) == (
+        ({"first": "198.18.0.2", "count": 1}, {"first": "2001:2::2", "count": 1}),
+    )
+
+
 def test_a_kernel_without_ipv6_is_not_asked_for_it() -> None:
     port = ForwardingPort("d0", DUT_MACS[0], TESTER_MACS[0], (), ())
     assert not [path for path, _ in settings_for((port,), ipv6=False) if "ipv6" in path]
