@@ -290,7 +290,7 @@ def _rectangle(box: Box, fill: str, stroke: str, more: str = "") -> str:
 def _cable(cable: Cable) -> Iterator[str]:
     yield (
         f'<line x1="{cable.x1:.1f}" x2="{cable.x2:.1f}" y1="{cable.y:.1f}" y2="{cable.y:.1f}" '
-        f'stroke="{_SERIES}" stroke-width="1.7"/>'
+        f'stroke="{_SERIES}" stroke-width="1.6"/>'
     )
     if cable.direction in (Direction.RIGHT, Direction.BOTH):
         yield _arrow(cable.x2, cable.x2 - _HEAD_LENGTH, cable.y)

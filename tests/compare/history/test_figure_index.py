@@ -91,7 +91,7 @@ def test_a_file_that_is_not_ours_is_left_alone_and_figures_are_told_all_the_same
 
 def test_a_run_that_cannot_be_read_has_no_figures_and_hides_no_other(lab: Path) -> None:
     folder = next(path for path in lab.iterdir() if path.name.endswith("100g"))
-    (folder / "summary.json").write_text('{"format": "1.7", "title": "x", "verdict": "valid", "results": "none"}')
+    (folder / "summary.json").write_text('{"format": "1.6", "title": "x", "verdict": "valid", "results": "none"}')
     index = FigureIndex(lab)
     update(index)
     assert len(rates(index)) == 5
