@@ -60,7 +60,7 @@ def test_a_link_that_a_client_takes_down_is_down_at_the_dut_until_it_is_taken_up
     wait_until(lambda: not carrier(lab, "d0") and not carrier(lab, "d1"))
     api.set_config(config)
     wait_until(lambda: carrier(lab, "d0") and carrier(lab, "d1"))
-    with pytest.raises(Exception, match=r"port_names\[0\]: no port of the configuration is called 'p9'"):
+    with pytest.raises(Exception, match=r"port_names\[0\]: no port of the configuration is called ''p9''"):
         set_link(api, "down", "p9")
 
 

@@ -8,7 +8,17 @@ from collections import Counter
 import pytest
 from scapy.utils import RawPcapNgReader
 
-from .served import Served, add_flow, capture, configured, flow_metrics, port_metrics, transmit, wait_for_stop
+from .served import (
+    Served,
+    add_flow,
+    capture,
+    configured,
+    flow_metrics,
+    port_metrics,
+    transmit,
+    wait_for_stop,
+    wait_until,
+)
 from .test_serve_devices import add_device, with_devices
 
 
@@ -24,7 +34,7 @@ def test_a_flow_in_both_directions_is_one_in_metrics_and_two_in_the_report(serve
     assert (metric.port_tx, metric.port_rx) == ("p1,p2", "p2,p1")
     assert [port.frames_tx for port in port_metrics(api).values()] == [20, 20]
     assert metric.latency.minimum_ns <= metric.latency.average_ns <= metric.latency.maximum_ns
-    assert [row["values"]["sent_frames"] for row in server.results()[-2:]] == [20, 20]
+    wait_until(lambda: [row["values"]["sent_frames"] for row in server.results()[-2:]] == [20, 20])
 
 
 @pytest.mark.parametrize("size", [128, 64])
@@ -90,5 +100,5 @@ def test_links_of_simulated_ports_are_refused_with_the_path(server: Served) -> N
     api.set_config(config)
     control = api.control_state()
     control.port.link.state, control.port.link.port_names = "down", ["p1"]
-    with pytest.raises(Exception, match=r"control_state.port.link.port_names\[0\]: port 'p1' is not an interface"):
+    with pytest.raises(Exception, match=r"control_state.port.link.port_names\[0\]: port ''p1'' is not an interface"):
         api.set_control_state(control)
