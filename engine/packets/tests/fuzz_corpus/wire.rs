@@ -47,7 +47,13 @@ fn check_hosts(frame: &[u8]) {
         gateway: Some(gateway.parse().expect("an address")),
     };
     let addresses = vec![address("198.18.0.2", "198.18.0.1"), address("2001:2::1", "2001:2::9")];
-    let host = HostRequest { port: 0, mac: "02:00:00:00:00:0a".into(), tags: Vec::new(), addresses };
+    let host = HostRequest {
+        port: 0,
+        further_ports: Vec::new(),
+        mac: "02:00:00:00:00:0a".into(),
+        tags: Vec::new(),
+        addresses,
+    };
     let mut hosts = PortHosts::default().replaced(&[(0, &host)], 0).expect("a host");
     let taken = (0..3).filter(|turn| hosts.receive(frame, turn * 1_000_000_000)).count() as u64;
     assert_eq!(hosts.counts.received, taken);
