@@ -158,7 +158,12 @@ def test_4096_flows_are_configured_sent_and_counted(server: Served) -> None:
         ("/config", b"\xff" * 100, 400, "the body is no JSON"),
         ("/config", b'{"flow": []}', 400, "config.flow: is no member of Config"),
         ("/config", b'{"ports": [{"name": "p", "location": "eth0"}]}', 400, "'eth0' is no port of this server"),
-        ("/config", b'{"ports": [{"name": "p", "location": "t0"}], "lags": [{"name": "l"}]}', 501, "config.lags"),
+        (
+            "/config",
+            b'{"ports": [{"name": "p", "location": "t0"}], "stateful_flows": [{}]}',
+            501,
+            "config.stateful_flows",
+        ),
         ("/control/action", b'{"choice": "protocol", "protocol": {"choice": "ipv4"}}', 501, "control_action.protocol"),
         ("/monitor/states", b'{"choice": "bgp_prefixes"}', 501, "states_request.bgp_prefixes"),
         ("/control/state", b'{"choice": "protocol", "protocol": {"choice": "bgp"}}', 501, "control_state.protocol.bgp"),
