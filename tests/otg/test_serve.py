@@ -160,9 +160,9 @@ def test_4096_flows_are_configured_sent_and_counted(server: Served) -> None:
         ("/config", b'{"ports": [{"name": "p", "location": "eth0"}]}', 400, "'eth0' is no port of this server"),
         (
             "/config",
-            b'{"ports": [{"name": "p", "location": "t0"}], "stateful_flows": [{}]}',
+            b'{"ports": [{"name": "p", "location": "t0"}], "lldp": [{"name": "l", "connection": {"port_name": "p"}}]}',
             501,
-            "config.stateful_flows",
+            "config.lldp",
         ),
         ("/control/action", b'{"choice": "protocol", "protocol": {"choice": "ipv4"}}', 501, "control_action.protocol"),
         ("/monitor/states", b'{"choice": "bgp_prefixes"}', 501, "states_request.bgp_prefixes"),
