@@ -14,7 +14,7 @@ from .served import Served, add_flow, configured, port_metrics, serving, transmi
 
 BENCH = """nicbench: 1
 title: Links
-lab: {kind: veth, ports: 3}
+lab: {kind: veth, ports: 4}
 dut: {kind: bridge}
 """
 
