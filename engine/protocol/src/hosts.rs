@@ -24,7 +24,7 @@ pub struct HostRequest {
     /// The tags of its frames, the outermost first; at most three.
     #[serde(default)]
     pub tags: Vec<HostTag>,
-    /// Of IPv4 and IPv6. With one of IPv6 the host has the link-local one of its MAC address too (RFC 4291 2.5.6).
+    /// Of IPv4 and IPv6.
     pub addresses: Vec<HostAddress>,
 }
 

@@ -9,7 +9,7 @@ mod table;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use nicbench_protocol::{Duplicate, HostAddress, HostCounts, HostRequest, HostTag, Neighbour};
 
@@ -142,11 +142,6 @@ impl PortHosts {
                 }
                 host.table.want(*gateway, *address, now_ns);
             }
-        }
-        if let Some(own) = host.link_local().filter(|own| !self.by_address.contains_key(&(host.vlans, *own))) {
-            self.by_address.insert((host.vlans, own), place);
-            self.unprobed.push_back((place, host.addresses.len()));
-            host.addresses.push(own);
         }
         self.due.extend((0..host.table.asked_for()).map(|entry| Reverse((now_ns, place, entry))));
         self.macs.insert(host.mac);
@@ -415,14 +410,6 @@ impl Host {
         }
         let addresses: Vec<IpAddr> = request.addresses.iter().map(|address| address.address).collect();
         Ok(Self { number, mac, vlans, link, addresses, table: Table::default() })
-    }
-
-    /// Every interface with IPv6 has one (RFC 4291 2.1), here of its MAC address (appendix A).
-    fn link_local(&self) -> Option<IpAddr> {
-        let [a, b, c, d, e, f] = self.mac;
-        let pairs = [[a ^ 2, b], [c, 0xFF], [0xFE, d], [e, f]].map(u16::from_be_bytes);
-        let own = Ipv6Addr::new(0xFE80, 0, 0, 0, pairs[0], pairs[1], pairs[2], pairs[3]);
-        self.addresses.iter().any(IpAddr::is_ipv6).then_some(IpAddr::V6(own))
     }
 }
 
