@@ -200,7 +200,7 @@ def test_the_ports_of_a_static_group_share_the_frames_of_its_hosts() -> None:
     devices = [device(1, 1, **there), device(3, 3)]
     config: dict[str, Any] = {"ports": ports, "devices": devices, "lags": [lag("p1", "p2")]}
     one = flow(["i1"], ["i3"], "ethernet", "ipv4")
-    config["flows"] = [{**one, "rate": {"pps": 30}, "duration": {"fixed_packets": {"packets": 7}}}]
+    config["flows"] = [{**one, "rate": {"pps": "30"}, "duration": {"fixed_packets": {"packets": 7}}}]
     made = read_configuration(config, served, 1)
     told = [(each.transmit, each.program["rate_frames_per_s"], each.program["frames"]) for each in made.flows]
     assert told == [("p1", 15, 3), ("p2", 15, 4)]

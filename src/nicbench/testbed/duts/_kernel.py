@@ -287,10 +287,11 @@ def settings_for(
     if ipv6:
         conf = "/proc/sys/net/ipv6/conf"
         for device in devices:
-            # No link-local address, no duplicate address detection, no solicitations. A router reports its multicast
-            # groups once, now: a second report would fall into a trial and count among the losses at the DUT.
+            # No link-local address, unless it is to ask from there (RFC 4861 7.2.2), no duplicate address detection, no
+            # solicitations. A router reports its multicast groups once, now: a second report would fall into a trial
+            # and count among the losses at the DUT.
             settings += [
-                (f"{conf}/{device}/addr_gen_mode", "1"),
+                (f"{conf}/{device}/addr_gen_mode", "1" if neighbour_age_s is None else "0"),
                 (f"{conf}/{device}/accept_dad", "0"),
                 (f"{conf}/{device}/router_solicitations", "0"),
                 (f"{conf}/{device}/mldv1_unsolicited_report_interval", _A_DAY_MS),
