@@ -1,4 +1,4 @@
-"""Links and groups of ports on a server with veth pairs: what a client takes down is down at the DUT, and up again."""
+"""Links of a server with veth pairs: what a client takes down is down at the DUT, and up again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .served import Served, add_flow, configured, port_metrics, serving, transmi
 
 BENCH = """nicbench: 1
 title: Links
-lab: {kind: veth, ports: 4}
+lab: {kind: veth, ports: 2}
 dut: {kind: bridge}
+tester: {driver: net_af_packet}
 """
 
 
@@ -67,39 +68,3 @@ def test_a_link_that_a_client_takes_down_is_down_at_the_dut_until_it_is_taken_up
     wait_until(lambda: carrier(lab, "d0") and carrier(lab, "d1"))
     with pytest.raises(Exception, match=r"port_names\[0\]: no port of the configuration is called ''p9''"):
         set_link(api, "down", "p9")
-
-
-@pytest.mark.lab
-def test_the_ports_of_a_group_share_what_its_hosts_send_and_receive_for_them(lab: Served) -> None:
-    api = lab.api()
-    config = configured(api, ("t0", "t1", "t2"), captured=False)
-    group = config.lags.add(name="l")
-    group.protocol.static.lag_id = 1
-    for number in (1, 2):
-        member = group.ports.add(port_name=f"p{number}")
-        member.ethernet.name, member.ethernet.mac = f"m{number}", f"02:00:00:00:01:0{number}"
-    for number, place in ((1, "l"), (2, "p3")):
-        ethernet = config.devices.add(name=f"d{number}").ethernets.add(
-            name=f"e{number}", mac=f"02:00:00:00:00:0{number}"
-        )
-        if number == 1:
-            ethernet.connection.lag_name = place
-        else:
-            ethernet.connection.port_name = place
-        ethernet.ipv4_addresses.add(name=f"i{number}", address=f"10.0.0.{number}", gateway=f"10.0.0.{3 - number}")
-    for name, sender, receiver in (("there", "d1", "d2"), ("back", "d2", "d1")):
-        flow = add_flow(config, name, frames=100)
-        flow.tx_rx.device.tx_names, flow.tx_rx.device.rx_names = [sender], [receiver]
-        flow.packet.ethernet().ipv4().udp()
-    api.set_config(config)
-    transmit(api, "start", "there")
-    there = wait_for_stop(api)["there"]
-    assert (there.frames_tx, there.frames_rx, there.port_tx, there.port_rx) == (100, 100, "p1,p2", "p3")
-    assert [port.frames_tx for port in port_metrics(api).values()] == [50, 50, 0]
-    request = api.metrics_request()
-    request.lag.lag_names = ["l"]
-    (told,) = api.get_metrics(request).lag_metrics
-    assert (told.name, told.oper_status, told.member_ports_up, told.frames_tx) == ("l", "up", 2, 100)
-    transmit(api, "start", "back")
-    back = wait_for_stop(api)["back"]
-    assert (back.frames_tx, back.loss, back.port_rx) == (100, 0, "p1,p2")

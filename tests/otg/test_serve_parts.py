@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from scapy.utils import RawPcapNgReader
@@ -15,11 +16,12 @@ from .served import (
     configured,
     flow_metrics,
     port_metrics,
+    serving,
     transmit,
     wait_for_stop,
     wait_until,
 )
-from .test_serve_devices import add_device, with_devices
+from .test_serve_devices import MACS, add_device, neighbours, with_devices
 
 
 def test_a_flow_in_both_directions_is_one_in_metrics_and_two_in_the_report(server: Served) -> None:
@@ -100,5 +102,41 @@ def test_links_of_simulated_ports_are_refused_with_the_path(server: Served) -> N
     api.set_config(config)
     control = api.control_state()
     control.port.link.state, control.port.link.port_names = "down", ["p1"]
-    with pytest.raises(Exception, match=r"control_state.port.link.port_names\[0\]: port ''p1'' is not an interface"):
+    with pytest.raises(Exception, match=r"control_state.port.link.port_names\[0\]: port ''p1'' keeps its link"):
         api.set_control_state(control)
+
+
+def test_the_ports_of_groups_share_what_their_hosts_send_and_receive(tmp_path: Path) -> None:
+    """Two groups of two ports, back to back."""
+    with serving(tmp_path, "--location", "first=t0", lab="{kind: simulated, ports: 4}") as served:
+        api = served.api()
+        config = configured(api, ("first", "t1", "t2", "t3"), captured=False)
+        for number, ports in ((1, ("p1", "p3")), (2, ("p2", "p4"))):
+            group = config.lags.add(name=f"l{number}")
+            group.protocol.static.lag_id = number
+            for port in ports:
+                member = group.ports.add(port_name=port)
+                member.ethernet.name, member.ethernet.mac = f"m{port}", "02:00:00:00:01:01"
+            ethernet = config.devices.add(name=f"d{number}").ethernets.add(name=f"e{number}", mac=MACS[number])
+            ethernet.connection.lag_name = f"l{number}"
+            own = {"name": f"i{number}", "address": f"10.0.0.{number}", "gateway": f"10.0.0.{3 - number}", "prefix": 32}
+            ethernet.ipv4_addresses.add(**own)
+        flow = add_flow(config, "f", frames=101)
+        flow.tx_rx.device.tx_names, flow.tx_rx.device.rx_names = ["d1"], ["d2"]
+        flow.packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        transmit(api, "start")
+        metric = wait_for_stop(api)["f"]
+        assert (metric.frames_tx, metric.frames_rx, metric.loss) == (101, 101, 0)
+        assert (metric.port_tx, metric.port_rx) == ("p1,p3", "p2,p4")
+        assert neighbours(api) == {"e1": ("10.0.0.2", MACS[2]), "e2": ("10.0.0.1", MACS[1])}
+        assert [(port.frames_tx, port.frames_rx) for port in port_metrics(api).values()] == [
+            (50, 0),
+            (0, 50),
+            (51, 0),
+            (0, 51),
+        ]
+        request = api.metrics_request()
+        request.lag.lag_names = ["l1"]
+        (told,) = api.get_metrics(request).lag_metrics
+        assert (told.name, told.oper_status, told.member_ports_up, told.frames_tx) == ("l1", "up", 2, 101)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from nicbench.core.errors import HostError
 from nicbench.otg.flows import ServedPort
@@ -10,7 +11,9 @@ from nicbench.otg.model import NOT_IMPLEMENTED, OtgError
 from nicbench.stages.served import Bed
 from nicbench.tuning.undo.network import SetLinkUp
 
-PATH = "control_state.port.link.port_names"
+PATH: Final = "control_state.port.link.port_names"
+DRIVER: Final = "net_af_packet"
+"""Others receive nothing any more when the link of their interface is there again."""
 
 
 class Links:
@@ -25,7 +28,7 @@ class Links:
     async def control(self, action: str, ports: Mapping[str, ServedPort], names: Sequence[str]) -> None:
         """Takes the links of the ports of these names ``down`` or ``up``; without names, of all ``ports``.
 
-        OtgError for a name that is not known, or a port that is not an interface of the kernel.
+        OtgError for a name that is not known, or a port whose link is not set.
         """
         wanted = []
         for index, name in enumerate(names or list(ports)):
@@ -33,8 +36,8 @@ class Links:
                 raise OtgError([f"{PATH}[{index}]: no port of the configuration is called {name[:80]!r}"])
             number = ports[name].number
             device = self._bed.testbed.tester_ports[number].device
-            if device is None:
-                why = "is not an interface of the kernel, whose link is set: use another driver or lab"
+            if device is None or self._bed.drivers[number] != DRIVER:
+                why = f"keeps its link: it is set of interfaces of the kernel with `driver: {DRIVER}`"
                 raise OtgError([f"{PATH}[{index}]: port {name!r} {why}"], code=NOT_IMPLEMENTED)
             wanted.append((number, device))
         for number, device in wanted:

@@ -50,6 +50,8 @@ class Bed:
     folder: RunFolder
     bus: Bus
     changes: Changes
+    drivers: tuple[str | None, ...]
+    """Of each of the tester's ports; None where the bench file does not name it."""
     largest_frame_bytes: int
     """What every port takes, with FCS."""
     tag_bytes: int
@@ -96,10 +98,18 @@ class _ServedRig(FrameRig):
             folder=setting.folder,
             bus=setting.bus,
             changes=setting.changes,
+            drivers=_drivers(setting.bench, self._testbed),
             largest_frame_bytes=self._facts.maximum_frame_bytes,
             tag_bytes=self._facts.tag_bytes,
             folder_elsewhere=self._tester.folder_elsewhere,
         )
+
+
+def _drivers(bench: BenchFile, testbed: Testbed) -> tuple[str | None, ...]:
+    """Returns the drivers of the tester's ports: in a lab they have that of the tester."""
+    if bench.lab is not None:
+        return (bench.tester_kind().driver,) * len(testbed.tester_ports)
+    return tuple(bench.ports[port.name].driver for port in testbed.tester_ports)
 
 
 _NOT_SERVED: Final = {
