@@ -21,7 +21,7 @@ from .served import (
     wait_for_stop,
     wait_until,
 )
-from .test_serve_devices import MACS, add_device, neighbours, with_devices
+from .test_serve_devices import MACS, neighbours, with_devices
 
 
 def test_a_flow_in_both_directions_is_one_in_metrics_and_two_in_the_report(server: Served) -> None:
@@ -93,17 +93,6 @@ def test_the_duration_of_losses_is_told_where_it_is_asked_for(server: Served) ->
     api.set_config(config)
     transmit(api, "start")
     assert wait_for_stop(api)["f"].packet_loss_duration.value == 0
-
-
-def test_links_of_simulated_ports_are_refused_with_the_path(server: Served) -> None:
-    api = server.api()
-    config = configured(api, captured=False)
-    add_device(config, 1, 2)
-    api.set_config(config)
-    control = api.control_state()
-    control.port.link.state, control.port.link.port_names = "down", ["p1"]
-    with pytest.raises(Exception, match=r"control_state.port.link.port_names\[0\]: port ''p1'' keeps its link"):
-        api.set_control_state(control)
 
 
 def test_the_ports_of_groups_share_what_their_hosts_send_and_receive(tmp_path: Path) -> None:

@@ -187,14 +187,13 @@ def port_metric(
     *,
     capturing: bool,
     transmitting: bool,
-    is_down: bool = False,
 ) -> dict[str, Any]:
-    """Makes the metric of a port; ``is_down``: a client took its link down."""
+    """Makes the metric of a port."""
     earlier, elapsed_s = (before, elapsed_s) if before is not None and elapsed_s > 0 else (now, 1.0)
     return {
         "name": name,
         "location": location,
-        "link": "down" if is_down or now.link_up is False else "up",
+        "link": "down" if now.link_up is False else "up",
         "capture": "started" if capturing else "stopped",
         "frames_tx": now.sent,
         "frames_rx": now.received,

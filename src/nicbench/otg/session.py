@@ -32,7 +32,6 @@ from nicbench.otg.counters import (
 from nicbench.otg.devices import Gateway
 from nicbench.otg.flows import Flow, ServedPort
 from nicbench.otg.hosting import Hosting
-from nicbench.otg.links import Links
 from nicbench.otg.model import NOT_IMPLEMENTED, OtgError
 from nicbench.otg.transmission import LOOK_S, Capturing, Counting, Snapshot, Transmission
 from nicbench.stages.served import Bed
@@ -64,7 +63,6 @@ class Session:
         """Why the last transmission could not be finished; the next client that changes something receives it."""
         self._capturing = Capturing(bed)
         self._hosting = Hosting(bed.generator)
-        self._links = Links(bed)
         self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
         self._changing = asyncio.Lock()
@@ -120,8 +118,6 @@ class Session:
         await self._capturing.stop_all()  # one that cannot be kept leaves the session as it is
         file = f"raw/configuration-{self._configurations + 1:04d}.json"
         await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
-        if not keeps_hosts:
-            await self._links.bring_up()
         await self._load(configuration)
         await self._hosting.configure(configuration.devices, configuration.ports, keeps=keeps_hosts)
         self._config = config
@@ -164,11 +160,6 @@ class Session:
                 if action == "stop":
                     await self._wait_until_stopped(numbers)
 
-    async def control_links(self, action: str, names: Sequence[str]) -> None:
-        """Takes the links of these ports down or up; without names, of all ports of the configuration."""
-        async with self._changing:
-            await self._links.control(action, self._configuration.ports, names)
-
     async def control_captures(self, action: str, names: Iterable[str]) -> None:
         """Starts or stops the captures of these ports; without names, all captures of the configuration."""
         async with self._changing:
@@ -181,7 +172,6 @@ class Session:
             with contextlib.suppress(EngineError, HostError):  # the engine or its machine is gone
                 await self._end_transmission()
                 await self._capturing.stop_all()
-                await self._links.bring_up()
                 for sentence in await self._hosting.summary():
                     self._bed.bus.publish(Note(level="info", text=sentence))
 
@@ -250,7 +240,6 @@ class Session:
                     self._counting.link_changed_ns(now.ports[port.number].name),
                     capturing=name in self._capturing.going,
                     transmitting=name in sending,
-                    is_down=port.number in self._links.down,
                 ),
                 columns,
             )

@@ -29,7 +29,6 @@ from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.packets import ALWAYS, EngineOptions, Packets
-from nicbench.tuning.changes import Changes
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -49,9 +48,6 @@ class Bed:
     """When the session did (monotonic)."""
     folder: RunFolder
     bus: Bus
-    changes: Changes
-    drivers: tuple[str | None, ...]
-    """Of each of the tester's ports; None where the bench file does not name it."""
     largest_frame_bytes: int
     """What every port takes, with FCS."""
     tag_bytes: int
@@ -97,19 +93,10 @@ class _ServedRig(FrameRig):
             began=setting.began,
             folder=setting.folder,
             bus=setting.bus,
-            changes=setting.changes,
-            drivers=_drivers(setting.bench, self._testbed),
             largest_frame_bytes=self._facts.maximum_frame_bytes,
             tag_bytes=self._facts.tag_bytes,
             folder_elsewhere=self._tester.folder_elsewhere,
         )
-
-
-def _drivers(bench: BenchFile, testbed: Testbed) -> tuple[str | None, ...]:
-    """Returns the drivers of the tester's ports: in a lab they have that of the tester."""
-    if bench.lab is not None:
-        return (bench.tester_kind().driver,) * len(testbed.tester_ports)
-    return tuple(bench.ports[port.name].driver for port in testbed.tester_ports)
 
 
 _NOT_SERVED: Final = {
