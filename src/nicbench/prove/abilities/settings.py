@@ -176,6 +176,11 @@ class Settings(Ability):
                 if item is None:
                     return absent(trial.name, "the driver has no other value of it")
                 asked = item.find_differing(item.target_values(now), now)
+                if not asked and set_at:
+                    damage = f"{loop.name_of(str(place.device))} read as the other port was set, before it was itself"
+                    break
+                if not asked:
+                    return absent(trial.name, "it has the other value already")
                 old = {key: now[key] for key in asked}
                 try:
                     await item.apply(changes, place, old, asked)
