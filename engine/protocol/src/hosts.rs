@@ -26,6 +26,10 @@ pub struct HostRequest {
     pub tags: Vec<HostTag>,
     /// Of IPv4 and IPv6.
     pub addresses: Vec<HostAddress>,
+    /// The interface that the engine makes for the host, of kind TAP, in its own network namespace: whoever moves it
+    /// elsewhere has the kernel there answer in the host's place. It goes with the host.
+    #[serde(default)]
+    pub tap: Option<String>,
 }
 
 /// A VLAN tag of a host's frames.

@@ -87,7 +87,8 @@ MOST_PER_S: Final = 100
 API_VERSIONS: Final = ">=1.30.0,<2.0.0"
 """Clients read it as the constraint that their own version of the API must meet."""
 _NEIGHBOURS: Final = {"ipv4_neighbors": 4, "ipv6_neighbors": 6}
-_METRICS: Final = {"port": "port_metrics", "flow": "flow_metrics", "lag": "lag_metrics"}
+_SESSIONS: Final = {"bgpv4": 4, "bgpv6": 6}
+_METRICS: Final = {key: f"{key}_metrics" for key in ("port", "lag", "flow", *_SESSIONS)}
 
 
 class Api:
@@ -151,6 +152,13 @@ class Api:
         if choice == "protocol" and protocol.get("choice") == "all" and protocol.get("all"):
             await session.control_hosts(protocol["all"]["state"])
             return {}
+        if choice == "protocol" and protocol.get("choice") == "route" and protocol.get("route"):
+            await session.control_routes(protocol["route"]["state"], protocol["route"].get("names") or ())
+            return {}
+        if choice == "protocol" and protocol.get("choice") == "bgp" and (protocol.get("bgp") or {}).get("peers"):
+            peers = protocol["bgp"]["peers"]
+            await session.control_peers(peers["state"], peers.get("peer_names") or ())
+            return {}
         inner = (port if choice == "port" else protocol).get("choice")
         raise OtgError([f"control_state.{choice}.{inner}: is not emulated, or has no state"], code=NOT_IMPLEMENTED)
 
@@ -164,21 +172,30 @@ class Api:
         await self._check("MetricsRequest", message, "metrics_request")
         choice = message.get("choice", "port")
         if choice not in _METRICS:
-            raise OtgError([f"metrics_request.{choice}: is not measured; port, lag and flow are"], code=NOT_IMPLEMENTED)
+            told = ", ".join(_METRICS)
+            raise OtgError([f"metrics_request.{choice}: is not measured; {told} are"], code=NOT_IMPLEMENTED)
         session, wanted = self._session(), message.get(choice) or {}
         if choice == "port":
             found = await session.port_metrics(wanted.get("port_names") or (), wanted.get("column_names") or ())
         elif choice == "lag":
             found = await session.lag_metrics(wanted.get("lag_names") or (), wanted.get("column_names") or ())
+        elif choice in _SESSIONS:
+            names, columns = wanted.get("peer_names") or (), wanted.get("column_names") or ()
+            path = f"metrics_request.{choice}.peer_names"
+            found = await session.routers.metrics(_SESSIONS[choice], names, columns, path)
         else:
             names, columns = wanted.get("flow_names") or (), wanted.get("metric_names") or ()
             found = await session.flow_metrics(names, columns, wanted.get("tagged_metrics"))
         return {"choice": _METRICS[choice], _METRICS[choice]: found}
 
     async def get_states(self, message: Message) -> dict[str, Any]:
-        """Returns the neighbours of emulated hosts; refuses states of protocols."""
+        """Returns the neighbours of emulated hosts, or the routes that peers of routers announced."""
         await self._check("StatesRequest", message, "states_request")
         choice = message.get("choice", "ipv4_neighbors")
+        if choice == "bgp_prefixes":
+            wanted = message.get(choice) or {}
+            found = await self._session().routers.prefixes(wanted, f"states_request.{choice}")
+            return {"choice": choice, choice: found}
         if choice not in _NEIGHBOURS:
             raise OtgError([f"states_request.{choice}: is not emulated"], code=NOT_IMPLEMENTED)
         names, path = (message.get(choice) or {}).get("ethernet_names") or (), f"states_request.{choice}.ethernet_names"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import UsageError
 from nicbench.core.units import format_bits_per_s, l1_bits_per_s
+from nicbench.otg.bgp import Router, read_routers, routes_of
 from nicbench.otg.devices import Devices, Gateway, as_port_flows, read_devices, read_lags
 from nicbench.otg.flows import Flow, ServedPort, read_flow, receivers
 from nicbench.otg.model import Problems
@@ -147,9 +148,13 @@ def _number(digits: str, bits: int, path: str, problems: Problems) -> int:
 MOST_FLOWS: Final = 4096
 MOST_FLOW_PORTS: Final = 64
 _Named = Mapping[str, "_Named"]
+_PEERS: Final[_Named] = {"peers": {"v4_routes": {}, "v6_routes": {}}}
 _NAMED: Final[_Named] = {
     **{key: {} for key in ("ports", "lags", "layer1", "captures", "flows")},
-    "devices": {"ethernets": {"ipv4_addresses": {}, "ipv6_addresses": {}, "vlans": {}}},
+    "devices": {
+        "ethernets": {"ipv4_addresses": {}, "ipv6_addresses": {}, "vlans": {}},
+        "bgp": {f"ipv{version}_interfaces": _PEERS for version in (4, 6)},
+    },
 }
 """What has a name, and what within it."""
 
@@ -220,9 +225,14 @@ def _check_names(config: Mapping[str, Any], problems: Problems) -> None:
 def _names_of(message: Mapping[str, Any], path: str, named: _Named) -> Iterator[tuple[str, str]]:
     """The names of the parts of a message, with their places."""
     for key, inner in named.items():
-        for index, item in enumerate(message.get(key) or ()):
+        found = message.get(key) or ()
+        if isinstance(found, Mapping):
+            yield from _names_of(found, f"{path}.{key}", inner)
+            continue
+        for index, item in enumerate(found):
             place = f"{path}.{key}[{index}]"
-            yield str(item.get("name")), place
+            if "name" in item:
+                yield str(item["name"]), place
             yield from _names_of(item, place, inner)
 
 
@@ -316,6 +326,7 @@ class Configuration:
     macs: Mapping[Gateway, str] = field(default_factory=dict)
     lags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tells_loss_duration: bool = False
+    routers: tuple[Router, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -341,6 +352,8 @@ def read_configuration(
     names = {str(port.get("name")) for port in config.get("ports") or ()}
     lags = read_lags(config, names, problems)
     devices = read_devices(config, names, lags, problems)
+    routers = read_routers(config, devices, problems)
+    devices = replace(devices, routes=routes_of(routers))
     parts = [
         (f"config.flows[{index}]", part)
         for index, flow in enumerate(config.get("flows") or ())
@@ -365,6 +378,7 @@ def read_configuration(
         known,
         lags,
         bool(((config.get("options") or {}).get("flow_options") or {}).get("packet_loss_duration")),
+        routers,
     )
 
 

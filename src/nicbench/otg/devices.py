@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import cycle, islice
 from typing import Any, Final
 
 from nicbench.otg.draft import MOST_VALUES
@@ -26,7 +27,7 @@ MOST_HOSTS: Final = 1024
 _MOST_ADDRESSES: Final = 64
 _MOST_TAGS: Final = 3
 _TAG_TYPES: Final = {"x8100": 0x8100, "x88A8": 0x88A8, "x9100": 0x9100}
-_NO_PROTOCOLS: Final = frozenset({"name", "ethernets"})
+_EMULATED: Final = frozenset({"name", "ethernets", "bgp"})
 """Members of a device that are emulated."""
 
 
@@ -65,9 +66,12 @@ class Host:
     tags: tuple[Tag, ...]
     addresses: tuple[Address, ...]
 
-    def program(self, ports: Sequence[int]) -> dict[str, Any]:
-        """Returns the host as the engine's protocol has it, at the ports of these numbers."""
+    def program(self, ports: Sequence[int], tap: str | None = None) -> dict[str, Any]:
+        """Returns the host as the engine's protocol has it, at the ports of these numbers; ``tap`` is the interface
+        by which a kernel answers in its place.
+        """
         return {
+            **({"tap": tap} if tap else {}),
             "port": ports[0],
             "further_ports": list(ports[1:]),
             "mac": self.mac,
@@ -83,11 +87,42 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Networks of one prefix length, each so many networks (``step``) after the one before."""
+
+    first: Ip
+    prefix: int
+    count: int
+    step: int
+
+    @property
+    def gap(self) -> int:
+        """By how much the address of each is greater than that of the one before."""
+        return self.step << self.first.max_prefixlen - self.prefix
+
+    def addresses(self) -> Iterator[str]:
+        """The addresses that a flow to them counts through, as the client wrote the first."""
+        kind = type(self.first)
+        return (str(kind(int(self.first) + place * self.gap)) for place in range(self.count))
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Routes that a flow may name: they lead to ``address``, of their version, of ``host``."""
+
+    name: str
+    host: Host
+    address: Address | None
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a flow names: an interface, or one of its addresses."""
+    """What a flow names: an interface, one of its addresses, or routes that lead there."""
 
     host: Host
     address: Address | None = None
+    spans: tuple[Span, ...] = ()
 
     def of_version(self, version: int | None) -> Address | None:
         """Returns the named address, or the first of the version that the flow's packets have."""
@@ -95,12 +130,25 @@ class Endpoint:
             return self.address
         return next((address for address in self.host.addresses if address.ip.version == version), None)
 
+    @property
+    def count(self) -> int:
+        """How many addresses it stands for."""
+        return sum(span.count for span in self.spans) or 1
+
+    def ips(self, version: int | None) -> Iterator[str]:
+        """The addresses of its packets, of this version; none where it has none."""
+        if self.spans:
+            return (ip for span in self.spans if span.first.version == version for ip in span.addresses())
+        own = self.of_version(version)
+        return iter(() if own is None or own.ip.version != version else (str(own.ip),))
+
 
 @dataclass(frozen=True)
 class Devices:
     """The hosts of a configuration, in the order of their numbers in the engine."""
 
     hosts: tuple[Host, ...] = ()
+    routes: tuple[Routes, ...] = ()
 
     @cached_property
     def endpoints(self) -> Mapping[str, tuple[Endpoint, ...]]:
@@ -110,7 +158,7 @@ class Devices:
             named[host.device] = (*named.get(host.device, ()), Endpoint(host))
             named[host.name] = (Endpoint(host),)
             named |= {address.name: (Endpoint(host, address),) for address in host.addresses}
-        return named
+        return named | {each.name: (Endpoint(each.host, each.address, each.spans),) for each in self.routes}
 
 
 def read_lags(config: Mapping[str, Any], ports: set[str], problems: Problems) -> dict[str, tuple[str, ...]]:
@@ -146,7 +194,7 @@ def read_devices(
     places = {port: (port,) for port in ports} | dict(lags)
     for index, device in enumerate(config.get("devices") or ()):
         path = f"config.devices[{index}]"
-        for protocol in sorted(set(device) - _NO_PROTOCOLS):
+        for protocol in sorted(set(device) - _EMULATED):
             if device[protocol]:
                 problems.not_implemented(f"{path}.{protocol}", "is not emulated: leave it out")
         for place, message in enumerate(device.get("ethernets") or ()):
@@ -239,6 +287,15 @@ class Pair:
     sender: Endpoint
     receiver: Endpoint
 
+    @property
+    def count(self) -> int:
+        """How many pairs of addresses it stands for."""
+        return max(self.sender.count, self.receiver.count)
+
+
+_Values = Sequence[Any] | Mapping[str, Any]
+"""Those of a field in turn, or an increment."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -303,6 +360,11 @@ def _between_ports(
         if mac is None:
             name = pair.sender.host.name
             problems.invalid(f"{path}.tx_rx.device", f"{name!r} has no gateway to {pair.receiver.host.name!r}")
+    ips = _addresses_of(pairs, version, f"{path}.tx_rx.device", problems)
+    # Fields vary together: where a pair stands for many addresses, the others have its values as often.
+    times = [1 if ips.is_short else pair.count for pair in pairs]
+    pairs = [pair for pair, count in zip(pairs, times, strict=True) for _ in range(count)]
+    hops = [hop for hop, count in zip(hops, times, strict=True) for _ in range(count)]
     if kinds[0] == "ethernet":
         _fill(packet[0], "ethernet", "dst", [mac or "" for mac, _ in hops])
         _fill(packet[0], "ethernet", "src", [pair.sender.host.mac for pair in pairs])
@@ -313,15 +375,52 @@ def _between_ports(
             if all(len(each) > place for each in tags):
                 _fill(packet[1 + place], "vlan", "id", [each[place].id for each in tags])
     if network is not None:
-        for name, ends in (("src", [p.sender for p in pairs]), ("dst", [p.receiver for p in pairs])):
-            found = [end.of_version(version) for end in ends]
-            ips = [str(each.ip) for each in found if each is not None and each.ip.version == version]
-            if len(ips) == len(pairs):
-                _fill(packet[network], kinds[network], name, ips)
+        for name, values in (("src", ips.sources), ("dst", ips.destinations)):
+            if values:
+                _fill(packet[network], kinds[network], name, values)
     receive = list(dict.fromkeys(port for pair in pairs for port in pair.receiver.host.ports))
     port = {"tx_name": pairs[0].sender.host.ports[0], "rx_names": receive}
     needs = frozenset(need for _, need in hops if need is not None)
     return Part({**flow, "packet": packet, "tx_rx": {"choice": "port", "port": port}}, needs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Addresses:
+    """Of the packets of a flow, in step with each other; None where a pair has none of their version.
+
+    ``is_short``: of a single pair of which each field counts through its addresses by itself.
+    """
+
+    sources: _Values | None
+    destinations: _Values | None
+    is_short: bool = False
+
+
+def _addresses_of(pairs: Sequence[Pair], version: int | None, path: str, problems: Problems) -> _Addresses:
+    if len(pairs) == 1 and all(len(end.spans) <= 1 for end in (pairs[0].sender, pairs[0].receiver)):
+        sender, receiver = pairs[0].sender, pairs[0].receiver
+        return _Addresses(_counted(sender, version), _counted(receiver, version), is_short=True)
+    count = sum(pair.count for pair in pairs)
+    if count > MOST_VALUES:
+        problems.invalid(path, f"has {count} pairs of addresses, of at most {MOST_VALUES}: make several flows")
+    if count > MOST_VALUES or (count > len(pairs) and not problems.has_room(path, 2 * count)):
+        return _Addresses(None, None)
+    ends: list[list[str]] = [[], []]
+    for pair in pairs:
+        for values, end in zip(ends, (pair.sender, pair.receiver), strict=True):
+            values += islice(cycle(list(end.ips(version))), pair.count)
+    sources, destinations = (values if len(values) == count else None for values in ends)
+    return _Addresses(sources, destinations)
+
+
+def _counted(end: Endpoint, version: int | None) -> _Values | None:
+    """The addresses of an end, as a pattern that counts where there are many."""
+    if not end.spans or end.spans[0].count == 1:
+        return list(end.ips(version)) or None
+    span = end.spans[0]
+    if span.first.version != version:
+        return None
+    return {"start": str(span.first), "step": str(type(span.first)(span.gap)), "count": span.count}
 
 
 def _pairs(device: Mapping[str, Any], devices: Devices, path: str, problems: Problems) -> list[Pair]:
@@ -354,13 +453,15 @@ _ENDS: Final = ("tx_names", "rx_names")
 def _named(names: Sequence[Any], devices: Devices, path: str, problems: Problems) -> list[Endpoint]:
     """The endpoints of these names; none where one is unknown."""
     if not names:
-        problems.invalid(path, "is empty: name devices, ethernets or addresses of devices")
+        problems.invalid(path, "is empty: name devices, ethernets, addresses or routes of devices")
     found: list[Endpoint] = []
     unknown = False
     for index, name in enumerate(names):
         ends = devices.endpoints.get(str(name), ())
         if not ends:
-            problems.invalid(f"{path}[{index}]", f"no ethernet or address of a device is called {str(name)[:80]!r}")
+            problems.invalid(
+                f"{path}[{index}]", f"no ethernet, address or route of a device is called {str(name)[:80]!r}"
+            )
             unknown = True
         found += ends
     return [] if unknown else found
@@ -369,8 +470,11 @@ def _named(names: Sequence[Any], devices: Devices, path: str, problems: Problems
 def _next_hop(pair: Pair, version: int | None, macs: Mapping[Gateway, str]) -> tuple[str | None, Gateway | None]:
     """The MAC address to which the frames of a pair go, and the gateway whose it is, if it is asked for."""
     own, other = pair.sender.of_version(version), pair.receiver.of_version(version)
-    if own is None or other is None or own.ip.version != other.ip.version or own.reaches(other.ip):
+    is_routed = bool(pair.sender.spans or pair.receiver.spans) and own is not None and own.gateway is not None
+    if not is_routed and (own is None or other is None or own.ip.version != other.ip.version or own.reaches(other.ip)):
         return pair.receiver.host.mac, None
+    if own is None:
+        return None, None
     if own.gateway is None:
         return None, None
     if own.gateway_mac is not None:
@@ -382,14 +486,18 @@ def _next_hop(pair: Pair, version: int | None, macs: Mapping[Gateway, str]) -> t
 _NOT_KNOWN: Final = "00:00:00:00:00:00"
 
 
-def _fill(header: dict[str, Any], kind: str, name: str, values: Sequence[Any]) -> None:
+def _fill(header: dict[str, Any], kind: str, name: str, values: _Values) -> None:
     """Gives a field that the client left open one value for each pair."""
     body = dict(header.get(kind) or {})
     given = body.get(name) or {}
     if any(key in given for key in _GIVEN) or isinstance(given.get("auto"), Mapping):
         return
-    alike = len(set(values)) == 1
-    body[name] = {"choice": "value", "value": values[0]} if alike else {"choice": "values", "values": list(values)}
+    if isinstance(values, Mapping):
+        body[name] = {"choice": "increment", "increment": dict(values)}
+    elif len(set(values)) == 1:
+        body[name] = {"choice": "value", "value": values[0]}
+    else:
+        body[name] = {"choice": "values", "values": list(values)}
     header[kind] = body
 
 

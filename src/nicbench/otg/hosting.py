@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from nicbench.core.errors import EngineError
+from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.engine.generator import Generator, Neighbours, NeighbourState
+from nicbench.otg.bgp import Router
 from nicbench.otg.devices import Devices, Gateway
 from nicbench.otg.flows import ServedPort
 from nicbench.otg.model import OtgError
+from nicbench.otg.routers import Routers
 
 _LOOK_S: Final = 0.05
 _MOST_NAMED: Final = 5
@@ -20,25 +22,34 @@ _WAITS: Final = frozenset({NeighbourState.INCOMPLETE, NeighbourState.PROBE})
 class Hosting:
     """The hosts in the engine."""
 
-    def __init__(self, generator: Generator) -> None:
+    def __init__(self, generator: Generator, routers: Routers) -> None:
         self._generator = generator
+        self._routers = routers
         self._devices = Devices()
         self._ports: Mapping[str, ServedPort] = {}
         self._was_started = False
         self.is_started = False
         """Whether they answer."""
 
-    async def configure(self, devices: Devices, ports: Mapping[str, ServedPort], *, keeps: bool) -> None:
+    async def configure(
+        self, devices: Devices, routers: tuple[Router, ...], ports: Mapping[str, ServedPort], *, keeps: bool
+    ) -> None:
         """Takes the devices of a new configuration: stopped, unless ``keeps`` and they are the same."""
-        if self.is_started and not (keeps and devices.hosts == self._devices.hosts):
+        is_same = keeps and (devices.hosts, routers) == (self._devices.hosts, self._routers.wanted)
+        if not is_same:
             await self.stop()
+            self._routers.configure(routers)
         self._devices, self._ports = devices, ports
 
     async def start(self) -> None:
         """Has the hosts answer, and ask for their gateways; those that do so already go on."""
         if self.is_started or not self._devices.hosts:
             return
-        programs = [host.program([self._ports[port].number for port in host.ports]) for host in self._devices.hosts]
+        taps = self._routers.name_taps()
+        programs = [
+            host.program([self._ports[port].number for port in host.ports], taps.get(host.name))
+            for host in self._devices.hosts
+        ]
         try:
             await self._generator.set_hosts(programs)
         except EngineError as error:
@@ -46,10 +57,16 @@ class Hosting:
                 raise
             raise OtgError([f"config.devices: {error.message}: {error.next_step}"]) from error
         self.is_started = self._was_started = True
+        try:
+            await self._routers.start(taps)
+        except NicbenchError:
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """Has the hosts fall silent, and forget their neighbours."""
         if self.is_started:
+            await self._routers.stop()
             await self._generator.set_hosts([])
             self.is_started = False
 
@@ -59,6 +76,7 @@ class Hosting:
         tables = await self._tables()
         return {
             "started": self.is_started,
+            "routers": await self._routers.metrics(None, (), (), ""),
             "neighbours": [_named(each.model_dump(mode="json"), names) for each in tables.neighbours],
             "duplicates": [_named(each.model_dump(mode="json"), names) for each in tables.duplicates],
             "ports": [

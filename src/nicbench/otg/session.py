@@ -33,6 +33,7 @@ from nicbench.otg.devices import Gateway
 from nicbench.otg.flows import Flow, ServedPort
 from nicbench.otg.hosting import Hosting
 from nicbench.otg.model import NOT_IMPLEMENTED, OtgError
+from nicbench.otg.routers import Routers
 from nicbench.otg.transmission import LOOK_S, Capturing, Counting, Snapshot, Transmission
 from nicbench.stages.served import Bed
 
@@ -62,7 +63,8 @@ class Session:
         self._trouble: NicbenchError | None = None
         """Why the last transmission could not be finished; the next client that changes something receives it."""
         self._capturing = Capturing(bed)
-        self._hosting = Hosting(bed.generator)
+        self.routers = Routers(bed)
+        self._hosting = Hosting(bed.generator, self.routers)
         self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
         self._changing = asyncio.Lock()
@@ -114,12 +116,16 @@ class Session:
         gc.unfreeze()
         macs = self._configuration.macs if keeps_hosts else {}
         configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed, macs)
+        if configuration.routers:
+            await self.routers.require()
         await self._end_transmission()
         await self._capturing.stop_all()  # one that cannot be kept leaves the session as it is
         file = f"raw/configuration-{self._configurations + 1:04d}.json"
         await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
         await self._load(configuration)
-        await self._hosting.configure(configuration.devices, configuration.ports, keeps=keeps_hosts)
+        await self._hosting.configure(
+            configuration.devices, configuration.routers, configuration.ports, keeps=keeps_hosts
+        )
         self._config = config
         self._numbers = group_by_name(configuration.flows)
         self._stopped_at = {}
@@ -148,6 +154,16 @@ class Session:
         async with self._changing:
             await (self._hosting.start() if action == "start" else self._hosting.stop())
 
+    async def control_routes(self, state: str, names: Sequence[str]) -> None:
+        """Has ranges of routes announced or withdrawn (``advertise``, ``withdraw``); without names, all."""
+        async with self._changing:
+            await self.routers.set_routes(names, state)
+
+    async def control_peers(self, state: str, names: Sequence[str]) -> None:
+        """Has sessions of BGP go ``up`` or ``down``; without names, all."""
+        async with self._changing:
+            await self.routers.set_peers(names, state)
+
     async def control_flows(self, action: str, names: Iterable[str]) -> None:
         """Starts, stops, pauses or resumes the flows of these names; without names, all flows."""
         async with self._changing:
@@ -174,6 +190,7 @@ class Session:
                 await self._capturing.stop_all()
                 for sentence in await self._hosting.summary():
                     self._bed.bus.publish(Note(level="info", text=sentence))
+            await self.routers.stop()
 
     # What waits for no change.
 

@@ -6,6 +6,7 @@
 
 mod messages;
 mod table;
+mod taps;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -15,9 +16,11 @@ use nicbench_protocol::{Duplicate, HostAddress, HostCounts, HostRequest, HostTag
 
 use self::messages::{Heard, Station, announcement, echo_reply, may_concern, probe, question, read, with_type};
 use self::table::{Table, Told};
+use self::taps::Taps;
 use crate::addresses::{mac_text, parse_mac};
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{Port, send_one};
+use crate::sys::tap_device::TapDevice;
 use crate::traffic::allowance::Allowance;
 use crate::traffic::neighbours::{Ours, Protocol, answer};
 use crate::wire::ethernet::{self, Mac};
@@ -56,6 +59,8 @@ struct Host {
     link: Vec<u8>,
     addresses: Vec<IpAddr>,
     table: Table,
+    /// Whether a kernel answers in its place.
+    is_tapped: bool,
 }
 
 /// Who else has a host's address.
@@ -80,6 +85,7 @@ pub struct PortHosts {
     waiting: VecDeque<Vec<u8>>,
     looks: Allowance,
     sends: Allowance,
+    taps: Taps,
     pub counts: HostCounts,
 }
 
@@ -95,6 +101,7 @@ impl Default for PortHosts {
             waiting: VecDeque::new(),
             looks: LOOKS,
             sends: SENDS,
+            taps: Taps::default(),
             counts: HostCounts::default(),
         }
     }
@@ -145,6 +152,13 @@ impl PortHosts {
         }
         self.due.extend((0..host.table.asked_for()).map(|entry| Reverse((now_ns, place, entry))));
         self.macs.insert(host.mac);
+        if let Some(name) = &request.tap {
+            let device = TapDevice::make(name).map_err(|error| {
+                let message = format!("host {number}: the interface {name} cannot be made: {error}");
+                refuse(message, "give the engine the right to make interfaces (CAP_NET_ADMIN), or leave `tap` out")
+            })?;
+            self.taps.add(&host, device);
+        }
         self.hosts.push(host);
         Ok(())
     }
@@ -156,10 +170,11 @@ impl PortHosts {
 
     /// Looks at a frame that is no flow's; whether it was meant for a host.
     pub fn receive(&mut self, frame: &[u8], now_ns: u64) -> bool {
-        if self.hosts.is_empty() || !may_concern(frame) {
+        if self.hosts.is_empty() {
             return false;
         }
-        let is_ours = self.hear(frame, now_ns).unwrap_or(false);
+        let is_tapped = self.taps.receive(frame, now_ns, &mut self.counts);
+        let is_ours = may_concern(frame) && self.hear(frame, now_ns).unwrap_or(false) || is_tapped;
         self.counts.received += u64::from(is_ours);
         is_ours
     }
@@ -185,7 +200,8 @@ impl PortHosts {
             Heard::Answer { address, mac, to } => self.be_answered(vlans, (address, mac), to, now_ns),
             Heard::Echo { to, from, message_at, end } => {
                 let destination = link.get(ethernet::DESTINATION);
-                let place = self.find(vlans, to).filter(|place| self.hosts[*place].mac == destination);
+                let is_ours = |place: &usize| self.hosts[*place].mac == destination && !self.hosts[*place].is_tapped;
+                let place = self.find(vlans, to).filter(is_ours);
                 place.is_some_and(|place| {
                     let is_one = !(from.is_multicast() || from.is_unspecified());
                     let message = frame.get(message_at..end).filter(|_| is_one);
@@ -219,7 +235,8 @@ impl PortHosts {
             // Somebody is about to take the address: the answer keeps it from that.
             self.note_rival(place, Station { address: target, ..asker });
         }
-        match answer(frame, &Answering(&self.hosts[place])) {
+        let host = Some(&self.hosts[place]).filter(|host| !host.is_tapped);
+        match host.and_then(|host| answer(frame, &Answering(host))) {
             Some((Protocol::Arp, reply)) => self.counts.arp_answered += u64::from(self.queue(reply)),
             Some((Protocol::NeighbourDiscovery, reply)) => self.counts.nd_answered += u64::from(self.queue(reply)),
             None => {}
@@ -249,7 +266,8 @@ impl PortHosts {
             Told::Nothing => false,
             Told::Ask => true,
             Told::Unasked => {
-                self.counts.unasked += 1;
+                // A kernel asks for itself.
+                self.counts.unasked += u64::from(!self.hosts[place].is_tapped);
                 false
             }
             Told::Contradicted { asks } => {
@@ -305,6 +323,7 @@ impl PortHosts {
             self.waiting.pop_front();
             sent += 1;
         }
+        sent += self.taps.send(port, now_ns);
         if sent > 0 {
             port.flush();
             self.counts.sent += sent as u64;
@@ -409,7 +428,8 @@ impl Host {
             vlans.0[place] = tag.id;
         }
         let addresses: Vec<IpAddr> = request.addresses.iter().map(|address| address.address).collect();
-        Ok(Self { number, mac, vlans, link, addresses, table: Table::default() })
+        let is_tapped = request.tap.is_some();
+        Ok(Self { number, mac, vlans, link, addresses, table: Table::default(), is_tapped })
     }
 }
 

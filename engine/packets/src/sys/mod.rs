@@ -16,6 +16,7 @@ pub mod link_socket;
 pub mod pool;
 pub mod prefetch;
 pub mod signal;
+pub mod tap_device;
 pub mod thread;
 pub mod tsc;
 #[cfg(feature = "dpdk")]
