@@ -67,6 +67,11 @@ def test_packages_for_the_tests_are_never_missed() -> None:
     assert {check.state for check in checks} == {State.OK}
 
 
+def test_without_its_daemon_emulated_routers_are_told_of() -> None:
+    assert software.judge_bird("/usr/sbin/bird").state is State.OK
+    assert software.judge_bird("").mend_command == "apt-get install --no-install-recommends bird2"
+
+
 TABLES = "/sys/firmware/dmi/tables/DMI"
 CONTROLLER = "/dev/ipmi0"
 

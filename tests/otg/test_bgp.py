@@ -145,7 +145,8 @@ def test_only_what_is_to_be_learned_is_kept() -> None:
 )
 def test_what_is_not_announced_is_refused_with_its_place(peers: list[dict[str, Any]], where: str, code: int) -> None:
     error = refused(devices=[router(*peers)])
-    assert error.code == code and len(error.errors) == 1 and where in error.errors[0], error.errors
+    assert (error.code, len(error.errors)) == (code, 1)
+    assert where in error.errors[0]
 
 
 def test_a_peer_is_at_an_address_of_its_own_device() -> None:

@@ -139,3 +139,15 @@ def test_two_devices_with_one_address_are_told(server: Served) -> None:
     note = f"10.0.0.1 of e1 is claimed by {MACS[2]} too"
     wait_until(lambda: any(note in event.get("text", "") for event in server.events()))
     assert list(server.run_folder().glob("raw/hosts-*.json"))
+
+
+def test_routers_need_ports_that_a_daemon_can_be_reached_through(server: Served) -> None:
+    api = server.api()
+    config = configured(api, captured=False)
+    add_device(config, 1, 2)
+    router = config.devices[0].bgp
+    router.router_id = "192.0.2.1"
+    peer = router.ipv4_interfaces.add(ipv4_name="i1").peers.add(name="b", peer_address="10.0.0.2", as_number=65001)
+    peer.as_type = "ebgp"
+    with pytest.raises(Exception, match="simulated ports reach no daemon of BGP"):
+        api.set_config(config)

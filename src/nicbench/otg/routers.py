@@ -94,8 +94,8 @@ class _Daemon:
             await self._ask("\n".join(commands))
 
     async def sessions(self) -> dict[str, bird.Session]:
-        """Returns what the daemon tells of its sessions, by its own names."""
-        return bird.parse_protocols(await self._ask("show protocols all") or "")
+        """Returns what the daemon tells of its sessions, by its own names; none where it does not run any more."""
+        return bird.parse_protocols(await self._ask("show protocols all", check=False) or "")
 
     async def prefixes(self, peer: Peer, version: int) -> list[dict[str, Any]]:
         """Returns the routes that a peer announced."""
@@ -131,7 +131,7 @@ class _Daemon:
 
 
 def _interface(host: Host, tap: str, router: Router) -> Iterator[str]:
-    """Yields commands of iproute2 for the interface of a host. There is no default route, but one to each peer."""
+    """Yields commands of iproute2 for the interface of a host. Routes lead to peers alone."""
     yield f"link set dev {tap} address {host.mac}"
     for address in host.addresses:
         yield f"address add {address.ip}/{address.prefix} dev {tap}" + (" nodad" if address.ip.version == 6 else "")
@@ -211,7 +211,7 @@ class Routers:
             await daemon.set_protocols(self._off, enabled=False)
 
     async def stop(self) -> None:
-        """Stops all; errors of daemons that are gone are no matter."""
+        """Stops all; a daemon that is gone already is stopped."""
         daemons, self._daemons = list(self._daemons.values()), {}
         with contextlib.suppress(HostError):
             await asyncio.gather(*(daemon.stop() for daemon in daemons))

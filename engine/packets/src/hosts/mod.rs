@@ -157,7 +157,7 @@ impl PortHosts {
                 let message = format!("host {number}: the interface {name} cannot be made: {error}");
                 refuse(message, "give the engine the right to make interfaces (CAP_NET_ADMIN), or leave `tap` out")
             })?;
-            self.taps.add(&host, device);
+            self.taps.add(&host, Box::new(device));
         }
         self.hosts.push(host);
         Ok(())

@@ -29,6 +29,25 @@ const SHORTEST_FRAME: usize = (ethernet::SHORTEST_FRAME_BYTES - ethernet::FCS_BY
 /// Where tags are.
 const BEHIND_ADDRESSES: usize = 12;
 
+/// An interface as the kernel of a namespace sees it.
+pub trait Interface: std::fmt::Debug {
+    /// Has the frame arrive there; whether the kernel took it.
+    fn write(&mut self, frame: &[u8]) -> bool;
+
+    /// The next frame that the kernel sends by it; `None` where there is none.
+    fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Option<&'a [u8]>;
+}
+
+impl Interface for TapDevice {
+    fn write(&mut self, frame: &[u8]) -> bool {
+        TapDevice::write(self, frame)
+    }
+
+    fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+        TapDevice::read(self, buffer)
+    }
+}
+
 #[derive(Debug)]
 struct Tap {
     mac: Mac,
@@ -36,7 +55,7 @@ struct Tap {
     /// The tags of what is sent, with their types.
     tags: Vec<u8>,
     addresses: Vec<IpAddr>,
-    device: TapDevice,
+    device: Box<dyn Interface>,
 }
 
 /// Those of one port.
@@ -71,7 +90,7 @@ impl Default for Taps {
 
 impl Taps {
     /// Passes frames of a host from now on.
-    pub fn add(&mut self, host: &Host, device: TapDevice) {
+    pub fn add(&mut self, host: &Host, device: Box<dyn Interface>) {
         let tags = host.link[BEHIND_ADDRESSES..ethernet::type_before(host.link.len()).start].to_vec();
         let addresses = host.addresses.clone();
         self.taps.push(Tap { mac: host.mac, vlans: host.vlans, tags, addresses, device });
@@ -177,4 +196,112 @@ fn destination_of(frame: &[u8], headers: &Headers) -> Option<IpAddr> {
 /// RFC 4291 2.5.6.
 fn is_link_local(address: Ipv6Addr) -> bool {
     address.segments()[0] & 0xFFC0 == 0xFE80
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+    use std::rc::Rc;
+
+    use nicbench_protocol::HostRequest;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Frames that arrived at the kernel, and those that it is to send.
+    #[derive(Debug, Default)]
+    struct Kernel {
+        heard: Vec<Vec<u8>>,
+        says: VecDeque<Vec<u8>>,
+    }
+
+    impl Interface for Rc<RefCell<Kernel>> {
+        fn write(&mut self, frame: &[u8]) -> bool {
+            self.borrow_mut().heard.push(frame.to_vec());
+            true
+        }
+
+        fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+            let frame = self.borrow_mut().says.pop_front()?;
+            buffer[..frame.len()].copy_from_slice(&frame);
+            Some(&buffer[..frame.len()])
+        }
+    }
+
+    /// The router 02:00:00:00:00:01 of VLAN 7, with 198.18.0.2 and 2001:2::2.
+    fn router() -> (Taps, Rc<RefCell<Kernel>>) {
+        let request: HostRequest = serde_json::from_value(json!({"port": 0, "mac": "02:00:00:00:00:01",
+            "tags": [{"tag_type": 0x8100, "priority": 5, "id": 7}],
+            "addresses": [{"address": "198.18.0.2"}, {"address": "2001:2::2"}]}))
+        .unwrap();
+        let kernel = Rc::default();
+        let mut taps = Taps::default();
+        taps.add(&Host::of(0, &request).unwrap(), Box::new(Rc::clone(&kernel)));
+        (taps, kernel)
+    }
+
+    const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 0xFE];
+    const TAG: [u8; 4] = [0x81, 0, 0, 7];
+    const TCP: [u8; 20] = [0x45, 0, 0, 20, 0, 0, 0, 0, 64, 6, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2];
+
+    fn frame(to: [u8; 6], tag: &[u8], kind: u16, rest: &[u8]) -> Vec<u8> {
+        [&to[..], &OTHER, tag, &kind.to_be_bytes(), rest].concat()
+    }
+
+    fn receive(taps: &mut Taps, frame: &[u8], now_ns: u64) -> (bool, u64) {
+        let mut counts = HostCounts::default();
+        (taps.receive(frame, now_ns, &mut counts), counts.dropped)
+    }
+
+    #[test]
+    fn the_kernel_hears_what_is_for_its_host_without_tags() {
+        let (mut taps, kernel) = router();
+        let arp = [0; 28];
+        for heard in [frame(OWN, &TAG, 0x0800, &TCP), frame([0xFF; 6], &TAG, 0x0806, &arp)] {
+            assert_eq!(receive(&mut taps, &heard, 0), (true, 0));
+            assert_eq!(kernel.borrow_mut().heard.pop().unwrap(), [&heard[..12], &heard[16..]].concat());
+        }
+    }
+
+    #[test]
+    fn the_kernel_hears_nothing_else() {
+        let (mut taps, kernel) = router();
+        let to_a_route = [&TCP[..16], &[100, 64, 0, 1]].concat();
+        let own_again = [&[0xFF; 6][..], &OWN, &TAG, &[8, 6]].concat();
+        for unheard in [
+            frame(OTHER, &TAG, 0x0800, &TCP),
+            frame(OWN, &TAG, 0x0800, &to_a_route),
+            frame(OWN, &[0x81, 0, 0, 8], 0x0800, &TCP),
+            frame(OWN, &[], 0x0800, &TCP),
+            own_again,
+            OWN.to_vec(),
+        ] {
+            assert_eq!(receive(&mut taps, &unheard, 0), (false, 0), "{unheard:x?}");
+        }
+        assert!(kernel.borrow().heard.is_empty());
+    }
+
+    #[test]
+    fn a_storm_is_bounded_and_leaves_connections_alone() {
+        let (mut taps, kernel) = router();
+        let storm = frame([0xFF; 6], &TAG, 0x0806, &[0; 28]);
+        let dropped: u64 = (0..1_000_000).map(|turn| receive(&mut taps, &storm, turn * 1000).1).sum();
+        let heard = kernel.borrow().heard.len() as u64;
+        assert!(heard <= 2513 && heard + dropped == 1_000_000, "{heard}");
+        assert_eq!(receive(&mut taps, &frame(OWN, &TAG, 0x0800, &TCP), 1_000_000_000), (true, 0));
+    }
+
+    #[test]
+    fn what_the_kernel_says_has_the_hosts_tags_and_is_bounded() {
+        let (mut taps, kernel) = router();
+        kernel.borrow_mut().says = (0..10_000).map(|_| frame(OTHER, &[], 0x0800, &TCP)).collect();
+        let said = taps.read(0).unwrap();
+        assert_eq!(said[..18], frame(OTHER, &[0x81, 0, 0xA0, 7], 0x0800, &[])[..]);
+        assert_eq!((said.len(), &said[18..38]), (60, &TCP[..]));
+        let at_once = std::iter::from_fn(|| taps.read(0)).count();
+        assert!(at_once < 4100, "{at_once}");
+        assert!(kernel.borrow().says.len() > 5000 && taps.read(1_000_000).is_some());
+    }
 }

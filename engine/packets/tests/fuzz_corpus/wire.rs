@@ -53,6 +53,7 @@ fn check_hosts(frame: &[u8]) {
         mac: "02:00:00:00:00:0a".into(),
         tags: Vec::new(),
         addresses,
+        tap: None,
     };
     let mut hosts = PortHosts::default().replaced(&[(0, &host)], 0).expect("a host");
     let taken = (0..3).filter(|turn| hosts.receive(frame, turn * 1_000_000_000)).count() as u64;

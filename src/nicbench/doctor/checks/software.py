@@ -427,6 +427,24 @@ def judge_testpmd(path: str) -> Check:
     return warning("DUT testpmd", text, "apt-get install --no-install-recommends dpdk-dev")
 
 
+class EmulatedRouters(Examination):
+    """The daemon BIRD, which plays the routers that clients of ``nicbench serve`` configure; its lack is a warning."""
+
+    kind = "emulated_routers"
+
+    async def examine(self, host: Host) -> tuple[Check, ...]:
+        found = await host.run(("sh", "-c", "PATH=$PATH:/usr/sbin; command -v bird"), check=False)
+        return (judge_bird(found.stdout.strip()),)
+
+
+def judge_bird(path: str) -> Check:
+    """Where it is, empty where it is nowhere."""
+    if path:
+        return ok("emulated routers", path)
+    text = "BIRD is not there: configurations of `nicbench serve` with `bgp` are refused"
+    return warning("emulated routers", text, "apt-get install --no-install-recommends bird2")
+
+
 def judge_l3fwd(build: l3fwd.L3fwdBuild | None, *, has_sources: bool) -> Check:
     """Built, or what is missing for it."""
     name = "DUT l3fwd"
