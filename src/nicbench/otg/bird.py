@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
@@ -63,10 +64,12 @@ def _attributes(each: Range) -> Iterator[str]:
 
 def _routes(each: Range) -> Iterator[str]:
     for span in each.spans:
-        kind, host_bits = type(span.first), span.first.max_prefixlen - span.prefix
-        begin = int(span.first) >> host_bits << host_bits
-        for place in range(span.count):
-            yield f"route {kind(begin + place * span.gap)}/{span.prefix} unreachable;"
+        bits = span.first.max_prefixlen
+        family = socket.AF_INET if bits == 32 else socket.AF_INET6
+        begin = int(span.first) >> bits - span.prefix << bits - span.prefix
+        for place in range(span.count):  # an address object each would take seconds for a million
+            address = socket.inet_ntop(family, (begin + place * span.gap).to_bytes(bits // 8))
+            yield f"route {address}/{span.prefix} unreachable;"
 
 
 def _session(number: int, peer: Peer) -> Iterator[str]:
