@@ -91,11 +91,17 @@ class Hosting:
         if not self._ports or not self._was_started:
             return []
         counts = (await self._generator.neighbours()).counts
+        sessions = await self._routers.metrics(None, (), (), "") if self.is_started else []
         return [
             f"emulated hosts at {name}: {', '.join(words)}"
             for name, port in self._ports.items()
             if port.number < len(counts)
             and (words := [f"{count} {_DID[key]}" for key, count in counts[port.number].model_dump().items() if count])
+        ] + [
+            f"emulated BGP peer {each['name']}: {each['session_state']}, lost {each['session_flap_count']} times, "
+            f"{each.get('routes_advertised', 'unknown')} routes announced, "
+            f"{each.get('routes_received', 'unknown')} received"
+            for each in sessions
         ]
 
     async def states(self, version: int, names: Sequence[str], path: str) -> list[dict[str, Any]]:
