@@ -213,7 +213,8 @@ def test_the_log_tells_messages_and_flaps_of_a_session() -> None:
     metric = bird.metric_of("peer", bird.parse_protocols(SHOWN)["p0"], log.sessions["p0"])
     assert metric["session_state"] == "up"
     assert metric["session_flap_count"] == 1
-    assert (metric["opens_sent"], metric["opens_received"], metric["updates_sent"]) == (1, 1, 1)
+    assert (metric["opens_sent"], metric["opens_received"]) == (1, 1)
+    assert "updates_sent" not in metric, "the log leaves out most of them"
     assert (metric["notifications_sent"], metric["notifications_received"]) == (1, 1)
     assert metric["end_of_rib_received"] == 1
     assert metric["routes_advertised"] == 9

@@ -217,7 +217,7 @@ def test_the_duts_table_has_what_is_announced_and_flows_follow_it(router: Router
             wait_until(lambda v=version: networks_of(router, v) == set(networks[v]))
         metric = bgp_metrics(api)["b2v4"]
         assert (metric.routes_advertised, metric.session_flap_count, metric.fsm_state) == (100, 0, "established")
-        assert (metric.opens_sent >= 1, metric.updates_sent >= 1, metric.keepalives_received >= 1) == (True,) * 3
+        assert (metric.opens_sent >= 1, metric.keepalives_received >= 1) == (True, True)
         request = api.states_request()
         request.bgp_prefixes.bgp_peer_names = ["b1v4"]
         wait_until(lambda: len(api.get_states(request).bgp_prefixes[0].ipv4_unicast_prefixes) == 100)

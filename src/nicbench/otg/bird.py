@@ -100,7 +100,9 @@ def _session(number: int, peer: Peer) -> Iterator[str]:
 
 @dataclass
 class Messages:
-    """What a daemon's log told of one session, since it was started."""
+    """What a daemon's log told of one session, since it was started. It tells of few updates in a second, so that their
+    number is not known.
+    """
 
     established: int = 0
     lost: int = 0
@@ -108,8 +110,6 @@ class Messages:
     opens_received: int = 0
     keepalives_sent: int = 0
     keepalives_received: int = 0
-    updates_sent: int = 0
-    updates_received: int = 0
     notifications_sent: int = 0
     notifications_received: int = 0
     end_of_rib_received: int = 0
@@ -130,11 +130,10 @@ class Messages:
             self.end_of_rib_received += 1
 
 
-_MESSAGE: Final = re.compile(r"(Sending|Got) (OPEN|KEEPALIVE|UPDATE|NOTIFICATION)\b")
+_MESSAGE: Final = re.compile(r"(Sending|Got) (OPEN|KEEPALIVE|NOTIFICATION)\b")
 _KINDS: Final = {
     "OPEN": "opens",
     "KEEPALIVE": "keepalives",
-    "UPDATE": "updates",
     "NOTIFICATION": "notifications",
 }
 _LINE: Final = re.compile(r"\S+ \S+ <(\w+)> (\w+): (.*)")
@@ -225,7 +224,7 @@ def metric_of(name: str, session: Session | None, told: Messages) -> dict[str, A
             "route_withdraws_sent": session.withdrawn,
             "route_withdraws_received": session.received_withdraws,
         }
-    counted = ("opens", "keepalives", "updates", "notifications")
+    counted = ("opens", "keepalives", "notifications")
     ways = [f"{kind}_{way}" for kind in counted for way in ("sent", "received")]
     return metric | {key: getattr(told, key) for key in (*ways, "end_of_rib_received")}
 
