@@ -16,6 +16,8 @@ from typing import Any, Final
 from nicbench.otg.bgp import Peer, Range, Router
 
 PACKAGE: Final = "bird2"
+USER: Final = "bird"
+"""Whom the package makes."""
 LARGEST_TABLE: Final = 200_000
 """Routes that are kept of what a peer announces; more are counted, and left out."""
 _RETRY_S: Final = 1

@@ -27,6 +27,7 @@ from nicbench.testbed.shares.base import Program
 _PROGRAMS: Final = tuple(
     Program(name=name, package=bird.PACKAGE, paths=(f"/usr/sbin/{name}",)) for name in ("bird", "birdc")
 )
+_HAND_OVER: Final = 'chmod 711 "${2%/*}" && chown "$1:" "$2" && chmod 400 "$2"'
 _READY_S: Final = 30.0
 """A million routes are read in seconds."""
 _END_S: Final = 2.0
@@ -63,7 +64,10 @@ class _Daemon:
         await self.place.run(("ip", "-batch", "-"), input_text="\n".join(lines) + "\n")
         configuration = await asyncio.to_thread("\n".join, bird.configuration_of(self.router))
         await self.place.write_file(self._paths[0], configuration + "\n")
-        command = ("sh", "-c", 'exec "$@" 2>&1', "bird", self._programs["bird"], "-f", "-c", *self._paths[:1])
+        # A hostile peer speaks to it: it keeps the rights over its network, and those of its own user.
+        await self.place.run(("sh", "-c", _HAND_OVER, "hand over", bird.USER, *self._paths[:1]))
+        own = ("-u", bird.USER, "-g", bird.USER)
+        command = ("sh", "-c", 'exec "$@" 2>&1', "bird", self._programs["bird"], "-f", *own, "-c", self._paths[0])
         self._process = await self.place.start((*command, "-s", self._paths[1]))
         self._reading = asyncio.ensure_future(self._read(self._process))
         loop = asyncio.get_running_loop()
