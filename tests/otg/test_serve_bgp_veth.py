@@ -48,7 +48,7 @@ error wait time 1, 1; ipv{version} {{ import all; export all; }}; }}
 HOSTILE = """
 import contextlib, random, socket, struct, sys, threading, time
 own, other = sys.argv[1:]
-draw, marker, end = random.Random(7), b"\\xff" * 16, time.monotonic() + 4
+draw, marker, end = random.Random(7), b"\\xff" * 16, time.monotonic() + 5
 def message(kind, body, length=None):
     return marker + struct.pack("!HB", 19 + len(body) if length is None else length, kind) + body
 opens = message(1, struct.pack("!BHH4sB", 4, 65000, 90, bytes(4), 0))
