@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from scapy.utils import RawPcapReader
-from tests.commands import run_captured, run_tried
+from tests.commands import run_tried
 
 from nicbench.testbed.labs.veth import namespace_name
 
@@ -303,20 +303,3 @@ def test_a_hostile_peer_beside_a_flow_changes_none_of_its_counts(router: Router,
         wait_for_sessions(api)
         wait_until(lambda: "100.64.0.0/24" in networks_of(router, 4))
     control_protocols(api, "stop")
-
-
-@pytest.mark.lab
-def test_a_killed_server_leaves_no_router_behind(tmp_path: Path) -> None:
-    with serving(tmp_path, text=BENCH.replace("DRIVER", DRIVERS[0]), ends=-9) as served:
-        api = served.api()
-        config = configured(api, captured=False)
-        add_router(config, 1)
-        api.set_config(config)
-        control_protocols(api, "start")
-        run_id = served.run_folder().name
-        space = namespace_name(run_id, "router-1")
-        assert space in run_captured(("ip", "netns", "list")).stdout
-        served.process.kill()
-    run_captured((sys.executable, "-m", "nicbench", "restore", run_id))
-    assert space not in run_captured(("ip", "netns", "list")).stdout
-    assert not run_tried(("pgrep", "-f", f"nicbench-{run_id}-routers")).stdout
