@@ -29,6 +29,7 @@ from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.packets import ALWAYS, EngineOptions, Packets
+from nicbench.tuning.changes import Changes
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -40,6 +41,7 @@ class Bed:
     conversation: Conversation
     generator: Generator
     testbed: Testbed
+    changes: Changes
     dut: FrameDut
     surroundings: Surroundings
     monitors: Monitors
@@ -80,6 +82,7 @@ class _ServedRig(FrameRig):
             conversation=conversation,
             generator=Generator(conversation),
             testbed=self._testbed,
+            changes=setting.changes,
             dut=self.dut,
             surroundings=Surroundings(
                 self.dut,
