@@ -53,8 +53,10 @@ def test_what_emulates_protocols_is_refused_by_name(part: str) -> None:
 
 
 def test_a_protocol_of_a_device_is_refused_by_its_own_name() -> None:
-    errors = refused({"ports": PORTS, "devices": [{"name": "d", "bgp": {"router_id": "1.1.1.1"}}]}).errors
-    assert "config.devices[0].bgp: is not emulated: leave it out" in errors
+    errors = refused(
+        {"ports": PORTS, "devices": [{"name": "d", "isis": {"name": "i", "system_id": "640000000001"}}]}
+    ).errors
+    assert "config.devices[0].isis: is not emulated: leave it out" in errors
 
 
 def test_frames_that_are_larger_than_a_port_takes_are_refused_before_anything_is_changed() -> None:

@@ -244,8 +244,8 @@ def test_the_duts_table_has_what_is_announced_and_flows_follow_it(router: Router
         transmit(api, "stop")
         capture(api, "stop")
         metrics = wait_for_stop(api)
-        for name, count in (("there", 5000), ("six", 500)):
-            assert (metrics[name].frames_rx, metrics[name].loss) == (count, 0)
+        for name in ("there", "six"):
+            assert metrics[name].frames_rx == metrics[name].frames_tx > 0
         lost = metrics["outage"]
         lost_ms = (lost.frames_tx - lost.frames_rx) / 5.0
         assert lost_ms > 200, "frames came that had no route"
