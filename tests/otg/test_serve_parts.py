@@ -69,7 +69,7 @@ def test_frames_are_counted_by_the_values_that_they_have_where_they_are_received
     assert not api.get_metrics(request).flow_metrics[0].tagged_metrics
 
 
-def test_a_capture_as_pcapng_holds_the_frames_with_their_fcs(server: Served) -> None:
+def test_a_capture_as_pcapng_holds_the_frames_with_their_fcs_and_ends_when_it_is_fetched(server: Served) -> None:
     api = server.api()
     config = configured(api)
     config.captures[0].format = "pcapng"
@@ -78,11 +78,11 @@ def test_a_capture_as_pcapng_holds_the_frames_with_their_fcs(server: Served) -> 
     capture(api, "start")
     transmit(api, "start")
     wait_for_stop(api)
-    capture(api, "stop")
     request = api.capture_request()
     request.port_name = "p2"
     frames = [bytes(frame) for frame, _ in RawPcapNgReader(io.BytesIO(api.get_capture(request).read()))]
     assert [len(frame) for frame in frames] == [128] * 7
+    assert port_metrics(api)["p2"].capture == "stopped"
 
 
 def test_the_duration_of_losses_is_told_where_it_is_asked_for(server: Served) -> None:

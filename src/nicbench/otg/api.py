@@ -206,7 +206,7 @@ class Api:
         await self._check("CaptureRequest", message, "capture_request")
         if (message.get("packets") or {}).get("choice", "all") != "all":
             raise OtgError(["capture_request.packets.slice: captures are given whole"], code=NOT_IMPLEMENTED)
-        return self._session().capture(str(message["port_name"]))
+        return await self._session().capture(str(message["port_name"]))
 
     async def refuse(self, what: str) -> dict[str, Any]:
         """Refuses a request that this server does not know."""

@@ -285,8 +285,10 @@ class Session:
         """Returns what emulated hosts know and did."""
         return await self._hosting.told()
 
-    def capture(self, name: str) -> Path:
-        """Returns the file of a port's capture, which has ended. OtgError without one."""
+    async def capture(self, name: str) -> Path:
+        """Returns the file of a port's capture; one that goes on is ended by that. OtgError without one."""
+        if name in self._capturing.going:
+            await self.control_captures("stop", [name])
         return self._capturing.file(name)
 
     async def tally(self, flows: Sequence[int] | None = None) -> dict[str, Any]:

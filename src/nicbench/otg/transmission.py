@@ -117,8 +117,6 @@ class Capturing:
         """Returns the file of a port's capture, which has ended. OtgError without one."""
         if name not in self._configuration.ports:
             raise OtgError([f"capture_request.port_name: no port of the configuration is called {name[:80]!r}"])
-        if name in self._going:
-            raise OtgError([f"capture_request.port_name: the capture at {name!r} goes on: stop it first"])
         if name not in self._files:
             raise OtgError([f"capture_request.port_name: nothing was captured at {name!r}: start and stop its capture"])
         return self._files[name]
