@@ -317,7 +317,7 @@ async def start_tester(
 
 
 async def _prepare_card(bench: BenchFile, host: Host, device: str, kind: str, port: str, changes: Changes) -> None:
-    """Has an interface that is no lab's own give the tester every frame, with its tags."""
+    """Has an interface outside of a lab give the tester every frame, with its tags."""
     if kind in ("xdp", "af_xdp") and is_tagged(bench.traffic.port_streams()):
         await leave_tags(changes, host, device)
     if kind == "af_xdp":
