@@ -167,7 +167,8 @@ def test_virtual_ports_get_a_coarse_search_and_a_threshold_for_a_tester_that_sha
 
 
 @pytest.mark.parametrize(
-    ("failed", "driver"), [((), None), (("xdp",), "net_af_xdp"), (("xdp", "net_af_xdp"), "net_af_packet")]
+    ("failed", "driver"),
+    [((), None), (("xdp",), "net_af_xdp"), (("xdp", "net_af_xdp"), "net_af_packet"), (("net_af_packet",), None)],
 )
 def test_the_driver_is_one_that_was_proven_where_a_faster_one_failed(
     failed: tuple[str, ...], driver: str | None

@@ -11,6 +11,8 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 
 FORMAT: Final = 1
+DRIVERS: Final = ("xdp", "net_af_xdp", "net_af_packet")
+"""The tester's drivers for kernel interfaces, the fastest first."""
 
 
 class Outcome(StrEnum):
@@ -93,11 +95,8 @@ class Proof(Frozen):
 
     def drivers(self, outcome: Outcome) -> tuple[str, ...]:
         """The tester's drivers that were found so, the fastest first."""
-        return tuple(
-            each.name.removeprefix("drivers.")
-            for each in self.with_outcome(outcome)
-            if each.name.removeprefix("drivers.") in ("xdp", "net_af_xdp", "net_af_packet")
-        )
+        found = {each.name for each in self.with_outcome(outcome)}
+        return tuple(driver for driver in DRIVERS if f"drivers.{driver}" in found)
 
     def with_outcome(self, outcome: Outcome) -> tuple[Finding, ...]:
         """The findings of one outcome, in their order."""

@@ -167,15 +167,15 @@ SlowestOf = Annotated[
     tuple[Annotated[int, Field(ge=2, le=1_000_000)], ...],
     Field(
         max_length=8,
-        description="`[10, 100, 1000]`: the time within which the slowest of so many is there, in half of all cases "
-        "and in 99 %, from the distribution of single ones.",
+        description="`[10, 100, 1000]`: the time within which the slowest of 10, 100 and 1000 arrives, in half of all "
+        "cases and in 99 %, computed from the distribution of single times.",
     ),
 ]
-"""How many are waited for together."""
+"""Numbers of frames or requests that are waited for together."""
 
 
 def slowest_values(latency: Latency | RequestLatency | None, numbers: Sequence[int]) -> dict[str, int | None]:
-    """Returns the median and p99 of the slowest of so many; empty without a histogram."""
+    """Returns the median and p99 of the slowest of each of these numbers; empty without a histogram."""
     histogram = None if latency is None else latency.histogram
     if histogram is None:
         return {}

@@ -11,15 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
 
 from nicbench.core.errors import NicbenchError, NotReadyError
-from nicbench.core.proof import Finding
+from nicbench.core.proof import DRIVERS, Finding
 from nicbench.core.trial import Reading
 from nicbench.prove.base import Ability, absent, failed, proven, untried
 from nicbench.prove.loop import Loop, Session
 from nicbench.system.xdp.abilities import Mode, abilities_of
 from nicbench.tuning.stack import UndoStack
 
-DRIVERS: Final = ("xdp", "net_af_xdp", "net_af_packet")
-"""The tester's drivers for kernel interfaces, the fastest first."""
 _SIZES: Final = (64, 65, 127, 512, 1518)
 _ODD: Final = (67, 129, 1001, 1517)
 _TAGGED: Final = (68, 129, 1518)

@@ -28,7 +28,7 @@ async def _judge(name: str, loop: Loop, changes: UndoStack, driver: str | None, 
         return failed(name, error.message)
     if damage is not None:
         return failed(name, f"{by}: {damage}")
-    return proven(name, f"{by}: every frame came back unaltered, at {rate:,.0f} a second, and the card was given back")
+    return proven(name, f"{by}: every frame came back unaltered, at {rate:,.0f} a second")
 
 
 class Dpdk(Ability):
