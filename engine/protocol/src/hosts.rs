@@ -16,7 +16,7 @@ pub struct Hosts {
 pub struct HostRequest {
     /// Number of its port.
     pub port: usize,
-    /// Other ports at which it is too: those of a link aggregation group.
+    /// The other ports of the host's link aggregation group.
     #[serde(default)]
     pub further_ports: Vec<usize>,
     /// As `02:00:00:00:00:01`.

@@ -57,7 +57,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """An Ethernet interface of a device; ``ports`` are the names of its port, or of those of its group."""
+    """An Ethernet interface of a device; ``ports`` has the name of its port, or of each port of its group."""
 
     name: str
     device: str
@@ -88,7 +88,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Networks of one prefix length, each so many networks (``step``) after the one before."""
+    """Networks of one prefix length; ``step`` is the distance between two of them, in networks."""
 
     first: Ip
     prefix: int

@@ -37,6 +37,7 @@ from nicbench.testbed.real_hosts import TESTER, make_wired_testbed
 from nicbench.testbed.testers.base import During, Tester
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.queues import OffloadOptions, Offloads
+from nicbench.tuning.preparation import apply_item
 from nicbench.tuning.setting import Place
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.network import SetLinkDown
@@ -292,11 +293,7 @@ async def _bring_up(place: Place, changes: Changes) -> None:
 
 async def _receive_redirected(place: Place, changes: Changes) -> None:
     """Has a veth take frames that a program redirects to it, as cards do while one is attached."""
-    item = Offloads(OffloadOptions(features={"gro": True}))
-    now = await item.read_checked(place)
-    asked = item.find_differing(item.target_values(now), now)
-    if asked:
-        await item.apply(changes, place, {key: now[key] for key in asked}, asked)
+    await apply_item(changes, Offloads(OffloadOptions(features={"gro": True})), place)
 
 
 async def read_counters(host: Host, device: str) -> dict[str, int]:

@@ -13,6 +13,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.system.adapters.ethtool import ALL_FRAMES, StampSetting
 from nicbench.tuning.changes import Changes
+from nicbench.tuning.items.base import Item
 from nicbench.tuning.items.queues import ChannelOptions, Channels, OffloadOptions, Offloads
 from nicbench.tuning.items.steering import ReceiveHashing, ReceiveHashingOptions
 from nicbench.tuning.setting import CannotSetError, Place
@@ -157,17 +158,22 @@ async def stamp_all_frames(changes: Changes, host: Host, device: str) -> None:
     await changes.make(host, undo, apply)
 
 
+async def apply_item(changes: Changes, item: Item, place: Place) -> None:
+    """Sets what differs from the item; CannotSetError or HostError where that is impossible."""
+    now = await item.read_checked(place)
+    asked = item.find_differing(item.target_values(now), now)
+    if asked:
+        await item.apply(changes, place, {name: now[name] for name in asked}, asked)
+
+
 async def leave_tags(changes: Changes, host: Host, device: str) -> None:
     """Has an adapter leave VLAN tags in frames, where programs in the driver's hook look for them.
 
     NotReadyError where it cannot; nothing where it leaves them in already.
     """
-    item, place = Offloads(OffloadOptions(features={"rxvlan": False})), Place(host, device)
+    place = Place(host, device)
     try:
-        now = await item.read_checked(place)
-        asked = item.find_differing(item.target_values(now), now)
-        if asked:
-            await item.apply(changes, place, {name: now[name] for name in asked}, asked)
+        await apply_item(changes, Offloads(OffloadOptions(features={"rxvlan": False})), place)
     except (CannotSetError, HostError) as error:
         step = "choose `driver: net_af_packet`"
         raise NotReadyError(f"the adapter takes VLAN tags away: {error}", place=str(place), next_step=step) from error
@@ -189,10 +195,7 @@ async def receive_by_first_queues(changes: Changes, host: Host, device: str, que
         Channels(ChannelOptions(rx=queues, tx=queues)),
     ):
         try:
-            now = await item.read_checked(place)
-            asked = item.find_differing(item.target_values(now), now)
-            if asked:
-                await item.apply(changes, place, {name: now[name] for name in asked}, asked)
+            await apply_item(changes, item, place)
         except (CannotSetError, HostError) as error:
             reasons.append(str(error))
         else:

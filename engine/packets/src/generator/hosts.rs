@@ -88,7 +88,7 @@ impl Stations {
     }
 }
 
-/// A host at several ports knows a neighbour at each: what the first of them knows that has its answer is told.
+/// Keeps one entry for each neighbour of a host at several ports: that of the first port with an answer.
 fn told_once(neighbours: Vec<Neighbour>) -> Vec<Neighbour> {
     let mut places = HashMap::new();
     let mut told: Vec<Neighbour> = Vec::new();

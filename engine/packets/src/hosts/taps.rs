@@ -34,7 +34,7 @@ pub trait Interface: std::fmt::Debug {
     /// Has the frame arrive there; whether the kernel took it.
     fn write(&mut self, frame: &[u8]) -> bool;
 
-    /// The next frame that the kernel sends by it; `None` where there is none.
+    /// Reads the next frame that the kernel sent; `None` if there is none.
     fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Option<&'a [u8]>;
 }
 
@@ -58,7 +58,7 @@ struct Tap {
     device: Box<dyn Interface>,
 }
 
-/// Those of one port.
+/// The taps of one port.
 #[derive(Debug)]
 pub struct Taps {
     taps: Vec<Tap>,

@@ -38,7 +38,7 @@ impl TapDevice {
         self.file.write(frame).is_ok_and(|written| written == frame.len())
     }
 
-    /// The next frame that the kernel sends by the interface, in `buffer`; `None` where there is none.
+    /// Reads the next frame that the kernel sent into `buffer`; `None` if there is none.
     pub fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         let length = self.file.read(buffer).ok()?;
         buffer.get(..length)

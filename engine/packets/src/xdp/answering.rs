@@ -16,7 +16,7 @@ use crate::traffic::neighbours::{Addresses, Protocol, answer, may_ask};
 const ALLOWANCE: Allowance = Allowance::new(1000.0, 256.0);
 /// How long the end may take.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// After so many frames the thread rests, for what else runs on its CPU.
+/// The thread rests after this number of frames, so that others can use its CPU.
 const LOOKED_AT_ONCE: u32 = 64;
 const REST: Duration = Duration::from_millis(1);
 

@@ -22,7 +22,7 @@ use crate::wire::ethernet::FCS_BYTES;
 /// Of pcap's file and of its records.
 const HEADER_BYTES: u64 = 24;
 const RECORD_BYTES: u64 = 16;
-/// Of the blocks of pcapng: the section's, and those of frames, which are filled up to whole words.
+/// Lengths of pcapng's blocks: the section header, and a frame's block without the frame, which is padded to words.
 const SECTION_BYTES: u64 = 28;
 const BLOCK_BYTES: u64 = 32;
 const WORD_BYTES: u64 = 4;
