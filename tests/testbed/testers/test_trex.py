@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.testbed.testers.trex_bench import FAKE, LATENCY, LOSS, THROUGHPUT, bench, owners, page, rate, results, run
@@ -37,7 +37,8 @@ def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex: Any, tmp_pa
     assert status == 0
     (result,) = results(folder)
     assert rate(result).limited_by is LimitedBy.MAXIMUM_LOAD
-    assert rate(result).value == 8000
+    # What was sent, which a busy machine makes a little less than what was asked for.
+    assert 7600 < cast("float", rate(result).value) <= 8000
     assert {trial.request.load_frames_per_s for trial in folder.journal.trials().values()} == {8000}
 
 
