@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,16 @@ async def test_what_cannot_be_is_refused_with_what_could(
         await tuned(tmp_path, card, kind, **options)
     assert reason in str(refused.value)
     assert not [command for command in card.commands if command[:2] in (("ethtool", "-G"), ("ethtool", "-K"))]
+
+
+async def test_flow_control_that_differs_from_what_was_negotiated_ends_the_negotiation(tmp_path: Path) -> None:
+    card = Card()
+    card.texts["ethtool -a"] = re.sub(r"(Autonegotiate:\s+)off", r"\1on", card.texts["ethtool -a"])
+    await tuned(tmp_path, card, "flow_control", rx=False)
+    assert ("ethtool", "-A", DEVICE, "rx", "off", "autoneg", "off") in card.commands
+    again = len(card.commands)
+    await tuned(tmp_path, card, "flow_control", rx=False)
+    assert not [command for command in card.commands[again:] if command[1] == "-A"]
 
 
 async def test_a_driver_that_rounds_is_told_apart_and_the_old_value_is_put_back(tmp_path: Path) -> None:

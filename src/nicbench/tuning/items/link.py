@@ -287,7 +287,7 @@ class EnergyEfficientEthernet(DeviceItem):
 
 
 class FlowControlOptions(DeviceOptions):
-    """``rx``: obeys pause frames; ``tx``: sends them; ``autonegotiate``: as both ends agree."""
+    """``rx``: obeys pause frames; ``tx``: sends them; ``autonegotiate``: as both ends agree, off where not asked for."""
 
     rx: bool | None = None
     tx: bool | None = None
@@ -313,6 +313,8 @@ class FlowControl(DeviceItem):
         asked = self.options.model_dump(exclude={"devices"}, exclude_none=True)
         if lacking := [name for name in asked if now.get(name) is None]:
             raise CannotSetError(f"the driver has no {', '.join(lacking)} of flow control")
+        if now.get("autonegotiate") and any(now[name] != value for name, value in asked.items()):
+            asked.setdefault("autonegotiate", False)  # Intel's drivers take no other setting while it is on
         return dict(asked)
 
     async def write(self, place: Place, values: Values) -> None:
