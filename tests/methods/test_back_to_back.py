@@ -80,6 +80,15 @@ def test_the_buffer_times_are_those_of_a_computed_example() -> None:
     assert found["corrected_buffer_frames"] == pytest.approx(11_113, abs=2)
 
 
+@pytest.mark.parametrize("trial_s", [1.0, 4.0, 60.0])
+def test_the_buffer_in_the_throughputs_own_trials_is_taken_off(trial_s: float) -> None:
+    """A bucket of 500 frames lets 500 frames more pass in a trial than its rate of 100 kpps, however long that is."""
+    rate, burst_rate, bucket = 100_000, 300_000, 500
+    longest = bucket / (1 - rate / burst_rate)
+    found = buffer_values(longest, rate + bucket / trial_s, burst_rate, trial_s)
+    assert found["corrected_buffer_frames"] == pytest.approx(bucket, abs=0.01)
+
+
 async def test_repetitions_are_searches_of_their_own_and_their_average_is_the_value() -> None:
     dut = Buffering(400, 500, 600)
     result = await measured(dut)

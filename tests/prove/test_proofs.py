@@ -185,7 +185,9 @@ def statements(found: Proof | None, monkeypatch: pytest.MonkeyPatch, kind: str =
     monkeypatch.setattr(of_runs, "find_proof", lambda fingerprint, folder: found)
     port = TesterPort(name="t0", engine={"kind": kind}, device="e0")
     testbed = SimpleNamespace(tester_ports=(port,), host_of=lambda each: _Host())
-    return asyncio.run(of_runs.hold_against_proofs(cast(Testbed, testbed)))
+    held = asyncio.run(of_runs.hold_against_proofs(cast(Testbed, testbed)))
+    assert held.proofs == (() if found is None else (found,))
+    return held.unproven
 
 
 def test_a_run_on_a_driver_that_failed_is_refused_with_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:

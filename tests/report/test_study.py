@@ -102,6 +102,8 @@ def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callabl
         "contact": "lab@example.com",
         "sponsor": "Example Networks",
         "disclaimer": "No warranty.",
+        "licence": "CC-BY-4.0",
+        "how_to": ["Join both <ports> by a cable of 1 m.", "Set the BIOS to maximum performance."],
         "about": "What it <i>is</i>\nabout.\n\nAnd how.",
         "audience": "Engineers.",
         "revisions": [{"number": "1.1", "date": "2026-02-01", "text": "a typing error mended"}],
@@ -118,7 +120,9 @@ def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callabl
         '<p class="author">A. Tester · lab@example.com · Revision 1.1, 2026-02-01 · Sponsored by Example Networks</p>'
         in page
     )
-    assert "<footer>No warranty. Made by nicbench" in page
+    assert "<footer>No warranty. Licence: CC-BY-4.0. Made by nicbench" in page
+    steps = page[page.index("Steps of the author") :]
+    assert steps.index("<ol") < steps.index("Join both &lt;ports&gt;") < steps.index("Set the BIOS")
     assert "<p>What it &lt;i&gt;is&lt;/i&gt; about.</p><p>And how.</p>" in page.replace(">\n<", "><")
     assert page.index('id="about"') < page.index('id="audience"') < page.index('id="question"')
     history = page[page.index('id="revisions"') :]

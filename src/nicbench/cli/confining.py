@@ -23,6 +23,7 @@ _RUNS: Final = Path("runs")
 _RUN_ID: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z-[a-z0-9-]+")
 _REMOTE: Final = "://"
 _FILE: Final = "file://"
+_IN_GROUPS: Final = (["fleet", "gather"], ["study", "pack"])
 
 
 def confine(given: list[str]) -> int | None:
@@ -47,7 +48,7 @@ def confine(given: list[str]) -> int | None:
 
 def fence_of(given: list[str]) -> Fence | None:
     """Returns what a command line may reach; None where it keeps its rights, or shows nothing but help."""
-    command, *words = (given[1:] if given[:2] == ["fleet", "gather"] else given) or [""]
+    command, *words = (given[1:] if given[:2] in _IN_GROUPS else given) or [""]
     writes = _WRITES.get(command)
     if writes is None or {"-h", "--help"} & set(words):
         return None
@@ -121,6 +122,12 @@ def _reports(words: list[str]) -> Callable[[Path], bool]:
         return lambda path: path in (folder, *folder.parents) or _is_report(folder, path)
     # Whatever the layout: the folder of figures is one in which a figure is that of a report.
     return _in_run(words, lambda folder, path: _is_report(folder, path) or _is_report(folder, path / "figure.svg"))
+
+
+def _packed(words: list[str]) -> Callable[[Path], bool]:
+    """The archive of a study, and reports of its runs that are missing."""
+    is_archive, is_report = _exported(words), _in_run(words, _is_report)
+    return lambda path: is_archive(path) or is_report(path)
 
 
 def _tags(words: list[str]) -> Callable[[Path], bool]:
@@ -214,6 +221,7 @@ _WRITES: Final = {
     "gather": _gathered,
     "import": _imported,
     "list": _nothing,
+    "pack": _packed,
     "report": _reports,
     "tag": _tags,
     "web": _nothing,

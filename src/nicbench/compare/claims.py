@@ -12,10 +12,10 @@ from enum import StrEnum
 from itertools import combinations
 from typing import Final
 
-from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
+from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides, scale_units
 from nicbench.core.frozen import frozen
 from nicbench.core.lists import without_none
-from nicbench.core.result import Bounded, Value
+from nicbench.core.result import Bounded, Result, Value
 from nicbench.core.units import decimals_above_one, figures, probability
 from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import ClaimOutcome, Comparison, compare, compare_pairs, correct_by_holm, fewest_runs
@@ -281,6 +281,12 @@ def compare_sides(
     )
     is_in_pairs = any(one.comparison.kind.is_paired for one in made)
     return Comparisons(made, tuple(only), asked, is_in_pairs, names[0] if len(names) > MOST_SIDES else None)
+
+
+def compare_results(of: Mapping[str, Sequence[Result]], *, seed: int, in_rounds: bool = False) -> Comparisons:
+    """Compares sides by their results, each main value in the unit in which tables print it."""
+    sides = [Side(name, tuple(results)) for name, results in of.items()]
+    return compare_sides(sides, seed=seed, in_rounds=in_rounds, points=scale_units(match_sides(sides)))
 
 
 def _compare_point(

@@ -78,8 +78,12 @@ class ReportWishes(Frozen):
     """Where to ask: an address of a page or of mail. It stands behind the author."""
     sponsor: Line | None = None
     """Who paid for the test, or lent what was tested."""
+    licence: Line | None = None
+    """Under which licence others may use report and data, as SPDX writes it: `CC-BY-4.0`."""
     disclaimer: Paragraphs | None = None
     """What the publisher of the report states about its use. It stands above the foot of the page."""
+    how_to: Annotated[tuple[Paragraphs, ...], Field(max_length=100)] = ()
+    """The author's own steps, in their order, before nicbench's under “How to repeat it”: cabling, BIOS, a switch."""
     about: Paragraphs | None = None
     """The section “About this report” in the author's words. An empty line begins a paragraph."""
     audience: Paragraphs | None = None

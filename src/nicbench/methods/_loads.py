@@ -15,7 +15,7 @@ from nicbench.core.frame_size import MAXIMUM, MINIMUM, Size, label_of, mean_byte
 from nicbench.core.frozen import frozen
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import Seconds
-from nicbench.core.result import Bounded, LimitedBy
+from nicbench.core.result import Bounded, LimitedBy, Value
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.core.units import (
     RATE_UNITS,
@@ -303,12 +303,16 @@ def earlier_rate(context: Context, test: str, goal: str, size: Size) -> Bounded:
 
     It has no value, but a reason, where that test found no rate.
     """
-    for result in context.results_of(test):
-        if label_of(result.parameters) == size_label(size):
-            rate = result.values.get(f"{goal.lower()}_frames_per_s")
-            if isinstance(rate, Bounded) and rate.value:
-                return rate
+    rate = earlier_value(context, test, f"{goal.lower()}_frames_per_s", size)
+    if isinstance(rate, Bounded) and rate.value:
+        return rate
     return Bounded(value=None, reason_null=f"{test} found no {goal} at {words_of(size)}")
+
+
+def earlier_value(context: Context, test: str, name: str, size: Size) -> Value:
+    """Returns a value of an earlier test at a frame size; None where that test has none."""
+    found = (one.values.get(name) for one in context.results_of(test) if label_of(one.parameters) == size_label(size))
+    return next((value for value in found if value is not None), None)
 
 
 def explain_other_rate(of: str, section: str) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 Steps, for each frame size: bursts of frames in the closest spacing, each after a pause in which the DUT's buffers
 empty; a binary search for the longest that comes back whole; the search repeated, each time from the beginning; the
 average is the back-to-back value. From it and the throughput follow how long the DUT's buffer lasts and how many frames
-it holds (RFC 9004 section 6.4). Verified: every frame by its signature; what a lossless port refused of a burst counts
-as lost.
+it holds (RFC 9004 section 6.4). A trial of throughput fills the buffer as well: what that adds to the rate, the buffer
+over the trial's duration, is taken off. Verified: every frame by its signature; what a lossless port refused of a burst
+counts as lost.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.frame_size import MAXIMUM, MINIMUM, FrameSizes, Size, size_parameters
 from nicbench.core.frame_size import words_of as words_of_size
 from nicbench.core.quantity import LossVerification
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, number_of
 from nicbench.core.table import Column, ImportTable, Plot, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, Trial
@@ -38,6 +39,7 @@ from nicbench.methods._loads import (
     FullRate,
     TrialTimes,
     earlier_rate,
+    earlier_value,
     explain_other_rate,
     full_rate,
     full_rate_words,
@@ -162,6 +164,8 @@ class BackToBack(FrameMethod):
         bursts = _Bursts(full, full.load_frames_per_s(100.0))
         if throughput.value is not None and throughput.value >= bursts.load_frames_per_s:
             return self._result(size, bursts, throughput, [])
+        passed_for_s = earlier_value(context, self.options.at, f"{self.options.of.lower()}_passed_for_s", size)
+        bursts.throughput_passed_for_s = number_of(passed_for_s)
         found, restarts = list[tuple[int, int | None]](), 0
         while len(found) < self.options.repetitions:
             parameters = {**size_parameters(size), "repetition": len(found) + 1}
@@ -220,7 +224,7 @@ class BackToBack(FrameMethod):
                 "line_rate_frames_per_s": full.line_rate_frames_per_s,
                 "percent_of_line_rate": 100.0 * load / full.line_rate_frames_per_s,
                 "throughput_frames_per_s": throughput.value,
-                **buffer_values(value.value, throughput.value, load),
+                **buffer_values(value.value, throughput.value, load, bursts.throughput_passed_for_s),
                 "spacing": short,
                 "search": self._search_words(size, bursts) if found else None,
                 "limit": _limit_words(all_found, throughput),
@@ -251,7 +255,8 @@ class BackToBack(FrameMethod):
             caption=(
                 "RFC 2544 section 26.4, updated by RFC 9004: the longest burst of which nothing was lost, the average "
                 "of independent binary searches. The buffer time implied by it is the burst's own; corrected, without "
-                "the frames that the DUT forwarded meanwhile at its throughput (RFC 9004 section 6.4)."
+                "the frames that the DUT forwarded meanwhile at its throughput (RFC 9004 section 6.4), of which the "
+                "share of the buffer in the throughput's own trials was taken off."
             ),
             columns=(
                 FRAME,
@@ -297,6 +302,8 @@ class _Bursts:
     disturbances: list[str] = field(default_factory=list)
     sent_frames_per_s: float | None = None
     """The rate of one port over the longest burst that was sent."""
+    throughput_passed_for_s: float | None = None
+    """How long a trial at the throughput lasted; None where that is not known."""
     _longest_frames: int = 0
 
     def add(self, trial: Trial, disturbed: bool) -> None:
@@ -333,15 +340,24 @@ async def longest_burst(whole: Callable[[int], Awaitable[bool]], longest: int, s
 
 
 def buffer_values(
-    back_to_back_frames: float | None, throughput_frames_per_s: float | None, burst_frames_per_s: float
+    back_to_back_frames: float | None,
+    throughput_frames_per_s: float | None,
+    burst_frames_per_s: float,
+    throughput_passed_for_s: float | None = None,
 ) -> Values:
-    """Returns the values of RFC 9004 section 6.4, with the bursts' actual frame rate in place of the line rate."""
+    """Returns the values of RFC 9004 section 6.4, with the bursts' actual frame rate in place of the line rate.
+
+    A trial of a known duration passes at the DUT's own rate and a buffer more: ``buffer / throughput_passed_for_s`` of
+    the throughput is the buffer's.
+    """
     if back_to_back_frames is None:
         return {}
     implied_s = back_to_back_frames / burst_frames_per_s
     if throughput_frames_per_s is None:
         return {"implied_buffer_time_us": 1e6 * implied_s}
     corrected_s = implied_s - implied_s * throughput_frames_per_s / burst_frames_per_s
+    if throughput_passed_for_s is not None and throughput_passed_for_s > implied_s:
+        corrected_s /= 1.0 - implied_s / throughput_passed_for_s
     return {
         "implied_buffer_time_us": 1e6 * implied_s,
         "corrected_buffer_time_us": 1e6 * corrected_s,

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.proof import Outcome
+from nicbench.core.proof import Outcome, Proof
 from nicbench.store.proofs import FOLDER, find_proof
 from nicbench.system.identity import identify_port
 from nicbench.testbed.labs.base import Testbed
 
+PROOFS: Final = "proofs.json"
+"""The file in the run folder."""
 _DRIVERS: Final = {"xdp": "xdp", "af_xdp": "net_af_xdp", "af_packet": "net_af_packet"}
 """The tester's drivers for kernel interfaces, by the protocol's kinds of ports."""
 
 
-async def hold_against_proofs(testbed: Testbed, folder: Path = FOLDER) -> tuple[str, ...]:
-    """Returns sentences for the report on ports that nobody has proven.
+class Grounds(NamedTuple):
+    """The proofs of a run's ports, and sentences for the report on ports without one."""
+
+    proofs: tuple[Proof, ...]
+    unproven: tuple[str, ...]
+
+
+async def hold_against_proofs(testbed: Testbed, folder: Path = FOLDER) -> Grounds:
+    """Finds the proofs of the tester's ports.
 
     NotReadyError where a port was proven not to carry the driver that the run uses.
     """
     unproven: list[str] = []
     aged: list[str] = []
+    held: list[Proof] = []
     for port in testbed.tester_ports:
         driver = _DRIVERS.get(str(port.engine.get("kind")))
         if port.device is None or driver is None:
@@ -36,6 +46,7 @@ async def hold_against_proofs(testbed: Testbed, folder: Path = FOLDER) -> tuple[
         if proof is None:
             unproven.append(port.device)
             continue
+        held += [] if proof in held else [proof]
         kernel = (await host.read_file("/proc/sys/kernel/osrelease") or "").strip()
         changed = proof.aged(now, kernel)
         finding = proof.of(f"drivers.{driver}")
@@ -54,4 +65,4 @@ async def hold_against_proofs(testbed: Testbed, folder: Path = FOLDER) -> tuple[
         said.append(f"What {', '.join(unproven)} can be relied on for was not proven (`nicbench prove`).")
     if aged:
         said.append(f"The proof of {', '.join(aged)} is of another driver, firmware or kernel.")
-    return tuple(said)
+    return Grounds(tuple(held), tuple(said))

@@ -43,7 +43,7 @@ from nicbench.monitor.base import Monitors, WatchedTester, measuring_cpus
 from nicbench.monitor.running import RunningMonitors
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import cores_disclosure, statements_of, traffic_disclosure
-from nicbench.stages.proofs import hold_against_proofs
+from nicbench.stages.proofs import PROOFS, hold_against_proofs
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, settle_driver, start_tester
 from nicbench.stats.activity import duration_s
@@ -198,8 +198,12 @@ class FrameRig(Rig[LiveFrameContext]):
             setting.bench, setting.whole, hosts, setting.folder, setting.bus, setting.engine_folder
         )
         self._lab, testbed = await make_testbed(bench, setting.changes, hosts)
-        unproven = await hold_against_proofs(testbed) if self._lab is None else ()
-        self._testbed = replace(testbed, statements=(*testbed.statements, *unproven))
+        if self._lab is None:
+            proofs, unproven = await hold_against_proofs(testbed)
+            testbed = replace(testbed, statements=(*testbed.statements, *unproven))
+            if proofs:
+                setting.folder.write_json(PROOFS, list(proofs))
+        self._testbed = testbed
         self.setting = replace(setting, bench=await settle_captures(bench, self._testbed.tester))
 
     @property

@@ -25,7 +25,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from nicbench.core.errors import HostError, NicbenchError, NotReadyError, explain
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError, explain
 from nicbench.core.frozen import frozen
 from nicbench.store import files
 
@@ -468,7 +468,7 @@ def _error_of(told: Mapping[str, Any]) -> NicbenchError:
     """Makes an error of a message about one; its type, which sets the exit status, is one of
     ``nicbench.core.errors``.
     """
-    known = {kind.__name__: kind for kind in (NicbenchError, HostError, NotReadyError)}
+    known = {kind.__name__: kind for kind in (NicbenchError, UsageError, HostError, NotReadyError)}
     return known.get(told["kind"], NicbenchError)(told["message"], place=told["place"], next_step=told["next"])
 
 

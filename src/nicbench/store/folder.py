@@ -225,10 +225,11 @@ class RunFolder:
                     place=str(path),
                     next_step="open it with that nicbench, or a newer one",
                 ) from error
-            raise damaged_error(ValueError(_first_problem(error)), path, _first_line(error, path)) from error
+            raise damaged_error(ValueError(first_problem(error)), path, _first_line(error, path)) from error
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """Describes the first problem of a file that is not as its model says: where it is, and why."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     return f"{where}: {why_of(first)}" if where else why_of(first)

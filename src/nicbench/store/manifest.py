@@ -59,7 +59,7 @@ class Departure:
 def write(folder: Path) -> Manifest:
     """Writes the manifest of what is in ``folder`` now."""
     names = sorted(name for name, mode in _entries(folder) if stat.S_ISREG(mode) and _is_measured(name))
-    manifest = Manifest(sha256={name: _checksum(folder / name) for name in names})
+    manifest = Manifest(sha256={name: sha256_of(folder / name) for name in names})
     write_atomically(folder / NAME, _text(manifest))
     return manifest
 
@@ -213,10 +213,11 @@ def _unlike(path: Path, checksum: str, most_bytes: int) -> str | None:
         return f"is larger than {_LARGEST_BYTES // 2**30} GiB, which is not checked"
     if size_bytes > most_bytes:
         return None
-    return None if _checksum(path) == checksum else _CHANGED
+    return None if sha256_of(path) == checksum else _CHANGED
 
 
-def _checksum(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Computes the checksum of a file, as it stands in a manifest."""
     try:
         with files.open_file(path) as stream:
             found = hashlib.sha256()

@@ -99,6 +99,9 @@ def repeat(report: Report) -> Iterator[Block]:
     """Yields everything that another person needs to repeat the run."""
     yield heading(2, "Prerequisites")
     yield listing(tuple(prerequisites(report.plan)) or (inlines("What ", code("nicbench doctor"), " names."),))
+    if report.wishes.how_to:
+        yield heading(2, "Steps of the author")
+        yield listing(report.wishes.how_to, ordered=True)
     yield heading(2, "Commands")
     yield listing(_steps(report), ordered=True)
     if report.variables:

@@ -28,11 +28,12 @@ def header(report: Report) -> Iterator[Block]:
 
 
 def footer(report: Report) -> Inlines:
-    """Returns the text of the footer: the publisher's disclaimer, which nicbench made the page, and where the raw
-    numbers are.
+    """Returns the text of the footer: the publisher's disclaimer and licence, which nicbench made the page, and where
+    the raw numbers are.
     """
-    disclaimer = " ".join(_paragraphs(report.wishes.disclaimer or ""))
-    made = f"{disclaimer} " if disclaimer else ""
+    licence = f"Licence: {report.wishes.licence}." if report.wishes.licence else ""
+    told = " ".join([*_paragraphs(report.wishes.disclaimer or ""), licence]).strip()
+    made = f"{told} " if told else ""
     made += f"Made by nicbench {report.nicbench_version or ''} from the run folder {report.run_id} alone. "
     if report.imported:
         source = report.imported.source
