@@ -18,8 +18,8 @@ import pytest
 from nicbench.core.result import Summary
 from nicbench.store import manifest, monitor_samples
 from nicbench.store.files import storage_error
-from nicbench.store.schema import summary_schema
 
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "summary.schema.json").read_text(encoding="utf-8"))
 TABLE = """\
 Frame size,Frame rate [Mpps],Line rate [Mpps],% of line rate
 64,148.66,148.81,99.9
@@ -40,7 +40,7 @@ def folder(nicbench: Any) -> Path:
 
 def test_an_import_is_a_run_folder_with_the_file_as_it_was(folder: Path) -> None:
     summary = json.loads((folder / "summary.json").read_text())
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, SCHEMA)
     assert (summary["format"], summary["title"], summary["verdict"]) == (
         Summary.model_fields["format"].default,
         "A card <b>",
@@ -207,7 +207,7 @@ def test_several_files_make_one_run(nicbench: Any) -> None:
     assert ended.status == 0, ended.stderr
     [path] = Path("runs").iterdir()
     summary = json.loads((path / "summary.json").read_text())
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, SCHEMA)
     assert [result["configuration"] for result in summary["results"]] == ["a", "a", "b", "b"]
     assert summary["imported"]["file"] == "raw/a.csv"
     assert [file["file"] for file in summary["imported"]["more_files"]] == ["raw/b.csv"]

@@ -11,7 +11,8 @@ from ._pages import PAGES, ROOT
 
 sys.path.insert(0, str(ROOT / "docs/site"))
 from nicbench_docs.reading import LINK, sections
-from nicbench_docs.tables import FOLDER, MARK, written
+from nicbench_docs.schemas import summary_schema_text
+from nicbench_docs.tables import FOLDER, MARK, SCHEMA, written
 
 FILES = sorted(FOLDER.iterdir())
 
@@ -20,6 +21,10 @@ FILES = sorted(FOLDER.iterdir())
 def test_the_tables_are_those_of_the_program(path: Path) -> None:
     text = path.read_text()
     assert text == written(text), "the program has changed: scripts/tables writes its tables anew"
+
+
+def test_the_published_schema_is_that_of_the_program() -> None:
+    assert SCHEMA.read_text() == summary_schema_text(), "the program has changed: scripts/tables writes the schema anew"
 
 
 def test_a_page_leads_to_each_table_and_each_link_to_one() -> None:

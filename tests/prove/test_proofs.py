@@ -22,7 +22,7 @@ from nicbench.doctor.checks.adapters import judge_proof
 from nicbench.prove.abilities.clocks import judge_clock
 from nicbench.prove.abilities.counts import judge_bytes, judge_count
 from nicbench.prove.abilities.frames import is_udp_checksum_right
-from nicbench.prove.abilities.queues import judge_spread, judge_sum
+from nicbench.prove.abilities.settings import judge_spread, judge_sum
 from nicbench.prove.page import write_page
 from nicbench.prove.proving import abilities, choose
 from nicbench.stages import proofs as of_runs

@@ -14,10 +14,10 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from cProfile import Profile
 from dataclasses import dataclass
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from tests.commands import run_captured
@@ -74,15 +74,15 @@ def package_of(file: str) -> str | None:
 
 def count(words: list[str]) -> tuple[list[str], dict[str, int]]:
     """Runs the command; returns the modules that it loaded, and the calls of each function as ``PACKAGE: NAME``."""
-    calls = Counter()
+    profiles = [Profile(builtins=False)]
 
-    def on_event(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            calls[frame.f_code] += 1
+    def count_in_thread(*_: object) -> None:
+        profiles.append(Profile(builtins=False))
+        profiles[-1].enable()  # in the place of this function, for the rest of the thread
 
     before = set(sys.modules)
-    threading.setprofile(on_event)
-    sys.setprofile(on_event)
+    threading.setprofile(count_in_thread)
+    profiles[0].enable()
     try:
         from nicbench.cli.app import run_command
 
@@ -90,15 +90,16 @@ def count(words: list[str]) -> tuple[list[str], dict[str, int]]:
             _ask_no_machine()
         status = run_command(words)
     finally:
-        sys.setprofile(None)
+        profiles[0].disable()
         threading.setprofile(None)  # type: ignore[arg-type]  # as the documentation of it says
     if status:
         sys.exit(status)
     by_name = Counter()
-    for code, number in calls.items():
+    for entry in (entry for profile in profiles for entry in profile.getstats()):
+        code = entry.code
         package = package_of(code.co_filename)
         if package is not None and not code.co_flags & _RESUMED and not code.co_name.startswith("<"):
-            by_name[f"{package}: {code.co_qualname} in {os.path.basename(code.co_filename)}"] += number
+            by_name[f"{package}: {code.co_qualname} in {os.path.basename(code.co_filename)}"] += entry.callcount
     files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
     loaded = [name for name in sorted(set(files) - before) if package_of(files[name])]
     return [f"{package_of(files[name])}: {name}" for name in loaded], dict(by_name)

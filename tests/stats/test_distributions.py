@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import special
 
+from nicbench.stats.critical_load import erfc, log_gamma, scaled_erfc
 from nicbench.stats.distributions import binomial_tail, share_quantile, student_quantile
-from nicbench.stats.special import erfc, log_gamma, scaled_erfc
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 29, 1000])

@@ -1,9 +1,22 @@
-"""Reads a JSON Schema: the members of the document and of each of its parts. Pure; it knows no page."""
+"""Makes the JSON Schema of summary.json, and lists the members of a document with a schema."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+
+from nicbench.core.result import Summary
+from nicbench.store.files import json_text
+
+
+def summary_schema_text() -> str:
+    """Returns the content of docs/summary.schema.json, generated from the model ``Summary``."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": "Made from nicbench.core.result.Summary by scripts/tables.",
+        **Summary.model_json_schema(mode="serialization"),
+    }
+    return json_text(schema, indent=2) + "\n"
 
 
 def rows_of(schema: dict[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,5 @@
-"""Writes the tables of ``docs/tables`` from the program: keys, commands, columns, thresholds and members.
+"""Writes the tables of ``docs/tables`` from the program (keys, commands, columns, thresholds, members), and the schema
+of summary.json.
 
 In those files a comment says what stands below it, until the next heading or comment:
 
@@ -24,13 +25,14 @@ from nicbench.core.proof import Outcome, Proof
 from nicbench_docs.commands import commands, help_of, options_of, usage_of
 from nicbench_docs.models import keys_of, model_of
 from nicbench_docs.program import COLUMN_HEADS, ITEM_HEADS, STEP_HEADS, column_rows, item_rows, step_rows, steps_of
-from nicbench_docs.schemas import rows_of
+from nicbench_docs.schemas import rows_of, summary_schema_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs/tables"
+SCHEMA = ROOT / "docs/summary.schema.json"
 MARK = re.compile(
     r"^<!-- (keys|commands|profile|items|columns|schema|thresholds|examples|cards)\b ?(.*?) -->\n", re.MULTILINE
 )
@@ -127,5 +129,6 @@ _WRITERS = {
 }
 
 if __name__ == "__main__":
+    SCHEMA.write_text(summary_schema_text())
     for path in sorted(FOLDER.glob("*.markdown")):
         path.write_text(written(path.read_text()))

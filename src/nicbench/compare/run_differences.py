@@ -35,21 +35,22 @@ def shorten(value: Any, path: str, longest: int = LONGEST) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = value if isinstance(value, str) else json.dumps(_without_point_zero(value), ensure_ascii=False)
-    return _cut(text, longest)
+    return cut(text, longest)
 
 
 def shorten_apart(values: Sequence[Any], path: str, longest: int = LONGEST) -> tuple[str, ...]:
     """Returns values that differ as texts that do: of long ones that begin alike, the part around the difference."""
     whole = [shorten(value, path, sys.maxsize) for value in values]
-    texts = tuple(_cut(text, longest) for text in whole)
+    texts = tuple(cut(text, longest) for text in whole)
     if len(set(texts)) == len(set(whole)):
         return texts
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*whole, strict=False))
     begin = max(0, sum(1 for _ in alike) - longest // 4)
-    return tuple(_cut(f"…{text[begin:]}" if begin else text, longest) for text in whole)
+    return tuple(cut(f"…{text[begin:]}" if begin else text, longest) for text in whole)
 
 
-def _cut(text: str, longest: int) -> str:
+def cut(text: str, longest: int) -> str:
+    """Returns at most ``longest`` characters of the text, the last of them an ellipsis where some are left out."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

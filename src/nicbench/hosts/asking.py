@@ -46,6 +46,7 @@ _NODES: Final = "/sys/devices/system/node"
 _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)$", re.MULTILINE)
 _PAGES = re.compile(r" N(\d+)=(\d+)")
 _GLOB = re.compile(r"[*?\[]")
+_LONGEST_PATH: Final = 4096  # PATH_MAX of Linux: no file has a longer one
 
 
 # Many small readings in one command: each output follows a line with its name.
@@ -236,7 +237,7 @@ def paths_and_values(text: str, patterns: Iterable[str] = ()) -> dict[str, str]:
 
     found = {}
     for line in text.splitlines():
-        colons = [at.start() for at in re.finditer(":", line)]
+        colons = [at.start() for at in re.finditer(":", line[:_LONGEST_PATH])]
         end = next((at for at in colons if fits(line[:at])), colons[0]) if colons else None
         if end is not None:
             found[line[:end]] = line[end + 1 :].strip()

@@ -27,7 +27,7 @@ from nicbench.stages.hosts import make_hosts, make_ports
 from nicbench.stages.machine import undo_at_end
 from nicbench.stages.testbed import lay_out_ways, make_dut
 from nicbench.stages.tester import make_tester, start_tester
-from nicbench.system.kernel_driver import driver_of
+from nicbench.system.identity import driver_of
 from nicbench.testbed.addressing import flow_headers
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.interfaces.base import Port

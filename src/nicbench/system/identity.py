@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from nicbench.core.errors import HostError
+from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.proof import ProvenPort
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
@@ -49,3 +49,12 @@ def port_of(device: str, address: str, told: dict[str, str]) -> ProvenPort:
         bits_per_s=speed,
         fingerprint=hashlib.sha256(key.encode()).hexdigest()[:16],
     )
+
+
+async def driver_of(host: Host, device: str) -> str:
+    """Names the kernel driver of an interface, as ``ethtool -i`` does; "" where the host does not say."""
+    try:
+        shown = await host.run(("ethtool", "-i", device), check=False)
+    except NicbenchError:
+        return ""
+    return parse_driver(shown.stdout)["name"] or ""

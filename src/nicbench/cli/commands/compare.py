@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -388,21 +388,21 @@ def _print(console: Console, folders: list[RunFolder], found: Differences, *, ev
     """Prints the differences by their kind, the kinds that change results most first, the rest as a count."""
     one, other = (folder.run_id for folder in folders)
     for sentence in found.lacking:
-        _line(console, sentence)
+        print_line(sentence, console)
     if found.settings:
         count = len(found.settings)
-        _line(console, f"A  {one}\nB  {other}\n")
+        print_line(f"A  {one}\nB  {other}\n", console)
         settings = "1 setting differs" if count == 1 else f"{count} settings differ; those that change results most"
-        _line(console, f"{settings}{'' if count == 1 else ' come first'}.\n")
+        print_line(f"{settings}{'' if count == 1 else ' come first'}.\n", console)
         kinds = [list(rows) for _, rows in groupby(found.settings, key=lambda row: row.rank)]
-        _line(console, f"{'':{_PATH}}  {'A':{_VALUE}}  B")
+        print_line(f"{'':{_PATH}}  {'A':{_VALUE}}  B", console)
         for rows in kinds if every else kinds[:_MOST_KINDS]:
             _print_kind(console, rows, every=every)
         if rest := [] if every else kinds[_MOST_KINDS:]:
             few = ", ".join(rows[0].why for rows in rest[:2])
             _wrapped(console, f"{sum(map(len, rest))} more change results less: {few}{', ...' if rest[2:] else ''}")
     elif found.equal:
-        _line(console, f"{one} and {other} were made the same way, with the same settings.")
+        print_line(f"{one} and {other} were made the same way, with the same settings.", console)
     folded = 0
     for words, apart_rows in (
         ("Identities of the hardware (serial numbers, addresses)", found.identities),
@@ -410,7 +410,7 @@ def _print(console: Console, folders: list[RunFolder], found: Differences, *, ev
         ("Different in every run, and not settings", found.volatile),
     ):
         if apart_rows and every:
-            _line(console, f"\n{words}: {', '.join(dict.fromkeys(row.path for row in apart_rows))}")
+            print_line(f"\n{words}: {', '.join(dict.fromkeys(row.path for row in apart_rows))}", console)
         folded += len(apart_rows)
     if not every and (folded or found.settings):
         differ = (
@@ -424,40 +424,29 @@ def _print(console: Console, folders: list[RunFolder], found: Differences, *, ev
 
 def _print_kind(console: Console, rows: Sequence[Difference], *, every: bool) -> None:
     """Prints the differences of one kind; where there are many, first those that both runs have a value for."""
-    from nicbench.compare.run_differences import NOT_RECORDED, shorten_apart
+    from nicbench.compare.run_differences import NOT_RECORDED, cut, shorten_apart
 
     why = rows[0].why
-    _line(console, f"{why[:1].upper()}{why[1:]}")
+    print_line(f"{why[:1].upper()}{why[1:]}", console)
     in_both = [row for row in rows if NOT_RECORDED not in row.values]
     shown = rows if every or len(rows) <= _MOST_OF_KIND else (in_both or rows)[:_MOST_OF_KIND]
     for row in shown:
-        path = f"  {row.path}{f' ({_and_list(row.places)})' if row.places else ''}"
+        places = ", ".join(row.places)
+        path = f"  {row.path} ({places})" if places else f"  {row.path}"
         texts = shorten_apart(row.values, row.path, _LONGEST if every else _VALUE)
         if max(map(len, texts)) > _VALUE:
-            _line(console, f"{path}\n    A: {texts[0]}\n    B: {texts[1]}")
+            print_line(f"{path}\n    A: {texts[0]}\n    B: {texts[1]}", console)
         elif len(path) > _PATH:
-            _line(console, f"{_cut(path)}\n{'':{_PATH}}  {texts[0]:{_VALUE}}  {texts[1]}".rstrip())
+            print_line(f"{cut(path, _WIDTH)}\n{'':{_PATH}}  {texts[0]:{_VALUE}}  {texts[1]}".rstrip(), console)
         else:
-            _line(console, f"{path:{_PATH}}  {texts[0]:{_VALUE}}  {texts[1]}")
+            print_line(f"{path:{_PATH}}  {texts[0]:{_VALUE}}  {texts[1]}", console)
     if len(shown) < len(rows):
-        _line(console, f"  and {len(rows) - len(shown)} more")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+        print_line(f"  and {len(rows) - len(shown)} more", console)
 
 
 def _wrapped(console: Console, text: str) -> None:
     for line in wrap(text, _WIDTH):
-        _line(console, line)
-
-
-def _line(console: Console, text: str) -> None:
-    print_line(text, console)
-
-
-def _and_list(places: Iterable[str]) -> str:
-    return ", ".join(places)
+        print_line(line, console)
 
 
 COMMANDS = {"compare": _compare, "diff": _diff}

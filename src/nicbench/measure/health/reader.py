@@ -18,8 +18,8 @@ from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.measure.health.base import Counter, Energy, HealthView, Level, Probe, Speed, Value
+from nicbench.system.identity import driver_of
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.system.kernel_driver import driver_of
 from nicbench.testbed.labs.base import DutPort, Testbed, TesterPort
 
 

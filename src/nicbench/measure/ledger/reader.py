@@ -13,8 +13,8 @@ from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.measure.ledger.base import Count, Side, Source, View
+from nicbench.system.identity import driver_of
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.system.kernel_driver import driver_of
 from nicbench.testbed.labs.base import Testbed, TesterPort
 
 _PACKAGE = "nicbench.measure.ledger.sources"

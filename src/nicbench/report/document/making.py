@@ -61,7 +61,7 @@ def inlines(*parts: Part) -> Inlines:
     return _tidy(_runs(parts))
 
 
-def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
+def join_inlines(separator: Part, items: Iterable[Part]) -> Inlines:
     """Returns the items with the separator between them."""
     parts: list[Part] = []
     for item in items:
@@ -71,10 +71,7 @@ def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
 
 def lines(items: Iterable[Part]) -> Inlines:
     """Returns the items, each on a line of its own."""
-    parts: list[Part] = []
-    for item in items:
-        parts += [BREAK, item] if parts else [item]
-    return inlines(*parts)
+    return join_inlines(BREAK, items)
 
 
 def strong(text: str, tone: Tone = "") -> Text:

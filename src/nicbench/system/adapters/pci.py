@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nicbench.core.frozen import frozen
+from nicbench.system.adapters.ethtool import number_of
 
 PATTERNS = tuple(
     f"/sys/bus/pci/devices/*/{name}"
@@ -97,8 +98,8 @@ def _adapter(found: dict[str, str]) -> dict[str, Any]:
         "link": current,
         "link_possible": most,
         "slot_possible": slot,
-        "virtual_functions": _whole(found.get("sriov_numvfs")),
-        "virtual_functions_possible": _whole(found.get("sriov_totalvfs")),
+        "virtual_functions": number_of(found.get("sriov_numvfs")),
+        "virtual_functions_possible": number_of(found.get("sriov_totalvfs")),
     }
 
 
@@ -117,10 +118,6 @@ def _link(found: dict[str, str], speed_name: str, width_name: str) -> dict[str, 
         return None
     rate = float(speed[1])
     return {"speed_gt_per_s": rate, "lanes": lanes, "bandwidth_bits_per_s": bandwidth_bits_per_s(rate, lanes)}
-
-
-def _whole(value: str | None) -> int | None:
-    return int(value) if value is not None and value.isascii() and value.isdecimal() else None
 
 
 # ``lspci -D -vv`` and ``setpci``: how a PCI Express function was set by firmware and kernel.

@@ -14,7 +14,7 @@ from typing import Any
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
-from nicbench.system.kernel_driver import driver_of
+from nicbench.system.identity import driver_of
 from nicbench.system.xdp import live_frames_trial, netdev_query
 
 # Asks a host about XDP by two programs without dependencies, which its Python reads from stdin.  That works on every
