@@ -462,8 +462,8 @@ class Session:
     ) -> Fields:
         """Waits for the end, or stops, and for the last frames; gives the statistics, and whether it was stopped.
 
-        With ``wait_on_traffic`` and ``stop`` the server ceases to count by groups. So ``later``, what they have after
-        the settle time, is read before; after a stop it is None.
+        With ``wait_on_traffic`` and ``stop`` the server ceases to count by groups. So ``later``, their counts after the
+        settle time, are read before; a stop leaves ``later`` null.
         """
         client, senders = self._client, _senders(streams)
         if stop or not self._has_ended(senders, _EVENT_WITHIN_S):

@@ -1,4 +1,4 @@
-"""Tables of an export as Arrow tables, and those of samples, which a run folder has as Parquet."""
+"""Arrow tables: the tables of an export, and the samples that a run folder has as Parquet."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class FoundPort:
     """A port of this machine.
 
     ``never`` says why no test may use it (it leads out of the machine), ``warning`` why one had better not (it serves
-    somebody). Speed in bits per second; None means unknown. ``proof`` is None where none holds.
+    somebody). Speed in bits per second; None means unknown. A port without a valid proof has None as ``proof``.
     """
 
     name: str

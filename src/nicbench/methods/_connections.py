@@ -132,7 +132,7 @@ class Outcome:
     def is_late(self) -> bool:
         """Whether a client did not begin on time what was due, or had no ports or files left.
 
-        One that was only away for a moment is not: what fails beside that is the DUT's.
+        A client that was only away for a moment is not late: its other failures are the DUT's.
         """
         return self.starts_late or any(self.failed[kind] for kind in CLIENT_FAILURES - {"late"})
 

@@ -269,7 +269,7 @@ class Method(DescribedPlugin, ABC):
         return tuple(results)
 
     def results(self, context: Any) -> AsyncIterator[Result]:
-        """Yields each result as soon as it is measured."""
+        """Yields each result once it has been measured."""
         raise NotImplementedError
 
     def needs(self) -> str | None:

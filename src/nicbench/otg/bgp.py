@@ -38,7 +38,7 @@ _NOT_OF_RANGE: Final = ("add_path", "ext_communities", "extended_communities", "
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Routes with the same attributes; ``as_path`` is whole, as it is sent."""
+    """Routes with the same attributes; ``as_path`` is the whole path that is sent."""
 
     name: str
     version: int

@@ -212,7 +212,7 @@ _STATES: Final = {
 
 
 def metric_of(name: str, session: Session | None, told: Messages) -> dict[str, Any]:
-    """Returns OTG's metric of a peer; ``session`` is None where the daemon does not run."""
+    """Returns OTG's metric of a peer, without a ``session`` where the daemon does not run."""
     metric: dict[str, Any] = {
         "name": name,
         "session_state": "up" if session is not None and session.fsm_state == "established" else "down",

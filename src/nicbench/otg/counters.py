@@ -210,7 +210,7 @@ def port_metric(
 
 
 def lag_metric(name: str, ports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Makes the metric of a group from those of its ports; the group is up if one of them is."""
+    """Makes the metric of a group from the metrics of its ports; the group is up if one port is."""
     sums = ("frames_tx", "frames_rx", "bytes_tx", "bytes_rx")
     up = sum(port["link"] == "up" for port in ports)
     return {

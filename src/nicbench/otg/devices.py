@@ -308,7 +308,7 @@ class Part:
 def as_port_flows(
     flow: Mapping[str, Any], devices: Devices, macs: Mapping[Gateway, str], path: str, problems: Problems
 ) -> list[Part]:
-    """Returns a flow as one between ports for each port that sends; a flow between ports is returned as it is.
+    """Returns a flow as one between ports for each port that sends; a flow between ports is returned unchanged.
 
     ``macs`` are those that are known; of others frames have 00:00:00:00:00:00, and are not to be sent.
     """

@@ -186,8 +186,8 @@ class DrivenSearch(Search):
 
 
 def _witness(readings: Sequence[Zones], recorder: Recorder) -> TrialRequest | None:
-    """Returns a further trial beside the ends of zones in which trials disagree, at either by turns, as long as there
-    is time for it.
+    """Returns a further trial just outside the zone in which trials disagree, below and above it by turns, as long as
+    there is time for it.
     """
     limits = recorder.limits
     zones = next((one for one in readings if one.disagree and one.every and one.none), None)

@@ -345,7 +345,7 @@ def _receive(line: socket.socket) -> tuple[dict[str, Any], int | None] | None:
 
 
 def _fork(fence: Fence) -> tuple[Clerk | None, socket.socket]:
-    """Makes the process of the work, which has its own temporary files; within it the clerk is None."""
+    """Makes the process of the work, which has its own temporary files; that process gets no clerk."""
     scratch = None
     try:
         scratch = Path(tempfile.mkdtemp(prefix="nicbench-"))

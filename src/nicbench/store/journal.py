@@ -218,7 +218,7 @@ class Journal:
     def _lines(self, offset: int = 0, number: int = 0) -> Iterator[tuple[bytes, bool]]:
         """Reads lines without newline, each with whether it is torn: the last one, incomplete or not JSON.
 
-        It begins at ``offset``, before which there are so many lines.
+        It begins at ``offset``; ``number`` is the count of lines before.
         """
         try:
             stream = files.open_file(self.path)

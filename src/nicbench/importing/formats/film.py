@@ -1,7 +1,7 @@
 """The CSV of tframetest (``tframetest -c``), of which every instance at once writes a file of its own.
 
-The columns are those of its documentation; times are in nanoseconds. A file is an instance of one run, in the order in
-which files are named; where files are runs of one instance, ``--column "file number=run"`` says so.
+The columns have the names of tframetest's documentation; times are in nanoseconds. A file is an instance of one run, in
+the order in which files are named; where files are runs of one instance, ``--column "file number=run"`` says so.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def judge_clock(name: str, readings: Sequence[tuple[float, float]]) -> Finding:
 
 
 async def _prove_card_clock(host: Host, device: str, name: str) -> Finding:
-    """Reads the clock of the interface's card beside the system's for some seconds."""
+    """Compares the clock of the interface's card with the system's for some seconds."""
     shown = await host.run(("ethtool", "--show-time-stamping", device), check=False)
     try:
         clock = parse_time_stamping(shown.stdout)["clock"]

@@ -1,7 +1,7 @@
 """What a management controller answers (DSP0266, DSP0268) as plain data: pure, bounded, of any maker.
 
-Paths are taken only below ``/redfish/`` of the same controller. Values are those of the schema's names; what is not
-there is None. Passwords and names of persons, which some BIOSes list among their settings, are left out. BIOS
+Paths are taken only below ``/redfish/`` of the same controller. Values have the schema's names; one that is
+missing is null. Passwords and names of persons, which some BIOSes list among their settings, are left out. BIOS
 attributes that change network results stand first, by their names, which every maker chooses for himself: those of
 Dell's and HPE's attribute registries, of Supermicro, Lenovo and of OpenBMC machines. A name that fits no pattern stands
 among the others, and is disclosed all the same.
