@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,26 @@ def session_seed(request: pytest.FixtureRequest) -> int:
 def draw(session_seed: int, request: pytest.FixtureRequest) -> random.Random:
     """Random draws of this test alone: the same for the same seed, whichever tests run beside it."""
     return random.Random(f"{session_seed}/{request.node.nodeid}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _machine_asked_once() -> Iterator[None]:
+    """Shares the facts of this machine among the runs of a process: dozens of commands take longer than a short run."""
+    from nicbench.stages import plan
+    from nicbench.system.inventory.collect import Known, collect_host
+
+    shared: Known = {json.dumps({"kind": "local"}): {}}
+
+    async def collect(hosts: Iterable[Any], controller_of: Callable[[str, str], Any]) -> dict[str, dict[str, Any]]:
+        known = dict(shared)
+        return {
+            each.name: await collect_host(each.host, each.devices, known, controller_of(each.role, each.host.name))
+            for each in hosts
+        }
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "collect", collect)
+        yield
 
 
 class _GuestOnOneWorker(LoadScopeScheduling):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.commands import run_tried
 
-pytestmark = pytest.mark.sampled(3, of="repeated sessions")
+pytestmark = pytest.mark.sampled(2, of="repeated sessions")
 
 TESTS = Path(__file__).resolve().parent
 SETTINGS = """[pytest]

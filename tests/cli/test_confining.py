@@ -122,19 +122,26 @@ def nicbench_itself(*words: str, **more: Any) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 
+@pytest.mark.sampled(2)
 @with_landlock
-def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(of_roots_own: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ("report RUN --format html,md", "RUN/report.html"),
+        ("report RUN --out there/too", "there/too/report.html"),
+        ("export RUN --to json --out out/x.json", "out/x.json"),
+        ("tag RUN nightly", "RUN/tags.json"),
+        ("list", "runs/.index.sqlite"),
+    ],
+)
+def test_reports_exports_and_indexes_of_what_only_root_may_read_are_roots(
+    words: str, made: str, of_roots_own: Path, tmp_path: Path
+) -> None:
     run = str(of_roots_own)
-    for words, made in (
-        (("report", run, "--format", "html,md"), of_roots_own / "report.html"),
-        (("report", run, "--out", "there/too"), tmp_path / "there/too/report.html"),
-        (("export", run, "--to", "json", "--out", "out/x.json"), tmp_path / "out/x.json"),
-        (("tag", run, "nightly"), of_roots_own / "tags.json"),
-        (("list",), tmp_path / "runs/.index.sqlite"),
-    ):
-        ended = nicbench_itself(*words, cwd=tmp_path)
-        assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
-        assert (made.stat().st_uid, made.stat().st_size > 0) == (0, True), words
+    ended = nicbench_itself(*words.replace("RUN", run).split(), cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+    status = (tmp_path / made.replace("RUN", run)).stat()
+    assert (status.st_uid, status.st_size > 0) == (0, True)
 
 
 @pytest.mark.sampled(1)

@@ -268,7 +268,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
     return run_tried(["bash", "-o", "pipefail", "-c", command])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("arguments", "stdout", "why"),
     [
@@ -313,7 +313,7 @@ def test_an_error_keeps_its_status_where_its_json_cannot_be_written(nicbench: An
     assert "there is no such file" in ended.stderr
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("arguments", "reader"),
     [("validate bench.yaml", "head -1"), (JSON, "head -1"), ("--help", "head -1"), (JSON, "true"), ("--help", "true")],

@@ -200,6 +200,7 @@ def proposed(table: Table, capsys: pytest.CaptureFixture[str]) -> list[list[str]
     return [shlex.split(line)[1:] for line in shown.out.splitlines()]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_what_is_proposed_imports_the_table_as_it_is(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -27,6 +27,7 @@ from nicbench.system.inventory.facts.machine import Container
 pytestmark = [
     pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed"),
     pytest.mark.skipif(os.geteuid() != 0, reason="a container of this machine's root needs root"),
+    pytest.mark.sampled(6, of="containers by podman"),
 ]
 
 

@@ -128,7 +128,7 @@ async def connect(namespace: str, server: Server, user: str) -> Process:
     raise AssertionError("sshd does not answer")
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 def test_a_busy_connection_over_the_measured_interface_goes_on_and_nothing_is_miscounted(
     sshd_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from nicbench.importing.columns import parse_unit
 from nicbench.importing.results import ImportedResults
 
 REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
-CHANGES = 20
+CHANGES = 10
 HEADS = ("direction", "configuration", "instances", "run", "instance", "rate [fps]")
 STATISTICS = ("sum", "average", "stdev", "median", "target")
 

@@ -106,7 +106,7 @@ def test_gathered_again_it_writes_nothing(runs: Path, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "lake").rglob(FILE)} == before
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("moment", ["before", "torn", "after"])
 @pytest.mark.parametrize("number", range(1, 9))
 def test_killed_anywhere_and_repeated_it_gives_the_same_bytes(

@@ -81,7 +81,7 @@ async def counted(driver: str) -> tuple[Reading, Reading]:
         assert await changes.undo_all() == []
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 @pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
 def test_the_first_frame_of_each_flow_is_lost_before_the_trial_and_not_in_it(driver: str) -> None:
     few, every = asyncio.run(counted(driver))

@@ -192,6 +192,7 @@ def longest_gap_ms(api: Any, port: str, to: str) -> float:
     return max(after - before for before, after in itertools.pairwise(times))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.lab
 @pytest.mark.alone
 def test_the_duts_table_has_what_is_announced_and_flows_follow_it(router: Router, tmp_path: Path) -> None:
@@ -287,6 +288,7 @@ def test_a_hundred_thousand_routes_are_in_the_duts_table(router: Router, tmp_pat
     control_protocols(api, "stop")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.lab
 def test_a_hostile_peer_beside_a_flow_changes_none_of_its_counts(router: Router, tmp_path: Path) -> None:
     api = router.served.api()

@@ -118,6 +118,7 @@ def told_by_hosts(served: Served) -> Any:
     return json.load(urllib.request.urlopen(f"{served.http}/nicbench/v1/hosts"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.lab
 @pytest.mark.alone
 def test_a_router_knows_a_thousand_hosts_as_they_are_and_forwards_between_them(router: Router) -> None:
@@ -144,6 +145,7 @@ def test_a_router_knows_a_thousand_hosts_as_they_are_and_forwards_between_them(r
     assert told_by_hosts(router.served)["duplicates"] == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.lab
 def test_pings_of_a_router_are_answered_and_come_from_no_other_host(router: Router) -> None:
     api = router.served.api()
@@ -162,6 +164,7 @@ def test_pings_of_a_router_are_answered_and_come_from_no_other_host(router: Rout
     assert ports[0]["echo_answered"] >= 20
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.lab
 def test_hostile_neighbours_beside_a_flow_change_none_of_its_counts(router: Router) -> None:
     api = router.served.api()
@@ -191,6 +194,7 @@ def test_hostile_neighbours_beside_a_flow_change_none_of_its_counts(router: Rout
     assert rose["arp_answered"] > 100
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.lab
 def test_another_station_with_a_hosts_address_is_named(router: Router) -> None:
     api = router.served.api()

@@ -36,7 +36,7 @@ from .served import (
     wait_until,
 )
 
-pytestmark = pytest.mark.sampled(5, of="faults of serve")
+pytestmark = pytest.mark.sampled(3, of="faults of serve")
 
 METHOD = "/otg.Openapi/SetConfig"
 

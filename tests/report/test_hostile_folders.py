@@ -143,7 +143,7 @@ def harmless_as_markdown(text: str) -> None:
         assert not re.match(r"\s*[\w+.-]*:|//", element.attrib.get("href", ""))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", DAMAGED)
 def test_a_damaged_run_is_in_quarantine_and_hides_no_other(
     case: str, runs: Path, capsys: pytest.CaptureFixture[str]
@@ -180,7 +180,7 @@ def test_a_damaged_run_is_in_quarantine_and_hides_no_other(
     assert other_files(runs) == before
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", FORGED)
 def test_a_forged_run_does_no_harm_in_any_output(case: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     FORGED[case](runs / BAD, runs.parent / "outside.txt")

@@ -57,7 +57,7 @@ async def under_attack(driver: str) -> tuple[Reading, dict[str, int]]:
         await changes.undo_all()
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 @pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
 def test_hostile_frames_are_never_counted_as_ours(driver: str) -> None:
     reading, hostile = asyncio.run(under_attack(driver))

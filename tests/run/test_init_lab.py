@@ -37,7 +37,7 @@ def switch() -> Iterator[None]:
             run_tried(("ip", "netns", "delete", name))
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 def test_the_two_ports_are_found_and_the_file_runs(switch: None, tmp_path: Path) -> None:
     bench = tmp_path / "mine.yaml"
     ended = nicbench("init", "rfc2544", "--probe", "--out", str(bench))

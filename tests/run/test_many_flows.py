@@ -62,7 +62,7 @@ def test_more_flows_than_there_may_be_are_refused_with_the_limit() -> None:
         parse(SIMULATED.format(flows=MOST_FLOWS + 1).encode(), Path("bench.yaml"))
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
 def test_a_million_flows_come_over_a_real_cable_each_judged_by_itself() -> None:

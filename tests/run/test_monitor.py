@@ -22,7 +22,7 @@ pytestmark = pytest.mark.lab
 _PATIENCE_S = 60.0
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 def test_each_trial_is_made_of_whole_samples_of_both_namespaces(tmp_path: Path) -> None:
     _, trials = run_bench(tmp_path, short("kernel-forward", trials=2))
     (folder,) = tmp_path.iterdir()
@@ -41,7 +41,7 @@ def test_each_trial_is_made_of_whole_samples_of_both_namespaces(tmp_path: Path) 
     assert "nicbench-packet" in processes
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 def test_what_was_sampled_before_a_kill_is_kept(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, short("kernel-forward", trials=4))
     command = [sys.executable, "-m", "nicbench", "resume", str(folder.path), "--no-report"]

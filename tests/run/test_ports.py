@@ -94,6 +94,7 @@ def test_an_egress_port_that_saturates_under_many_to_one_loses_exactly_what_it_c
     assert "all, sum of 3 ways" in page
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("pattern", "times"),
     [("one-to-one", 2), ("one-to-many", 1), ("group-to-group", 2), ("full-mesh", 4), ("same-port", 4)],
@@ -110,6 +111,7 @@ def test_where_no_port_gets_more_than_the_load_nothing_is_lost(pattern: str, tim
         assert result.values["load_frames_per_s_sum_of_ports"] == pytest.approx(times * 54_000)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("pattern", "rate"), [("many-to-one", 60_000), ("one-to-one", 60_000), ("full-mesh", 60_000)])
 def test_a_search_finds_what_one_port_of_the_dut_carries_whatever_comes_from_where(
     pattern: str, rate: float, tmp_path: Path
@@ -195,7 +197,7 @@ def test_real_frames_of_every_way_come_out_at_their_port(
     assert all(stream.latency is not None and stream.latency.minimum_ns > 0 for stream in reading.streams)
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
 def test_each_of_two_pairs_gets_what_its_own_bucket_lets_through() -> None:

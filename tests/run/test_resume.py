@@ -90,12 +90,12 @@ def _machine_untold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_machine_untold")
-@pytest.mark.parametrize("each", [24, pytest.param(1, marks=pytest.mark.acceptance)])
+@pytest.mark.parametrize("each", [48, pytest.param(1, marks=pytest.mark.acceptance)])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
     moment: str, each: int, reference: Reference, session_seed: int, tmp_path: Path
 ) -> None:
-    """At every 24th write: before, in or after it, from the one that the seed has. In acceptance at every write."""
+    """At every 48th write: before, in or after it, from the one that the seed has. In acceptance at every write."""
     first = 1 + (2 * MOMENTS.index(moment) + session_seed) % each
     for write in range(first, reference.writes + 1, each):
         folder = make_folder(tmp_path)

@@ -41,6 +41,7 @@ def ndr(result: Result) -> Bounded:
     return rate
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_known_capacity_is_found_and_confirmed_by_a_longer_trial(kind: str, tmp_path: Path) -> None:
     result, run, page = result_of(tmp_path, kind, "capacity: 20 kpps, queue_frames: 16")
@@ -55,6 +56,7 @@ def test_a_known_capacity_is_found_and_confirmed_by_a_longer_trial(kind: str, tm
     assert "throughput: validation trial 0.5 s, RFC 2544 section 24 asks for 60 s" in plan.deviations
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_strict_goal_under_rare_loss_ends_with_an_explanation(kind: str, tmp_path: Path) -> None:
     result, _, page = result_of(tmp_path, kind, "capacity: 20 kpps, queue_frames: 16, loss: 0.2 %")

@@ -249,7 +249,7 @@ def test_a_resumed_run_keeps_the_driver_that_its_samples_were_made_with(tmp_path
     assert len(tried) == 1
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
 def test_a_lab_without_a_driver_is_measured_by_the_kernel_and_says_so(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_simulated_card_stamps_what_the_device_delays(tmp_path: Path) -> None:
     assert "The clocks that stamped these frames" in page
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 @pytest.mark.lab
 def test_the_kernel_stamps_real_frames(tmp_path: Path) -> None:
     bench = (

@@ -104,7 +104,7 @@ def network(tmp_path: Path) -> Iterator[Network]:
             subprocess.run(["ip", "netns", "delete", name], check=False)
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(network: Network) -> None:
     program = compile_xdp(PROGRAM, network.folder)
     network.inside("ip", "link", "set", "dev", "t0", "xdpdrv", "obj", str(program), "sec", "xdp")
@@ -128,7 +128,7 @@ def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(netwo
     assert "use `driver: net_af_xdp`" in said
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 def test_after_a_kill_of_the_controller_the_interface_is_as_it_was(network: Network) -> None:
     before = network.state()
     process = network.start("t0")

@@ -48,7 +48,7 @@ def request(load_frames_per_s: float, duration_s: float, mix: Mix | None = None)
     )
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ tests:
 """
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
 def test_two_workers_share_the_flows_and_two_queues_bring_them_back_without_a_miscount() -> None:
@@ -162,7 +162,7 @@ def test_two_workers_share_the_flows_and_two_queues_bring_them_back_without_a_mi
     assert reading.latency.count == counts.received
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
 def test_what_a_policer_lets_through_is_what_the_kernel_counts() -> None:
@@ -176,7 +176,7 @@ def test_what_a_policer_lets_through_is_what_the_kernel_counts() -> None:
         assert received > 0.9 * min(sent, 5_000 * 0.5 + 100)
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.lab
 @pytest.mark.alone
 def test_a_mix_of_sizes_made_in_the_kernel_comes_back_in_its_proportions() -> None:

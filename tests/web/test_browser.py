@@ -70,7 +70,7 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
             await expect(page.locator("h1")).to_have_text("The report")
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -96,7 +96,7 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
             assert wrong == []
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -116,7 +116,7 @@ async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
             assert wrong == []
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs: Path) -> None:
     folder = make_run(runs, "one", started("Long") + begun() + trials(3))
     async with chromium() as browser:
@@ -134,7 +134,7 @@ async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs
                 await expect(page.get_by_role("row", name=f"t000{number}")).to_have_count(1)
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
     runs: Path, conducted: tuple[Path, subprocess.Popen[bytes]]
 ) -> None:
@@ -163,7 +163,7 @@ async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
             assert wrong == []
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_a_folder_without_runs_says_how_the_first_is_made_and_shows_it_when_it_begins(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -180,7 +180,7 @@ async def test_a_folder_without_runs_says_how_the_first_is_made_and_shows_it_whe
             assert wrong == []
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_rows_of_the_list_are_whole_on_a_phone(runs: Path) -> None:
     title = "A title of some length that is longer than a phone is wide"
     values = {"ndr_frames_per_s": 1e6}
@@ -195,7 +195,7 @@ async def test_rows_of_the_list_are_whole_on_a_phone(runs: Path) -> None:
             assert wrong == []
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_a_phone_shows_all_of_each_trial(runs: Path) -> None:
     make_run(runs, "one", started("One") + begun() + trials(3))
     async with chromium() as browser:
@@ -209,7 +209,7 @@ async def test_a_phone_shows_all_of_each_trial(runs: Path) -> None:
             assert wrong == []
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_a_run_that_others_measured_is_not_said_to_have_measured_nothing(runs: Path) -> None:
     found = [result("throughput", 64, {"ndr_frames_per_s": 1e6}, ResultVerdict.IMPORTED)]
     make_finished(runs, "one", FIRST, "Theirs", found, {})
@@ -222,7 +222,7 @@ async def test_a_run_that_others_measured_is_not_said_to_have_measured_nothing(r
             assert wrong == []
 
 
-@pytest.mark.sampled(8, of="pages in a browser")
+@pytest.mark.sampled(5, of="pages in a browser")
 async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_nothing(runs: Path) -> None:
     for number in range(120):
         title = f"{'Late' if number < 10 else 'Run'} {number:03d}"

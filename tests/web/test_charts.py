@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Page, expect
 from tests.web._browser import chromium, is_settled, needs_browser, open_page, served, touch
 from tests.web._folders import begun, finished, make_run, started, trials
 
-pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.sampled(8, of="pages in a browser")]
+pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.sampled(5, of="pages in a browser")]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 

@@ -26,7 +26,7 @@ from tests.web._history import (
 
 from nicbench.core.result import ResultVerdict
 
-pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.sampled(8, of="pages in a browser")]
+pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.sampled(5, of="pages in a browser")]
 
 
 async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs: Path, tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_it_says_what_it_lacks_before_it_listens(runs: Path) -> None:
     assert "ssh -L" in done.stderr
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("given", ["runs", "./elsewhere/../runs", "a link"])
 def test_trends_explore_and_badges_have_the_runs_of_a_folder_however_it_is_named(
     given: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -101,6 +101,7 @@ def pids(namespace: str) -> str:
     return run_captured(("ip", "netns", "pids", namespace)).stdout
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.lab
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_a_path_that_carries_nothing_is_a_result_with_its_reason(

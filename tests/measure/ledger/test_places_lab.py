@@ -62,7 +62,7 @@ def unsent_of(reading: Reading) -> int:
     return sum(row.frames for row in reading.ledger if row.unsent)
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.alone  # a tester that others keep from its core sends too slowly to overflow a queue
 async def test_what_is_lost_at_one_place_is_found_there_and_nowhere_else() -> None:
     async with lab() as up:
@@ -98,7 +98,7 @@ async def test_what_is_lost_at_one_place_is_found_there_and_nowhere_else() -> No
         assert_lost_at(reading, {QUEUE: rose["queue"]})
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.alone  # the size of the table is a setting of the whole machine
 async def test_frames_that_a_full_table_of_connections_drops_are_found_there_and_those_of_others_come_back() -> None:
     async with lab(kind="nat", dut=", table_size: 2048, random: true", flows=4096) as up:
@@ -132,7 +132,7 @@ async def test_a_drop_that_no_counter_sees_stays_unexplained_and_a_drivers_word_
             assert beside == ({"DUT, XDP program of d0": reading.counts.lost} if mode == "xdpdrv" else {})
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.alone
 async def test_a_full_backlog_is_counted_three_times_by_the_kernel_and_once_by_the_ledger() -> None:
     async with lab(rps=True, dut=", backlog_frames: 1") as up:
@@ -154,7 +154,7 @@ async def test_a_full_backlog_is_counted_three_times_by_the_kernel_and_once_by_t
         assert_lost_at(reading, {backlog: rose["received by the DUT"]})
 
 
-@pytest.mark.sampled(5, of="alone in turn")
+@pytest.mark.sampled(3, of="alone in turn")
 @pytest.mark.alone
 async def test_losses_at_six_places_at_once_are_told_apart() -> None:
     async with lab(rps=True, dut=", backlog_frames: 100") as up:

@@ -53,6 +53,7 @@ async def test_every_frame_comes_out_at_the_other_port(kind: str, ip: int, lab: 
             assert len(delivered(lab, addressing, frame)) == FRAMES, (addressing, size)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ip", [4, 6])
 @pytest.mark.parametrize("kind", ROUTERS)
 async def test_a_router_puts_in_its_own_macs_and_takes_one_hop(
@@ -77,6 +78,7 @@ async def test_a_switch_and_a_policer_change_nothing_in_a_frame(kind: str, lab: 
     assert delivered(lab, addressing, frame) == [frame] * FRAMES
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("ip", [4, 6])
 async def test_the_last_swept_address_passes_too(ip: int, lab: Wires, changes: UndoStack) -> None:
     router = KernelForward(KernelForwardOptions())

@@ -67,7 +67,7 @@ async def one_trial(
         assert await changes.undo_all() == []
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_its_cycles() -> None:
     trial, dut = await one_trial("nb-test-reflect", "{kind: reflector, huge_pages: false}")
     counts = trial.reading.counts
@@ -77,7 +77,7 @@ async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_it
     assert dut.disclosure()["configuration"]["faults"] == {}
 
 
-@pytest.mark.sampled(6, of="labs in turn")
+@pytest.mark.sampled(4, of="labs in turn")
 async def test_what_the_reflector_injects_is_what_the_tester_reports() -> None:
     faults = "{seed: 5, loss: 5 %, duplicate: 3 %, corrupt_payload: 2 %, delay: 2 ms}"
     trial, _ = await one_trial("nb-test-faults", f"{{kind: reflector, huge_pages: false, faults: {faults}}}")

@@ -18,7 +18,7 @@ from nicbench.testbed.labs.veth import VethLab, VethOptions
 from nicbench.tuning import bpf
 from nicbench.tuning.stack import UndoStack
 
-pytestmark = [pytest.mark.lab, pytest.mark.sampled(6, of="XDP DUTs")]
+pytestmark = [pytest.mark.lab, pytest.mark.sampled(4, of="XDP DUTs")]
 
 FRAMES = 20
 MAC_BYTES = 12

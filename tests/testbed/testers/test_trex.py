@@ -16,6 +16,8 @@ from nicbench.core.result import LimitedBy
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.testbed.testers._trex_traffic import SendingTime, sending_time, worst
 
+in_turn = pytest.mark.sampled(5, of="runs behind TRex")
+
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("search", ["guided", "mlr", "step-down"])
@@ -31,6 +33,7 @@ def test_every_search_finds_the_rate_of_the_dut_behind_trex(search: str, trex: A
     assert not any(port.promiscuous or port.streams for port in trex.SERVER.ports.values())
 
 
+@in_turn
 def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex: Any, tmp_path: Path) -> None:
     text = bench(THROUGHPUT, search="guided").replace("validation: 0 s", "validation: 0 s, maximum_load: 8 kpps")
     status, folder = run(tmp_path, text)
@@ -42,6 +45,7 @@ def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex: Any, tmp_pa
     assert {trial.request.load_frames_per_s for trial in folder.journal.trials().values()} == {8000}
 
 
+@in_turn
 def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex: Any, tmp_path: Path) -> None:
     status, folder = run(tmp_path, bench(THROUGHPUT + LATENCY + LOSS), with_report=True)
     assert status == 0
@@ -65,6 +69,7 @@ def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex: Any, tm
     assert rate(throughput).value is not None
 
 
+@in_turn
 def test_counts_that_trex_does_not_know_are_null_in_the_journal(trex: Any, tmp_path: Path) -> None:
     _, folder = run(tmp_path, bench(LOSS))
     counts = [trial.reading.counts for trial in folder.journal.trials().values()]
@@ -75,6 +80,7 @@ def test_counts_that_trex_does_not_know_are_null_in_the_journal(trex: Any, tmp_p
     assert all(count.sent == count.received + count.lost for count in counts)
 
 
+@in_turn
 def test_both_directions_are_loaded_and_counted_each_for_itself(trex: Any, tmp_path: Path) -> None:
     status, folder = run(tmp_path, bench(LOSS, traffic="bidirectional: true"))
     assert status == 0
@@ -84,6 +90,7 @@ def test_both_directions_are_loaded_and_counted_each_for_itself(trex: Any, tmp_p
     assert [port.name for port in trial.reading.ports] == ["trex0", "trex1"]
 
 
+@in_turn
 def test_a_trial_has_the_order_of_rfc_2544(trex: Any, tmp_path: Path) -> None:
     run(tmp_path, bench(LOSS))
     calls = [call for call in trex.SERVER.calls if call not in ("get_port_info", "set_port_attr")]
@@ -106,6 +113,7 @@ def test_a_trial_has_the_order_of_rfc_2544(trex: Any, tmp_path: Path) -> None:
     assert measured["ports"] == [0]
 
 
+@in_turn
 def test_flows_differ_in_their_addresses(trex: Any, tmp_path: Path) -> None:
     run(tmp_path, bench(LOSS))
     ((_, stream),) = trex.SERVER.starts[1]["streams"]
@@ -156,6 +164,7 @@ def test_a_server_that_is_not_ready_is_said_before_anything_is_sent(
     assert not trex.SERVER.starts
 
 
+@in_turn
 def test_ports_of_another_user_are_taken_where_that_is_asked_for(trex: Any, tmp_path: Path) -> None:
     _another_user(trex)
     status, _ = run(tmp_path, bench(LOSS, tester="force: true"))
@@ -163,6 +172,7 @@ def test_ports_of_another_user_are_taken_where_that_is_asked_for(trex: Any, tmp_
     assert owners(trex) == [""] * 4
 
 
+@in_turn
 def test_a_wrong_folder_and_a_wrong_port_are_named(
     trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,6 +189,7 @@ def test_a_wrong_folder_and_a_wrong_port_are_named(
     assert "the server has no port 7" in capsys.readouterr().err
 
 
+@in_turn
 def test_the_plan_discloses_the_server_and_its_ports(trex: Any, tmp_path: Path) -> None:
     _, folder = run(tmp_path, bench(LOSS))
     plan = json.loads((folder.path / "plan.json").read_text())
@@ -189,6 +200,7 @@ def test_the_plan_discloses_the_server_and_its_ports(trex: Any, tmp_path: Path) 
     assert plan["link_is_nominal"] is False
 
 
+@in_turn
 def test_a_trial_of_so_many_frames_is_a_burst_of_so_many_with_its_sample_within(trex: Any, tmp_path: Path) -> None:
     exact = LATENCY.replace("loads: [50 %]", "loads: [50 %]\n    frames: 500")
     status, folder = run(tmp_path, bench(THROUGHPUT + exact))

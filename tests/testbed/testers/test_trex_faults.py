@@ -28,7 +28,7 @@ from nicbench.core.judging import Reason
 from nicbench.core.result import LimitedBy
 from nicbench.store.folder import RunFolder
 
-pytestmark = pytest.mark.sampled(8, of="faults of TRex")
+pytestmark = pytest.mark.sampled(4, of="faults of TRex")
 
 
 def test_a_tester_that_falls_short_is_a_ceiling_and_no_loss_of_the_dut(trex: Any, tmp_path: Path) -> None:
