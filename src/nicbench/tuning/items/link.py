@@ -287,7 +287,7 @@ class EnergyEfficientEthernet(DeviceItem):
 
 
 class FlowControlOptions(DeviceOptions):
-    """``rx``: obeys pause frames; ``tx``: sends them; ``autonegotiate``: as both ends agree, off where not asked for."""
+    """``rx``: obeys pause frames; ``tx``: sends them; ``autonegotiate``: as both ends agree, off if not asked for."""
 
     rx: bool | None = None
     tx: bool | None = None
