@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.commands import run_captured
 
-from nicbench.bench_file.examples import example as example_of
 from nicbench.bench_file.load import parse
 from nicbench.cli.commands import demo
 from nicbench.cli.main import main
+from nicbench.core.shipped import example as example_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "protocol/README.md", "benchmarks/README.md")

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from nicbench.bench_file import examples
-from nicbench.bench_file.examples import example
 from nicbench.bench_file.load import parse
 from nicbench.cli.commands.demo import WIDTH, known_device, known_words, screen, with_device
+from nicbench.core import shipped
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.core.judging import Finding, Reason, Verdict
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value
+from nicbench.core.shipped import example
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.stages import tester
 
@@ -52,7 +52,7 @@ def test_it_runs_an_example_into_the_folder_of_runs(
     assert "copy the bench file named above" in ended.stderr
     assert "`nicbench init` writes a bench file" in ended.stderr
     (folder,) = Path("mine").iterdir()
-    assert (folder / "bench.yaml").read_text() == examples.example(name).read_text()
+    assert (folder / "bench.yaml").read_text() == shipped.example(name).read_text()
 
 
 def test_without_a_name_the_known_device_gets_a_tenth_of_what_a_flood_showed(
@@ -75,15 +75,15 @@ def test_examples_are_those_that_the_installation_has(tmp_path: Path, monkeypatc
     own = tmp_path / "examples"
     own.mkdir()
     (own / "simulated.yaml").write_text("mine\n")
-    monkeypatch.setattr(examples, "shipped", lambda name: tmp_path / name)
-    assert examples.example("simulated.yaml") == own / "simulated.yaml"
-    assert examples.example_names() == ("simulated",)
+    monkeypatch.setattr(shipped, "shipped", lambda name: tmp_path / name)
+    assert shipped.example("simulated.yaml") == own / "simulated.yaml"
+    assert shipped.example_names() == ("simulated",)
     for name in ("simulate", "../examples/simulated", ""):
         with pytest.raises(UsageError, match="no example"):
-            examples.example(name)
-    monkeypatch.setattr(examples, "shipped", lambda name: tmp_path / "none" / name)
+            shipped.example(name)
+    monkeypatch.setattr(shipped, "shipped", lambda name: tmp_path / "none" / name)
     with pytest.raises(NotReadyError, match="has no examples"):
-        examples.example("simulated")
+        shipped.example("simulated")
 
 
 # The one screen of ``nicbench demo``: whether the known device was found, and the zones of the other one.

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nicbench.hosts.base import Host
-from nicbench.hosts.kinds.ssh import SshHost
+from nicbench.hosts.kinds.ssh import SshHost, machine
 from nicbench.hosts.ssh_lease import LeasedConnection
-from nicbench.hosts.ssh_pool import machine
 
 
 @dataclass

@@ -16,8 +16,8 @@ from nicbench.core.errors import BusyError, NotReadyError
 from nicbench.hosts import close_connections
 from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.ssh import machine
 from nicbench.hosts.options import ContainerOptions
-from nicbench.hosts.ssh_pool import machine
 from nicbench.tuning.lease import HostLease
 
 from .sshd_server import Server

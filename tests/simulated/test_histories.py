@@ -26,7 +26,7 @@ TOGETHER = 20
 """Every so many histories one is also played with others that ask for the same machine."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("first", range(0, HISTORIES, AT_ONCE))
 def test_histories_are_told_as_they_were(first: int, tmp_path: Path) -> None:
     held = Counter[bool]()

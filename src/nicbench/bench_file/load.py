@@ -10,7 +10,6 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from nicbench.bench_file.checks import cross_check
-from nicbench.bench_file.examples import example, example_names
 from nicbench.bench_file.frame_sizes import Extremes, read_captures
 from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
 from nicbench.bench_file.overlays import axes_of, merge_configurations
@@ -22,6 +21,7 @@ from nicbench.core.base import why_of
 from nicbench.core.errors import Problem, UsageError, quote, suggest
 from nicbench.core.machine import Hypervisor, HypervisorFiles, HypervisorTable
 from nicbench.core.registry import find
+from nicbench.core.shipped import example, example_names
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
 from nicbench.store.files import BENCH, JOURNAL

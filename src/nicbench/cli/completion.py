@@ -88,7 +88,7 @@ def _labs(_: Path) -> list[str]:
 
 
 def _examples(_: Path) -> list[str]:
-    from nicbench.bench_file.examples import example_names  # imported here, as in _published
+    from nicbench.core.shipped import example_names  # imported here, as in _published
 
     return list(example_names())
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nicbench.core.errors import NotReadyError, UsageError, suggest
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -30,3 +32,26 @@ def how_to_mend() -> str:
     """The next step where what belongs to the program is not there: it was not built, or got lost."""
     command = build_command()
     return f"run `{command}`" if command else "install the nicbench package again"
+
+
+# The bench files that come with nicbench, by their names.
+
+
+def example_names() -> tuple[str, ...]:
+    """The names of all examples, in order; none where the installation has none."""
+    return tuple(sorted(path.stem for path in shipped("examples").glob("*.yaml")))
+
+
+def example(name: str) -> Path:
+    """The bench file of this name (`kernel-forward`, with or without `.yaml`).
+
+    UsageError for an unknown name, NotReadyError where the installation has no examples at all.
+    """
+    names = example_names()
+    stem = name.removesuffix(".yaml")
+    if stem in names:
+        return shipped(f"examples/{stem}.yaml")
+    if not names:
+        place = str(shipped("examples"))
+        raise NotReadyError("this installation has no examples", place=place, next_step=how_to_mend())
+    raise UsageError(f"there is no example `{name}`", next_step=suggest(name, names, "example"))

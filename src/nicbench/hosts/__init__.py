@@ -3,7 +3,7 @@
 from nicbench.hosts.agent import close_ports
 from nicbench.hosts.asking import compare_clocks
 from nicbench.hosts.kinds.container import close_containers
+from nicbench.hosts.kinds.ssh import close_connections
 from nicbench.hosts.options import build_hosts, host_from_spec
-from nicbench.hosts.ssh_pool import close_connections
 
 __all__ = ["build_hosts", "close_connections", "close_containers", "close_ports", "compare_clocks", "host_from_spec"]

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Process
-from nicbench.hosts.kinds.ssh import SshHost
-from nicbench.hosts.ssh_pool import Machine, machine
+from nicbench.hosts.kinds.ssh import Machine, SshHost, machine
 from nicbench.tuning.lock import (
     Lease,
     Standing,

@@ -168,9 +168,9 @@ def _demo(
     wait: Wait = 0.0,
 ) -> None:
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
-    from nicbench.bench_file.examples import example
     from nicbench.cli.failure import ReportedError
     from nicbench.cli.running import conduct
+    from nicbench.core.shipped import example
     from nicbench.store.folder import RunFolder
 
     source = context.get_parameter_source("name")
