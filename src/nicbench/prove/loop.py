@@ -156,6 +156,7 @@ class Loop:
         self.devices = tuple(str(port["device"]) for port in ports.values() if "device" in port)
         self._tree = {"hosts": hosts, "ports": ports}
         self._run_id, self._bus, self._engine_folder = run_id, bus, engine_folder
+        self._numbers = itertools.count(1)
         self._hosts: Mapping[str, Host] = {}
         self._ports: Mapping[str, Port] = {}
         self.working: list[str] = []
@@ -183,7 +184,9 @@ class Loop:
     def instead(self, **options: Any) -> Loop:
         """A loop of the same ports with further options of the bench file, to be made once these are given back."""
         ports = {name: {**port, **options} for name, port in self._tree["ports"].items()}
-        return Loop(self._tree["hosts"], ports, self._run_id, self._bus, self._engine_folder)
+        made = Loop(self._tree["hosts"], ports, self._run_id, self._bus, self._engine_folder)
+        made._numbers = self._numbers
+        return made
 
     def of_functions(self) -> Loop:
         """A loop of the first virtual function (SR-IOV) of each port, to be made once these are given back."""
@@ -212,9 +215,9 @@ class Loop:
         """A port's place in the proof: ``first`` or ``second``."""
         return ("first", "second")[self.devices.index(device)]
 
-    def undo_id(self, ability: str) -> str:
-        """The name of the record of what an ability changes."""
-        return f"{self._run_id}-{ability}"
+    def undo_id(self, part: str) -> str:
+        """The name of the record of what a part of the proof changes; a later one is undone before an earlier one."""
+        return f"{self._run_id}-{next(self._numbers):03}-{part}"
 
     @property
     def host(self) -> Host:

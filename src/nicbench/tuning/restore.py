@@ -34,10 +34,18 @@ MakeHost = Callable[[dict[str, Any]], Host]
 async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = host_from_spec) -> list[str]:
     """Undoes what the run of this id, or of this run folder, left; says what it did, in sentences.
 
-    The record under /run/nicbench is the one that counts: it is root's own. The one in the run folder only discloses,
+    Its parts, whose names go on after its own, are undone before it. The record under /run/nicbench is the one that counts: it is root's own. The one in the run folder only discloses,
     so that a folder from a stranger cannot make root delete anything. NotReadyError where the run is still going on.
     """
     run_id = run_id_of(run)
+    said = []
+    for name in _names(runtime):
+        if name.startswith(f"{run_id}-"):
+            said.extend(await _restore_part(name, runtime, make_host))
+    return [*said, *await _restore_part(run_id, runtime, make_host)]
+
+
+async def _restore_part(run_id: str, runtime: Path, make_host: MakeHost) -> list[str]:
     record = _load(runtime, run_id)
     if record is None:
         return [_forget_begun(runtime, run_id) or f"{run_id}: nothing to undo"]
@@ -71,7 +79,7 @@ def find_unrestored_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
 
 
 def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
-    """Every record of changes on this machine, by name."""
+    """Every record of changes on this machine, the latest first."""
     loaded = (_load(runtime, name) for name in _names(runtime))
     return without_none(loaded)
 
@@ -82,8 +90,9 @@ def _is_to_stay(record: Record) -> bool:
 
 
 def _names(runtime: Path) -> list[str]:
+    """The runs with a record, the latest first: what was changed last is undone first."""
     try:
-        found = sorted(entry.name for entry in runtime.iterdir() if entry.is_dir())
+        found = sorted((entry.name for entry in runtime.iterdir() if entry.is_dir()), reverse=True)
         return [name for name in found if name not in (LEASES, QUEUE)]
     except FileNotFoundError:
         return []

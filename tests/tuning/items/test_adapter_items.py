@@ -283,6 +283,15 @@ async def test_the_tools_own_words_are_the_reason(tmp_path: Path) -> None:
         await tuned(tmp_path, card, "rings", rx=4096)
 
 
+async def test_an_offload_that_the_driver_refuses_does_not_stay_requested(tmp_path: Path) -> None:
+    card = Card()
+    refusing(card, "ethtool -K", "Could not change any device features")
+    with pytest.raises(NotReadyError, match="Could not change any device features"):
+        await tuned(tmp_path, card, "offloads", features={"gro": False})
+    written = [command[3:] for command in card.commands if command[:2] == ("ethtool", "-K")]
+    assert [words[1:] for words in written] == [("off",), ("on",)]
+
+
 async def test_a_link_that_does_not_come_back_refuses_the_run(tmp_path: Path) -> None:
     card = Card()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from nicbench.core.errors import HostError
 from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool import parse_coalescing, parse_features
 from nicbench.system.adapters.links import parse_links, parse_qdiscs
@@ -198,6 +200,16 @@ class Offloads(DeviceItem):
         return asked
 
     async def write(self, place: Place, values: Values) -> None:
+        try:
+            await self._switch(place, values)
+        except HostError:
+            # What a driver refuses stays requested, and is switched once the driver can.
+            now = await self.read_checked(place)
+            with suppress(HostError):
+                await self._switch(place, {name: now[name] for name in values})
+            raise
+
+    async def _switch(self, place: Place, values: Values) -> None:
         arguments = [word for name, on in values.items() for word in (_LONG.get(name, name), "on" if on else "off")]
         await run_setter(place, "ethtool", "-K", device_of(place), *arguments)
 
