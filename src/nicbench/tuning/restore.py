@@ -34,8 +34,9 @@ MakeHost = Callable[[dict[str, Any]], Host]
 async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = host_from_spec) -> list[str]:
     """Undoes what the run of this id, or of this run folder, left; says what it did, in sentences.
 
-    Its parts, whose names go on after its own, are undone before it. The record under /run/nicbench is the one that counts: it is root's own. The one in the run folder only discloses,
-    so that a folder from a stranger cannot make root delete anything. NotReadyError where the run is still going on.
+    Its parts, whose names go on after its own, are undone before it. The record under /run/nicbench is the one that
+    counts: it is root's own. The one in the run folder only discloses, so that a folder from a stranger cannot make
+    root delete anything. NotReadyError where the run is still going on.
     """
     run_id = run_id_of(run)
     said = []
