@@ -145,6 +145,15 @@ def test_every_combination_is_a_configuration_with_both_overlays() -> None:
     assert bench.axes == {"queues": ("1", "4"), "core": ("slow", "fast")}
 
 
+def test_axes_have_names_as_people_write_them() -> None:
+    text = BENCH.replace(
+        "AXES", "axes: {ports: {2 ports: , 4 ports: }, link mode: {'100 Mb/s, full duplex': , half: }}"
+    )
+    bench = parse(text.encode(), Path("study.yaml"))
+    assert bench.axes == {"ports": ("2 ports", "4 ports"), "link mode": ("100 Mb/s, full duplex", "half")}
+    assert bench.configurations[0].configuration == "ports-2-ports_link-mode-100-Mb-s-full-duplex"
+
+
 @pytest.mark.parametrize(
     ("axes", "why"),
     [
@@ -153,8 +162,10 @@ def test_every_combination_is_a_configuration_with_both_overlays() -> None:
         ("axes: {queues: {1: {seed: 4}, 2: {}}}", "cannot differ between configurations"),
         (f"axes: {{n: {{{', '.join(f'v{value}: ' for value in range(65))}}}}}", "65 combinations"),
         ("axes: {a_b: {1: , 2: }}", "a_b"),
+        ("axes: {ports: {2 ports: , 2-ports: }}", "`ports-2-ports` is that of two combinations"),
+        (f"axes: {{{'a' * 32}: {{{'b' * 32}: , c: }}}}", "longer than 64 characters"),
     ],
-    ids=["one value", "beside configurations", "a key that is shared", "too many", "a name"],
+    ids=["one value", "beside configurations", "a key that is shared", "too many", "a name", "same names", "long name"],
 )
 def test_what_cannot_be_combined_is_said(axes: str, why: str) -> None:
     with pytest.raises(WrongBenchFileError) as wrong:

@@ -34,6 +34,7 @@ from nicbench.core.turn import DEFAULT, combination_name, combinations
 KEY: Final = "configurations"
 AXES: Final = "axes"
 _MOST: Final = 64
+_LONGEST_NAME: Final = 64
 _KIND: Final = "kind"
 _TUNING: Final = "tuning"
 
@@ -58,7 +59,8 @@ class _Configurations(Frozen):
     configurations: dict[Name, Overlay | None] = Field(min_length=1, max_length=_MOST)
 
 
-AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.]{0,15}$")]
+AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,/+()%-]{0,31}$")]
+"""The name of an axis or a value as people write it: "2 ports", "100 Mb/s, full duplex"."""
 
 
 class _Axes(Frozen):
@@ -122,6 +124,12 @@ def _combine_axes(root: Node, reading: Reading) -> dict[str, Node]:
     if len(found) > _MOST:
         message = f"the axes have {len(found)} combinations, and a file at most {_MOST} configurations"
         reading.problems.append(Problem(place, message, "take fewer values, or fewer axes"))
+        return {}
+    names = [combination_name(chosen) for chosen in found]
+    for name in sorted({name for name in names if len(name) > _LONGEST_NAME or names.count(name) > 1}):
+        why = f"is longer than {_LONGEST_NAME} characters" if names.count(name) < 2 else "is that of two combinations"
+        step = "write other names of axes and values: signs and blanks become hyphens in the names of configurations"
+        reading.problems.append(Problem(place, f"the name {quote(name)} {why}", step))
         return {}
     base = _remove_key(root, AXES)
     trees = {}

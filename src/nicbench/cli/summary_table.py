@@ -358,7 +358,7 @@ def _print_section(console: Console, section: Section, title: str) -> None:
     ]
     verdicts = tuple(_verdict(row.result.verdict) for row in rows)
     columns.append(ShownColumn(("verdict",), verdicts, rank=0, right=False))
-    basis = _rates_are(basis_words(section.scope)) if section.table.has_basis else ""
+    basis = _basis_of(section)
     print_fitted(console, columns, title=escape(title), caption=escape(basis))
     if len(rows) < len(section.rows):
         console.print(f"  the report has all {len(section.rows)} results of which these are the main ones")
@@ -388,7 +388,7 @@ def _grid_table(section: Section, title: str, grids: Sequence[GridTable]) -> Tab
     what = "" if cell is None or (cell.head == section.table.title and not grid.title) else f": {cell.head.lower()}"
     unit = what + (f" [{cell.unit}]" if cell and cell.unit else "")
     table = Table(header_style="bold", title=escape(f"{title}{unit}"), title_justify="left", title_style="bold")
-    table.caption, table.caption_justify = escape(_rates_are(basis_words(section.scope))), "left"
+    table.caption, table.caption_justify = escape(_basis_of(section)), "left"
     if several:
         table.add_column("", overflow="fold")
     table.add_column(escape(grid.corner), justify="right")
@@ -413,6 +413,10 @@ def _ways(figures: PortFigures) -> str:
         f"{format_rate(both.offered_frames_per_s)}, loss {format_ratio(both.loss_ratio)}, on each way {each} "
         f"(trial {figures.trial})"
     )
+
+
+def _basis_of(section: Section) -> str:
+    return _rates_are(basis_words(section.scope)) if section.table.has_basis else ""
 
 
 def _rates_are(basis: str) -> str:

@@ -404,7 +404,7 @@ def _open_data_set(word: str) -> Iterator[Entry]:
     made = as_run(chosen)
     plan = made.plan(f"{REFERENCE}{name}")
     for own, results in _choose_configuration(
-        _group_by_configuration(made.summary.results), configuration or None, name
+        _group_by_configuration([chosen.points.of(one) for one in made.summary.results]), configuration or None, name
     ).items():
         yield Entry(
             name=own,

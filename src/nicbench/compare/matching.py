@@ -30,7 +30,8 @@ from nicbench.stats.runs import count_runs, summarise_over_runs
 _NEVER: Final = frozenset({"run", "size"})
 """Parameters that never identify a point: the run number of imported results, and the label of a frame size."""
 
-_LINK: Final = "link"
+_OF_SETUP: Final = {"link": "links", "load_of": "what 100 % is"}
+"""Parameters that name the setup: where each entry has one value, they do not keep points apart."""
 
 Kind = tuple[str, str, str]
 """Test, method and part of a result: the results that share them have points of one kind."""
@@ -142,16 +143,19 @@ def _match_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]
         having = [(entry, found[kind]) for entry, found in zip(entries, by_entry, strict=True) if kind in found]
         names = [{name for result in results for name in result.parameters} - _NEVER for _, results in having]
         some = set[str]().union(*names) - names[0].intersection(*names[1:])
-        if len({_link_of(results) for _, results in having}) > 1 and all(_link_of(results) for _, results in having):
-            some.add(_LINK)  # each entry has one link only, which thus tells none of its points apart
+        for name in _OF_SETUP:
+            found = {_only_value(name, results) for _, results in having}
+            if len(found) > 1 and None not in found:
+                some.add(name)
         droppable = frozenset(
             name for name in some if all(_are_distinct_without(results, some) for _, results in having)
         )
         drop[kind] = droppable
         for name in sorted(some - {"mix"}):
-            if name == _LINK and all(_LINK in own for own in names):
-                links = "; ".join(f"{_link_of(results)} ({entry.name})" for entry, results in having[:4])
-                remarks.append(f"{kind[0]}: links are not the same: {links}")
+            if name in _OF_SETUP and all(name in own for own in names):
+                said = "; ".join(f"{_only_value(name, results)} ({entry.name})" for entry, results in having[:4])
+                verb = "are" if name == "link" else "is"
+                remarks.append(f"{kind[0]}: {_OF_SETUP[name]} {verb} not the same: {said}")
                 continue
             who = [entry.name for (entry, _), own in zip(having, names, strict=True) if name not in own]
             if len(having) > 1 and name not in ("frame_bytes",):
@@ -164,10 +168,10 @@ def _match_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]
     )
 
 
-def _link_of(results: Sequence[Result]) -> str | None:
-    """Returns the link that all these results name; None where one names no link or they differ."""
-    links = {result.parameters.get(_LINK) for result in results}
-    return str(links.pop()) if len(links) == 1 and None not in links else None
+def _only_value(name: str, results: Sequence[Result]) -> str | None:
+    """Returns the value of a parameter that all these results have; None where one lacks it, or they differ."""
+    found = {result.parameters.get(name) for result in results}
+    return str(found.pop()) if len(found) == 1 and None not in found else None
 
 
 def _list_some(names: Sequence[str], most: int = 4) -> str:

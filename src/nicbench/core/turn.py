@@ -6,6 +6,7 @@ Each configuration is measured a fixed number of times, or until the mean is kno
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
@@ -162,5 +163,8 @@ def combinations(axes: Axes) -> Iterator[dict[str, str]]:
 
 
 def combination_name(chosen: Mapping[str, str]) -> str:
-    """Returns the name of a combination's configuration: "queues-4_cores-2"."""
-    return "_".join(f"{axis}-{value}" for axis, value in chosen.items())
+    """Returns the name of a combination's configuration: "queues-4_cores-2"; signs and blanks become hyphens."""
+    return "_".join(_NO_NAME.sub("-", f"{axis}-{value}").strip("-") for axis, value in chosen.items())
+
+
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9.]+")

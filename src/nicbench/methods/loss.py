@@ -287,7 +287,11 @@ class LoadSweep(FrameMethod):
     def table(cls) -> ResultTable:
         return ResultTable(
             title="Load sweep",
-            caption=f"The share of the offered frames that came back intact. {HOW_IT_IS_CHECKED}",
+            caption=(
+                "The share of the offered frames that came back intact. Loads are those of each port, all of which "
+                f"send at once. {HOW_IT_IS_CHECKED}"
+            ),
+            has_basis=False,  # two and four ports stand in one table, as published
             columns=(
                 *(FRAME, _LOAD, _MODE, _PORTS.replace(unit=None), _RETURNED),
                 *(column for column in COLUMNS if column.value != _RETURNED.value),

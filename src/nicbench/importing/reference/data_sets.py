@@ -19,7 +19,7 @@ from nicbench.core.errors import UsageError, suggest
 from nicbench.core.frozen import frozen
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
-from nicbench.core.result import Erratum, Summary
+from nicbench.core.result import Erratum, Result, Summary
 from nicbench.importing.cells import Sheet, decode, read_sheet
 from nicbench.importing.columns import ImportOptions, choose_rows, parse_link, parse_unit
 from nicbench.importing.folder import GivenFile, plan_of, provenance, summary_of
@@ -45,6 +45,28 @@ class Reading(Frozen):
     configurations: tuple[str, ...] = ()
     link_speed: str | None = None
     errata: bool = False
+
+
+class Points(Frozen):
+    """How a comparison takes the results: as points that the study's own bench file makes.
+
+    Values of ``configurations`` together name an entry. ``renamed`` maps values of a parameter to those of the bench
+    file, ``given`` sets parameters, whose text may name others in braces, and ``without`` removes some.
+    """
+
+    configurations: tuple[str, ...] = ()
+    renamed: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    given: Mapping[str, str | int] = Field(default_factory=dict)
+    without: tuple[str, ...] = ()
+
+    def of(self, result: Result) -> Result:
+        """Returns the result at its point."""
+        said = result.parameters
+        found = {name: self.renamed.get(name, {}).get(str(value), value) for name, value in said.items()}
+        given = {name: text.format_map(found) if isinstance(text, str) else text for name, text in self.given.items()}
+        kept = {name: value for name, value in {**found, **given}.items() if name not in self.without}
+        names = [str(said[name]) for name in self.configurations if name in said]
+        return result.replace(parameters=kept, configuration=", ".join(names) or result.configuration)
 
 
 class DeclaredErratum(Frozen):
@@ -76,6 +98,7 @@ class DataSet(Frozen):
     """Selects rows by their text, for a data set without a reading."""
     notes: tuple[str, ...] = ()
     reading: Reading | None = None
+    points: Points = Points()
     why_not: str | None = None
     errata: tuple[DeclaredErratum, ...] = ()
 
