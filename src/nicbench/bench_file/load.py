@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from nicbench.bench_file.checks import cross_check
 from nicbench.bench_file.frame_sizes import Extremes, read_captures
 from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
+from nicbench.bench_file.optimised import read_optimise
 from nicbench.bench_file.overlays import axes_of, merge_configurations
 from nicbench.bench_file.port_checks import ON, resolve_on
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, WrongBenchFileError, merge_problems, read
@@ -22,6 +23,7 @@ from nicbench.core.errors import Problem, UsageError, quote, suggest
 from nicbench.core.machine import Hypervisor, HypervisorFiles, HypervisorTable
 from nicbench.core.registry import find
 from nicbench.core.shipped import example, example_names
+from nicbench.core.turn import DEFAULT
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
 from nicbench.store.files import BENCH, JOURNAL
@@ -247,7 +249,8 @@ def parse(content: bytes, path: Path, *, serves: bool = False, with_files: bool 
 def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False, with_files: bool = False) -> BenchFile:
     """The bench file of a tree, which ``content`` has as text; problems stand where its nodes say that they do."""
     reading = Reading(root)
-    trees = merge_configurations(root, reading)
+    wishes, trees = read_optimise(root, reading)
+    trees = trees or merge_configurations(root, reading)
     if reading.problems:
         raise WrongBenchFileError(str(path), reading.problems)
     outcomes: dict[str, BenchFile | list[Problem]] = {}
@@ -261,6 +264,8 @@ def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False, 
     if wrong:
         raise WrongBenchFileError(str(path), merge_problems(wrong, of=len(trees)))
     configurations = tuple(bench for bench in outcomes.values() if isinstance(bench, BenchFile))
+    if wishes is not None:  # the others were checked alone
+        return replace(configurations[0], configuration=DEFAULT, optimise=wishes)
     if len(configurations) < 2:
         return configurations[0]
     return replace(configurations[0], compared=configurations, axes=axes_of(root))

@@ -22,6 +22,7 @@ from nicbench.core.turn import DEFAULT, MOST_RUNS, ONCE, Runs, Turn, interleave_
 from nicbench.testbed.interfaces.base import Port
 
 if TYPE_CHECKING:
+    from nicbench.bench_file.optimised import Optimise
     from nicbench.methods.base import Measures
     from nicbench.testbed.testers.base import TesterKind
     from nicbench.tuning.tune import TuningRequest
@@ -225,6 +226,8 @@ class Document(Frozen):
     """What is compared: 2 to 64 overlays over the rest of the file, by name."""
     axes: Any = None
     """What a study varies, in place of `configurations`: overlays by axis and value. Every combination is measured."""
+    optimise: Any = None
+    """Settings whose best combination `nicbench optimise` searches for."""
     runs: RunsKey = WrittenRuns()
     """How often each configuration is measured: a number, or a rule that ends when the mean is known."""
     redact: bool = False
@@ -276,6 +279,8 @@ class BenchFile:
     """What the files of ``hypervisor`` say, once they are read."""
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
     compared: tuple[BenchFile, ...] = ()
+    optimise: Optimise | None = None
+    """The settings to be searched; the bench file is then that of their first values."""
     axes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The values of each axis, where the configurations are all of their combinations; only the first has them."""
 

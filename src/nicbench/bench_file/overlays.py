@@ -78,6 +78,7 @@ _WHY_SAME: Final = MappingProxyType(
         "report": "they share one report",
         "hypervisor": "its files are read once; name each guest there",
         "thresholds": "all are judged by the same limits",
+        "optimise": "a search makes its configurations itself",
         KEY: "configurations cannot be nested",
         AXES: "every combination is a configuration already",
     }
@@ -96,10 +97,10 @@ def merge_configurations(root: Node, reading: Reading) -> dict[str, Node]:
         return _combine_axes(root, reading)
     if root.entries is None or KEY not in root.entries:
         return {DEFAULT: root}
-    reading.problems += _check_overlays(root, root.find((KEY,)), (KEY,))
+    reading.problems += check_overlays(root, root.find((KEY,)), (KEY,))
     if reading.problems or reading.validate(_Configurations, {KEY: root.entries[KEY].plain()}, ()) is None:
         return {}
-    base = _remove_key(root, KEY)
+    base = remove_key(root, KEY)
     return {name: apply_overlay(base, overlay) for name, overlay in (root.entries[KEY].entries or {}).items()}
 
 
@@ -117,7 +118,7 @@ def _combine_axes(root: Node, reading: Reading) -> dict[str, Node]:
         message = f"a file has either `{AXES}` or `{KEY}`"
         reading.problems.append(Problem(place, message, f"write `{KEY}` as values of one more axis"))
     for axis, values in (section.entries or {}).items():
-        reading.problems += _check_overlays(root, values, (AXES, axis))
+        reading.problems += check_overlays(root, values, (AXES, axis))
     if reading.problems or reading.validate(_Axes, {AXES: section.plain()}, ()) is None:
         return {}
     found = list(combinations(axes_of(root)))
@@ -131,7 +132,7 @@ def _combine_axes(root: Node, reading: Reading) -> dict[str, Node]:
         step = "write other names of axes and values: signs and blanks become hyphens in the names of configurations"
         reading.problems.append(Problem(place, f"the name {quote(name)} {why}", step))
         return {}
-    base = _remove_key(root, AXES)
+    base = remove_key(root, AXES)
     trees = {}
     for chosen in found:
         tree = base
@@ -141,7 +142,7 @@ def _combine_axes(root: Node, reading: Reading) -> dict[str, Node]:
     return trees
 
 
-def _check_overlays(root: Node, section: Node, path: tuple[str, ...]) -> Iterator[Problem]:
+def check_overlays(root: Node, section: Node, path: tuple[str, ...]) -> Iterator[Problem]:
     """Yields what the models would report less clearly: one configuration, unknown tests, keys that cannot differ."""
     overlays = section.entries or {}
     if section.entries is not None and len(overlays) < 2:
@@ -181,7 +182,7 @@ def apply_overlay(base: Node, overlay: Node) -> Node:
     """The file's tree with one overlay; tests are matched by name and keep their order."""
     given = overlay.child("tests")
     tests = base.child("tests")
-    merged = _merge(base, _remove_key(overlay, "tests")) if overlay.entries else base
+    merged = _merge(base, remove_key(overlay, "tests")) if overlay.entries else base
     if given is None or given.entries is None or tests is None or tests.items is None:
         return replace(merged, position=base.position)
     items = [
@@ -234,7 +235,8 @@ def _is_null(node: Node) -> bool:
     return node.entries is None and node.items is None and node.value is None
 
 
-def _remove_key(node: Node, key: str) -> Node:
+def remove_key(node: Node, key: str) -> Node:
+    """Returns a mapping without one of its keys."""
     return replace(node, entries={name: child for name, child in (node.entries or {}).items() if name != key})
 
 

@@ -111,6 +111,7 @@ COMMANDS: Final = {
     "gather": ("results", "Gather finished runs into a lake, which list, check, compare and web can read."),
     "web": ("serve", "Show the runs of a folder in the browser, also while they run."),
     "serve": ("serve", "Let programs such as snappi send traffic through the Open Traffic Generator API."),
+    "optimise": ("optimise", "Search for the best settings of a bench file, and confirm by further runs what is best."),
     "study": ("study", "Make one file of runs for others to cite and repeat, or repeat such a study here."),
     "fleet": ("fleet", "Run many bench files on the machines of a Slurm cluster."),
     "tag": ("list_runs", "Add a tag to a run, or remove one. Tags find runs (`list --tag`, `check --against`)."),

@@ -148,7 +148,7 @@ def conclude(
         step = f"nicbench report {folder.path} shows them"
         failed = InterruptedRunError(f"{stopped.words}; the results are kept", next_step=step)
         raise ReportedError(ended or failed, summary, told=told) from stopped
-    if not with_report and error is None and not (folder.path / "report.html").exists():
+    if show is print_results and not with_report and error is None and not (folder.path / "report.html").exists():
         say(f"\nwithout a report: nicbench report {folder.path} makes it")
     if ended is not None and failed is not None:
         say(f"without a report: {failed}")

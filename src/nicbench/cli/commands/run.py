@@ -155,6 +155,9 @@ def run(
     if dry_run:
         _show_plan(bench_file, as_json=json)
         return
+    if bench_file.optimise is not None:
+        step = f"nicbench optimise {bench}"
+        raise UsageError("`optimise` is a search of many runs", place=str(bench), next_step=step)
     folder = RunFolder.create(runs_folder, bench_file.source, bench_file.title)
     for name in tags:
         add_tag(folder.path, name)
