@@ -70,7 +70,7 @@ class Optimise(Frozen):
 def read_optimise(root: Node, reading: Reading) -> tuple[Optimise | None, dict[str, Node]]:
     """Returns the section, and the tree of the first values; then one for each other value, to be checked as well.
 
-    Without the section there are no trees. Problems go to ``reading``.
+    Without the section the trees are empty. Problems go to ``reading``.
     """
     section = root.child(OPTIMISE)
     if section is None:

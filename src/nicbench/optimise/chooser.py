@@ -20,6 +20,7 @@ from nicbench.core.errors import NotReadyError
 from nicbench.core.frozen import frozen
 
 if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
     from optuna.study import Study
 
 _LEADERS: Final = 4
@@ -137,8 +138,8 @@ def _study_of(space: Space, tried: Sequence[Tried]) -> Study:
     return study
 
 
-def _distributions(space: Space) -> dict[str, object]:
-    from optuna.distributions import IntDistribution
+def _distributions(space: Space) -> dict[str, BaseDistribution]:
+    from optuna.distributions import IntDistribution  # imported here, as in _study_of
 
     return {name: IntDistribution(0, len(values) - 1) for name, values in space.values.items()}
 

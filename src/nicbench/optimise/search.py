@@ -139,17 +139,19 @@ class Search:
         aim = self.aim_in(summary.counted)
         number = aim.number
         why = None if number is not None else "disturbed" if not aim.result.verdict.is_reliable else "has no number"
-        self._save(self.state.replace(higher_is_better=aim.value.quantity.higher_is_better))
-        self._note(value=number, why=why)
+        *before, last = self.state.tried
+        self._save(
+            self.state.replace(
+                higher_is_better=aim.value.quantity.higher_is_better,
+                tried=(*before, last.replace(value=number, why=why)),
+            )
+        )
         return aim
 
     def refuse_trial(self, why: str) -> None:
         """Notes that the combination of the trial that goes on cannot be measured."""
-        self._note(why=why, refused=True)
-
-    def _note(self, **found: object) -> None:
         *before, last = self.state.tried
-        self._save(self.state.replace(tried=(*before, last.replace(**found))))
+        self._save(self.state.replace(tried=(*before, last.replace(why=why, refused=True))))
 
     @property
     def best(self) -> Choice | None:
@@ -185,7 +187,7 @@ class Search:
         return self.aim_in(summary.counted if summary is not None else ())
 
     def aim_in(self, results: list[Result] | tuple[Result, ...]) -> Aim:
-        """Finds the value of the goal among the results of a run. UsageError where it is none of them, or several."""
+        """Finds the value of the goal among the results of a run. UsageError unless it is exactly one of them."""
         goal = self.wishes.goal
         test = goal.test or self.bench.tests[0].name
         of_test = [one for one in results if name_of_test(one, {}) == test and not one.warm_up]

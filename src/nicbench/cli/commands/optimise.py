@@ -27,7 +27,7 @@ _BenchOrFolder = Annotated[
 ]
 _Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Where the folder of the search is made.")]
 _MOST_REFUSED: Final = 5
-"""After so many trials in a row that could not be measured, the search ends: the cause is no setting."""
+"""After so many trials in a row that could not be measured, the search ends: no setting is the cause."""
 _MOST_SHOWN: Final = 5
 
 
@@ -164,7 +164,7 @@ def _claim(found: PointComparison | None) -> str:
 
 def gain_percent(found: PointComparison) -> tuple[float, float] | None:
     """Returns by how many percent the value of the better side is above, or below, that of the other, at least and at
-    most; None where no difference is shown, or the effect is no ratio.
+    most; None where no difference is shown, or the effect is a difference.
     """
     effect = found.comparison.effect
     if not found.claim.basis.is_shown or effect.lower is None or effect.upper is None or effect.lower <= 0.0:
