@@ -51,6 +51,7 @@ def search(response: Response, seed: int, *, trials: int, higher_is_better: bool
     return tried
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_a_planted_optimum_is_found_in_a_third_of_a_grids_trials(seed: int) -> None:
     response, best = planted(seed)
