@@ -89,9 +89,8 @@ def compare_claims(study: RunFolder, rerun: RunFolder) -> Repeated:
     claims += _claims_of_differences(
         _compare_configurations(ours, seed), _compare_configurations(theirs, seed), objections
     )
-    settings = compare_settings(
-        [entry for found in list(pairs.values())[:1] for entry in found.entries]
-    )  # one configuration tells the machines apart
+    first = next(iter(pairs.values()), None)  # one configuration tells the machines apart
+    settings = compare_settings(first.entries if first else ())
     rule = next((found.rule for found in of_values.values()), ())
     return Repeated(tuple(claims), settings, rule)
 
@@ -126,10 +125,8 @@ def _claims_of_values(found: Comparisons, configuration: str) -> Iterator[Claim]
             why = f"{why}; {power}"
         yield Claim(about, repetition, why, *(_median(one, number) for number in (0, 1)))
     for side, point in found.only:
-        lacks = RERUN if side == STUDY else STUDY
         if side == STUDY:
-            why = f"the {lacks} has no such point"
-            yield Claim(f"{inside}{point.words}", Repetition.NOT_COMPARABLE, why)
+            yield Claim(f"{inside}{point.words}", Repetition.NOT_COMPARABLE, "the rerun has no such point")
 
 
 def _median(one: PointComparison, number: int) -> str | None:
