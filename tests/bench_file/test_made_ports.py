@@ -82,6 +82,13 @@ tests: [{name: t, method: throughput}]
     read(text.replace(", ip: 198.18.0.1/24", ""))
 
 
+def test_two_ports_of_a_client_may_be_one_interface_in_two_networks(read: Read) -> None:
+    """One cable that leads to two ports of the server, such as both halves of a card that two sockets share."""
+    assert [port.device for port in read(TEXT.replace("device: e3", "device: e2")).ports.values()][2:] == ["e2", "e2"]
+    with pytest.raises(WrongBenchFileError, match="are both the interface `e0`"):
+        read(TEXT.replace("device: e1", "device: e0"))
+
+
 BONDED = """
 nicbench: 1
 title: A bond

@@ -137,7 +137,7 @@ def check_devices(bench: BenchFile, root: Node) -> Iterator[Problem]:
             )
         for thing in _list_devices(port):
             earlier = first.setdefault((_machine(bench, port), thing), name)
-            if earlier != name:
+            if earlier != name and not _is_shared(bench, bench.ports[earlier], port):
                 way = next(way for way in _WAYS if root.find(("ports", name)).child(way) is not None)
                 yield Problem(
                     root.position_of(("ports", name, way)),
@@ -145,6 +145,15 @@ def check_devices(bench: BenchFile, root: Node) -> Iterator[Problem]:
                     "give each port an interface or a card of its own",
                 )
                 break
+
+
+def _is_shared(bench: BenchFile, one: Port, other: Port) -> bool:
+    """Whether two ports may be one interface: that of a client, which reaches two ports of the server by one cable."""
+    measured = bench.dut.options.model_dump().get("host")
+    return bench.measures == "rounds" and all(
+        port.host != measured and port.device is not None and port.given_ip is not None and port.bond is None
+        for port in (one, other)
+    )
 
 
 def is_interface_name(text: str) -> bool:

@@ -312,3 +312,30 @@ def test_what_rdma_says_that_is_no_list_of_links_is_an_error(text: str) -> None:
 def test_what_soft_roce_counts_is_beside_what_its_interface_counts() -> None:
     said = "/sys/class/infiniband/rxe_r0/ports/1/hw_counters/out_of_seq_request:68\n"
     assert parse_counters(said) == {"out_of_seq_request": 68}
+
+
+async def test_two_ports_of_a_client_are_one_interface_that_moves_once_and_the_server_answers_for_its_own() -> None:
+    machine, changes = _machine(links={"e1": {"flags": UP}}, addresses={"e1": []}), NotedChanges()
+    client, server = NetnsHost(machine, "space", "client"), NetnsHost(machine, "other", "server")
+    for name, devices in (("space", ("e0",)), ("other", ("e1", "e2"))):
+        inside = [{"ifname": device, "flags": UP} for device in devices]
+        machine.answer(f"ip netns exec {name} ip -d -j link show", json.dumps(inside))
+        machine.answer(f"ip netns exec {name} ip -j link show", json.dumps(inside))
+        machine.answer(f"ip netns exec {name} ip -j address show", "[]")
+    ports = {
+        "c0": Port(host="client", device="e0", ip="198.18.0.2/24"),
+        "c1": Port(host="client", device="e0", ip="198.18.1.2/24"),
+        "s0": Port(host="server", device="e1", ip="198.18.0.1/24"),
+        "s1": Port(host="server", device="e2", ip="198.18.1.1/24"),
+    }
+    making = Making({"client": client, "server": server}, ports, changes, created=(client,))
+    for step in (make_namespaces, move_interfaces, assign_addresses):
+        await step(making)
+    assert [undo for undo in changes.undos if isinstance(undo, ReturnLink)] == [
+        ReturnLink(device="e0", namespace="space", up=True, addresses=("192.0.2.7/24 broadcast 192.0.2.255",))
+    ]
+    given = [undo.arguments[2] for undo in changes.undos if isinstance(undo, DeleteIpObject)]
+    assert given == ["198.18.0.2/24", "198.18.1.2/24", "198.18.0.1/24", "198.18.1.1/24"]
+    arp = [" ".join(command) for command in machine.commands if "/all/arp_" in " ".join(command)]
+    assert len(arp) == 2
+    assert all("ip netns exec other" in command for command in arp)

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
-from typing import Any
+from typing import Any, Final
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.frozen import frozen
@@ -232,8 +232,8 @@ async def make_namespaces(making: Making) -> None:
                 place=host.name,
                 next_step=f"remove `create`, or delete the namespace: ip netns delete {host.namespace}",
             )
-        devices = tuple(device for port in making.ports_in(host).values() for device in port.devices)
-        await make_namespace(making.changes, host, holding=devices)
+        devices = dict.fromkeys(device for port in making.ports_in(host).values() for device in port.devices)
+        await make_namespace(making.changes, host, holding=tuple(devices))
         making.tell("namespaces", host.name, host.namespace)
 
 
@@ -244,10 +244,11 @@ _CARRIER_STEP_S = 0.25
 async def move_interfaces(making: Making) -> None:
     """Checks all interfaces before it moves the first, and waits for carriers last: both ends of a link may move."""
     moves = [
-        (namespace, device, place_of(port, name))
+        (namespace, device, place)
         for namespace in making.created
-        for name, port in making.ports_in(namespace).items()
-        for device in port.devices
+        for device, place in {  # two ports of a client may be one interface
+            device: place_of(port, name) for name, port in making.ports_in(namespace).items() for device in port.devices
+        }.items()
     ]
     undos = [await _prepare_return(namespace, device, place) for namespace, device, place in moves]
     for (namespace, device, place), undo in zip(moves, undos, strict=True):
@@ -357,6 +358,8 @@ def address_words(info: Mapping[str, Any]) -> str | None:
 async def assign_addresses(making: Making) -> None:
     """Assigns the addresses of all ports and waits for their links.
 
+    Where one interface has the addresses of two ports, the others share its network: each then answers for its own.
+
     NotReadyError where an interface leads out of the machine, or another interface is in the same network.
     """
     waiting: dict[str, tuple[Host, list[str]]] = {}
@@ -369,6 +372,19 @@ async def assign_addresses(making: Making) -> None:
         waiting.setdefault(repr(network.spec()), (network, []))[1].append(port.device)
     for host, devices in waiting.values():
         await wait_for_carrier(host, devices)
+    if any(len(set(devices)) < len(devices) for _, devices in waiting.values()):
+        for host, devices in waiting.values():
+            if len(set(devices)) > 1:
+                await _answer_for_own(making, host)
+
+
+_ARP: Final = {"arp_ignore": "1", "arp_announce": "2"}
+"""Only the interface that has an address answers for it, and asks by it (Documentation/networking/ip-sysctl.rst)."""
+
+
+async def _answer_for_own(making: Making, host: Host) -> None:
+    for name, value in _ARP.items():
+        await making.changes.set_file(host, f"/proc/sys/net/ipv4/conf/all/{name}", value)
 
 
 async def _assign(making: Making, host: Host, device: str, wanted: IPv4Interface | IPv6Interface, place: str) -> bool:
