@@ -125,8 +125,7 @@ def _study_of(space: Space, tried: Sequence[Tried]) -> Study:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup, multivariate=True)
-        direction = "maximize" if space.higher_is_better else "minimize"
-        study = optuna.create_study(direction=direction, sampler=sampler)
+        study = optuna.create_study(direction="maximize" if space.higher_is_better else "minimize", sampler=sampler)
     values = [one.value for one in tried if one.value is not None]
     worst = (min if space.higher_is_better else max)(values, default=0.0)
     for one in tried:
