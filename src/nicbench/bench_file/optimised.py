@@ -48,8 +48,8 @@ class Optimise(Frozen):
     goal: Goal = Goal()
     """What is to become as good as it can."""
     over: dict[AxisValue, dict[AxisValue, Overlay | None]] = Field(min_length=1, max_length=12)
-    """Settings, each with two or more values, which are overlays. The first value of each is that of the file as it is
-    compared with; write neighbours beside each other.
+    """Settings, each with two or more values, which are overlays. The best combination is compared with that of the
+    first values. Write values that are alike next to each other.
     """
     trials: int = Field(default=30, ge=4, le=1000)
     """How many runs the search makes."""

@@ -38,7 +38,7 @@ class State(Frozen):
 
     format: str = FORMAT
     bench: str
-    """The bench file as it was named: captures that it names are found from there."""
+    """The path of the bench file, from which paths in it are found."""
     nicbench_version: str = __version__
     higher_is_better: bool | None = None
     """Known once the first trial is over."""

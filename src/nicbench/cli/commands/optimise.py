@@ -27,7 +27,7 @@ _BenchOrFolder = Annotated[
 ]
 _Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Where the folder of the search is made.")]
 _MOST_REFUSED: Final = 5
-"""After so many trials in a row that could not be measured, the search ends: no setting is the cause."""
+"""The search ends after this number of trials in a row that could not be measured: no setting is the cause."""
 _MOST_SHOWN: Final = 5
 
 
