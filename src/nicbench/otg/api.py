@@ -135,7 +135,7 @@ class Api:
         return {"warnings": list(warnings)} if warnings else {}
 
     async def set_control_state(self, message: Message) -> dict[str, Any]:
-        """Controls flows, captures or the emulated hosts."""
+        """Controls flows, captures, links or the emulated hosts."""
         await self._check("ControlState", message, "control_state")
         session, choice = self._session(), message["choice"]
         if choice == "traffic":
@@ -147,6 +147,9 @@ class Api:
         port = message.get("port") or {}
         if choice == "port" and port.get("choice") == "capture" and port.get("capture"):
             await session.control_captures(port["capture"]["state"], port["capture"].get("port_names") or ())
+            return {}
+        if choice == "port" and port.get("choice") == "link" and port.get("link"):
+            await session.control_links(port["link"]["state"], port["link"].get("port_names") or ())
             return {}
         protocol = message.get("protocol") or {}
         if choice == "protocol" and protocol.get("choice") == "all" and protocol.get("all"):

@@ -32,6 +32,7 @@ from nicbench.otg.counters import (
 from nicbench.otg.devices import Gateway
 from nicbench.otg.flows import Flow, ServedPort
 from nicbench.otg.hosting import Hosting
+from nicbench.otg.links import Links
 from nicbench.otg.model import NOT_IMPLEMENTED, OtgError
 from nicbench.otg.routers import Routers
 from nicbench.otg.transmission import LOOK_S, Capturing, Counting, Snapshot, Transmission
@@ -65,6 +66,7 @@ class Session:
         self._capturing = Capturing(bed)
         self.routers = Routers(bed)
         self._hosting = Hosting(bed.generator, self.routers)
+        self._links = Links(bed)
         self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
         self._changing = asyncio.Lock()
@@ -122,6 +124,8 @@ class Session:
         await self._capturing.stop_all()  # one that cannot be kept leaves the session as it is
         file = f"raw/configuration-{self._configurations + 1:04d}.json"
         await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
+        if not keeps_hosts:
+            await self._links.bring_up()
         await self._load(configuration)
         await self._hosting.configure(
             configuration.devices, configuration.routers, configuration.ports, keeps=keeps_hosts
@@ -176,6 +180,11 @@ class Session:
                 if action == "stop":
                     await self._wait_until_stopped(numbers)
 
+    async def control_links(self, state: str, names: Sequence[str]) -> None:
+        """Takes the links of these ports ``down`` or ``up``; without names, of all ports of the configuration."""
+        async with self._changing:
+            await self._links.control(state, self._configuration.ports, names)
+
     async def control_captures(self, action: str, names: Iterable[str]) -> None:
         """Starts or stops the captures of these ports; without names, all captures of the configuration."""
         async with self._changing:
@@ -188,6 +197,7 @@ class Session:
             with contextlib.suppress(EngineError, HostError):  # the engine or its machine is gone
                 await self._end_transmission()
                 await self._capturing.stop_all()
+                await self._links.bring_up()
                 for sentence in await self._hosting.summary():
                     self._bed.bus.publish(Note(level="info", text=sentence))
             await self.routers.stop()
