@@ -30,6 +30,9 @@ PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0
 SIMULATED = "{kind: simulated, delay: 20 us}"
 
 
+_ADDRESSES = re.compile(r"(https://\S+) +(http://\S+) +grpc://(\S+)")
+
+
 @dataclass
 class Served:
     """A server that runs: the addresses that it printed, and the folder of its runs."""
@@ -106,7 +109,8 @@ def serving(
     with (folder / "stderr").open("w+") as said:
         process = subprocess.Popen(command, stderr=said, text=True)
         try:
-            found = wait_until(lambda: re.search(r"(https://\S+) +(http://\S+) +grpc://(\S+)", _text(folder)), 120.0)
+            found = wait_until(lambda: _ADDRESSES.search(_text(folder)) or process.poll() is not None, 120.0)
+            assert isinstance(found, re.Match), _text(folder)
             yield Served(found[1], found[2], found[3], folder / "runs", process)
         finally:
             if process.poll() is None:

@@ -1,4 +1,4 @@
-"""Links of a server with veth pairs: what a client takes down is down at the DUT, and frames pass when it is up again."""
+"""Links of a server with veth pairs: what a client takes down is down at the DUT; frames pass when it is up again."""
 
 from __future__ import annotations
 

@@ -95,6 +95,15 @@ def test_the_duration_of_losses_is_told_where_it_is_asked_for(server: Served) ->
     assert wait_for_stop(api)["f"].packet_loss_duration.value == 0
 
 
+def test_links_of_simulated_ports_are_refused_with_the_path(server: Served) -> None:
+    api = server.api()
+    api.set_config(configured(api, captured=False))
+    control = api.control_state()
+    control.port.link.state, control.port.link.port_names = "down", ["p1"]
+    with pytest.raises(Exception, match=r"control_state.port.link.port_names\[0\]: port ''p1'' is not an interface"):
+        api.set_control_state(control)
+
+
 def test_the_ports_of_groups_share_what_their_hosts_send_and_receive(tmp_path: Path) -> None:
     """Two groups of two ports, back to back."""
     with serving(tmp_path, "--location", "first=t0", lab="{kind: simulated, ports: 4}") as served:
