@@ -72,11 +72,9 @@ def neighbours(api: Any, version: int = 4, *names: str) -> dict[str, tuple[str, 
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-def test_devices_find_each_other_when_protocols_are_started(server: Served, transport: str) -> None:
+def test_devices_find_each_other_until_protocols_are_stopped(server: Served, transport: str) -> None:
     api = server.api(transport)
     api.set_config(with_devices(api))
-    assert neighbours(api) == {}
-    control_protocols(api, "start")
     found = {"e1": ("10.0.0.2", MACS[2]), "e2": ("10.0.0.1", MACS[1])}
     wait_until(lambda: neighbours(api) == found)
     assert neighbours(api, 4, "e2") == {"e2": found["e2"]}
@@ -85,6 +83,8 @@ def test_devices_find_each_other_when_protocols_are_started(server: Served, tran
         neighbours(api, 4, "nobody")
     control_protocols(api, "stop")
     assert neighbours(api) == {}
+    control_protocols(api, "start")
+    wait_until(lambda: neighbours(api) == found)
 
 
 @pytest.mark.parametrize("vlan", [None, 9])

@@ -201,14 +201,8 @@ def parse_protocols(text: str) -> dict[str, Session]:
     return {name: Session(each["fsm_state"], *(each.get(key, 0) for key in counts)) for name, each in found.items()}
 
 
-_STATES: Final = {
-    "idle": "idle",
-    "connect": "connect",
-    "active": "active",
-    "opensent": "opensent",
-    "openconfirm": "openconfirm",
-    "established": "established",
-}
+_STATES: Final = frozenset({"idle", "connect", "active", "opensent", "openconfirm", "established"})
+"""Of RFC 4271 8.2.2; BIRD has more."""
 
 
 def metric_of(name: str, session: Session | None, told: Messages) -> dict[str, Any]:
@@ -216,7 +210,7 @@ def metric_of(name: str, session: Session | None, told: Messages) -> dict[str, A
     metric: dict[str, Any] = {
         "name": name,
         "session_state": "up" if session is not None and session.fsm_state == "established" else "down",
-        "fsm_state": _STATES.get(session.fsm_state, "idle") if session is not None else "idle",
+        "fsm_state": session.fsm_state if session is not None and session.fsm_state in _STATES else "idle",
         "session_flap_count": told.lost,
     }
     if session is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -34,12 +35,17 @@ class Hosting:
     async def configure(
         self, devices: Devices, routers: tuple[Router, ...], ports: Mapping[str, ServedPort], *, keeps: bool
     ) -> None:
-        """Takes the devices of a new configuration: stopped, unless ``keeps`` and they are the same."""
+        """Takes the devices of a new configuration, which answer at once, as other generators' do; routers wait for
+        their start. Those that are the same stay as they are, if ``keeps``.
+        """
         is_same = keeps and (devices.hosts, routers) == (self._devices.hosts, self._routers.wanted)
         if not is_same:
             await self.stop()
             self._routers.configure(routers)
         self._devices, self._ports = devices, ports
+        if not is_same and not routers:
+            with contextlib.suppress(OtgError):  # clients receive it with what they start
+                await self.start()
 
     async def start(self) -> None:
         """Has the hosts answer, and ask for their gateways; those that do so already go on."""

@@ -141,6 +141,8 @@ async def make_pair(ends: tuple[End, End], *, queues: int, mtu: int, txqueuelen:
         await end.host.run(("ethtool", "-K", end.device, *(word for name in OFFLOADS_OFF for word in (name, "off"))))
         await end.host.run((*link, "up"))
     await receive_redirected(near.host, near.device)
+    # Segments of TCP that GRO merged would be longer than a packet socket takes. Old versions of ip cannot set it.
+    await near.host.run(("ip", "link", "set", "dev", near.device, "gro_max_size", "1"), check=False)
     await far.host.run(("ethtool", "-K", far.device, "gro", "off"))
 
 
