@@ -123,6 +123,21 @@ def test_routes_of_both_versions_go_over_one_session_where_the_interface_has_bot
     assert "route 2001:db8:1::/64 unreachable;" in text
 
 
+def test_routes_of_the_other_version_need_no_address_where_they_have_a_next_hop() -> None:
+    manual = {"next_hop_mode": "manual", "next_hop_address_type": "ipv6", "next_hop_ipv6_address": "2001:db8:9::9"}
+    only_v4 = router(peer(v6_routes=[{"name": "r", "addresses": [{"address": "2001:db8:1::"}]} | manual]))
+    del only_v4["ethernets"][0]["ipv6_addresses"]
+    (found,) = read(devices=[only_v4]).routers
+    assert "next hop address 2001:db8:9::9;" in "\n".join(bird.configuration_of(found))
+
+
+def test_a_set_is_announced_as_a_sequence_of_which_the_client_is_warned() -> None:
+    path = {"as_set_mode": "include_as_set", "segments": [{"type": "as_seq", "as_numbers": [65100]}]}
+    found = read(devices=[router(peer(v4_routes=[routes("r", "100.64.0.1", as_path=path)]))])
+    assert found.routers[0].peers[0].ranges[0].as_path == (65001, 65100)
+    assert any("as_path.as_set_mode: the local AS is sent in a sequence" in warning for warning in found.warnings)
+
+
 def test_only_what_is_to_be_learned_is_kept() -> None:
     wanted = {"unicast_ipv4_prefix": True}
     assert "import limit 200000 action block; import all;" in told(peer(learned_information_filter=wanted))

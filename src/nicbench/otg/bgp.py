@@ -68,7 +68,7 @@ class Peer:
     versions: tuple[int, ...]
     learned: frozenset[int]
     other_next_hop: Ip | None
-    """Its own address of the version that the session does not have."""
+    """A next hop of the version that the session does not have."""
     has_extended_next_hops: bool
     has_wide_as: bool
     hold_s: int
@@ -136,11 +136,10 @@ def routes_of(routers: Sequence[Router]) -> tuple[Routes, ...]:
     )
 
 
-def _address_of(host: Host, peer: Peer, version: int) -> Address | None:
-    """Returns the router's address of this version at the interface of a session."""
-    if peer.local.ip.version == version:
-        return peer.local
-    return next((address for address in host.addresses if address.ip.version == version), None)
+def _address_of(host: Host, peer: Peer, version: int) -> Address:
+    """Returns the router's address of this version at the interface of a session, or the session's own."""
+    own = (peer.local, *host.addresses)
+    return next((address for address in own if address.ip.version == version), peer.local)
 
 
 def _read_peers(message: Mapping[str, Any], hosts: Sequence[Host], path: str, problems: Problems) -> Iterator[Peer]:
@@ -181,7 +180,9 @@ def _read_peer(message: Mapping[str, Any], host: Host, local: Address, path: str
     used = learned | {each.version for each in ranges} | {version}
     versions = tuple(each for each in (4, 6) if each in used and capability.get(f"ipv{each}_unicast", True))
     has_extended = bool(capability.get("extended_next_hop_encoding"))
-    other = next((address.ip for address in host.addresses if address.ip.version != version), None)
+    # BIRD wants an address for routes of the other version, also where each of them has a next hop of its own.
+    own = [address.ip for address in host.addresses] + [each.next_hop for each in ranges]
+    other = next((ip for ip in own if ip.version != version), None)
     for offered in versions:
         if offered != version and other is None and not (offered == 4 and has_extended):
             problems.invalid(f"{path}.v{offered}_routes", f"{host.name!r} has no IPv{offered} address as next hop")
@@ -287,7 +288,9 @@ def _read_as_path(
     if message is None:
         return () if own_as is None else (own_as,)
     mode = message.get("as_set_mode", "do_not_include_local_as")
-    if mode not in ("do_not_include_local_as", "include_as_seq", "prepend_to_first_segment"):
+    if mode == "include_as_set":
+        problems.warn(f"{path}.as_set_mode", "the local AS is sent in a sequence: sets are deprecated (RFC 9774)")
+    elif mode not in ("do_not_include_local_as", "include_as_seq", "prepend_to_first_segment"):
         problems.not_implemented(f"{path}.as_set_mode", f"{mode} is not announced: use include_as_seq")
     numbers: list[int] = []
     for index, segment in enumerate(message.get("segments") or ()):

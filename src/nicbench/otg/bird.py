@@ -87,6 +87,7 @@ def _session(number: int, peer: Peer) -> Iterator[str]:
     yield f"error wait time {_RETRY_S}, {_RETRY_S}; error forget time {_RETRY_S};"
     yield f"hold time {peer.hold_s}; keepalive time {max(1, peer.keepalive_s)};"
     yield f"enable as4 {'on' if peer.has_wide_as else 'off'}; passive {'on' if peer.is_passive else 'off'};"
+    yield "allow local as;"  # what is announced is learned, whatever its path
     if peer.md5_key is not None:
         yield f'password "{peer.md5_key}";'
     for version in peer.versions:

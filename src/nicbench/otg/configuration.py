@@ -372,7 +372,7 @@ def read_configuration(
         ports,
         flows,
         captures,
-        (*_warn(config), *islice(_warn_of_rates(flows, paths, ports), _MOST_WARNINGS)),
+        (*_warn(config), *problems.warnings, *islice(_warn_of_rates(flows, paths, ports), _MOST_WARNINGS)),
         devices,
         {index: part.needs for index, (_, part) in enumerate(parts) if part.needs},
         known,

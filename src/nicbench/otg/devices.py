@@ -108,11 +108,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Routes that a flow may name: they lead to ``address``, of their version, of ``host``."""
+    """Routes that a flow may name: they lead to ``address`` of ``host``."""
 
     name: str
     host: Host
-    address: Address | None
+    address: Address
     spans: tuple[Span, ...]
 
 

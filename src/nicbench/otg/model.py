@@ -46,6 +46,7 @@ class Problems:
 
     def __init__(self) -> None:
         self._errors: list[str] = []
+        self.warnings: list[str] = []
         self._code = NOT_IMPLEMENTED
         self._hidden = 0
         self._values = 0
@@ -75,6 +76,11 @@ class Problems:
     def not_implemented(self, path: str, message: str) -> None:
         """Adds a problem of something that this server does not implement."""
         self._add(path, message)
+
+    def warn(self, path: str, message: str) -> None:
+        """Adds what the client gets otherwise than it asked for."""
+        if len(self.warnings) < MOST_ERRORS:
+            self.warnings.append(f"{path}: {message}")
 
     def raise_any(self) -> None:
         """Raises OtgError where there is a problem; its code is 501 only where nothing else is wrong."""
