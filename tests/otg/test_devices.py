@@ -209,6 +209,17 @@ def test_the_ports_of_a_static_group_share_the_frames_of_its_hosts() -> None:
     assert read_configuration(back, served, 1).flows[0].receive == ("p1", "p2")
 
 
+def test_flows_between_groups_are_sent_and_received_by_their_ports() -> None:
+    served = {name: ServedPort(number, name, 10e9) for number, name in enumerate("abcd")}
+    ports = [{"name": f"p{number}", "location": name} for number, name in enumerate("abcd", start=1)]
+    groups = [lag("p1", "p2"), {**lag("p3", "p4"), "name": "m"}]
+    one = {"name": "f", "tx_rx": {"port": {"tx_name": "l", "rx_names": ["m"]}}, "packet": [{"choice": "ethernet"}]}
+    config = {"ports": ports, "lags": groups, "flows": [{**one, "duration": {"fixed_packets": {"packets": 7}}}]}
+    made = read_configuration(config, served, 1)
+    told = [(each.transmit, each.receive, each.program["frames"]) for each in made.flows]
+    assert told == [("p1", ("p3", "p4"), 3), ("p2", ("p3", "p4"), 4)]
+
+
 def test_groups_that_cannot_be_are_refused_with_their_paths() -> None:
     twice = {**lag("p1"), "name": "m"}
     for lags, code, path in (

@@ -189,8 +189,9 @@ def check_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPo
     if len(flows) > MOST_FLOWS:
         problems.invalid("config.flows", f"has {len(flows)} flows, of at most {MOST_FLOWS}")
         return
+    ends = names | {str(lag.get("name")) for lag in config.get("lags") or ()}
     for index, flow in enumerate(flows):
-        _check_endpoints(flow, names, f"config.flows[{index}].tx_rx", problems)
+        _check_endpoints(flow, ends, f"config.flows[{index}].tx_rx", problems)
 
 
 def resolve_ports(config: Mapping[str, Any], served: Mapping[str, ServedPort]) -> dict[str, ServedPort]:
@@ -357,7 +358,7 @@ def read_configuration(
     parts = [
         (f"config.flows[{index}]", part)
         for index, flow in enumerate(config.get("flows") or ())
-        for part in as_port_flows(flow, devices, known, f"config.flows[{index}]", problems)
+        for part in as_port_flows(flow, devices, lags, known, f"config.flows[{index}]", problems)
     ]
     if len(parts) > MOST_FLOWS >= len(config.get("flows") or ()):
         problems.invalid("config.flows", f"are {len(parts)} with one for each port that sends, of at most {MOST_FLOWS}")

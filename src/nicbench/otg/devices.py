@@ -15,7 +15,7 @@ from itertools import cycle, islice
 from typing import Any, Final
 
 from nicbench.otg.draft import MOST_VALUES
-from nicbench.otg.flows import RATE_DEFAULTS
+from nicbench.otg.flows import RATE_DEFAULTS, receivers
 from nicbench.otg.model import Problems
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -306,15 +306,25 @@ class Part:
 
 
 def as_port_flows(
-    flow: Mapping[str, Any], devices: Devices, macs: Mapping[Gateway, str], path: str, problems: Problems
+    flow: Mapping[str, Any],
+    devices: Devices,
+    lags: Mapping[str, tuple[str, ...]],
+    macs: Mapping[Gateway, str],
+    path: str,
+    problems: Problems,
 ) -> list[Part]:
-    """Returns a flow as one between ports for each port that sends; a flow between ports is returned unchanged.
+    """Returns a flow as one between ports for each port that sends; ``lags`` are groups of ports by their names.
 
     ``macs`` are those that are known; of others frames have 00:00:00:00:00:00, and are not to be sent.
     """
     endpoints = flow.get("tx_rx") or {}
     if endpoints.get("choice", "port") != "device":
-        return [Part(flow)]
+        port = endpoints.get("port") or {}
+        senders = lags.get(str(port.get("tx_name")), (port.get("tx_name"),))
+        receive = dict.fromkeys(each for name in receivers(flow) for each in lags.get(name, (name,)))
+        port = {"tx_name": senders[0], "rx_names": list(receive)}
+        flow = {**flow, "tx_rx": {"choice": "port", "port": port}}
+        return [Part(_share(flow, senders, place, path, problems)) for place in range(len(senders))]
     problems.begin_flow()
     pairs = _pairs(endpoints.get("device") or {}, devices, f"{path}.tx_rx.device", problems)
     groups: dict[tuple[str, ...], list[Pair]] = {}
