@@ -152,6 +152,7 @@ def test_only_what_is_to_be_learned_is_kept() -> None:
         ([peer(graceful_restart={"enable_gr": True})], "peers[0].graceful_restart", 501),
         ([peer(capability={"vpls": True})], "capability.vpls", 501),
         ([peer(v4_routes=[routes("r", "255.255.255.240")])], "v4_routes[0].addresses[0]", 400),
+        ([peer(v4_routes=[routes("r", "127.0.0.0")])], "v4_routes[0].addresses[0].address", 501),
         ([peer(advanced={"hold_time_interval": 1})], "advanced.hold_time_interval", 400),
         ([peer(advanced={"md5_key": 'x"; include "/etc/passwd'})], "advanced.md5_key", 400),
         ([peer(), peer("other")], "devices[0].bgp", 400),

@@ -103,13 +103,13 @@ class Api:
         await self._check("Config", config, "config")
         if not any(config.values()):
             await self.sessions.end()
-            return {}
+            return {"warnings": []}
         if not config.get("ports"):
             raise OtgError(["config.ports: is missing: name the ports of this server that are used"])
         check_locations(config, self.sessions.ports, self.sessions.locations)
         session = await self.sessions.begin()
         warnings = await session.set_config(config)
-        return {"warnings": list(warnings)} if warnings else {}
+        return {"warnings": list(warnings)}
 
     async def get_config(self) -> dict[str, Any]:
         """Returns the configuration that was set; empty without a session."""
@@ -132,36 +132,40 @@ class Api:
     async def _change(self, kind: str, message: Message, path: str, change: Change) -> dict[str, Any]:
         await self._check(kind, message, path)
         warnings = await self._session().change_config(lambda config: change(config, message), path)
-        return {"warnings": list(warnings)} if warnings else {}
+        return {"warnings": list(warnings)}
 
     async def set_control_state(self, message: Message) -> dict[str, Any]:
         """Controls flows, captures, links or the emulated hosts."""
         await self._check("ControlState", message, "control_state")
-        session, choice = self._session(), message["choice"]
+        await self._control(self._session(), message)
+        return {"warnings": []}
+
+    async def _control(self, session: Session, message: Message) -> None:
+        choice = message["choice"]
         if choice == "traffic":
             transmit = (message.get("traffic") or {}).get("flow_transmit") or {}
             if "state" not in transmit:
                 raise OtgError(["control_state.traffic.flow_transmit: is missing"])
             await session.control_flows(transmit["state"], transmit.get("flow_names") or ())
-            return {}
+            return
         port = message.get("port") or {}
         if choice == "port" and port.get("choice") == "capture" and port.get("capture"):
             await session.control_captures(port["capture"]["state"], port["capture"].get("port_names") or ())
-            return {}
+            return
         if choice == "port" and port.get("choice") == "link" and port.get("link"):
             await session.control_links(port["link"]["state"], port["link"].get("port_names") or ())
-            return {}
+            return
         protocol = message.get("protocol") or {}
         if choice == "protocol" and protocol.get("choice") == "all" and protocol.get("all"):
             await session.control_hosts(protocol["all"]["state"])
-            return {}
+            return
         if choice == "protocol" and protocol.get("choice") == "route" and protocol.get("route"):
             await session.control_routes(protocol["route"]["state"], protocol["route"].get("names") or ())
-            return {}
+            return
         if choice == "protocol" and protocol.get("choice") == "bgp" and (protocol.get("bgp") or {}).get("peers"):
             peers = protocol["bgp"]["peers"]
             await session.control_peers(peers["state"], peers.get("peer_names") or ())
-            return {}
+            return
         inner = (port if choice == "port" else protocol).get("choice")
         raise OtgError([f"control_state.{choice}.{inner}: is not emulated, or has no state"], code=NOT_IMPLEMENTED)
 

@@ -265,11 +265,21 @@ def _read_span(message: Mapping[str, Any], version: int, path: str, problems: Pr
     first, bits = ipaddress.ip_address(message["address"]), 32 if version == 4 else 128
     prefix = int(message.get("prefix", 24 if version == 4 else 64))
     span = Span(first, min(prefix, bits), int(message.get("count", 1)), int(message.get("step", 1)))
+    octet = span.first.packed[0]
+    is_sent = 0 < octet < _CLASS_D and octet != _LOOP if version == 4 else octet >> 5 == 1 or octet >> 1 == _LOCAL
     if prefix > bits:
         problems.invalid(f"{path}.prefix", f"is at most {bits}")
     elif int(first) + span.gap * (span.count - 1) >= 1 << bits:
         problems.invalid(path, f"{span.count} routes from {first} do not fit into IPv{version}")
+    elif prefix > 0 and not is_sent:
+        problems.not_implemented(f"{path}.address", f"{first} is no address of a station: BIRD does not announce it")
     return span
+
+
+_LOCAL: Final = 0xFC >> 1
+"""RFC 4193 3.1."""
+_CLASS_D: Final = 224
+_LOOP: Final = 127
 
 
 def _read_next_hop(message: Mapping[str, Any], version: int, host: Host, local: Address) -> Ip:

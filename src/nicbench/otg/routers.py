@@ -144,8 +144,9 @@ def _interface(host: Host, tap: str, router: Router) -> Iterator[str]:
         if address.gateway is not None and address.gateway_mac is not None:
             yield f"neighbour replace {address.gateway} lladdr {address.gateway_mac} nud permanent dev {tap}"
         for remote in {peer.remote for peer in router.peers if peer.local == address}:
-            if not address.reaches(remote) and address.gateway is not None:
-                yield f"route replace {remote} via {address.gateway} dev {tap}"
+            # Also on the link: the kernel makes no route of a subnet that begins with 0.0.0.0.
+            is_far = not address.reaches(remote) and address.gateway is not None
+            yield f"route replace {remote} {f'via {address.gateway} ' if is_far else ''}dev {tap}"
 
 
 class Routers:
