@@ -16,6 +16,7 @@ from nicbench.otg.model import OtgError
 from nicbench.otg.routers import Routers
 
 _LOOK_S: Final = 0.05
+_LOOKS: Final = 4
 _MOST_NAMED: Final = 5
 _WAITS: Final = frozenset({NeighbourState.INCOMPLETE, NeighbourState.PROBE})
 
@@ -68,6 +69,13 @@ class Hosting:
         except NicbenchError:
             await self.stop()
             raise
+
+    async def settle(self) -> None:
+        """Waits a moment for the answers of those whom hosts ask first."""
+        for _ in range(_LOOKS):
+            if all(each.state not in _WAITS for each in (await self._tables()).neighbours):
+                return
+            await asyncio.sleep(_LOOK_S)
 
     async def stop(self) -> None:
         """Has the hosts fall silent, and forget their neighbours."""

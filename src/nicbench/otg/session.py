@@ -126,10 +126,17 @@ class Session:
         await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
         if not keeps_hosts:
             await self._links.bring_up()
-        await self._load(configuration)
+        # Before the flows, with which ports begin to count: hosts ask first of all for their gateways.
         await self._hosting.configure(
             configuration.devices, configuration.routers, configuration.ports, keeps=keeps_hosts
         )
+        if not self._bed.testbed.simulated:  # there computed time stands still
+            await self._hosting.settle()
+        try:
+            await self._load(configuration)
+        except OtgError:
+            await self._hosting.stop()
+            raise
         self._config = config
         self._numbers = group_by_name(configuration.flows)
         self._stopped_at = {}
