@@ -320,7 +320,8 @@ def as_port_flows(
     endpoints = flow.get("tx_rx") or {}
     if endpoints.get("choice", "port") != "device":
         port = endpoints.get("port") or {}
-        senders = lags.get(str(port.get("tx_name")), (port.get("tx_name"),))
+        name = str(port.get("tx_name"))
+        senders = lags.get(name, (name,))
         receive = dict.fromkeys(each for name in receivers(flow) for each in lags.get(name, (name,)))
         port = {"tx_name": senders[0], "rx_names": list(receive)}
         flow = {**flow, "tx_rx": {"choice": "port", "port": port}}
