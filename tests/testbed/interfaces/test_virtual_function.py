@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from nicbench.tuning.undo.network import SetLinkDown
 
 DEVICE = "/sys/class/net/e0/device"
 NUMBER, PROBING = f"{DEVICE}/sriov_numvfs", f"{DEVICE}/sriov_drivers_autoprobe"
-MAC = "02:00:00:00:00:07"
+MAC, MADE_UP = "02:00:00:00:00:07", "fe:55:0d:4a:75:f0"
 
 
 class _Machine(FakeHost):
@@ -31,17 +32,18 @@ class _Machine(FakeHost):
         super().__init__("local", {NUMBER: str(there), f"{DEVICE}/sriov_totalvfs": str(most), PROBING: "1"})
         self.functions: dict[int, dict[str, Any]] = {}
         self.drivers: dict[str, str] = {}
-        self.mac_of_interface: str | None = None
+        self.written: Callable[[str, str], None] = lambda _path, _text: None
         self.deaf = False
         self.iommu = iommu
         flags = ["UP", "LOWER_UP"] if up else []
         links = [{"ifname": "e0", "flags": flags}, {"ifname": "eth0", "flags": flags}]
         self.answer("ip -d -j link show", json.dumps(links))
         self.answer("ip -d -j link show dev e0", lambda _: json.dumps([{**links[0], "vfinfo_list": self._told()}]))
+        self.answer("ip -j link show", json.dumps([{"ifname": "e0", "flags": ["UP", "LOWER_UP"]}]))
         self.answer("ip -j address show", "[]")
         self.answer("ip -j -4 route show table all", json.dumps([{"dst": "default", "dev": "eth0"}]))
         self.answer("ip link set dev e0 vf", self._set)
-        self.answer("ip -j link show dev e0v1", lambda _: json.dumps([{"address": self.mac_of_interface or MAC}]))
+        self.answer("ip -j link show dev e0v1", lambda _: json.dumps([{"address": MAC}]))
         for number in range(4):
             address = f"0000:65:10.{number}"
             self.answer(f"readlink {DEVICE}/virtfn{number}", f"../{address}\n")
@@ -57,6 +59,7 @@ class _Machine(FakeHost):
             chosen = self.files.get(f"/sys/bus/pci/devices/{text}/driver_override", "").strip()
             if chosen or self.files[PROBING] == "1":
                 self.drivers[text] = chosen or "igbvf"
+        self.written(path, text)
         await super().write_file(path, text)
 
     def _told(self) -> list[dict[str, Any]]:
@@ -123,6 +126,24 @@ async def test_a_function_has_its_address_before_the_kernel_takes_it_and_its_nam
     assert await undo_one(machine, gone) is None
     assert machine.files[NUMBER] == "0"
     assert not machine.functions
+
+
+async def test_a_driver_that_made_up_an_address_during_a_reset_is_bound_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nicbench.testbed.interfaces.cards._RESET_S", 0.0)
+    machine = _Machine()
+    addresses = iter((MADE_UP, MAC))
+
+    def probe(path: str, address: str) -> None:
+        if path == "/sys/bus/pci/drivers_probe":
+            machine.files["/sys/class/net/eth7/address"] = next(addresses)
+        elif path.endswith("/driver/unbind"):
+            machine.drivers.pop(address)
+
+    machine.written = probe
+    making, _ = _making(machine)
+    await make_virtual_functions(making)
+    assert making.facts["virtual_functions"]["s0"]["mac"] == MAC
+    assert ("/sys/bus/pci/devices/0000:65:10.1/driver/unbind", "0000:65:10.1") in machine.writes
 
 
 async def test_for_dpdk_it_is_bound_to_vfio_and_has_no_interface() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from nicbench.testbed.interfaces.base import (
     set_command,
 )
 from nicbench.testbed.interfaces.host_interfaces import Interfaces, check_free, check_interface, interfaces_of
+from nicbench.testbed.interfaces.namespaces import wait_for_carrier
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.drivers import bound_driver, driver_override, folder_of, interface_of, set_driver
 from nicbench.tuning.items.adapter import VirtualFunctionOptions as CountOptions
@@ -46,6 +48,7 @@ _MAKES_ITS_IFACE = ("net_tap", "net_tun", "eth_tap", "net_virtio_user", "virtio_
 # Nested devices (net_failsafe: `dev(...)`) and lists (`[a,b]`) have arguments of the same form.
 _SEPARATORS = re.compile(r"[,;()\[\]]")
 _PCI_ADDRESS = re.compile(r"(?<![0-9a-fA-F:])(?:[0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](?![0-9a-fA-F])")
+_RESET_S: Final = 2.0
 _RUNS_COMMANDS = re.compile(r"(?:^|,)\s*(?:exec|fd)\s*\(")
 
 
@@ -298,6 +301,7 @@ async def _create(making: Making, host: Host, physical: str, wanted: Wanted) -> 
         raise NotReadyError(f"{physical} has other functions: {wrong}", place=place, next_step="see `dmesg`")
     for options, where in wanted.values():
         await _set_function(host, options, where)
+    await wait_for_carrier(host, (physical,))  # making functions resets the adapter
     await making.changes.set_file(host, probing, "1")
 
 
@@ -363,8 +367,7 @@ async def _bind_kernel_driver(host: Host, address: str, device: str, mac: str, p
     alias = (await host.read_file(f"{folder}/modalias") or "").strip()
     if alias:  # udev loads the driver, but not every machine has udev
         await host.machine.run(("modprobe", alias), check=False)
-    await host.write_file("/sys/bus/pci/drivers_probe", address)
-    found = await interface_of(host, address)
+    found = await _probe(host, address, mac)
     if found is None:
         raise NotReadyError(
             f"no kernel driver took the virtual function {address}",
@@ -391,6 +394,21 @@ async def _bind_kernel_driver(host: Host, address: str, device: str, mac: str, p
         )
     driver = await host.run(("readlink", f"{folder}/driver"), check=False)
     return driver.stdout.strip().rpartition("/")[2]
+
+
+async def _probe(host: Host, address: str, mac: str) -> str | None:
+    """Has the kernel bind its driver and returns the interface; None where no driver takes the function.
+
+    Again where the driver chose an address itself: it asks the adapter, which does not answer during a reset.
+    """
+    for is_last in (False, False, True):
+        await host.write_file("/sys/bus/pci/drivers_probe", address)
+        found = await interface_of(host, address)
+        if is_last or found is None or (await host.read_file(f"/sys/class/net/{found}/address") or mac).strip() == mac:
+            return found
+        await host.write_file(f"/sys/bus/pci/devices/{address}/driver/unbind", address)
+        await asyncio.sleep(_RESET_S)
+    return None
 
 
 async def _run(host: Host, command: tuple[str, ...]) -> None:
