@@ -102,12 +102,14 @@ class Scene:
 
     def last_port(self, role: str) -> str:
         """The port by which frames of the forward way leave the DUT, come back to the tester, or meet a server."""
-        links = json.loads(ip("-n", self.namespace(role), "-j", "link"))
-        return str(max(link["ifname"] for link in links if link["ifname"] != "lo"))
+        return self._ports(role)[-1]
 
     def first_port(self, role: str) -> str:
-        links = json.loads(ip("-n", self.namespace(role), "-j", "link"))
-        return str(min(link["ifname"] for link in links if link["ifname"] != "lo"))
+        return self._ports(role)[0]
+
+    def _ports(self, role: str) -> list[str]:
+        names = (link["ifname"] for link in json.loads(ip("-n", self.namespace(role), "-j", "link")))
+        return sorted(name for name in names if name != "lo")
 
     def inside(self, role: str, *words: str, given: str | None = None) -> str:
         return inside(self.namespace(role), *words, given=given)

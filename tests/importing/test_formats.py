@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,9 +154,12 @@ def text_of(case: str) -> str:
     return (RECORDED / f"iperf3-{case}.client.txt").read_text()
 
 
-def imported(*texts: str, **said: Any) -> ImportedResults:
-    files = [GivenFile(Path(f"client {number}.json"), text.encode()) for number, text in enumerate(texts, 1)]
-    return import_files(files, Iperf3Json, (Stream,), ImportOptions(**said), Dialect())
+def imported_as(format_: Any, method: Any, name: str, *texts: str, **said: Any) -> ImportedResults:
+    files = [GivenFile(Path(name.format(number)), text.encode()) for number, text in enumerate(texts, 1)]
+    return import_files(files, format_, (method,), ImportOptions(**said), Dialect())
+
+
+imported = partial(imported_as, Iperf3Json, Stream, "client {}.json")
 
 
 @pytest.mark.parametrize(
@@ -305,9 +309,7 @@ INSTANCE = "case,profile,threads,frames,bytes,time,fps,bps,mibps,fmin,favg,fmax\
 OF_CASES = '"write","4k",1,{0},397440000,10000000000,{1:.6f},39744000.0,37.9,1,2.0,9,\n'
 
 
-def film_imported(*texts: str, **said: Any) -> ImportedResults:
-    files = [GivenFile(Path(f"i{number}.csv"), text.encode()) for number, text in enumerate(texts, 1)]
-    return import_files(files, Tframetest, (Frames,), ImportOptions(**said), Dialect())
+film_imported = partial(imported_as, Tframetest, Frames, "i{}.csv")
 
 
 def test_files_of_tframetest_are_instances_of_a_run() -> None:

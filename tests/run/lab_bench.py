@@ -94,8 +94,14 @@ def trials_of(folder: RunFolder) -> list[Trial]:
 
 def rate_of(result: Result, goal: str = "ndr") -> Bounded:
     """The rate of a goal."""
-    value = result.values[f"{goal}_frames_per_s"]
+    return bounds(result, f"{goal}_frames_per_s")
+
+
+def bounds(result: Result, name: str) -> Bounded:
+    """A value with bounds, which a test that fails shows."""
+    value = result.values[name]
     assert isinstance(value, Bounded)
+    print(f"{name}: {value.lower} to {value.upper}, {result.verdict.value}")
     return value
 
 

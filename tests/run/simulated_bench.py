@@ -131,6 +131,16 @@ def run_in_child(folder: RunFolder, kill_at: str | None = None, kill_after_s: fl
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+class Reference:
+    """The run that nobody killed."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.summary = measured(folder)
+        self.trials = trial_lines(folder)
+        self.events = list(folder.journal.events())
+
+
 def trial_lines(folder: RunFolder) -> list[str]:
     """The key of every trial line of the journal, in order."""
     return [event.trial.key for event in folder.journal.events() if isinstance(event, TrialFinished)]

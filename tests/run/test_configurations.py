@@ -21,20 +21,15 @@ from nicbench.store.folder import RunFolder
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.labs.simulated import SimulatedLab
 
+from . import simulated_bench
 from .lab_bench import TOLERANT, machine_state, rate_of, run_bench
 from .simulated_bench import COMPARED, make_folder, measured, nothing_told, run_in_child, run_whole, trial_lines
 
 TURNS = ["fast/1", "slow/1", "slow/2", "fast/2"]
 
 
-class Reference:
+class Reference(simulated_bench.Reference):
     """The run that nobody killed, and what its journal was writing at each write."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self.folder = folder
-        self.summary = measured(folder)
-        self.trials = trial_lines(folder)
-        self.events = list(folder.journal.events())
 
     def writes_about_turns(self) -> list[int]:
         """Numbers of writes at the ends of turns, and of those right after."""

@@ -21,17 +21,12 @@ from nicbench.stages import plan as plan_stage
 from nicbench.stats.runs import list_awaited
 from nicbench.store.folder import RunFolder
 
+from . import simulated_bench
 from .simulated_bench import GROWING, make_folder, measured, nothing_told, run_in_child, run_whole, trial_lines
 
 
-class Reference:
-    """The run that nobody killed."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self.folder = folder
-        self.summary = measured(folder)
-        self.trials = trial_lines(folder)
-        self.events = list(folder.journal.events())
+class Reference(simulated_bench.Reference):
+    """The run that nobody killed, and what it found."""
 
     @property
     def found(self) -> Summary:

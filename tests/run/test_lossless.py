@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Result
 
-from .lab_bench import TOLERANT, run_bench
+from .lab_bench import TOLERANT, bounds, run_bench
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(2, of="known truths")]
 
@@ -30,13 +30,6 @@ tests:
 def measured(folder: Path, dut: str, test: str, duration: str = "") -> tuple[Result, ...]:
     summary, _ = run_bench(folder, BENCH.format(dut=dut, test=test, duration=duration) + TOLERANT)
     return tuple(summary.results)
-
-
-def bounds(result: Result, name: str) -> Bounded:
-    value = result.values[name]
-    assert isinstance(value, Bounded)
-    print(f"{name} {value.lower} to {value.upper}, {result.verdict.value}")
-    return value
 
 
 def check_marks(folder: Path, rate: int, burst: int) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Result
 from nicbench.core.trial import Trial
 from nicbench.methods.multicast import MulticastThroughput
 from nicbench.testbed.duts.bridge import Bridge
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 
-from .lab_bench import TOLERANT, run_bench
+from .lab_bench import TOLERANT, bounds, run_bench
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(2, of="known truths")]
 
@@ -41,13 +41,6 @@ def measured(folder: Path, dut: str, test: str) -> tuple[tuple[Result, ...], dic
     summary, trials = run_bench(folder, BENCH.format(dut=dut, test=test) + TOLERANT)
     assert [fault for trial in trials for fault in trial.reading.ledger_faults] == []
     return summary.results, {trial.id: trial for trial in trials}
-
-
-def bounds(result: Result, name: str) -> Bounded:
-    value = result.values[name]
-    assert isinstance(value, Bounded)
-    print(f"{name}: {value.lower} to {value.upper}, {result.verdict.value}")
-    return value
 
 
 def mixed(folder: Path, dut: str, unicast: float, precision: str = "10 %") -> tuple[Result, dict[str, Trial]]:

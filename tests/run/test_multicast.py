@@ -12,7 +12,7 @@ from nicbench.testbed.duts.bridge import Bridge
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 
-from .lab_bench import TOLERANT, run_bench
+from .lab_bench import TOLERANT, bounds, run_bench
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(2, of="known truths")]
 
@@ -35,13 +35,6 @@ def measured(folder: Path, dut: str, test: str, ip: int = 4, catch_up: str = "50
     """With a long time to catch up every frame goes out, whenever that is."""
     summary, _ = run_bench(folder, BENCH.format(dut=dut, test=test, ip=ip, catch_up=catch_up) + TOLERANT)
     return summary.results
-
-
-def bounds(result: Result, name: str) -> Bounded:
-    value = result.values[name]
-    assert isinstance(value, Bounded)
-    print(f"{name}: {value.lower} to {value.upper}, {result.verdict.value}")
-    return value
 
 
 def capacity(folder: Path, dut: str, most: int, ip: int = 4) -> Bounded:

@@ -209,15 +209,14 @@ def test_figures_that_cannot_be_so_are_refused(was: str, becomes: str, said: str
     assert any(said in each for each in wrong)
 
 
-def test_an_older_program_is_no_result() -> None:
-    text = golden("nicbench-frames-0.1.0-read.client").replace('"missed":0,', "")
-    with pytest.raises(WorkloadError, match="missed"):
-        NicbenchFrames().parse(job("nicbench-frames", READ), Output(text), None)
-
-
-def test_a_text_in_the_place_of_an_interval_is_no_result() -> None:  # found by fuzzing
-    text = golden("nicbench-frames-0.1.0-read.client").replace('"intervals":[', '"intervals":["x",')
-    with pytest.raises(WorkloadError, match="'x' is no object"):
+@pytest.mark.parametrize(
+    ("was", "becomes", "says"),
+    [('"missed":0,', "", "missed"), ('"intervals":[', '"intervals":["x",', "'x' is no object")],
+    ids=["an older program", "a text in the place of an interval"],
+)
+def test_what_does_not_have_the_form_is_no_result(was: str, becomes: str, says: str) -> None:
+    text = golden("nicbench-frames-0.1.0-read.client").replace(was, becomes)
+    with pytest.raises(WorkloadError, match=says):
         NicbenchFrames().parse(job("nicbench-frames", READ), Output(text), None)
 
 
