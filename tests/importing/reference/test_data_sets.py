@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,12 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 def test_a_descriptor_without_reading_and_reason_is_refused() -> None:
     with pytest.raises(ValidationError, match="either a `reading` or a `why_not`"):
         DataSet(name="x", title="x", year=2000, source="x", about="x", table="x.csv")
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_results_stay_apart_at_the_points_of_the_studys_own_bench_file(name: str) -> None:
+    chosen = data_set(name)
+    found = [chosen.points.of(result) for result in results_of(chosen).results]
+    points = {(one.configuration, json.dumps(one.parameters, sort_keys=True)) for one in found}
+    assert len(points) == len(found)
+    assert not any("{" in str(value) for one in found for value in one.parameters.values())
