@@ -31,11 +31,11 @@ tests:
     method: throughput
     frame_bytes: FIRST
     search: {kind: mlr, precision: 0.5 %}
-    trial: {duration: 1 s, drain: 50 ms, settle: 10 ms}
+    trial: {duration: 200 ms, drain: 50 ms, settle: 10 ms}
   - name: second
     method: frame-loss
     frame_bytes: [64]
-    trial: {duration: 1 s, drain: 50 ms, settle: 10 ms}
+    trial: {duration: 200 ms, drain: 50 ms, settle: 10 ms}
 """
 
 
