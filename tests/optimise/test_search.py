@@ -182,6 +182,8 @@ def test_nothing_is_gained_where_nothing_matters(begin: Any, seed: int) -> None:
 
 def test_run_names_the_command_that_searches(begin: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bench.yaml").write_text(BENCH)
+    assert main(("validate", str(tmp_path / "bench.yaml"))) == 0
+    assert "4 trials among 6 combinations, then 12 runs that confirm" in capsys.readouterr().out
     assert main(("run", str(tmp_path / "bench.yaml"), "--runs", str(tmp_path / "runs"))) == 2
     assert "nicbench optimise" in capsys.readouterr().err
     assert main(("optimise", str(tmp_path))) == 2

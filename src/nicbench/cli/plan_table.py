@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -85,6 +86,10 @@ def print_plan(console: Console, bench: BenchFile, presence: Presence) -> None:
             _print_tests(console, each)
     if len(bench.turns) > 1:
         _print_turns(console, bench)
+    if (wishes := bench.optimise) is not None:
+        combinations = prod(map(len, wishes.space.values()))
+        many = f"{wishes.trials} trials among {combinations:,} combinations, then {2 * wishes.runs} runs that confirm"
+        print_line(f"a search of `nicbench optimise`: {many}; what follows is of one run", console)
     if (driver := foretell_driver(bench)) is not None:
         print_line(f"driver of the tester's interfaces: {driver}", console)
     print_line(f"estimated duration: {_duration(bench)}, without {_not_estimated(bench)}", console)
