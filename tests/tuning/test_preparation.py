@@ -222,7 +222,7 @@ async def test_a_card_that_cannot_is_refused_with_the_next_step(
 
 QUEUES = "/sys/class/net/e0/queues/"
 TABLE = """\
-RX flow hash indirection table for e0 with 4 RX ring(s):
+RX flow hash indirection table for e0 with {} RX ring(s):
     0:      {}
 RSS hash key:
 Operation not supported
@@ -231,27 +231,39 @@ RSS hash function:
 """
 
 
-def adapter(queues: int) -> FakeHost:
-    """An adapter with a table of four entries that ``ethtool -X`` changes."""
+def adapter(queues: int, own: str = "0 1 2 3", now: str | None = None) -> FakeHost:
+    """An adapter with a table of four entries that ``ethtool -X`` changes; ``own`` is that of its driver."""
     host = FakeHost()
-    entries = ["0 1 2 3"]
+    entries = [now or own]
     host.answer("sh -c", "\n".join(f"{QUEUES}rx-{number}" for number in range(queues)))
-    host.answer("ethtool -x e0", lambda command: Completed(command, 0, TABLE.format(entries[0]), ""))
+    host.answer("ethtool -x e0", lambda command: Completed(command, 0, TABLE.format(queues, entries[0]), ""))
 
     def change(command: tuple[str, ...]) -> Completed:
-        entries[0] = "0 1 2 3" if command[-1] in ("default", "4") else "0 0 0 0"
+        tables = {"default": own, "weight": "0 0 1 1"}
+        entries[0] = next((tables[word] for word in command if word in tables), "0 0 0 0")
         return Completed(command, 0, "", "")
 
     host.answer("ethtool -X e0", change)
     return host
 
 
-async def test_an_adapter_sends_all_frames_to_the_queues_that_are_read(tmp_path: Path) -> None:
-    host, changes = adapter(4), UndoStack("run", None, tmp_path)
+@pytest.mark.parametrize(
+    ("host", "last"),
+    [
+        (adapter(4), ("default",)),
+        (adapter(2, own="0 0 1 1"), ("default",)),
+        (adapter(2, own="0 1 0 1", now="0 0 1 1"), ("weight", "2", "2")),
+    ],
+    ids=["in turn", "in blocks", "chosen"],
+)
+async def test_an_adapter_sends_all_frames_to_the_queues_that_are_read(
+    host: FakeHost, last: tuple[str, ...], tmp_path: Path
+) -> None:
+    changes = UndoStack("run", None, tmp_path)
     await receive_by_first_queues(changes, host, "e0", 1)
     assert ("ethtool", "-X", "e0", "equal", "1") in host.commands
     assert await changes.undo_all() == []
-    assert [command for command in host.commands if command[:2] == ("ethtool", "-X")][-1][3:] == ("default",)
+    assert [command for command in host.commands if command[:2] == ("ethtool", "-X")][-1][3:] == last
 
 
 async def test_an_adapter_with_no_more_queues_is_left_alone(tmp_path: Path) -> None:

@@ -121,10 +121,16 @@ class ReceiveHashing(DeviceItem):
                 await run_setter(place, "ethtool", "-N", device, "rx-flow-hash", flow, str(letters))
 
     async def _arguments(self, place: Place, table: tuple[int, ...]) -> tuple[str, ...]:
-        """The driver's own table by its name: one that somebody chose forbids fewer channels from then on."""
-        found = await answer_of(place, parse_receive_hashing, "ethtool", "-x", device_of(place))
-        if found.queues and table == tuple(entry % found.queues for entry in range(len(table))):
-            return ("default",)
+        """The words for a table; the driver's own is set by its name and needs none.
+
+        Fewer channels are refused once somebody has chosen a table, even one that equals the driver's.
+        """
+        device, entries = device_of(place), range(len(table))
+        queues = (await answer_of(place, parse_receive_hashing, "ethtool", "-x", device)).queues or 1
+        if table in (tuple(each % queues for each in entries), tuple(each * queues // len(table) for each in entries)):
+            await run_setter(place, "ethtool", "-X", device, "default")
+            if (await answer_of(place, parse_receive_hashing, "ethtool", "-x", device)).table == table:
+                return ()
         return arguments_of(table) or ()
 
 
