@@ -200,10 +200,9 @@ def test_another_station_with_a_hosts_address_is_named(router: Router) -> None:
     api = router.served.api()
     config = configured(api, captured=False)
     add_hosts(config, 1, 2)
-    api.set_config(config)
     router.run("ip", "addr", "add", "10.1.1.1/32", "dev", "d0")
     try:
-        control_protocols(api, "start")
+        api.set_config(config)
         found = {"ethernet": "e1-1", "address": "10.1.1.1", "mac": router.mac("d0")}
         wait_until(lambda: any(found.items() <= each.items() for each in told_by_hosts(router.served)["duplicates"]))
     finally:
