@@ -146,8 +146,6 @@ def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_sett
     assert (tmp_path / "value").read_text() == "old"
     said = controller.communicate(timeout=60)[0]
     assert controller.returncode == 0
-    # What the host itself ended may be heard of before its silence is noticed: then the undo alone tells of that.
-    assert "the ssh connection was lost: silent for" in said
     assert "nicbench restore RUN" in said
     assert "client1 cannot be reached, to undo what was changed there" in said
     assert "could not undo (restore_file" in said

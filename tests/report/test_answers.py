@@ -25,7 +25,7 @@ from nicbench.report.tables import sections
 from . import _editors
 
 NAMES = ("wide", "narrow")
-STUDIES = 15
+STUDIES = 25
 PAIRS = 30
 """At least: pairs are drawn until each basis was one's."""
 NO_CLAIM = "no difference can be claimed"

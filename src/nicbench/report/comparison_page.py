@@ -440,8 +440,10 @@ def _measured_by(results: Sequence[Result]) -> str:
 
 
 def _refuse(found: MatchedEntries, against: Sequence[Objection], *, force: bool) -> None:
-    """Raises UsageError with every reason; where nothing is in common also with ``--force``."""
-    if not found.common:
+    """Raises UsageError with every reason; where different runs have nothing in common also with ``--force``."""
+    run_of = {entry.name: entry.run_id for entry in found.entries}
+    at_least = min(2, len(set(run_of.values())))
+    if not any(len({run_of[name] for name in found.has[point]}) >= at_least for point in found.common):
         tests = "; ".join(f"{entry.name}: {_measured_by(entry.results)}" for entry in found.entries[:4])
         raise UsageError(
             f"they have no point in common: the same test at the same frame size or load ({tests})",
