@@ -99,6 +99,32 @@ def conduct(
     conclude(summary, folder, as_json=as_json, with_report=with_report, show=show or print_results)
 
 
+def conduct_quietly(
+    bench: BenchFile,
+    folder: RunFolder,
+    *,
+    with_progress: bool,
+    wait_s: float,
+    with_report: bool = True,
+    resumed: bool = False,
+) -> None:
+    """Runs ``bench`` like ``conduct``, without tables. A run that misses a threshold came to its end: no error."""
+    try:
+        conduct(
+            bench,
+            folder,
+            as_json=False,
+            with_progress=with_progress,
+            resumed=resumed,
+            wait_s=wait_s,
+            with_report=with_report,
+            show=_show_nothing,
+        )
+    except ReportedError as reported:
+        if not isinstance(reported.error, ThresholdError):
+            raise
+
+
 def conclude_failed(
     error: NicbenchError, bench: BenchFile, folder: RunFolder, *, as_json: bool, with_report: bool
 ) -> NoReturn:
@@ -148,7 +174,7 @@ def conclude(
         step = f"nicbench report {folder.path} shows them"
         failed = InterruptedRunError(f"{stopped.words}; the results are kept", next_step=step)
         raise ReportedError(ended or failed, summary, told=told) from stopped
-    if show is print_results and not with_report and error is None and not (folder.path / "report.html").exists():
+    if show is not _show_nothing and not with_report and error is None and not (folder.path / "report.html").exists():
         say(f"\nwithout a report: nicbench report {folder.path} makes it")
     if ended is not None and failed is not None:
         say(f"without a report: {failed}")

@@ -10,7 +10,7 @@ import typer
 from nicbench.cli.failure import ReportedError
 from nicbench.cli.options import Json, NoProgress, Wait
 from nicbench.cli.output import FORMAT, print_json, print_line, say
-from nicbench.core.errors import HostError, NothingMeasuredError, NotReadyError, ThresholdError
+from nicbench.core.errors import HostError, NothingMeasuredError, NotReadyError
 
 if TYPE_CHECKING:
     from nicbench.bench_file.optimised import Choice
@@ -90,31 +90,20 @@ _OF_SETTINGS: Final = (HostError, NotReadyError, NothingMeasuredError)
 
 def _measure(search: Search, folder: RunFolder, *, with_report: bool, with_progress: bool, wait_s: float) -> Summary:
     """Makes or finishes one run, and returns its summary."""
-    from nicbench.cli.running import conduct
+    from nicbench.cli.running import conduct_quietly
 
-    bench = search.bench_of(folder)
     if not folder.finished:
-        try:
-            conduct(
-                bench,
-                folder,
-                as_json=False,
-                with_progress=with_progress,
-                resumed=True,
-                wait_s=wait_s,
-                with_report=with_report,
-                show=_show_nothing,
-            )
-        except ReportedError as reported:
-            if not isinstance(reported.error, ThresholdError):  # that one came to its end
-                raise
+        conduct_quietly(
+            search.bench_of(folder),
+            folder,
+            with_progress=with_progress,
+            wait_s=wait_s,
+            with_report=with_report,
+            resumed=True,
+        )
     summary = folder.summary()
     assert summary is not None  # noqa: S101 - the run is finished
     return summary
-
-
-def _show_nothing(_: object) -> None:
-    """Stands in the place of the tables of a run."""
 
 
 def _words(choice: Choice) -> str:

@@ -208,7 +208,7 @@ def _measure(
 ) -> RunFolder:
     """Runs the bench file of a study's run, and returns the folder of the new run."""
     from nicbench.bench_file import load
-    from nicbench.cli.running import conduct
+    from nicbench.cli.running import conduct_quietly
     from nicbench.store.files import BENCH
     from nicbench.store.folder import RunFolder
 
@@ -216,25 +216,11 @@ def _measure(
     folder = RunFolder.create(runs_folder, bench.source, bench.title)
     say(f"run folder: {folder.path}")
     try:
-        conduct(
-            bench,
-            folder,
-            as_json=False,
-            with_progress=with_progress,
-            wait_s=wait_s,
-            with_report=with_report,
-            show=_show_nothing,
-        )
-    except ReportedError as reported:
-        if isinstance(reported.error, ThresholdError):  # it came to its end
-            return folder
+        conduct_quietly(bench, folder, with_progress=with_progress, wait_s=wait_s, with_report=with_report)
+    except ReportedError:
         say(f"once it is measured: nicbench study rerun {archive} --against {folder.run_id}")
         raise
     return folder
-
-
-def _show_nothing(_: object) -> None:
-    """Stands in the place of the tables of a run: its claims are printed."""
 
 
 def _document(study: RunFolder, rerun: RunFolder, found: Repeated) -> dict[str, Any]:
