@@ -225,7 +225,7 @@ def _read_host(
     if not mac:
         problems.invalid(f"{path}.mac", "is missing")
     elif int(octets[0], 16) & 1 or not any(int(octet, 16) for octet in octets):
-        problems.invalid(f"{path}.mac", f"{mac} is no address of a station")
+        problems.invalid(f"{path}.mac", f"{mac} is not an address of a host")
     addresses = [
         _read_address(each, version, f"{path}.ipv{version}_addresses[{index}]", problems)
         for version in (4, 6)

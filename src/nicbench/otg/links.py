@@ -14,7 +14,7 @@ PATH: Final = "control_state.port.link.port_names"
 
 
 class Links:
-    """Those that are down at a client's wish: they come up again with another configuration, and at the end."""
+    """Takes links down and up for clients. Links that are down come up with another configuration, and at the end."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed

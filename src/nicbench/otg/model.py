@@ -78,7 +78,7 @@ class Problems:
         self._add(path, message)
 
     def warn(self, path: str, message: str) -> None:
-        """Adds what the client gets otherwise than it asked for."""
+        """Adds a warning that the client gets something else than it asked for."""
         if len(self.warnings) < MOST_ERRORS:
             self.warnings.append(f"{path}: {message}")
 

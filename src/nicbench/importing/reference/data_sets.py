@@ -50,8 +50,9 @@ class Reading(Frozen):
 class Points(Frozen):
     """How a comparison takes the results: as points that the study's own bench file makes.
 
-    Values of ``configurations`` together name an entry. ``renamed`` maps values of a parameter to those of the bench
-    file, ``given`` sets parameters, whose text may name others in braces, and ``without`` removes some.
+    ``configurations`` lists the parameters whose values name an entry of the comparison. ``renamed`` maps values of a
+    parameter to those of the bench file. ``given`` sets parameters; its text may name others in braces. ``without``
+    removes parameters.
     """
 
     configurations: tuple[str, ...] = ()
