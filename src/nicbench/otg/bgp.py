@@ -272,8 +272,8 @@ def _read_span(message: Mapping[str, Any], version: int, path: str, problems: Pr
     elif int(first) + span.gap * (span.count - 1) >= 1 << bits:
         problems.invalid(path, f"{span.count} routes from {first} do not fit into IPv{version}")
     elif prefix > 0 and not is_sent:
-        message = f"{first} is not an address of a host, and BIRD does not announce it"
-        problems.not_implemented(f"{path}.address", message)
+        why = f"{first} is not an address of a host, and BIRD does not announce it"
+        problems.not_implemented(f"{path}.address", why)
     return span
 
 
