@@ -113,12 +113,12 @@ SOURCE_PORT = 1024 + run_key(RUN_ID, 1) % 60_000
 def test_the_detector_sees_frames_that_leak_into_a_further_namespace() -> None:
     with outside(), detector(SOURCE_PORT, OUTSIDE) as seen:
         assert asyncio.run(send(leaking=True)) == 0
-    assert seen[0] > 5_000
+    assert seen[0] > 1_000
 
 
 def test_no_frame_of_a_run_is_seen_outside_its_namespaces() -> None:
     with outside(), detector(SOURCE_PORT, OUTSIDE) as beside, detector(SOURCE_PORT) as here:
-        assert asyncio.run(send(leaking=False)) > 5_000
+        assert asyncio.run(send(leaking=False)) > 1_000
     assert beside == [0]
     assert here == [0]
     default = output_of("ip", "-4", "route", "show", "default").split()

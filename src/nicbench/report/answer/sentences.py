@@ -216,7 +216,7 @@ def _rates_sentence(subject: str, section: Section) -> str:
         sentences += [
             f"The {goal.name} is {_LIMIT_CLAUSES[rate.limited_by]}." for goal, rate in rates if rate.limited_by
         ]
-    if section.scope != "per port":
+    if section.scope not in ("", "per port"):
         sentences.append(f"{section.table.basis_of} are {basis_words(section.scope)}.")
     return " ".join(sentences) + _caveat(row)
 

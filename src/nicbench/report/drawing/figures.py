@@ -159,11 +159,12 @@ class Figures:
             and (trial.id in behind or trial.request.frame_bytes == size)
         ]
         words = f"Every trial of the search at {size_words(row.result.parameters)}: the share of frames lost"
+        scope = f", {section.scope}" if section.scope else ""
         return self.figure(
             partial(search_chart, trials=searched),
             section,
             "Loss in every trial of the search",
-            f"{words}, against the load, {section.scope}. The vertical lines are the rates found; no load passed "
+            f"{words}, against the load{scope}. The vertical lines are the rates found; no load passed "
             "beyond their bars.",
         )
 
