@@ -21,8 +21,9 @@ from nicbench.core.trial import Reading
 from nicbench.doctor.checks.adapters import judge_proof
 from nicbench.prove.abilities.clocks import judge_clock
 from nicbench.prove.abilities.counts import judge_bytes, judge_count
-from nicbench.prove.abilities.frames import is_udp_checksum_right
+from nicbench.prove.abilities.frames import is_udp_checksum_right, pass_all
 from nicbench.prove.abilities.settings import judge_spread, judge_sum
+from nicbench.prove.loop import Sent, Session
 from nicbench.prove.page import write_page
 from nicbench.prove.proving import abilities, choose
 from nicbench.stages import proofs as of_runs
@@ -120,6 +121,38 @@ def test_each_queue_has_the_frames_of_its_flows(
     reading = cast(Reading, SimpleNamespace(queues=QueueReading(ports=(port,)), streams=(stream,)))
     assert judge_sum("queues.sum", reading).outcome is in_sum
     assert judge_spread("queues.hash", reading).outcome is in_spread
+
+
+class _Slow:
+    """A session at its slowest pace, each of whose transmissions loses frames that a counter of drops has or not."""
+
+    rate_frames_per_s = 300.0
+
+    def __init__(self, losses: list[tuple[int, int]]) -> None:
+        self._losses = iter(losses)
+
+    def slow_down(self) -> bool:
+        return False
+
+    async def send(self, *args: Any, **options: Any) -> Sent:
+        lost, counted = next(self._losses)
+        counts = {"sent": 4_000, "lost": lost, "corrupted": 0, "corrupted_unattributed": 0, "duplicated": 0}
+        rest = {"reordered": 0, "misdirected": 0, "late": 0}
+        reading = SimpleNamespace(counts=SimpleNamespace(**counts, **rest), ports=())
+        return Sent(cast(Reading, reading), ({"link: rx missed": 0}, {"link: rx missed": counted}))
+
+
+@pytest.mark.parametrize(
+    ("losses", "damage"),
+    [
+        ([(3, 3), (0, 0)], None),  # the machine did not take them in time, once
+        ([(3, 3), (2, 2), (1, 1)], "frames of 64 bytes: 1 lost of 4,000"),
+        ([(3, 1)], "frames of 64 bytes: 3 lost of 4,000"),
+        ([(3, 0)], "frames of 64 bytes: 3 lost of 4,000"),
+    ],
+)
+def test_a_loss_that_no_counter_names_is_never_repeated(losses: list[tuple[int, int]], damage: str | None) -> None:
+    assert asyncio.run(pass_all(cast(Session, _Slow(losses)), (64,))) == damage
 
 
 @pytest.mark.parametrize("length", [18, 19])

@@ -13,8 +13,6 @@ from nicbench.tuning.stack import UndoStack
 _AMOUNTS: Final = (12_007, 9_011)
 _LONGEST_S: Final = 7.0
 _SIZES: Final = (128, 1024)
-_LOSSES: Final = ("drop", "miss", "error", "discard", "overrun", "overflow", "no_buf", "nobuf", "full", "fifo")
-"""Parts of the names of counters that count frames which went no farther."""
 
 
 def counters_that_rose_by(rose: Mapping[str, int], amount: int) -> list[str]:
@@ -108,18 +106,7 @@ class Counts(Ability):
         counts = sent.reading.counts
         if not counts.lost:
             return proven(name, f"nothing was lost of {counts.sent:,} frames sent at once", lost_frames=0)
-        drops = {
-            f"{way} {counter}": by
-            for way, rose in (("sender's", sent.rose[0]), ("receiver's", sent.rose[-1]))
-            for counter, by in rose.items()
-            if by and any(part in counter for part in _LOSSES)
-        }
-        overrun = sum(port.receive_overrun or 0 for port in sent.reading.ports)
-        if overrun:
-            drops["the tester's own overrun"] = overrun
-        exact = [counter for counter, by in drops.items() if by == counts.lost]
-        if exact or sum(drops.values()) == counts.lost:
-            where = exact[0] if exact else " and ".join(drops)
+        if where := sent.where_lost():
             return proven(name, f"{counts.lost:,} of {counts.sent:,} frames were lost, to the frame as {where} says")
-        told = ", ".join(f"{counter} {by:,}" for counter, by in drops.items()) or "none rose"
+        told = ", ".join(f"{counter} {by:,}" for counter, by in sent.dropped().items()) or "none rose"
         return absent(name, f"{counts.lost:,} of {counts.sent:,} frames were lost, and no counter says where ({told})")
