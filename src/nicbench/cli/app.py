@@ -6,6 +6,7 @@ import contextlib
 import re
 import sys
 from importlib import import_module
+from inspect import getdoc
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -133,7 +134,7 @@ def make_app(only: str | None = None) -> typer.Typer:
     app = _empty_app()
     if only is None:
         for name, (_, words) in COMMANDS.items():
-            app.command(name, help=words)(_nothing)
+            app.command(name, help=words, short_help=words)(_nothing)
     else:
         _add_command(app, only)
     use_for(app)
@@ -151,6 +152,7 @@ def make_whole_app() -> typer.Typer:
 
 def _empty_app() -> typer.Typer:
     app = typer.Typer(
+        rich_markup_mode=None,
         name="nicbench",
         cls=Group,
         help="A NIC performance lab in one tool: one YAML file names the machines, the links and the tests.",
@@ -166,6 +168,8 @@ def _add_command(app: typer.Typer, name: str) -> None:
     file, words = COMMANDS[name]
     command = import_module(f"nicbench.cli.commands.{file}").COMMANDS[name]
     if isinstance(command, typer.Typer):
+        for each in command.registered_commands:  # whose lines would be cut else
+            each.short_help = (getdoc(each.callback) or "").partition("\n\n")[0]
         app.add_typer(command, name=name, help=words)
     else:
         app.command(name, help=words)(command)
