@@ -146,8 +146,6 @@ def run(
 ) -> None:
     """Carries out ``nicbench run``."""
     from nicbench.bench_file import load  # imported here, as in _tune
-    from nicbench.cli.running import conduct, served
-    from nicbench.store.folder import RunFolder
     from nicbench.store.marks import add_tag, check_tag
 
     tags = [check_tag(name) for name in tag or ()]
@@ -158,6 +156,9 @@ def run(
     if bench_file.optimise is not None:
         step = f"nicbench optimise {bench}"
         raise UsageError("`optimise` is a search of many runs", place=str(bench), next_step=step)
+    from nicbench.cli.running import conduct, served  # only now: it loads the report
+    from nicbench.store.folder import RunFolder
+
     folder = RunFolder.create(runs_folder, bench_file.source, bench_file.title)
     for name in tags:
         add_tag(folder.path, name)
