@@ -17,6 +17,7 @@ from scapy.layers.l2 import Ether
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.core.machine import PortQueues, QueueReading
 from nicbench.core.proof import Finding, Outcome, Proof, ProvenPort
+from nicbench.core.redaction import Redactor
 from nicbench.core.trial import Reading
 from nicbench.doctor.checks.adapters import judge_proof
 from nicbench.prove.abilities.clocks import judge_clock
@@ -257,5 +258,7 @@ def test_the_published_schema_is_current_and_the_published_proofs_fit_it() -> No
     kept = sorted((ROOT / "proofs").glob("*.json"))
     assert kept
     for path in kept:
-        jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), json.loads(published))
+        text = path.read_text(encoding="utf-8")
+        jsonschema.validate(json.loads(text), json.loads(published))
+        assert Redactor.of_this_machine().redact_text(text) == text, "an address, or this machine's name"
         assert Proof.model_validate_json(path.read_bytes()).of("restored.settings") is not None

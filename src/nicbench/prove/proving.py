@@ -11,6 +11,7 @@ from nicbench import __version__
 from nicbench.core.errors import NicbenchError, UsageError, nearest_name
 from nicbench.core.events import Bus
 from nicbench.core.proof import Finding, Outcome, Proof
+from nicbench.core.redaction import Redactor
 from nicbench.core.registry import find
 from nicbench.prove.base import Ability, failed, untried
 from nicbench.prove.loop import Loop
@@ -77,6 +78,7 @@ async def prove(
             findings.append(_came_back(loop.devices, before, await loop.read_settings()))
             tell(findings[-1])
         await try_all(is_apart=True)
+    redact = Redactor.of_this_machine().redact_text  # a proof is published, and some errors name addresses
     return Proof(
         nicbench=__version__,
         kernel=kernel,
@@ -85,7 +87,7 @@ async def prove(
         loop="cable" if len(ports) > 1 else "plug",
         in_virtual_machine=virtual,
         ports=proven_ports,
-        findings=tuple(findings),
+        findings=tuple(each.replace(seen=redact(each.seen)) for each in findings),
     )
 
 
