@@ -33,6 +33,7 @@ class KnownContext(ABC):
     seed = 1
     bidirectional, ports, sending_ports = False, 2, 1
     pattern, most_line_rates, ip = Pattern.ONE_TO_ONE, 1.0, 4
+    dut_links = ("d0", "d1")
     streams: tuple[str, ...] = ("all",)
     power = PowerFacts()
 

@@ -330,6 +330,9 @@ class InterruptionTimes(Frozen):
 
     began_s: float
     ended_s: float
+    restore_began_s: float | None = optional(None)
+    """When the command that takes it back began; None without such a command."""
+    restored_s: float | None = optional(None)
 
 
 class PortFrames(Frozen):

@@ -53,6 +53,7 @@ class Purpose(StrEnum):
     BURST = "burst"  # whether all of an exact number of frames come back
     SOAK = "soak"  # one interval of a load that is held for a long time
     RESET = "reset"  # how long the DUT forwards nothing when it is reset
+    CONVERGENCE = "convergence"  # for how long frames are lost when a link or a route changes
     RECOVERY = "recovery"  # when the last frame is lost after an overload
     CONNECTIONS = "connections"  # whether the DUT takes an exact number of flows that it does not know
     PAUSE = "pause"  # what becomes of frames while pause frames come: held back or lost, as the test asks
@@ -75,13 +76,21 @@ class Phase(Frozen):
 
 
 class Interruption(Frozen):
-    """A command that runs during a transmission: on the DUT's host, the tester's, or the controller's machine."""
+    """A command that runs during a transmission, on the DUT's host, the tester's, or the controller's machine; or a
+    link of the DUT that goes down.
+    """
 
     command: tuple[str, ...]
     on: Literal["dut", "tester", "local"]
     after_s: float
     """Seconds from the start of the transmission."""
     timeout_s: float
+    link: str | None = optional(None)
+    """The name of the DUT's port whose link goes down in place of the command."""
+    lasts_s: float | None = optional(None)
+    """Seconds after which the link comes up again, or ``restore`` runs; None: the command ends by itself."""
+    restore: tuple[str, ...] = optional(())
+    """The command that takes back what ``command`` did."""
 
 
 class TrialRequest(Frozen):

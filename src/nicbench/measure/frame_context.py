@@ -218,6 +218,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self.sending_ports = offered.ways.sending_ports
         self.most_line_rates = offered.ways.most_line_rates
         self.power = maker.power
+        self.dut_links = maker.dut_links
         self._offered = offered
         self._maker = maker
         self._ceilings = ceilings

@@ -21,6 +21,7 @@ from nicbench.measure.trial_verdict import leave_out, leave_out_programs
 from nicbench.monitor.base import Monitors
 from nicbench.testbed.duts.base import Addressing, DutLook, FrameDut, PortQueues
 from nicbench.testbed.testers.base import Tester
+from nicbench.tuning.changes import Changes
 
 # What trials of frames are made with: the tester, the DUT, and what is read on their hosts around each trial.
 
@@ -37,6 +38,10 @@ class TrialSetup:
     """The cores on which the DUT works in the kernel: other programs on them disturb a trial."""
     hosts: Mapping[str, Host] = field(default_factory=dict)
     """Those on which a command may run in the midst of a trial: ``dut``, ``tester``, ``local``."""
+    dut_links: Mapping[str, str] = field(default_factory=dict)
+    """The interface of each port of the DUT whose link may go down in the midst of a trial."""
+    changes: Changes | None = None
+    """Where the undo of such a link is written."""
     ledger: LedgerReader = field(default_factory=LedgerReader)
     health: HealthReader | None = None
     meter: Meter | None = None

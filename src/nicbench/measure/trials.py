@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import time
 
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import PowerFacts
-from nicbench.core.reading import Counts, InterruptionTimes
+from nicbench.core.reading import Counts
 from nicbench.core.trial import Health, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.engine.reading import require_consistent
+from nicbench.measure.interruptions import Interrupter
 from nicbench.measure.learning import Learner, Patience, dead_dut_error
 from nicbench.measure.samples import Maker, SampleLog, Slot
 from nicbench.measure.surroundings import Surroundings, TrialSetup
@@ -137,17 +136,14 @@ class TrialMaker(Maker[Trial, TrialRequest]):
 
     async def _send_and_interrupt(self, slot: Slot, request: TrialRequest, asked: Interruption) -> Reading:
         """A trial while whose frames are sent something is done to the DUT, and when it was."""
-        host, when = self._setup.hosts[asked.on], [math.nan, math.nan]
+        interrupter = Interrupter(self._setup, asked)
+        reading = await self._setup.tester.trial(slot.number, request, self._setup.addressing, interrupter.interrupt)
+        return reading.replace(interrupted=interrupter.times)
 
-        async def interrupt() -> None:
-            transmission = time.monotonic()
-            await asyncio.sleep(asked.after_s)
-            when[0] = time.monotonic() - transmission
-            await host.run(asked.command, timeout_s=asked.timeout_s)
-            when[1] = time.monotonic() - transmission
-
-        reading = await self._setup.tester.trial(slot.number, request, self._setup.addressing, interrupt)
-        return reading.replace(interrupted=InterruptionTimes(began_s=when[0], ended_s=when[1]))
+    @property
+    def dut_links(self) -> tuple[str, ...]:
+        """The names of the DUT's ports whose links may go down in a trial."""
+        return tuple(self._setup.dut_links)
 
     @property
     def ports(self) -> int:

@@ -155,6 +155,8 @@ class Context(AnyContext, Protocol):
     """How many ports' line rates all streams fill together: 2 for both directions, 1 for many ports to one."""
     most_line_rates: float
     """The highest load, in line rates of a port: above 1 where several send to one."""
+    dut_links: tuple[str, ...]
+    """The names of the DUT's ports whose links a test may take down."""
     power: PowerFacts
     """The meters that say what the machines draw; none where no test asks for them (``Method.power_wish``)."""
 

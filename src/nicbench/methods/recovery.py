@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,8 +14,17 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.traffic import Ability
-from nicbench.core.trial import Interruption, Phase, Purpose, Reading, StreamReading, Trial
+from nicbench.core.trial import Interruption, Phase, Purpose, Reading
 from nicbench.core.units import format_digits
+from nicbench.methods._interruptions import (
+    Words,
+    by_loss_s,
+    explain_no_return,
+    lost_to_the_end,
+    say_command,
+    silence_s,
+    turn_s,
+)
 from nicbench.methods._loads import (
     HIGHEST,
     NDR,
@@ -35,11 +44,6 @@ from nicbench.methods.base import FRAME, Context, FrameMethod, Values
 SMALLEST_FRAME_BYTES = 64
 REPETITIONS = 5
 FORWARDING_S = 15.0
-# Where frames come back, they do so to within this of the transmission's end.
-_LAST_FRAMES_S = 0.1
-
-Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
-"""A command and its arguments, as a list: no shell reads them."""
 
 
 class ResetTimes(TrialTimes):
@@ -162,7 +166,7 @@ class Reset(FrameMethod):
             size,
             {
                 **values,
-                "command": f"{' '.join(self.options.command)} ({_WHERE[self.options.host]})",
+                "command": say_command(self.options.command, self.options.host),
                 "limit": reason or spared,
             },
             made.verdict,
@@ -197,60 +201,22 @@ class Reset(FrameMethod):
         )
 
 
-_WHERE = {"dut": "on the DUT's host", "tester": "on the tester's host", "local": "on the controller's machine"}
-
-
-def reset_s(reading: Reading) -> float | None:
-    """Returns the seconds from the last frame before the longest silence to the first after it.
-
-    The stream with the longest silence counts. None where a stream never resumed, or its silence is not known.
-    """
-    longest = 0.0
-    for stream in reading.streams:
-        arrivals = stream.arrivals
-        if arrivals is None or arrivals.silence is None:
-            return None
-        if reading.transmit_ns - arrivals.last_ns > _LAST_FRAMES_S * 1e9:
-            return None
-        longest = max(longest, arrivals.silence.length_ns / 1e9)
-    return longest if reading.streams else None
-
-
-def _are_times_known(reading: Reading) -> bool:
-    return all(stream.arrivals is not None and stream.arrivals.silence is not None for stream in reading.streams)
-
-
-def by_loss_s(trial: Trial) -> float:
-    """Returns the lost frames divided by the load, for the way that lost most."""
-    duration_s = trial.request.duration_s
-    shares = (
-        stream.counts.failed / stream.counts.intended for stream in trial.reading.streams if stream.counts.intended
-    )
-    return max(shares, default=0.0) * duration_s
-
-
 def summarise_resets(readings: list[Reading]) -> Values:
     """Returns the average and the extremes, where frames came back after every reset."""
-    times_s = [reset_s(reading) for reading in readings]
+    times_s = [silence_s(reading) for reading in readings]
 
     def why_unknown() -> str:
         missing = [reading for reading, time_s in zip(readings, times_s, strict=True) if time_s is None]
         unknown = sum(1 for reading in missing if not _are_times_known(reading))
-        reason = f"after {len(missing)} of {len(times_s)} resets no frames came back to the end of the trial"
         if unknown:
-            reason = f"in {unknown} of {len(times_s)} trials it is not known when frames arrived"
-        latest = max((_command_ended_s(reading) for reading in missing), default=0.0)
-        if latest > 0.0:
-            transmission = max(reading.transmit_ns for reading in missing) / 1e9
-            ended, of = format_digits(latest), format_digits(transmission)
-            reason += f"; the command ended {ended} s after the transmission of {of} s began"
-        return reason
+            return f"in {unknown} of {len(times_s)} trials it is not known when frames arrived"
+        return explain_no_return(missing, f"{len(missing)} of {len(times_s)} resets")
 
     return average_ms("reset_time_ms", times_s, why_unknown)
 
 
-def _command_ended_s(reading: Reading) -> float:
-    return reading.interrupted.ended_s if reading.interrupted is not None else 0.0
+def _are_times_known(reading: Reading) -> bool:
+    return all(stream.arrivals is not None and stream.arrivals.silence is not None for stream in reading.streams)
 
 
 OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
@@ -450,10 +416,10 @@ def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
         counts = stream.counts
         if stream.phase != 2 or counts.lost + (counts.unattributed or 0) == 0:
             continue
-        known = sum(stream.intervals.missing) if stream.intervals else 0
-        if stream.last_jump_ns is None or counts.lost + (counts.unattributed or 0) > known:
-            return None  # frames that nothing of their flow came after: the last ones
-        latest = max(latest, stream.last_jump_ns / 1e9 - _turn_s(stream, phases[1]) - phases[0].duration_s)
+        if stream.last_jump_ns is None or lost_to_the_end(stream):
+            return None
+        turn = turn_s(stream, phases[1].duration_s)
+        latest = max(latest, stream.last_jump_ns / 1e9 - turn - phases[0].duration_s)
     return latest
 
 
@@ -491,14 +457,8 @@ def _of_trials(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
 
     after = [stream for reading in readings for stream in reading.streams if stream.phase == 2]
     return {
-        "resolution_ms": 1e3 * max(_turn_s(stream, phases[1]) for stream in after),
+        "resolution_ms": 1e3 * max(turn_s(stream, phases[1].duration_s) for stream in after),
         "overload_lost_frames": mean(total(1).failed),
         "recovery_lost_frames": mean(total(2).failed),
         "reordered_frames": mean(total(2).reordered),
     }
-
-
-def _turn_s(stream: StreamReading, phase: Phase) -> float:
-    """Returns the time between two frames of one flow."""
-    flows = stream.flows.flows if stream.flows else 1
-    return flows * phase.duration_s / max(1, stream.counts.intended)

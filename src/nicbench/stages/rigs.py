@@ -275,6 +275,8 @@ class FrameRig(Rig[LiveFrameContext]):
             addressing=self._addressing,
             dut_cpus=self.dut.cpus(testbed),
             hosts={"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester},
+            dut_links={port.name: port.device for port in testbed.dut_ports if testbed.dut and port.device},
+            changes=setting.changes,
             ledger=await LedgerReader.of(testbed),
             health=await HealthReader.of(testbed),
             meter=await find_meter(setting.bench, testbed, setting.folder.journal.trials().values()),
