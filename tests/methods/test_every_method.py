@@ -153,9 +153,8 @@ def test_how_clients_share_a_port_is_not(part: str, awaited: int) -> None:
     assert len(of("stream", {"part": part}, {"throughput_bits_per_s": 1e9})) == awaited
 
 
-def test_of_requests_rate_and_median_are_and_the_bins_of_the_tail_are_not() -> None:
+def test_of_requests_rate_and_median_are() -> None:
     assert of("request-response", {"part": "requests"}, {}) == ("transactions_per_s", "latency_p50_ns")
-    assert of("request-response", {"part": "tail"}, {"requests": 1}) == ()
     assert of("transfer", {}, {}) == ("throughput_bits_per_s",)
     assert of("agreement", {"part": "agreement"}, {}) == ("ratio",)
 

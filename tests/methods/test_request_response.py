@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
@@ -13,6 +14,7 @@ from nicbench.methods.request_response import LOAD_LONGER_S, MESSAGES, RequestRe
 from nicbench.report.drawing.kit import WIDE
 from nicbench.report.drawing.plots import plot_chart, split_plots
 from nicbench.report.tables import sections
+from nicbench.report.tails import SLOWEST_OF, tail_tables
 from nicbench.stats.latency import histogram_of
 
 from .round_contexts import Laboratory, streamed
@@ -74,25 +76,33 @@ def test_percentiles_come_from_every_request() -> None:
 
 
 def test_the_tail_counts_the_requests_of_each_bin() -> None:
-    results = asked(Laboratory(probes(answered())), transport=("tcp",), message_bytes=(64,))
-    assert [(one.parameters["bin"], one.values["requests"]) for one in of_part(results, "tail")] == [
-        ("0 s to 50 us", 900),
-        ("50 us to 100 us", 90),
-        ("100 us to 150 us", 9),
-        ("150 us to 200 us", 0),
-        ("200 us to 250 us", 0),
-        ("250 us and more", 1),
-    ]
+    (result,) = asked(Laboratory(probes(answered())), transport=("tcp",), message_bytes=(64,))
+    bins = [f"bin_to_{bound}_ns_messages" for bound in (50_000, 100_000, 150_000, 200_000, 250_000)]
+    assert [result.values[name] for name in (*bins, "bin_over_250000_ns_messages")] == [900, 90, 9, 0, 0, 1]
+    (table,) = tail_tables([result], {})
+    (row,) = table.rows
+    assert (row.name, table.what) == ("64 B, s0, TCP, no load", "messages")
+    assert row.frames == "1\u202f000"
+
+
+def test_the_chance_that_the_slowest_of_several_answers_comes_in_time_is_a_power_of_the_share() -> None:
+    """900 of 1000 come within 50 µs, 990 within 100, 999 within 150 to 250."""
+    (table,) = tail_tables(asked(Laboratory(probes(answered())), transport=("tcp",), message_bytes=(64,)), {})
+    for number, chances in zip(SLOWEST_OF, table.rows[0].slowest, strict=True):
+        exact = [Fraction(within, 1000) ** number for within in (900, 990, 999, 999, 999)]
+        assert [chance.value for chance in chances] == pytest.approx([float(one) for one in exact], rel=1e-9)
+        assert all(chance.lower <= chance.value <= chance.upper for chance in chances)
 
 
 def test_repetitions_are_of_one_distribution() -> None:
     turns = [answered([(10_000, 100)], rate=2e4), answered([(30_000, 300)], rate=1e4)]
     laboratory = Laboratory(lambda number, _: turns[number - 1])
-    main, *tail = asked(laboratory, transport=("udp",), message_bytes=(64,), repetitions=2)
+    (main,) = asked(laboratory, transport=("udp",), message_bytes=(64,), repetitions=2)
     assert main.values["transactions_per_s"] == 1.5e4
     assert main.values["latency_mean_ns"] == 25_000.0
     assert main.values["latency_p50_ns"] == pytest.approx(30_000, rel=1e-3)
-    assert main.values["requests"] == sum(int(str(one.values["requests"])) for one in tail) == 400
+    assert main.values["requests"] == main.values["timed_messages"] == 400
+    assert main.values["outside_50000_ns_messages"] == 0
 
 
 def test_a_tool_without_samples_has_the_mean_of_its_own_percentiles_and_no_tail() -> None:
@@ -168,7 +178,7 @@ def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes() -
 
     laboratory = Laboratory(outcome, ports=2, clients_per_port=2)
     results = asked(laboratory, transport=("tcp", "udp"), message_bytes=(64, 1000, 4096), load=LOAD)
-    main, tail = sections(results, {})
+    (main,) = sections(results, {})
     assert main.sentence == (
         "makes 10\u202f000\u00a0transactions/s of 64 B over TCP, half within 21.3\u00a0µs (half round trip; no load)"
     )
@@ -181,4 +191,3 @@ def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes() -
     assert len(lines) == 3 * 4  # percentiles by transport and load
     assert lines[0] == "median, TCP, no load"
     assert {value["x"] for value in values} == {"64 B", "1 kB", "4 KiB"}
-    assert [name for name, _ in tail.grids[0].rows][-1] == "250 µs and more"

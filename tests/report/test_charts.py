@@ -16,12 +16,12 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.methods._tail import BINS_S, tail_values
 from nicbench.report.answer.of_comparison import _of_each
 from nicbench.report.drawing.kit import NARROW, WIDE, Format, bar_colours
-from nicbench.report.drawing.plots import bars_chart, bins_chart, plot_chart
+from nicbench.report.drawing.plots import bars_chart, bins_chart, plot_chart, slowest_chart
 from nicbench.report.drawing.svg import SERIES, svg
 from nicbench.report.model import Report
 from nicbench.report.section import Section
 from nicbench.report.tables import sections, side_by_side
-from nicbench.report.tails import tail_tables
+from nicbench.report.tails import SLOWEST_OF, tail_tables
 from nicbench.stats.runs import summarise_over_runs
 
 from . import _documents
@@ -298,6 +298,34 @@ def test_the_published_comparison_is_rendered_by_the_same_table() -> None:
     assert table.rows[1].outside == (("1\u202f300\u202f000", "1.30 %"), nothing, ("145\u202f000", "0.145 %"))
 
 
+def test_the_slowest_of_several_follows_from_published_counts_alone() -> None:
+    """35,000 of 100 million frames outside 20 µs; 145,000 outside 120 µs."""
+    (table,) = tail_tables(published(), {})
+    first, second = (row.slowest for row in table.rows)
+    assert [chances[0] for chances in first] == [None, None, None]
+    assert [chances[1].value for chances in first] == pytest.approx([0.99965**number for number in SLOWEST_OF])
+    assert second[2][2].value == pytest.approx(0.99855**1000)
+    assert second[2][2].lower == pytest.approx(second[2][2].upper, rel=0.02)
+
+
+def test_where_nothing_was_slower_the_chance_has_a_lower_end_alone() -> None:
+    """Of a thousand frames none: the 95 % interval of a share of 0 begins at 0.025^(1/1000) in time."""
+    values = {"outside_10000_ns_frames": 0, "timed_frames": 1000}
+    (table,) = tail_tables([published()[0].replace(values=values)], {})
+    (chance,) = table.rows[0].slowest[0]
+    assert (chance.value, chance.upper) == (1.0, 1.0)
+    assert chance.lower == pytest.approx(0.025 ** (10 / 1000), rel=1e-6)
+
+
+def test_the_chart_of_the_slowest_has_a_line_for_each_number(view: Report) -> None:
+    (whole, few) = (view.tails[0], view.tails[0]._replace(rows=view.tails[0].rows[:2]))
+    assert slowest_chart(whole, WIDE) is None  # too many lines
+    chart = slowest_chart(few, WIDE)
+    (points,) = chart["datasets"].values()
+    assert {point["number"] for point in points} == {"of 10", "of 100", "of 1,000"}
+    assert all(0 <= point["chance"] <= 100 for point in points)
+
+
 def test_a_measured_tail_has_a_row_for_each_size_and_every_frame_in_one_bin(view: Report) -> None:
     assert [table.load for table in view.tails] == ["100 % of the NDR", "50 % of the NDR"]
     table = view.tails[0]
@@ -341,3 +369,4 @@ def test_results_of_another_version_have_no_tail() -> None:
 def test_the_page_shows_both(page: str) -> None:
     assert "Long tail at 100 % of the NDR" in page
     assert "frames outside (and their share)" in page
+    assert "chance that all come within" in page

@@ -152,6 +152,7 @@ def message_tail_values(latency: RequestLatency | None, bounds_s: Sequence[float
     above = counts_above(latency.histogram, latency.maximum_ns, bounds_ns)
     inside = [before - after for before, after in pairwise((latency.count, *above))]
     return {
+        "timed_messages": latency.count,
         **{f"bin_to_{bound}_ns_messages": count for bound, count in zip(bounds_ns, inside, strict=True)},
         f"bin_over_{bounds_ns[-1]}_ns_messages": above[-1],
         **{f"outside_{bound}_ns_messages": count for bound, count in zip(bounds_ns, above, strict=True)},

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
@@ -22,8 +21,8 @@ from nicbench.core.lists import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, RoundSeconds, Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, Round, RoundRequest
-from nicbench.core.table import Column, Grid, ImportTable, Plot, ResultTable
-from nicbench.core.units import format_bits_per_s, format_bytes, format_duration_s
+from nicbench.core.table import Column, ImportTable, Plot, ResultTable
+from nicbench.core.units import format_bits_per_s, format_bytes
 from nicbench.methods._imports import REQUEST_IMPORTS, requests_of_import
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
@@ -37,9 +36,8 @@ from nicbench.methods._round_figures import (
     play_repeatedly,
     probes_of,
 )
-from nicbench.methods._tail import SlowestOf, merge_requests, slowest_table, slowest_values
+from nicbench.methods._tail import SlowestOf, merge_requests, message_tail_values, slowest_table, slowest_values
 from nicbench.methods.base import PORT, RoundContext, RoundMethod, Values
-from nicbench.stats.latency import add_histograms, value_counts
 from nicbench.stats.rounds import rate_together
 
 # Requests and responses: the load beside them, the figures of a round, and their tables.
@@ -129,24 +127,6 @@ def latency_values(figures: Sequence[Figures | None]) -> Values:
     }
 
 
-def tail_of(figures: Sequence[Figures | None], bounds_ns: Sequence[int]) -> list[tuple[int, int | None, int, float]]:
-    """Returns the bins of the tail: lower bound, upper bound (None: unlimited), number of requests, and their share.
-
-    Empty where a tool keeps no samples.
-    """
-    whole = add_histograms([one.latency.histogram if one and one.latency else None for one in figures])
-    if whole is None or not figures:
-        return []
-    counted = value_counts(whole)
-    total = sum(count for _, count in counted)
-    edges = [0, *bounds_ns, math.inf]
-    bins = []
-    for lower, upper in pairwise(edges):
-        count = sum(count for value, count in counted if lower < value <= upper)
-        bins.append((int(lower), None if math.isinf(upper) else int(upper), count, count / total if total else 0.0))
-    return bins
-
-
 _TRANSPORT: Final = Column("transport", "Transport", form="text")
 _LOAD: Final = Column("load", "Load", form="text")
 _MESSAGE: Final = Column("message", "Message", form="text")
@@ -206,23 +186,6 @@ TABLES: Final = (
             ),
         ),
     ),
-    ResultTable(
-        part="tail",
-        title="Long tail of requests",
-        caption="How many of all requests took how long. A request that took exactly a bound is in the bin below it.",
-        columns=(
-            *(PORT, _TRANSPORT, _LOAD, _MESSAGE),
-            Column("bin", "Latency", form="text"),
-            Column("requests", "Requests", form="whole", is_main=True),
-            Column("share_percent", "Share", unit="%", form="of_frames"),
-        ),
-        grid=Grid(
-            rows=Column("bin", "Latency", form="text"),
-            across=(_TRANSPORT, _LOAD, _MESSAGE),
-            cell=Column("requests", "Requests", form="whole", is_main=True),
-            each=PORT,
-        ),
-    ),
 )
 
 
@@ -265,7 +228,7 @@ class RequestResponse(RoundMethod):
         """Repetitions. All their requests are one distribution."""
         slowest_of: SlowestOf = ()
         tail_bounds: tuple[Seconds, ...] = TAIL_BOUNDS_S
-        """Bounds of the bins of the long tail."""
+        """Bounds of the bins of the long tail, where the tool keeps every request."""
 
     options: Options
 
@@ -304,7 +267,8 @@ class RequestResponse(RoundMethod):
         for server in context.servers:
             for load in self._loads():
                 for ask in self._asks():
-                    for result in await self._play(context, server.name, ask, load):
+                    result = await self._play(context, server.name, ask, load)
+                    if result is not None:
                         yield result
 
     def _loads(self) -> tuple[Load | None, ...]:
@@ -327,11 +291,11 @@ class RequestResponse(RoundMethod):
     def _round_s(self, load: Load | None) -> float:
         return self.options.duration + ROUND_OVERHEAD_S + (LOAD_LONGER_S if load else 0.0)
 
-    async def _play(self, context: RoundContext, port: str, ask: JobSpec, load: Load | None) -> list[Result]:
+    async def _play(self, context: RoundContext, port: str, ask: JobSpec, load: Load | None) -> Result | None:
         """Plays one port, transport, message size and load, as often as requested."""
         clients = clients_by_port(context)[port]
         if not clients:
-            return []
+            return None
         probe, *others = clients
         request = self._request(probe, others or [probe], ask, load)
         parameters = {
@@ -344,8 +308,7 @@ class RequestResponse(RoundMethod):
         }
         played = await play_repeatedly(context, parameters, request, self.options.repetitions)
         place = f"{self.name}/{port}/{ask.transport}/{ask.write_bytes}/{'idle' if load is None else 'load'}"
-        main = self._main(context, played, place, parameters, probe)
-        return [main, *self._tail(played, place, parameters)]
+        return self._main(context, played, place, parameters, probe)
 
     def _request(
         self, probe: EndpointFacts, senders: list[EndpointFacts], ask: JobSpec, load: Load | None
@@ -371,30 +334,14 @@ class RequestResponse(RoundMethod):
         }
         whole = merge_requests([one.latency if one else None for one in figures])
         values |= slowest_values(whole, self.options.slowest_of)
+        values |= message_tail_values(whole, sorted(self.options.tail_bounds))
         nothing = values["transactions_per_s"] is None and values["latency_mean_ns"] is None
         return self._result(played, place, {**parameters, "part": "requests"}, values, nothing=nothing)
-
-    def _tail(self, played: PlayedRounds, place: str, parameters: dict[str, Any]) -> list[Result]:
-        """Returns the bins of the long tail, where the tool keeps every request."""
-        bounds_ns = [round(bound * 1e9) for bound in sorted(self.options.tail_bounds)]
-        bins = tail_of(probe_figures(played.rounds), bounds_ns)
-        results = []
-        for lower_ns, upper_ns, count, share in bins:
-            upper = "and more" if upper_ns is None else f"to {_bound(upper_ns)}"
-            told = {**parameters, "part": "tail", "bin": f"{_bound(lower_ns)} {upper}"}
-            values: Values = {"requests": count, "share_percent": 100.0 * share}
-            results.append(self._result(played, f"{place}/tail/{lower_ns}", told, values, nothing=False))
-        return results
 
     def _result(
         self, played: PlayedRounds, name: str, parameters: dict[str, Any], values: Values, *, nothing: bool
     ) -> Result:
         return played.result(self, name, "one connection", parameters, values, failed=nothing)
-
-    @classmethod
-    def main_values(cls, result: Result) -> tuple[str, ...]:
-        """Returns the main values without the bins of the tail, the last of which never become stable."""
-        return () if result.parameters.get("part") == "tail" else super().main_values(result)
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
@@ -405,8 +352,3 @@ def _messages(tool: str, transport: str) -> tuple[int, ...]:
     """Returns the message sizes of the published range, as far as the tool and the transport allow."""
     least, most = _SMALLEST.get(tool, 1), _LARGEST.get(transport, MESSAGES[-1])
     return tuple(dict.fromkeys(min(max(size, least), most) for size in MESSAGES))
-
-
-def _bound(bound_ns: int) -> str:
-    """Returns a bound in the form that results have: with "us", by which those of all versions are matched."""
-    return format_duration_s(bound_ns / 1e9).replace("µs", "us")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from nicbench.core.frame_size import label_of, size_words
 from nicbench.core.lists import grouped
@@ -18,6 +18,7 @@ from nicbench.core.units import count_of
 from nicbench.report.cells import number_in, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, percent, trim
 from nicbench.report.section import load_words
+from nicbench.stats.intervals import Chance, chance_of_all
 
 
 class PortsTable(NamedTuple):
@@ -65,6 +66,10 @@ _SIZE = Column("frame_bytes", "Frame", unit="bytes", form="text")
 _MIX = Column("mix", "Frame", form="text")
 
 
+SLOWEST_OF: Final = (10, 100, 1000)
+"""Numbers of frames or messages that are waited for together."""
+
+
 class TailRow(NamedTuple):
     """One frame size of one configuration; cells are in the order of the table's ``bins`` and ``bounds``."""
 
@@ -74,6 +79,8 @@ class TailRow(NamedTuple):
     outside: tuple[tuple[str, str], ...]
     """For each bound, the count outside it and the percentage of all frames that it is."""
     counts: tuple[tuple[str, float], ...]
+    slowest: tuple[tuple[Chance | None, ...], ...]
+    """For each number of ``SLOWEST_OF`` the chance that its slowest is within each bound; None: unknown."""
     result: Result
 
 
@@ -89,6 +96,11 @@ class TailTable(NamedTuple):
     bins: tuple[str, ...]
     bounds: tuple[str, ...]
     rows: tuple[TailRow, ...]
+
+    @property
+    def plain(self) -> str:
+        """What is counted, not scaled: "frames" or "messages"."""
+        return _MESSAGES if self.what == _MESSAGES else _FRAMES
 
 
 def tail_tables(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[TailTable, ...]:
@@ -138,6 +150,10 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
                     for head, name in zip(bins, names, strict=True)
                     if (count := number_in(result, f"{name}_{unit}")) is not None
                 ),
+                slowest=tuple(
+                    tuple(_chance(number_in(result, name), whole[number], several) for name in beyond)
+                    for several in SLOWEST_OF
+                ),
                 result=result,
             )
             for number, result in enumerate(results)
@@ -153,6 +169,13 @@ def _columns(results: Sequence[Result], names: Sequence[str]) -> list[tuple[str,
 
 def _share(count: float | None, of: float | None) -> str:
     return UNKNOWN if count is None or not of else f"{percent(100 * count / of)} %"
+
+
+def _chance(outside: float | None, of: float | None, number: int) -> Chance | None:
+    """Returns the chance that the slowest of several is not among those outside a bound."""
+    if outside is None or not of or outside > of:
+        return None
+    return chance_of_all(round(of) - round(outside), round(of), number)
 
 
 def _unit(results: Sequence[Result]) -> str:
@@ -176,6 +199,9 @@ def _name(result: Result, several_configurations: bool) -> str:
         streams = result.parameters.get("streams", 1)
         what = "queue pair" if result.parameters.get("transport") == "rdma" else "stream"
         size = f"{result.parameters['message_bytes']} bytes, {count_of(streams, what)} a sender"
+        if "senders" not in result.parameters:
+            names = ("port", "transport", "load")
+            size = ", ".join(str(result.parameters[name]) for name in ("message", *names) if name in result.parameters)
     elif result.parameters.get("mix"):
         size = text_of(_MIX, result)
     else:

@@ -60,6 +60,24 @@ def share_interval(hits: int, draws: int, confidence: float = 0.95) -> tuple[flo
     return lower, upper
 
 
+@frozen
+class Chance:
+    """A probability, 0..1, with the bounds of its interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+def chance_of_all(hits: int, draws: int, number: int, confidence: float = 0.95) -> Chance:
+    """Computes the chance that ``number`` of independent draws all hit, where ``hits`` of ``draws`` did.
+
+    It is the share to the power of the number, and so are the bounds of its interval.
+    """
+    lower, upper = share_interval(hits, draws, confidence)
+    return Chance((hits / draws) ** number, lower**number, upper**number)
+
+
 class Agreement(StrEnum):
     """What the interval of a ratio says about a bound."""
 

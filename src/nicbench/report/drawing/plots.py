@@ -38,7 +38,7 @@ from nicbench.report.drawing.kit import (
 from nicbench.report.drawing.svg import INK, SERIES
 from nicbench.report.section import Further, Section
 from nicbench.report.tables import CONFIGURATION
-from nicbench.report.tails import TailTable
+from nicbench.report.tails import SLOWEST_OF, TailTable
 
 _MOST: Final = MappingProxyType({True: 96, False: 48})
 """The most bars that a reader can distinguish, in a wide chart (True) and in a narrow one (False)."""
@@ -173,6 +173,37 @@ def bins_chart(table: TailTable, form: Format) -> Spec | None:
         **bar_colours("row", names, legend_of_names(names, form)),
     )
     return finish_chart(form, bars)
+
+
+MOST_SLOWEST: Final = 3
+"""The most rows of a tail with three lines each that a reader can distinguish."""
+
+
+def slowest_chart(table: TailTable, form: Format) -> Spec | None:
+    """Returns a chart of the chance that the slowest of several comes within a time, a line for each number and row;
+    None where nothing is known, or of too many rows.
+    """
+    names = [row.name for row in table.rows]
+    points: list[dict[str, Any]] = [
+        {"time": float(bound), "number": f"of {number:,}", "row": row.name, "chance": 100.0 * chance.value}
+        for row in table.rows
+        for number, chances in zip(SLOWEST_OF, row.slowest, strict=True)
+        for bound, chance in zip(table.bounds, chances, strict=True)
+        if chance is not None
+    ]
+    if len(points) < 2 or len(names) > MOST_SLOWEST:
+        return None
+    numbers = [f"of {number:,}" for number in SLOWEST_OF]
+    lines = marks(
+        points,
+        "line",
+        {"strokeWidth": 1.8, "point": True},
+        x=channel("time:Q", title="time [µs]"),
+        y=channel("chance:Q", title="chance that the slowest is within [%]", scale=from_to(0, 100)),
+        color=told_apart("number", numbers, SERIES, legend=legend_of_names(numbers, form)),
+        strokeDash=told_apart("row", names, DASHES, legend=legend_of_names(names, form)),
+    )
+    return finish_chart(form, lines)
 
 
 _ROW_HEIGHT: Final = 44

@@ -34,7 +34,7 @@ from nicbench.report.document.making import (
     words,
 )
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.plots import bins_chart
+from nicbench.report.drawing.plots import MOST_SLOWEST, bins_chart, slowest_chart
 from nicbench.report.facts import label_of, plain
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, percent, whole
@@ -51,9 +51,10 @@ from nicbench.report.section import (
 )
 from nicbench.report.sections.opening import foreign, table_name
 from nicbench.report.study import place_of_section
-from nicbench.report.tails import PortsTable, TailTable
+from nicbench.report.tails import SLOWEST_OF, PortsTable, TailTable
 from nicbench.report.timing import ClockRow, Timing
 from nicbench.report.wording import capitalise
+from nicbench.stats.intervals import Chance
 
 
 def runs(report: Report, figures: Figures) -> Iterator[Block]:
@@ -253,7 +254,7 @@ def long_tail(
         yield caption(foreign(report), " ", told)
     elif messages:
         yield caption(
-            "Messages of a probe beside the load, by their latency: one way, or half a round trip, as the table of "
+            "Messages by their latency: one way, the round trip, or half of it, as the table of "
             "results says. A bound is as exact as the histogram, 0.1 %."
         )
     elif is_first:
@@ -273,7 +274,7 @@ def long_tail(
         figure = figures.figure(bins_chart, tail, f"Long tail at {tail.load}", inlines(*below))
         if figure:
             yield figure
-    corner = head("Load" if messages else "Frame")
+    corner = head("Messages" if messages else "Frame")
     if any(row.counts for row in tail.rows) if report.imported else figure is None:
         yield table(
             (
@@ -293,7 +294,7 @@ def long_tail(
     yield table(
         (
             (NOTHING, head(f"{tail.what} outside (and their share)", columns=len(tail.bounds))),
-            (corner, *(head(f"{bound} µs") for bound in tail.bounds)),
+            (corner, *_microseconds(tail)),
         ),
         (
             (
@@ -304,6 +305,49 @@ def long_tail(
         ),
         "result",
     )
+    yield from _slowest(tail, figures, is_drawn=is_drawn)
+
+
+def _slowest(tail: TailTable, figures: Figures, *, is_drawn: bool) -> Iterator[Block]:
+    """Yields the chance that the slowest of several frames or messages comes within each bound."""
+    if not any(chance for row in tail.rows for chances in row.slowest for chance in chances):
+        return
+    about = caption(
+        f"Computed, not observed: the chance that the slowest of 10, 100 and 1000 {tail.plain} comes within a time, "
+        "which is the share of single ones to the power of their number, as if these were independent; beneath it its "
+        "95 % interval (Clopper and Pearson). With > none was slower, and the number is the interval's lower end."
+    )
+    told = f" Chance that the slowest of several {tail.plain} comes within a time."
+    figure = figures.figure(slowest_chart, tail, f"The slowest of several at {tail.load}", inlines(told))
+    rows = table(
+        (
+            (NOTHING, NOTHING, head("chance that all come within", columns=len(tail.bounds))),
+            (head("Messages" if tail.what == "messages" else "Frame"), head("Of"), *_microseconds(tail)),
+        ),
+        (
+            (name(row.name, mark(row.result)), cell(whole(number)), *map(_chance, chances))
+            for row in tail.rows
+            for number, chances in zip(SLOWEST_OF, row.slowest, strict=True)
+        ),
+        "result",
+    )
+    blocks = (about, figure, rows) if figure and is_drawn else (about, rows)
+    few = len(tail.rows) <= MOST_SLOWEST
+    summary = inlines(f"The slowest of several {tail.plain} at {tail.load}")
+    yield FoldedBlocks(summary, blocks, is_open=few, is_detail=not few)
+
+
+def _microseconds(tail: TailTable) -> Iterator[Cell]:
+    return (head(f"{bound} µs") for bound in tail.bounds)
+
+
+def _chance(chance: Chance | None) -> Cell:
+    if chance is None:
+        return cell(UNKNOWN)
+    lower, upper = percent(100 * chance.lower), percent(100 * chance.upper)
+    if chance.value == 1.0:
+        return cell(f"> {lower} %")
+    return cell(f"{percent(100 * chance.value)} %", BREAK, small(f"{lower} to {upper}"))
 
 
 def ports(tables: Sequence[PortsTable]) -> Iterator[Block]:
