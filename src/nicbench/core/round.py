@@ -199,6 +199,8 @@ class Mount(Frozen):
 Transport = Literal["tcp", "udp", "rdma"]
 Direction = Literal["forward", "reverse", "both"]
 """The direction of the data; with ``forward`` the client sends to the server."""
+Verb = Literal["write", "send", "read"]
+"""The operation of RDMA that moves the data."""
 Operation = Literal["stream", "request-response", "memory", "frames", "connections"]
 """The operation of a job: a stream of bytes; requests, each of which waits for its response; access to the memory of
 one host (no server); files of media frames in a directory of the client, whoever serves it (no server process of
@@ -236,7 +238,7 @@ class JobSpec(Frozen):
     zero_copy: bool = False
     no_delay: bool = False
     rate_bits_per_s: float | None = None
-    verb: Literal["write", "send", "read"] | None = None
+    verb: Verb | None = None
     """The operation of RDMA."""
     source_file: str | None = None
     """The path of a file on the sender; None: the source is memory."""

@@ -53,6 +53,13 @@ LARGEST_DATAGRAM: Final = 65_507
 STREAMS: Final = (5, 10, 20, 50, 100)
 _LOAD: Final = {"tcp": "iperf3", "udp": "iperf3", "rdma": "perftest"}
 _PROBE: Final = {"tcp": "sockperf", "udp": "sockperf", "rdma": "perftest"}
+
+
+def _choose(tools: Mapping[str, str], transport: str | None) -> WorkloadChoice:
+    """Chooses the tool of a transport; any where the transport is wrong itself."""
+    return WorkloadChoice(kind=tools.get(transport or "", tools["tcp"]))
+
+
 _LONGER_S: Final = 4.0
 """Seconds by which the load outlasts the probe, so that it is there until the last message.
 
@@ -82,14 +89,16 @@ class Incast(RoundMethod):
 
         transport: Transport = "tcp"
         """`rdma` is RoCE or InfiniBand."""
-        workload: WorkloadChoice | None = None
+        workload: WorkloadChoice = Field(default_factory=lambda options: _choose(_LOAD, options.get("transport")))
         """What loads: one bandwidth test for each sender. Without it `iperf3`, for RDMA `perftest`."""
-        probe: WorkloadChoice | None = None
-        """What times messages, from the first sender. Without it `sockperf`, for RDMA `perftest`."""
         probe_transport: Transport | None = None
         """By what those messages are sent; without it by the `transport` of the load. `udp` with TCP is stateless
         traffic next to stateful traffic (RFC 8239 section 6).
         """
+        probe: WorkloadChoice = Field(
+            default_factory=lambda options: _choose(_PROBE, options.get("probe_transport") or options.get("transport"))
+        )
+        """What times messages, from the first sender. Without it `sockperf`, for RDMA `perftest`."""
         receiver: Name | None = None
         """A port of the server; without it the one with the most clients."""
         senders: int | None = Field(default=None, ge=1, le=256)
@@ -133,8 +142,8 @@ class Incast(RoundMethod):
         return self.options.duration + _LONGER_S + ROUND_OVERHEAD_S
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        loads = tuple((self._load(), self._load_spec(size, streams)) for size, streams in self._sweep())
-        return (*loads, (self._probe(), self._probe_spec()))
+        loads = tuple((self.options.workload, self._load_spec(size, streams)) for size, streams in self._sweep())
+        return (*loads, (self.options.probe, self._probe_spec()))
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Yields misfits for a receiver that is not a port of the measured host, and for too few clients to send."""
@@ -185,12 +194,6 @@ class Incast(RoundMethod):
         by_port = clients_by_port(context)
         return self.options.receiver or max(by_port, key=lambda port: len(by_port[port]))
 
-    def _load(self) -> WorkloadChoice:
-        return self.options.workload or WorkloadChoice(kind=_LOAD[self.options.transport])
-
-    def _probe(self) -> WorkloadChoice:
-        return self.options.probe or WorkloadChoice(kind=_PROBE[self._probe_transport])
-
     @property
     def _probe_transport(self) -> Transport:
         return self.options.probe_transport or self.options.transport
@@ -217,18 +220,18 @@ class Incast(RoundMethod):
         )
 
     async def _play(self, context: RoundContext, senders: Sequence[EndpointFacts], size: int, streams: int) -> Result:
-        loads = jobs_of(senders, self._load(), self._load_spec(size, streams))
+        loads = jobs_of(senders, self.options.workload, self._load_spec(size, streams))
         probe = Job(
-            workload=self._probe().kind,
+            workload=self.options.probe.kind,
             client=senders[0].name,
             server=senders[0].port,
             ask=self._probe_spec(),
             port=FIRST_PORT + PORTS_A_JOB * len(loads),
             role="probe",
-            options=self._probe().options,
+            options=self.options.probe.options,
         )
         request = RoundRequest(jobs=(*loads, probe), duration_s=self._round_s())
-        tool = self._probe().kind
+        tool = self.options.probe.kind
         if self._probe_transport != self.options.transport:
             tool = f"{tool} over {self._probe_transport}"
         point = {

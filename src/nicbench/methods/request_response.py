@@ -20,7 +20,7 @@ from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.lists import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, RoundSeconds, Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, Round, RoundRequest
+from nicbench.core.round import Direction, EndpointFacts, Figures, JobSpec, Round, RoundRequest, Transport, Verb
 from nicbench.core.table import Column, ImportTable, Plot, ResultTable
 from nicbench.core.units import format_bits_per_s, format_bytes
 from nicbench.methods._imports import REQUEST_IMPORTS, requests_of_import
@@ -198,7 +198,9 @@ _LARGEST: Final = {"udp": 65_507}
 """The largest message by transport: a datagram's payload over IPv4."""
 IDLE: Final = "no load"
 
-_Transport = Literal["tcp", "udp"]
+
+def _tool_of(options: Mapping[str, Any]) -> WorkloadChoice:
+    return WorkloadChoice(kind="perftest" if options.get("transport") == ("rdma",) else "sockperf")
 
 
 class RequestResponse(RoundMethod):
@@ -210,10 +212,14 @@ class RequestResponse(RoundMethod):
     class Options(Frozen):
         """Options of the bench file. ``message_bytes``: None is 1 byte to 64 KiB, as far as tool and transport go."""
 
-        workload: WorkloadChoice = WorkloadChoice(kind="sockperf")
-        """The tool: `sockperf` (which keeps every request), `qperf` or `netperf`."""
-        transport: Distinct[_Transport] = ("tcp", "udp")
-        """The transport protocols."""
+        transport: Distinct[Transport] = ("tcp", "udp")
+        """The transport protocols. `rdma` is RoCE or InfiniBand."""
+        workload: WorkloadChoice = Field(default_factory=_tool_of)
+        """The tool: `sockperf` (which keeps every request), `qperf` or `netperf`; for RDMA `perftest` or `qperf`.
+        Without it `sockperf`, for RDMA alone `perftest`.
+        """
+        verb: Distinct[Verb] = ("send",)
+        """What moves the data of RDMA: `write`, `send`, `read`."""
         message_bytes: Distinct[SomeBytes] | None = None
         """Size of request and answer; without it 1, 64 and 256 bytes, 1, 4, 16 and 64 KiB. The least of sockperf is
         14, the most of UDP 65507.
@@ -279,14 +285,16 @@ class RequestResponse(RoundMethod):
     def _asks(self) -> Iterator[JobSpec]:
         options = self.options
         for transport in options.transport:
-            for message_bytes in options.message_bytes or _messages(options.workload.kind, transport):
-                yield JobSpec(
-                    operation="request-response",
-                    transport=transport,
-                    duration_s=options.duration,
-                    write_bytes=message_bytes,
-                    no_delay=False,
-                )
+            for verb in options.verb if transport == "rdma" else (None,):
+                for message_bytes in options.message_bytes or _messages(options.workload.kind, transport):
+                    yield JobSpec(
+                        operation="request-response",
+                        transport=transport,
+                        duration_s=options.duration,
+                        write_bytes=message_bytes,
+                        no_delay=False,
+                        verb=verb,
+                    )
 
     def _round_s(self, load: Load | None) -> float:
         return self.options.duration + ROUND_OVERHEAD_S + (LOAD_LONGER_S if load else 0.0)
@@ -301,13 +309,14 @@ class RequestResponse(RoundMethod):
         parameters = {
             "port": port,
             "client": probe.name,
-            "transport": ask.transport.upper(),
+            "transport": ask.transport.upper() if ask.verb is None else f"RDMA {ask.verb}",
             "message_bytes": ask.write_bytes,
             "message": format_bytes(ask.write_bytes or 0),
             "load": IDLE if load is None else load.words,
         }
         played = await play_repeatedly(context, parameters, request, self.options.repetitions)
-        place = f"{self.name}/{port}/{ask.transport}/{ask.write_bytes}/{'idle' if load is None else 'load'}"
+        transport = ask.transport if ask.verb is None else f"{ask.transport}-{ask.verb}"
+        place = f"{self.name}/{port}/{transport}/{ask.write_bytes}/{'idle' if load is None else 'load'}"
         return self._main(context, played, place, parameters, probe)
 
     def _request(

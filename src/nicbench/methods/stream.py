@@ -1,14 +1,16 @@
-"""Streams: TCP or UDP throughput of a server's ports, one at a time and all at once (docs/studies.md).
+"""Streams: TCP, UDP or RDMA throughput of a server's ports, one at a time and all at once (docs/studies.md).
 
 The measurement of the published report on a four-port card (netperf and ttcp, 2000), by today's tools. Steps, for each
-direction and write size: a round for each port alone, with all of its clients, the other ports idle; where the server
-has several cards, a round for each card; and a round of everything at once. Each is repeated as often as asked.
+verb of RDMA, direction, write size and number of connections: a round for each port alone, with all of its clients,
+the other ports idle; where the server has several cards, a round for each card; and a round of everything at once.
+Each is repeated as often as asked.
 Verified: figures beyond the link or against each other are refused; all machines' CPU figures say what limited a rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from nicbench.core.base import WorkloadChoice
@@ -40,7 +42,7 @@ from nicbench.methods._round_figures import (
 from nicbench.methods.base import PORT, Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.methods.transfer import StreamOptions, Together
 from nicbench.stats.frames import fairness
-from nicbench.stats.rounds import bits_per_s, rate_together
+from nicbench.stats.rounds import rate_together
 
 _WORDS = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}
 _MODE = Column("mode", "Streams", form="text")
@@ -84,14 +86,14 @@ class Stream(RoundMethod):
         """
         ports = self.planned_ports
         groups = {"port": ports, "card": min(2, ports), "growing": max(0, ports - 2), "all": int(ports > 1)}
-        sets = len(self.options.direction) * len(self.options.write_bytes)
+        sets = sum(1 for _ in self._asks())
         return sets * sum(groups[together] for together in self.options.at_once)
 
     def estimate_s(self) -> float:
         return self.points() * self.options.repetitions * (self.options.duration + ROUND_OVERHEAD_S)
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        return tuple((self.options.workload, ask) for _, ask in self._asks())
+        return tuple((self.options.workload, part) for _, ask in self._asks() for part in _parts(ask))
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Yields a misfit for a port whose link cannot fail, and where all ports at once would be a single one."""
@@ -112,28 +114,32 @@ class Stream(RoundMethod):
                     for result in await self._play(context, mode, ask, name, ports):
                         yield result
 
+    def clients_at_once(self, clients: int) -> int:
+        # perftest has a process for each direction.
+        options = self.options
+        return 2 * clients if options.transport == "rdma" and "both" in options.direction else clients
+
     def _asks(self) -> Iterator[tuple[str, JobSpec]]:
         """Yields each job specification with its description in words."""
         options = self.options
-        for direction in options.direction:
-            for write_bytes in options.write_bytes:
-                words = f"{options.transport.upper()} {_WORDS[direction]}, writes of {write_bytes} bytes"
-                many = f", {options.streams} connections a client" if options.streams > 1 else ""
-                yield (
-                    words + many,
-                    JobSpec(
-                        transport=options.transport,
-                        direction=direction,
-                        duration_s=options.duration,
-                        write_bytes=write_bytes,
-                        streams=options.streams,
-                        window_bytes=options.window,
-                        congestion_control=options.congestion_control,
-                        zero_copy=options.zero_copy,
-                        no_delay=options.no_delay,
-                        rate_bits_per_s=options.rate,
-                    ),
+        for verb in options.verb if options.transport == "rdma" else (None,):
+            for direction, write_bytes, streams in product(
+                options.direction, options.write_bytes, options.stream_counts
+            ):
+                ask = JobSpec(
+                    transport=options.transport,
+                    direction=direction,
+                    duration_s=options.duration,
+                    write_bytes=write_bytes,
+                    streams=streams,
+                    window_bytes=options.window,
+                    congestion_control=options.congestion_control,
+                    zero_copy=options.zero_copy,
+                    no_delay=options.no_delay,
+                    rate_bits_per_s=options.rate,
+                    verb=verb,
                 )
+                yield _words(ask), ask
 
     async def _play(
         self, context: RoundContext, mode: str, ask: JobSpec, group: str, ports: Sequence[str]
@@ -141,13 +147,23 @@ class Stream(RoundMethod):
         """Plays some ports at once, as often as requested; returns results for each client, each port and the total."""
         clients = [client for port in ports for client in clients_by_port(context)[port]]
         request = RoundRequest(
-            jobs=jobs_of(clients, self.options.workload, ask),
+            jobs=tuple(
+                job
+                for number, part in enumerate(_parts(ask))
+                for job in jobs_of(clients, self.options.workload, part, first=number * len(clients))
+            ),
             duration_s=self.options.duration + ROUND_OVERHEAD_S,
             failure=self.options.failure if self.options.failure and self.options.failure.port in ports else None,
         )
         point = {"mode": mode, "at_once": group, "direction": ask.direction, "write_bytes": ask.write_bytes}
+        if ask.verb is not None:
+            point |= {"verb": ask.verb}
+        if len(self.options.stream_counts) > 1:
+            point |= {"streams": ask.streams}
         played = await play_repeatedly(context, point, request, self.options.repetitions)
-        place = f"{self.name}/{ask.direction}/{ask.write_bytes}/{group.replace(' ', '-')}"
+        several = str(ask.streams) if len(self.options.stream_counts) > 1 else None
+        parts = (self.name, ask.verb, ask.direction, str(ask.write_bytes), several, group.replace(" ", "-"))
+        place = "/".join(part for part in parts if part is not None)
         found = [self._client(context, played, point, place, client) for client in clients]
         found += [self._port(context, played, point, place, port) for port in ports]
         if len(ports) > 1:
@@ -157,9 +173,9 @@ class Stream(RoundMethod):
     def _client(
         self, context: RoundContext, played: PlayedRounds, point: dict[str, Any], place: str, client: EndpointFacts
     ) -> Result:
-        outcomes = [_outcome_of(one, client.name) for one in played.rounds]
-        rates = [bits_per_s(outcome.figures) for outcome in outcomes]
-        lost = [loss_ratio_of(outcome) for outcome in outcomes]
+        outcomes = [_outcomes_of(one, client.name) for one in played.rounds]
+        rates = [rate_together(each) for each in outcomes]
+        lost = [loss_ratio_of(each[0]) for each in outcomes]
         values: Values = {
             **spread_of(rates),
             "retransmissions": mean_retransmissions(played.rounds, (client.name,)),
@@ -361,8 +377,24 @@ def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[
     return [(f"card {card}", tuple(ports)) for card, ports in cards.items()]
 
 
-def _outcome_of(one: Round, client: str) -> JobOutcome:
-    return next(outcome for job, outcome in loads_of(one) if job.client == client)
+def _words(ask: JobSpec) -> str:
+    """Describes streams: "TCP to the server, writes of 8192 bytes"."""
+    rdma = ask.verb is not None
+    moved, many = ("messages", "queue pairs") if rdma else ("writes", "connections")
+    name = f"RDMA {ask.verb}" if rdma else ask.transport.upper()
+    several = f", {ask.streams} {many} a client" if ask.streams > 1 else ""
+    return f"{name} {_WORDS[ask.direction]}, {moved} of {ask.write_bytes} bytes{several}"
+
+
+def _parts(ask: JobSpec) -> tuple[JobSpec, ...]:
+    """Returns the jobs of a client: for RDMA both ways one for each, as perftest tells only the sum of both."""
+    if ask.verb is None or ask.direction != "both":
+        return (ask,)
+    return (ask.replace(direction="forward"), ask.replace(direction="reverse"))
+
+
+def _outcomes_of(one: Round, client: str) -> list[JobOutcome]:
+    return [outcome for job, outcome in loads_of(one) if job.client == client]
 
 
 def _fairness_of(context: RoundContext, played: PlayedRounds) -> Values:

@@ -24,7 +24,7 @@ from nicbench.core.bond import LinkFailure
 from nicbench.core.lists import without_none
 from nicbench.core.quantity import BitsPerSecond, Repetitions, Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Direction, EndpointFacts, JobOutcome, JobSpec, RoundRequest
+from nicbench.core.round import Direction, EndpointFacts, JobOutcome, JobSpec, RoundRequest, Transport, Verb
 from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
 from nicbench.core.units import format_bits_per_s, format_bytes
 from nicbench.methods import _round_figures as _failures
@@ -181,25 +181,34 @@ WRITE_BYTES = 8192
 DURATION_S = 10.0
 
 
+_Number = Annotated[int, Field(ge=1, le=128)]
+
+
+def _tool_of(options: Mapping[str, Any]) -> WorkloadChoice:
+    return WorkloadChoice(kind="perftest" if options.get("transport") == "rdma" else "iperf3")
+
+
 class StreamOptions(Frozen):
     """Options of the bench file. ``at_once`` is what sends together, ``streams`` how many connections a client has.
 
     ``rate`` paces each connection; UDP without a rate is sent as fast as the tool can.
     """
 
-    workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
-    """The tool, alone or with options of its own: `{kind: iperf3, ...}`."""
-    transport: Literal["tcp", "udp"] = "tcp"
-    """The transport protocol."""
+    transport: Transport = "tcp"
+    """The transport protocol. `rdma` is RoCE or InfiniBand."""
+    workload: WorkloadChoice = Field(default_factory=_tool_of)
+    """The tool, alone or with options of its own: `{kind: iperf3, ...}`. Without it `iperf3`, for RDMA `perftest`."""
+    verb: Distinct[Verb] = ("write",)
+    """What moves the data of RDMA: `write`, `send`, `read`."""
     direction: Distinct[Direction] = ("forward",)
     """`forward`: clients send. `reverse`: the server sends. `both`: at once."""
     at_once: Distinct[Together] = ("port", "all")
     """What sends together: each `port` with its clients, each `card` with its ports, `growing` (two ports, then three,
     up to one less than all), `all`."""
     write_bytes: Distinct[SomeBytes] = (WRITE_BYTES,)
-    """Size of one write or datagram."""
-    streams: int = Field(default=1, ge=1, le=128)
-    """Connections of each client."""
+    """Size of one write, datagram or message."""
+    streams: _Number | Distinct[_Number] = 1
+    """Connections, or queue pairs of RDMA, of each client: a number, or several."""
     window: SomeBytes | None = None
     """Socket buffers; without it the kernel's."""
     congestion_control: str | None = Field(default=None, pattern=r"^[a-z0-9_]{1,15}$")
@@ -216,6 +225,11 @@ class StreamOptions(Frozen):
     """Repetitions of each round. The result is their mean."""
     failure: LinkFailure | None = None
     """A link of a bond goes down during each round."""
+
+    @property
+    def stream_counts(self) -> tuple[int, ...]:
+        """Every number of connections that is measured."""
+        return self.streams if isinstance(self.streams, tuple) else (self.streams,)
 
     @model_validator(mode="after")
     def _link_comes_back(self) -> Self:

@@ -121,7 +121,7 @@ class Perftest(Workload):
         return (
             *(self.program(ask), "-d", end.rdma_device or "", "-i", str(end.rdma_port), "-p", str(job.port), "-F"),
             *("-c", options.connection, *self._amount(ask)),
-            *(("--reversed",) if ask.direction == "reverse" else ()),
+            *(("--reversed",) if _is_reversed(ask) else ()),
             *self._rate(ask),
             *(
                 part
@@ -177,6 +177,11 @@ class Perftest(Workload):
             raise WorkloadError(f"perftest says 0.00 MB/s of {iterations} messages, which it does now and then")
         message_bytes = count_of(size, "perftest") * count_of(iterations, "perftest")
         return Figures(flows=(_flow(job.ask, average * MEBIBYTE * 8, message_bytes),), notes=notes)
+
+
+def _is_reversed(ask: JobSpec) -> bool:
+    """Returns whether the server moves the data. A client that reads fetches it, so that the server's reads send."""
+    return ask.operation == "stream" and (ask.direction == "reverse") != (ask.verb == "read")
 
 
 def _table(text: str) -> tuple[str, str, str, str]:
