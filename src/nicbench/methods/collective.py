@@ -61,7 +61,7 @@ class Collective(RoundMethod):
 
         workload: WorkloadChoice = WorkloadChoice(kind="nuttcp")
         """The tool, alone or with options of its own: `nuttcp`, which ends when the last byte has arrived. `iperf3`
-        ends when the sender's kernel has it: without all bytes at the receiver there is no time.
+        ends when the sender's kernel has it: the time is then unknown unless all bytes have arrived.
         """
         collectives: Distinct[Kind] = ("all-reduce", "all-to-all")
         """Which collectives: `all-reduce` is a ring of the hosts, `all-to-all` each pair of them."""
