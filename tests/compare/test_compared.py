@@ -149,6 +149,19 @@ def test_a_point_that_one_side_lacks_is_named() -> None:
     ]
 
 
+def test_the_bad_one_of_three_cards_of_one_type_is_told_from_both_others() -> None:
+    """Each card has five runs in a machine of its own; the second passes 5 % less."""
+    runs = {"card one": 1.0, "card two": 0.95, "card three": 1.0}
+    sides = [side(name, [rate(share * value) for value in FIVE]) for name, share in runs.items()]
+    found = {
+        frozenset((one.comparison.first.name, one.comparison.second.name)): one.claim.higher
+        for one in compare_sides(sides, seed=SEED).all
+    }
+    assert found[frozenset(("card one", "card two"))] == "card one"
+    assert found[frozenset(("card three", "card two"))] == "card three"
+    assert found[frozenset(("card one", "card three"))] is None
+
+
 def test_many_sides_are_each_compared_with_the_first() -> None:
     sides = [side(name, [rate(1)]) for name in "abcdef"]
     found = compare_sides(sides, seed=SEED)

@@ -321,6 +321,16 @@ def test_files_of_tframetest_are_instances_of_a_run() -> None:
     assert [(one.parameters["instances"], one.parameters["run"]) for one in runs] == [(1, 1), (1, 2)]
 
 
+def test_what_tframetest_itself_wrote_is_read(golden: Path) -> None:
+    """Two instances of 3025.10.2, which wrote 24 frames each and then read them."""
+    texts = [(golden / f"tframetest_3025.10.2_{number}.csv").read_text() for number in (1, 2)]
+    found = film_imported(*texts).results
+    assert [(one.parameters["direction"], one.parameters["instance"]) for one in found] == [
+        ("write", 1), ("read", 1), ("write", 2), ("read", 2),
+    ]  # fmt: skip
+    assert [one.values[RATE] for one in found] == [317.243409, 186.33028, 310.620881, 168.7201]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -9,11 +9,12 @@ In those files a comment says what stands below it, until the next heading or co
 - ``profile NAME``: the steps of a profile of host tuning; ``items``: its items.
 - ``columns TABLE``: the columns of an exported table; ``schema PATH``: the members of a JSON document.
 - ``thresholds`` lists the thresholds of verdicts, ``examples`` the bench files in ``examples``, ``cards`` the proofs in
-  ``proofs``.
+  ``proofs``, ``items_of STUDY`` what a published study has, from ``docs/studies/items.csv``.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from itertools import takewhile
@@ -34,7 +35,8 @@ ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs/tables"
 SCHEMA = ROOT / "docs/summary.schema.json"
 MARK = re.compile(
-    r"^<!-- (keys|commands|profile|items|columns|schema|thresholds|examples|cards)\b ?(.*?) -->\n", re.MULTILINE
+    r"^<!-- (keys|commands|profile|items_of|items|columns|schema|thresholds|examples|cards)\b ?(.*?) -->\n",
+    re.MULTILINE,
 )
 
 
@@ -116,11 +118,25 @@ def _cards(_: str) -> str:
     return _table(("card", "kernel", "frames pass by", "findings", "failed"), rows)
 
 
+def _items_of(study: str) -> str:
+    rows = []
+    with (ROOT / "docs/studies/items.csv").open(encoding="utf-8") as file:
+        for number, item in enumerate(csv.DictReader(file), 1):
+            if item["study"] == study:
+                runs = [f"`nicbench run examples/{name}.yaml`" for name in item["bench_files"].split()]
+                published = [f"`nicbench reference import {item['data_set']}`"] if item["data_set"] else []
+                note = f" ({item['note']})" if item["note"] else ""
+                commands = "<br>".join([*published, *runs]) + note
+                rows.append((str(number), item["published"], commands, f"`{item['test']}`", item["in_the_report"]))
+    return _table(("no.", "published", "commands", "test", "in the report"), rows)
+
+
 _WRITERS = {
     "cards": _cards,
     "columns": lambda name: _table(COLUMN_HEADS, column_rows(name)),
     "commands": _commands,
     "examples": _examples,
+    "items_of": _items_of,
     "items": lambda _: _table(ITEM_HEADS, item_rows()),
     "keys": _keys,
     "profile": lambda name: _table(STEP_HEADS, step_rows(name)),

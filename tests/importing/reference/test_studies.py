@@ -1,4 +1,4 @@
-"""The pages of docs/studies: every published table is in one, and each bench file, test and heading is there."""
+"""The items of published studies: every published table is in one, and each bench file, test and heading is there."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from nicbench.store import RunFolder
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "src/nicbench/importing/reference/data"
 PAGES = sorted((ROOT / "docs/studies").glob("*.md"))
-HEAD = ["published", "data set", "bench file", "test", "in the report"]
+ITEMS = ROOT / "docs/studies/items.csv"
 # By which column a reference table numbers the published table of a row, and what pages call such a number.
 NUMBERED = {"table": "Table", "figure": "Figure"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a page."""
+    """An item of a study: what was published, and what repeats it."""
 
     page: str
     published: str
@@ -50,28 +50,28 @@ class Line:
     places: tuple[str, ...]
 
 
+def lines() -> Iterator[Line]:
+    with ITEMS.open(encoding="utf-8") as file:
+        for item in csv.DictReader(file):
+            yield Line(
+                page=f"{item['study']}.md",
+                published=item["published"],
+                data_set=item["data_set"] or None,
+                benches=tuple(ROOT / f"examples/{name}.yaml" for name in item["bench_files"].split()),
+                test=item["test"],
+                places=tuple(re.findall(r"“([^”]+)”", item["in_the_report"])),
+            )
+
+
+EVERY = list(lines())
+
+
 def lines_of(page: Path) -> list[Line]:
-    rows = [
-        [cell.strip() for cell in row.strip("|").split(" | ")]
-        for row in page.read_text().splitlines()
-        if row[:1] == "|"
-    ]
-    rows = [[cell.strip("| ") for cell in row] for row in rows]
-    assert rows[0] == HEAD
-    return [
-        Line(
-            page=page.name,
-            published=row[0],
-            data_set=None if row[1] == "-" else row[1].strip("`"),
-            benches=tuple((page.parent / path).resolve() for path in re.findall(r"\]\(([^)]+\.yaml)\)", row[2])),
-            test=row[3].strip("`"),
-            places=tuple(re.findall(r"“([^”]+)”", row[4])),
-        )
-        for row in rows[2:]
-    ]
-
-
-EVERY = [line for page in PAGES for line in lines_of(page)]
+    """The items of the study of a page, which leads to their table."""
+    assert f"../tables/studies.markdown#{page.stem})" in page.read_text(encoding="utf-8")
+    found = [line for line in EVERY if line.page == page.name]
+    assert found
+    return found
 
 
 def numbers_in(text: str, word: str) -> set[str]:
@@ -105,7 +105,7 @@ def test_each_place_is_a_heading_that_a_report_has(page: Path) -> None:
             assert is_title or place.lower().replace("machine did", "machines did") in written, (place, line)
 
 
-def test_every_data_set_is_in_a_page() -> None:
+def test_every_data_set_is_in_an_item() -> None:
     assert {line.data_set for line in EVERY if line.data_set} == data_sets().keys()
 
 
