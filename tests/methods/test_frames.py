@@ -118,6 +118,21 @@ def test_every_instance_has_a_folder_of_its_own_and_the_frames_to_read_are_writt
     assert all(preparation == other for other in laboratory.player.prepared)
 
 
+def test_readers_and_writers_work_at_once_and_each_row_says_which_it_was() -> None:
+    laboratory = fast_laboratory(by_instance(24.0, 24.0, 24.0, 20.0))
+    results = studied(laboratory, direction=("both",), instances=(4,))
+    tasks = [job.ask.frames.task for job in laboratory.requests[0].jobs if job.ask.frames]
+    assert tasks == ["read", "write", "read", "write"]
+    prepared = laboratory.player.prepared[0]
+    assert [job.label for job in prepared.jobs] == ["instance 1", "instance 3"]
+    assert len(prepared.folders) == 4
+    (whole,) = of_part(results, "runs")
+    assert (whole.parameters["direction"], whole.values["sum_frames_per_s"]) == ("both", 92.0)
+    assert [one.values["task"] for one in of_part(results, "instances")] == ["reading", "writing"] * 2
+    with pytest.raises(ValidationError, match="one instance cannot do `both`"):
+        Frames.Options(direction=("both",))
+
+
 def test_instances_that_begin_one_after_the_other_are_measured_at_the_same_time() -> None:
     laboratory = fast_laboratory(by_instance(24.0, 24.0, 24.0))
     studied(laboratory, instances=[3], direction=["read"], ramp_delay=2.0)
@@ -177,6 +192,15 @@ def test_more_than_the_link_carries_came_out_of_the_clients_memory() -> None:
     assert whole.disturbances[0].startswith("c00 moved ")
     for one in (whole, instance):
         assert (one.verdict, one.values["met"]) == (ResultVerdict.INCOMPLETE, None)
+
+
+def test_a_link_carries_as_much_each_way() -> None:
+    """A reader and a writer of 24 frames/s each, over a link that carries 30 frames/s."""
+    laboratory = Laboratory(by_instance(24.0, 24.0), link_bits_per_s=30 * 8 * FRAME_BYTES)
+    (whole,) = of_part(studied(laboratory, direction=("both",), instances=(2,)), "runs")
+    assert whole.values["sum_frames_per_s"] == 48.0
+    (one,) = of_part(studied(laboratory, direction=("read",), instances=(2,)), "runs")
+    assert one.values["limited_by"] == "client's memory"
 
 
 def test_frames_out_of_the_clients_memory_are_no_proof_of_a_server_however_fast_they_come() -> None:

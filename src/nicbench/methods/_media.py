@@ -169,6 +169,8 @@ def _iterate_seats(of_each: Sequence[Place], clients: Sequence[str]) -> Iterator
 
 
 Task = Literal["write", "read"]
+Doing = Literal["write", "read", "both"]
+"""What the instances of a round do; of `both`, the first of each two reads and the second writes."""
 INSTANCES: Final = tuple(range(1, 13))
 _PATTERN: Final = re.compile(r"[^/%\0]*%(?:0[1-9]\d?)?d[^/%\0]*")
 _PLAIN: Final = re.compile(r"(?!\.\.?$)[^/\0]+")
@@ -200,8 +202,10 @@ class FramesOptions(Frozen):
     """`/mnt/d{instance}`, or a list with one entry for each instance: a path, or `{directory: /mnt/d1, client: c0,
     cpus: 0-7, memory_node: 0}`. Without it the shares of the DUT.
     """
-    direction: Distinct[Task] = ("read", "write")
-    """Which rounds there are."""
+    direction: Distinct[Doing] = ("read", "write")
+    """Which rounds there are: all instances `read`, all `write`, or `both` at once: of each two the first reads and
+    the second writes.
+    """
     profile: Literal[PROFILES] = "4k"  # type: ignore[valid-type]
     """The size of a frame. `-10`, `-12` and `-16` are DPX with that number of bits; sizes of `-exr` vary."""
     frame_size: SomeBytes | None = None
@@ -300,6 +304,8 @@ class FramesOptions(Frozen):
         require_link_back(self.failure, self.warm_up + self.duration)
         if self.existing and self.directories is None:
             raise ValueError("`existing` frames are somewhere: write `directories`")
+        if "both" in self.direction and min(self.instances) < 2:
+            raise ValueError("one instance cannot do `both`: give `instances` of 2 and more")
         if self.existing and self.direction != ("read",):
             raise ValueError("`existing` frames are read and never written: write `direction: [read]`")
         if self.pattern is not None and (len(self.pattern.encode()) > _LONGEST_NAME or self.pattern == _LIST):
@@ -370,6 +376,13 @@ def job_spec_of(
     return JobSpec(operation="frames", duration_s=options.duration, frames=asked)
 
 
+def task_of(doing: Doing, instance: int) -> Task:
+    """Returns what an instance does in a round."""
+    if doing != "both":
+        return doing
+    return "read" if instance % 2 else "write"
+
+
 def _size(options: FramesOptions, direction: Task) -> dict[str, str | int | None]:
     """Returns the frame size to write, or to cut an existing stream into; frames that are read are as large as they
     were written.
@@ -404,17 +417,17 @@ def preparation_of(options: FramesOptions, test: str, everyone: Sequence[Seat], 
         return Preparation()
     frames = count_frames(options)
     needed = frames * largest_frame_bytes(options.profile, options.frame_size, options.header_size)
+    wanted = dict.fromkeys((seat, task_of(doing, seat.instance)) for doing in options.direction for seat in everyone)
     folders = tuple(
         OwnFolder(
             endpoint=seat.client,
             parent=seat.directory,
-            name=_name(test, seat, direction, context),
+            name=_name(test, seat, task, context),
             needed_bytes=needed,
         )
-        for direction in options.direction
-        for seat in everyone
+        for seat, task in wanted
     )
-    jobs = tuple(_prepare(options, test, seat, frames, context) for seat in everyone if "read" in options.direction)
+    jobs = tuple(_prepare(options, test, seat, frames, context) for seat, task in wanted if task == "read")
     return Preparation(folders=folders, jobs=jobs)
 
 
@@ -438,7 +451,7 @@ def _prepare(options: FramesOptions, test: str, seat: Seat, frames: int, context
 
 
 def round_request(
-    options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
+    options: FramesOptions, test: str, doing: Doing, seats: Sequence[Seat], context: RoundContext
 ) -> RoundRequest:
     """Returns the request for one round of the given instances at once."""
     jobs = tuple(
@@ -446,8 +459,8 @@ def round_request(
             seat,
             job_spec_of(
                 options,
-                direction,
-                directory_of(options, test, seat, direction, context),
+                task_of(doing, seat.instance),
+                directory_of(options, test, seat, task_of(doing, seat.instance), context),
                 seed_of(seat, context),
                 place,
                 len(seats),
@@ -459,7 +472,7 @@ def round_request(
         jobs=jobs,
         duration_s=options.ramp_s(len(seats)) + options.warm_up + options.duration,
         timeout_s=options.timeout,
-        before=(*_delete_written(options, test, direction, seats, context), *_commands_before(options, seats, context)),
+        before=(*_delete_written(options, test, doing, seats, context), *_commands_before(options, seats, context)),
         pause_s=options.pause,
         failure=options.failure,
     )
@@ -478,12 +491,12 @@ def _job(seat: Seat, ask: JobSpec) -> Job:
 
 
 def _delete_written(
-    options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
+    options: FramesOptions, test: str, doing: Doing, seats: Sequence[Seat], context: RoundContext
 ) -> Iterator[HostCommand]:
     """Returns commands that delete earlier files, so that these affect neither the round nor its preparation."""
     hosts = {client.name: client.host for client in context.clients}
-    for seat in seats if direction == "write" else ():
-        folder = shlex.quote(directory_of(options, test, seat, direction, context))
+    for seat in [seat for seat in seats if task_of(doing, seat.instance) == "write"]:
+        folder = shlex.quote(directory_of(options, test, seat, "write", context))
         run = f"rm -rf --one-file-system -- {folder} && mkdir -- {folder}"
         yield HostCommand(host=hosts[seat.client], run=run, timeout_s=_REMOVAL_S)
 

@@ -11,6 +11,7 @@ it invalid. Deviation from the published study: its limiter let through 5 % too 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,15 +25,16 @@ from nicbench.core.table import Column, ImportColumn, ImportShare, ImportStatist
 from nicbench.core.units import count_of, format_bits_per_s
 from nicbench.methods._media import (
     WORKLOAD,
+    Doing,
     FramesOptions,
     Seat,
-    Task,
     assign_seats,
     can_restart,
     job_spec_of,
     preparation_of,
     round_request,
     round_s,
+    task_of,
 )
 from nicbench.methods._round_figures import (
     CLIENT_OWN_CPU,
@@ -110,14 +112,18 @@ def _beyond_links(one: Round, seats: Sequence[Seat], context: RoundContext) -> I
     """Yields each client that moved more than its link carries: its name, and both rates in bits per second."""
     links = {client.name: client.link_bits_per_s for client in context.clients}
     for name in dict.fromkeys(seat.client for seat in seats):
-        moved, link = _moved_bits_per_s(name, seats, figures_of(one)), links.get(name)
+        moved, link = _moved_bits_per_s(name, seats, figures_of(one), one), links.get(name)
         if link is not None and moved > _FASTER_THAN_LINK * link:
             yield name, moved, link
 
 
-def _moved_bits_per_s(client: str, seats: Sequence[Seat], figures: Sequence[FrameFigures | None]) -> float:
-    pairs = zip(seats, figures, strict=True)
-    return 8.0 * sum(each.bytes_per_s for seat, each in pairs if seat.client == client and each is not None)
+def _moved_bits_per_s(client: str, seats: Sequence[Seat], figures: Sequence[FrameFigures | None], one: Round) -> float:
+    """Returns what a client read or wrote, whichever is more: a link carries as much each way."""
+    of_task = defaultdict[str, float](float)
+    for seat, each, job in zip(seats, figures, one.request.jobs, strict=True):
+        if seat.client == client and each is not None and job.ask.frames is not None:
+            of_task[job.ask.frames.task] += each.bytes_per_s
+    return 8.0 * max(of_task.values(), default=0.0)
 
 
 def instance_values(figures: FrameFigures | None, target: Target | None) -> Values:
@@ -241,7 +247,7 @@ def _limit_values(
                 client=name,
                 port=client.port or "",
                 machine=client.machine,
-                bits_per_s=_moved_bits_per_s(name, seats, figures),
+                bits_per_s=_moved_bits_per_s(name, seats, figures, one),
                 parts=sum(seat.client == name for seat in seats),
                 link_bits_per_s=client.link_bits_per_s,
                 port_link_bits_per_s=None if port is None else port.link_bits_per_s,
@@ -371,6 +377,7 @@ TABLES: Final = (
             *_DROPPED,
             *_COMPLETION,
             Column("cpu_per_frame_ns", "CPU of a frame"),
+            Column("task", "Task", form="text", is_optional=True),
             Column("engine", "Engine", form="text"),
             Column("bond_port", "Port of the bond", form="text", is_optional=True),
             SILENT,
@@ -475,6 +482,9 @@ def frames_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[s
     return {**parameters, "part": part}, values
 
 
+_DOING: Final = {"read": "reading", "write": "writing", "both": "reading and writing"}
+
+
 class Frames(RoundMethod):
     """Frames of film that instances read or write at once, each in a directory of its own, against a target rate."""
 
@@ -494,7 +504,8 @@ class Frames(RoundMethod):
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         choice = WorkloadChoice(kind=WORKLOAD)
-        return tuple((choice, job_spec_of(self.options, direction, "/", 1)) for direction in self.options.direction)
+        tasks = dict.fromkeys(task_of(doing, number) for doing in self.options.direction for number in (1, 2))
+        return tuple((choice, job_spec_of(self.options, task, "/", 1)) for task in tasks)
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Yields misfits for clients and hosts that do not exist."""
@@ -546,7 +557,7 @@ class Frames(RoundMethod):
                 for result in await self._play(context, direction, everyone[:instances]):
                     yield result
 
-    async def _play(self, context: RoundContext, direction: Task, working: Sequence[Seat]) -> tuple[Result, ...]:
+    async def _play(self, context: RoundContext, direction: Doing, working: Sequence[Seat]) -> tuple[Result, ...]:
         point = {"part": "runs", "direction": direction, "instances": len(working)}
         played = PlayedRounds()
         asked = round_request(self.options, self.name, direction, working, context)
@@ -563,12 +574,14 @@ class Frames(RoundMethod):
         played: PlayedRounds,
         every: Sequence[FrameFigures | None],
         beyond: Sequence[str],
-        direction: Task,
+        direction: Doing,
         working: Sequence[Seat],
     ) -> Iterator[Result]:
         target, (one,) = target_of(self.options), played.rounds
         for job, (seat, figures) in enumerate(zip(working, every, strict=True), 1):
-            where = {"file_system": one.outcomes[job - 1].file_system}
+            where: Values = {"file_system": one.outcomes[job - 1].file_system}
+            if direction == "both":
+                where["task"] = _DOING[task_of(direction, seat.instance)]
             yield self._result(
                 played,
                 parameters_of(seat, direction, len(working)),
@@ -609,7 +622,7 @@ class Frames(RoundMethod):
     @classmethod
     def describe_circumstances(cls, parameters: Mapping[str, Any]) -> str:
         """Describes the circumstances, such as "reading, with 10 instances"."""
-        doing = {"read": "reading", "write": "writing"}.get(str(parameters.get("direction")))
+        doing = _DOING.get(str(parameters.get("direction")))
         instances = parameters.get("instances")
         many = None if instances is None else f"with {count_of(instances, 'instance')}"
         one = f"instance {parameters['instance']}" if "instance" in parameters else None

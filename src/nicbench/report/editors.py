@@ -38,8 +38,8 @@ from nicbench.stats.frames import (
     trusted_number,
 )
 
-_ORDER: Final = ("read", "write")
-_DOING: Final = {"read": "Reading", "write": "Writing"}
+_ORDER: Final = ("read", "write", "both")
+_DOING: Final = {"read": "Reading", "write": "Writing", "both": "Reading and writing"}
 
 
 class OneWay(NamedTuple):
