@@ -287,6 +287,12 @@ def test_results_that_cannot_be_written_are_an_error(arguments: str, stdout: str
     assert "Exception" not in ended.stderr
 
 
+def test_a_full_disk_is_an_error_of_help_also_where_nothing_is_buffered() -> None:
+    ended = shell(f"PYTHONUNBUFFERED=1 {NICBENCH} --help >/dev/full")
+    assert ended.returncode == 1
+    assert "stdout: the results cannot be written: No space left on device" in ended.stderr
+
+
 def test_a_report_with_its_charts_is_made_where_every_stream_is_closed(
     nicbench: Any, run_is: Callable[..., None], finished_run: Any
 ) -> None:
