@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from nicbench.core.reading import Arrivals, Counts, Flows, InterruptionTimes, Intervals
+from nicbench.core.reading import Arrivals, Counts, Flows, InterruptionTimes, Intervals, Silence
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.methods.convergence import Convergence, ConvergenceEvent, EventTimes
@@ -35,7 +35,11 @@ def stream_of(
     return StreamReading(
         name=name,
         counts=Counts(intended=frames, sent=frames, received=frames - total, lost=total),
-        arrivals=Arrivals(first_ns=0, last_ns=round(1e9 * request.duration_s)),
+        arrivals=Arrivals(
+            first_ns=0,
+            last_ns=round(1e9 * request.duration_s),
+            silence=None if math.isinf(lost_s) else Silence(from_ns=0, to_ns=round(1e9 * lost_s)),
+        ),
         intervals=Intervals(interval_ns=10**9, received=(frames - total,), missing=(missing,)),
         flows=Flows(
             flows=flows,
@@ -112,12 +116,27 @@ async def test_several_events_are_averaged_and_their_extremes_kept() -> None:
     loss = loss_of(result)
     assert (loss.value, loss.n) == (pytest.approx(300.0, abs=0.5), 3)
     assert (loss.lower, loss.upper) == (pytest.approx(100.0, abs=0.5), pytest.approx(600.0, abs=0.5))
+    assert result.values["longest_silence_ms"] == pytest.approx(300.0)
 
 
 async def test_a_flow_that_does_not_come_back_has_no_time() -> None:
     result = await measure(Outage(math.inf, flows=4, away=1))
     assert loss_of(result).value is None
     assert "after 1 of 1 events a flow lost frames to the end of the trial" in str(result.values["limit"])
+
+
+async def test_what_the_tester_did_not_send_is_part_of_what_is_not_known() -> None:
+    """A tenth of 8000 frames of 4 s was not sent: any of them may have been due while the path was away."""
+
+    class Starved(Outage):
+        def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+            (stream,) = super().read(point, request).streams
+            sent = stream.counts.sent - 800
+            counts = stream.counts.replace(sent=sent, unsent_tester=800, received=sent - stream.counts.lost)
+            return reading_of(request.duration_s, (stream.replace(counts=counts),))
+
+    result = await measure(Starved(0.25))
+    assert result.values["resolution_ms"] == pytest.approx(0.5 + 400.0)
 
 
 async def test_an_event_at_which_nothing_is_lost_is_said() -> None:

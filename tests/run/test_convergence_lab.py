@@ -55,6 +55,9 @@ def test_an_event_of_a_chosen_length_is_found(dut: str, event: str, lasts_ms: in
     assert isinstance(least, float)
     assert isinstance(most, float)
     assert isinstance(resolution, float)
+    silence = result.values["longest_silence_ms"]
+    assert isinstance(silence, float)
+    assert least - 2.0 <= silence <= most + 3 * held_up_ms + 500
     assert loss.value is not None
     assert least >= lasts_ms
     # A busy machine holds the tester up several times, and loses frames besides.

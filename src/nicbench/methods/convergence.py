@@ -185,8 +185,10 @@ class Convergence(FrameMethod):
             caption=(
                 "RFC 6412: for how long frames are lost at an event, by frames lost: of the flow that lost most (route "
                 "loss of connectivity period, section 3.6.5), and the mean of all flows (section 3.6.6). It is known "
-                "to one frame of a flow, and to frames that the tester did not send (resolution). The event lasted "
-                "between two times by the controller's clock, for a command takes time itself."
+                "to one frame of a flow, and to frames that the tester did not send (resolution). The longest silence "
+                "is that of all flows together, by arrivals: it needs no such frame, and holds where every flow is "
+                "away at once. The event lasted between two times by the controller's clock, for a command takes time "
+                "itself."
             ),
             columns=(
                 FRAME,
@@ -197,6 +199,7 @@ class Convergence(FrameMethod):
                 Column("maximum_ms", "Maximum", unit="ms", form="number"),
                 Column("resolution_ms", "Resolution", unit="ms", form="number"),
                 Column("mean_of_flows_ms", "Mean of all flows", unit="ms", form="number"),
+                Column("longest_silence_ms", "Longest silence", unit="ms", form="number", is_optional=True),
                 Column("event_at_least_ms", "Event, at least", unit="ms", form="number", is_optional=True),
                 Column("event_at_most_ms", "Event, at most", unit="ms", form="number", is_optional=True),
                 Column("flows", "Flows", form="whole"),
@@ -243,10 +246,18 @@ def summarise_losses(streams: Sequence[StreamReading], sent_s: Sequence[float], 
         **average_ms(_LOSS, times_s, why_unknown),
         "resolution_ms": 1e3 * max(resolution_s(*pair) for pair in zip(streams, sent_s, strict=True)),
         "mean_of_flows_ms": 1e3 * statistics.fmean(loss_s(*pair) for pair in zip(streams, sent_s, strict=True)),
+        "longest_silence_ms": _mean_silence_ms(streams),
         "flows": flows[0].flows if flows else None,
         "flows_with_loss": max((one.with_loss for one in flows), default=None),
         "average_lost_frames": statistics.fmean(stream.counts.failed for stream in streams),
     }
+
+
+def _mean_silence_ms(streams: Sequence[StreamReading]) -> float | None:
+    """Returns the longest time without a frame of any flow, as the mean of the trials; None where one is unknown."""
+    silences = [stream.arrivals.silence for stream in streams if stream.arrivals is not None]
+    known = [silence.length_ns / 1e6 for silence in silences if silence is not None]
+    return statistics.fmean(known) if len(known) == len(streams) else None
 
 
 def _events(readings: Sequence[Reading]) -> Values:
