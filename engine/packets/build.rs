@@ -113,7 +113,7 @@ fn main() {
 }
 
 /// The programs that run in the kernel.
-const PROGRAMS: &[&str] = &["generate", "receive", "receive_card"];
+const PROGRAMS: &[&str] = &["generate", "receive", "receive_card", "redirect"];
 
 struct Dpdk {
     link_folder: PathBuf,

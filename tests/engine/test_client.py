@@ -16,7 +16,7 @@ from nicbench.core.errors import EngineError, HostError, NotReadyError
 from nicbench.engine import client
 from nicbench.engine import client as client_module
 from nicbench.engine.binaries import deploy_file
-from nicbench.engine.client import PROTOCOL, Conversation, EngineClient
+from nicbench.engine.client import PROTOCOL, Conversation, EngineClient, refusal_of_ports
 from nicbench.hosts.base import Completed, Process
 from nicbench.hosts.kinds.local import LocalHost
 
@@ -287,3 +287,16 @@ async def test_a_host_that_changes_what_it_gets_is_told_of(binary: Path, tmp_pat
 
     with pytest.raises(NotReadyError, match="differs from what was copied"):
         await deploy_file(Spoiling(), binary, str(tmp_path / "cache"))
+
+
+_MACVLAN = (
+    "ip link add v0 type veth peer name v1 && ip link add link v0 name m0 type macvlan && ip link set v0 up && "
+    'ip link set m0 up && exec "$0"'
+)
+
+
+@pytest.mark.lab
+def test_af_xdp_is_there_without_a_driver_that_runs_xdp_programs() -> None:
+    port = {"name": "t0", "kind": "af_xdp", "device": "m0", "queue": 0, "xdp_program": None}
+    prefix = ("unshare", "--net", "sh", "-c", _MACVLAN)
+    assert asyncio.run(refusal_of_ports(LocalHost(), [port], prefix=prefix)) is None

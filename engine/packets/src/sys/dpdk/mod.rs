@@ -13,6 +13,8 @@ mod options;
 mod packet_socket;
 mod parts;
 mod port;
+#[cfg(feature = "xdp")]
+mod redirection;
 mod sizes;
 mod thread;
 
@@ -86,6 +88,13 @@ fn start_ports(
 ) -> Result<Vec<WorkerPorts>, EngineError> {
     let kernel_links = ports.iter().map(check).collect::<Result<Vec<_>, _>>()?;
     ports.iter().enumerate().try_for_each(|(index, port)| assignment.check(index, port))?;
+    #[cfg(feature = "xdp")]
+    let (ports, _program) = redirection::add_program(ports).map_err(|error| {
+        let message = format!("no file in memory for the program of AF_XDP: {error}");
+        EngineError::new(ErrorKind::Port, message, "free memory")
+    })?;
+    #[cfg(feature = "xdp")]
+    let ports = ports.as_slice();
     let arguments = eal_arguments(options, ports, assignment);
     eal::start(&arguments, options.worker_cpu.is_some())?;
     let mut workers: Vec<WorkerPorts> = assignment.parts.iter().map(|_| Vec::new()).collect();
