@@ -6,6 +6,7 @@ Every change is made through ``Changes``, so that it is undone.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.frozen import frozen
@@ -177,6 +178,15 @@ async def leave_tags(changes: Changes, host: Host, device: str) -> None:
     except (CannotSetError, HostError) as error:
         step = "choose `driver: net_af_packet`"
         raise NotReadyError(f"the adapter takes VLAN tags away: {error}", place=str(place), next_step=step) from error
+
+
+async def merge_nothing(changes: Changes, host: Host, device: str) -> None:
+    """Has an adapter receive frames as they come, without LRO, where it has that.
+
+    The kernel switches LRO off where it runs an XDP program in a driver's stead, and would leave it off.
+    """
+    with suppress(CannotSetError, HostError):
+        await apply_item(changes, Offloads(OffloadOptions(features={"lro": False})), Place(host, device))
 
 
 async def receive_by_first_queues(changes: Changes, host: Host, device: str, queues: int) -> None:
