@@ -66,3 +66,4 @@ async def test_an_event_that_fails_is_an_error() -> None:
     with pytest.raises(HostError, match="no such route"):
         await interrupter.interrupt()
     assert interrupter.times is None
+    assert host.commands[-1] == ("route", "back")  # a command that failed may have done a part

@@ -18,6 +18,7 @@ from nicbench.tuning.preparation import (
     raise_huge_pages,
     receive_by_first_queues,
     stamp_all_frames,
+    switch_lro_off,
 )
 from nicbench.tuning.stack import UndoStack
 
@@ -278,3 +279,22 @@ async def test_an_adapter_that_spreads_frames_as_it_likes_is_refused(tmp_path: P
         host.fail(asked, "Operation not supported")
     with pytest.raises(NotReadyError, match="4 receive queues"):
         await receive_by_first_queues(UndoStack("run", None, tmp_path), host, "e0", 1)
+
+
+async def test_lro_is_off_during_a_run_and_on_again_afterwards(tmp_path: Path) -> None:
+    host, is_on = FakeHost(), {"lro": "on"}
+
+    def switch(command: tuple[str, ...]) -> Completed:
+        is_on["lro"] = command[-1]
+        return Completed(command, 0, "", "")
+
+    def show(command: tuple[str, ...]) -> Completed:
+        return Completed(command, 0, f"Features for e0:\nlarge-receive-offload: {is_on['lro']}\n", "")
+
+    host.answer("ethtool -k e0", show)
+    host.answer("ethtool -K e0", switch)
+    changes = UndoStack("run", None, tmp_path)
+    await switch_lro_off(changes, host, "e0")
+    assert is_on["lro"] == "off"
+    assert await changes.undo_all() == []
+    assert is_on["lro"] == "on"

@@ -152,9 +152,9 @@ def make_whole_app() -> typer.Typer:
 
 def _empty_app() -> typer.Typer:
     app = typer.Typer(
-        rich_markup_mode=None,
         name="nicbench",
         cls=Group,
+        rich_markup_mode=None,  # to load Rich takes as long as all the rest of the help
         help="A NIC performance lab in one tool: one YAML file names the machines, the links and the tests.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -168,7 +168,7 @@ def _add_command(app: typer.Typer, name: str) -> None:
     file, words = COMMANDS[name]
     command = import_module(f"nicbench.cli.commands.{file}").COMMANDS[name]
     if isinstance(command, typer.Typer):
-        for each in command.registered_commands:  # whose lines would be cut else
+        for each in command.registered_commands:  # typer would cut a docstring to fit one line
             each.short_help = (getdoc(each.callback) or "").partition("\n\n")[0]
         app.add_typer(command, name=name, help=words)
     else:

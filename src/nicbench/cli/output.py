@@ -37,7 +37,7 @@ class _Stream(ABC):
     def write(self, text: str) -> int:
         if self._inner is None:
             self._handle_failure(OSError(errno.EBADF, os.strerror(errno.EBADF)))
-        elif text != "":  # by b"" and "" typer tries a stream, and hides that a full disk takes not even that
+        elif text != "":  # typer writes nothing to test a stream, and would hide the error of a full disk
             try:
                 self._inner.write(self._encodable(text))
             except (OSError, ValueError) as error:  # ValueError: the stream is closed

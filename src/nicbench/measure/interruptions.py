@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 
+from nicbench.core.errors import HostError
 from nicbench.core.reading import InterruptionTimes
 from nicbench.core.trial import Interruption
 from nicbench.measure.surroundings import TrialSetup
@@ -27,16 +29,20 @@ class Interrupter:
         asked, transmission = self._asked, time.monotonic()
         await asyncio.sleep(asked.after_s)
         began_s = time.monotonic() - transmission
-        await self._run(await self._command())
-        ended_s = time.monotonic() - transmission
-        self.times = InterruptionTimes(began_s=began_s, ended_s=ended_s)
-        if asked.lasts_s is None:
-            return
         try:
+            await self._run(await self._command())
+            ended_s = time.monotonic() - transmission
+            self.times = InterruptionTimes(began_s=began_s, ended_s=ended_s)
+            if asked.lasts_s is None:
+                return
             await asyncio.sleep(asked.lasts_s)
-        finally:
-            restore_began_s = time.monotonic() - transmission
-            await self._restore()
+        except BaseException:  # also a command that failed may have done a part
+            if asked.lasts_s is not None:
+                with suppress(HostError):
+                    await self._restore()
+            raise
+        restore_began_s = time.monotonic() - transmission
+        await self._restore()
         restored_s = time.monotonic() - transmission
         self.times = self.times.replace(restore_began_s=restore_began_s, restored_s=restored_s)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -37,7 +37,7 @@ def silence_s(reading: Reading) -> float | None:
 
 
 def explain_no_return(readings: Sequence[Reading], what: str, lack: str = "no frames came back") -> str:
-    """Explains why frames did not come back in ``readings``, which are those of ``what``: "1 of 2 resets"."""
+    """Says that no frames came back in these readings. ``what`` counts the events, as in "1 of 2 resets"."""
     reason = f"after {what} {lack} to the end of the trial"
     latest = max((_command_ended_s(reading) for reading in readings), default=0.0)
     if latest > 0.0:
@@ -75,6 +75,6 @@ def lost_to_the_end(stream: StreamReading) -> bool:
     return lost > (sum(stream.intervals.missing) if stream.intervals else 0)
 
 
-def say_command(command: Sequence[str], host: Any) -> str:
+def say_command(command: Sequence[str], host: str) -> str:
     """Returns a command and where it runs, for the report."""
     return f"{' '.join(command)} ({WHERE[host]})"

@@ -1,7 +1,7 @@
 """Collectives: how long hosts take for an all-reduce in a ring, or an all-to-all, by streams through the DUT.
 
-The terms are those of the drafts on AI fabrics of the IETF's benchmarking group: job completion time is that of the
-slowest stream. Steps, for each collective and size: a round in which the first client of each port sends at once. In a
+Terms follow the drafts of the IETF's benchmarking group on AI fabrics: job completion time is that of the slowest
+stream. Steps, for each collective and size: a round in which the first client of each port sends at once. In a
 ring of n each sends 2 (n - 1) / n of the size to the next; in an all-to-all each sends 1 / n of it to every other. Each
 is repeated as often as asked. The streams of all steps of a ring are one: no host waits for what the one before it
 sends. Verified: every byte arrived; a figure beyond its link is refused.

@@ -45,7 +45,9 @@ class ConvergenceEvent(Frozen):
     lasts: Seconds | None = None
     """Time from the event until the link comes up again, or `restore` runs."""
     restore: Words | None = None
-    """The command that takes back what `command` did. It runs also where the trial fails."""
+    """The command that takes back what `command` did. It runs also where the trial fails, but not where nicbench is
+    killed (SIGKILL).
+    """
 
     @model_validator(mode="after")
     def _is_one_event(self) -> Self:

@@ -47,8 +47,10 @@ NAMESPACE: Final = "nicbench-prove"
 RATES: Final = (20_000.0, 5_000.0, 1_250.0, 300.0)
 """Paces in frames a second. What fails at one is repeated at the next, as the machine may be slow."""
 OVERRUN: Final = "the tester's own overrun"
-_DROPS: Final = ("drop", "miss", "error", "discard", "overrun", "overflow", "no_buf", "nobuf", "full", "fifo")
-"""Parts of the names of counters that count frames which went no farther."""
+NOT_TAKEN: Final = ("drop", "miss", "overrun", "overflow", "no_buf", "nobuf", "full", "fifo")
+"""Parts of the names of counters of frames that nobody took in time."""
+_DROPS: Final = (*NOT_TAKEN, "error", "discard")
+"""Parts of the names of counters of frames that went no farther."""
 _SETTLE_S: Final = 2.0
 _SETTLINGS: Final = 4
 _QUIET: Final = "for kind in all default; do echo 1 >/proc/sys/net/ipv6/conf/$kind/disable_ipv6; done"
@@ -62,17 +64,20 @@ class Sent:
     reading: Reading
     rose: tuple[Mapping[str, int], ...]
 
-    def dropped(self) -> dict[str, int]:
-        """How many frames each counter of drops says were lost, of all ports together: the ports' and the tester's."""
+    def dropped(self, parts: tuple[str, ...] = _DROPS) -> dict[str, int]:
+        """How many frames each counter of drops says were lost, of all ports together: the ports' and the tester's.
+
+        ``parts`` are of the counters' names.
+        """
         found: Counter[str] = Counter()
         for rose in self.rose:
-            found.update({name: by for name, by in rose.items() if by and any(part in name for part in _DROPS)})
+            found.update({name: by for name, by in rose.items() if by and any(part in name for part in parts)})
         found[OVERRUN] = sum(port.receive_overrun or 0 for port in self.reading.ports)
         return {name: by for name, by in found.items() if by}
 
-    def where_lost(self) -> str | None:
+    def where_lost(self, parts: tuple[str, ...] = _DROPS) -> str | None:
         """The counter that counted every lost frame, or those that did together; None where no counter did."""
-        drops, lost = self.dropped(), self.reading.counts.lost
+        drops, lost = self.dropped(parts), self.reading.counts.lost
         exact = next((name for name, by in drops.items() if by == lost), None)
         return exact or (" and ".join(drops) if lost and sum(drops.values()) == lost else None)
 

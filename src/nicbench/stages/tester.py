@@ -47,7 +47,7 @@ from nicbench.testbed.real_hosts import TESTER
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.testbed.testers.packets import ALWAYS
 from nicbench.tuning.changes import Changes, by_others
-from nicbench.tuning.preparation import leave_tags, merge_nothing, receive_by_first_queues, stamp_all_frames
+from nicbench.tuning.preparation import leave_tags, receive_by_first_queues, stamp_all_frames, switch_lro_off
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.files import RemovePath
 from nicbench.tuning.undo.network import EndPromiscuity
@@ -321,7 +321,7 @@ async def _prepare_card(bench: BenchFile, host: Host, device: str, kind: str, po
     if kind in ("xdp", "af_xdp") and is_tagged(bench.traffic.port_streams()):
         await leave_tags(changes, host, device)
     if kind == "af_xdp":
-        await merge_nothing(changes, host, device)
+        await switch_lro_off(changes, host, device)
         await receive_by_first_queues(changes, host, device, bench.tester_kind().receivers_at(port))
         await expect_program(changes, host, device)  # a killed engine would leave it behind
     await make_promiscuous(changes, host, device, by_engine=kind != "xdp")

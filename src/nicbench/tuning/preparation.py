@@ -180,10 +180,10 @@ async def leave_tags(changes: Changes, host: Host, device: str) -> None:
         raise NotReadyError(f"the adapter takes VLAN tags away: {error}", place=str(place), next_step=step) from error
 
 
-async def merge_nothing(changes: Changes, host: Host, device: str) -> None:
-    """Has an adapter receive frames as they come, without LRO, where it has that.
+async def switch_lro_off(changes: Changes, host: Host, device: str) -> None:
+    """Switches LRO off where an adapter has it, so that it is on again afterwards.
 
-    The kernel switches LRO off where it runs an XDP program in a driver's stead, and would leave it off.
+    The kernel itself switches it off for a program that it runs for the driver (generic XDP), and leaves it off.
     """
     with suppress(CannotSetError, HostError):
         await apply_item(changes, Offloads(OffloadOptions(features={"lro": False})), Place(host, device))

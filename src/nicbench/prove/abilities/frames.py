@@ -14,7 +14,7 @@ from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.core.proof import DRIVERS, Finding
 from nicbench.core.trial import Reading
 from nicbench.prove.base import Ability, absent, failed, proven, untried
-from nicbench.prove.loop import Loop, Session
+from nicbench.prove.loop import NOT_TAKEN, Loop, Session
 from nicbench.system.xdp.abilities import Mode, abilities_of
 from nicbench.tuning.stack import UndoStack
 
@@ -54,8 +54,8 @@ def _is_altered(reading: Reading) -> bool:
 async def pass_all(session: Session, sizes: tuple[int, ...]) -> str | None:
     """Sends frames of each size both ways; says at which size what went wrong, of loss: at every pace.
 
-    A loss at the slowest pace that a counter of drops names to the frame is one of a machine that did not take them
-    in time: it must come ``_TRIES`` times in a row.
+    A loss at the slowest pace must come ``_TRIES`` times in a row where the counters of frames that nobody took in
+    time account for all of it: the machine may have been busy.
     """
     for size in sizes:
         sent = await session.send(size, frames=_FRAMES, both_ways=True)
@@ -67,7 +67,7 @@ async def pass_all(session: Session, sizes: tuple[int, ...]) -> str | None:
                 tries -= 1
                 if damage is None:
                     break  # at its slowest, a busy machine still has some late
-                if tries == 0 or sent.where_lost() is None:
+                if tries == 0 or sent.where_lost(NOT_TAKEN) is None:
                     return f"frames of {size} bytes: {damage}"
             frames = min(_FRAMES_AGAIN, round(session.rate_frames_per_s * _LONGEST_S))
             sent = await session.send(size, frames=frames, both_ways=True)

@@ -315,7 +315,7 @@ def _slowest(tail: TailTable, figures: Figures, *, is_drawn: bool) -> Iterator[B
     about = caption(
         f"Computed, not observed: the chance that the slowest of 10, 100 and 1000 {tail.plain} comes within a time, "
         "which is the share of single ones to the power of their number, as if these were independent; beneath it its "
-        "95 % interval (Clopper and Pearson). With > none was slower, and the number is the interval's lower end."
+        "95 % interval (Clopper and Pearson). “>” means that none was slower; the number is the interval's lower end."
     )
     told = f" Chance that the slowest of several {tail.plain} comes within a time."
     figure = figures.figure(slowest_chart, tail, f"The slowest of several at {tail.load}", inlines(told))

@@ -320,6 +320,7 @@ class PacketsTester(Tester):
         finally:
             if beside is not None:
                 beside.cancel()
+                await asyncio.gather(beside, return_exceptions=True)  # until what it did is taken back
         reading = parse_reading(drained, settled.get("late", ()))
         if request.codepoint is not None:
             reading = with_sent_classes(reading, streams)

@@ -443,6 +443,7 @@ class _TrexTester(Tester):
         finally:
             for each in beside:
                 each.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)  # until what they did is taken back
         time = _time_of(planned, request.duration_s, told["sent"])
         if told["stopped"] and request.frames is None:
             # The frames that should have been sent in the time that the transmission took until it was stopped.
