@@ -68,6 +68,11 @@ class Chance:
     lower: float
     upper: float
 
+    @property
+    def estimate(self) -> float:
+        """The value; the lower bound where it is 1, as nothing else was drawn."""
+        return self.lower if self.value == 1.0 else self.value
+
 
 def chance_of_all(hits: int, draws: int, number: int, confidence: float = 0.95) -> Chance:
     """Computes the chance that ``number`` of independent draws all hit, where ``hits`` of ``draws`` did.

@@ -185,7 +185,7 @@ def slowest_chart(table: TailTable, form: Format) -> Spec | None:
     """
     names = [row.name for row in table.rows]
     points: list[dict[str, Any]] = [
-        {"time": float(bound), "number": f"of {number:,}", "row": row.name, "chance": 100.0 * chance.value}
+        {"time": float(bound), "number": f"of {number:,}", "row": row.name, "chance": 100.0 * chance.estimate}
         for row in table.rows
         for number, chances in zip(SLOWEST_OF, row.slowest, strict=True)
         for bound, chance in zip(table.bounds, chances, strict=True)
@@ -194,16 +194,17 @@ def slowest_chart(table: TailTable, form: Format) -> Spec | None:
     if len(points) < 2 or len(names) > MOST_SLOWEST:
         return None
     numbers = [f"of {number:,}" for number in SLOWEST_OF]
-    lines = marks(
-        points,
-        "line",
-        {"strokeWidth": 1.8, "point": True},
-        x=channel("time:Q", title="time [µs]"),
-        y=channel("chance:Q", title="chance that the slowest is within [%]", scale=from_to(0, 100)),
-        color=told_apart("number", numbers, SERIES, legend=legend_of_names(numbers, form)),
-        strokeDash=told_apart("row", names, DASHES, legend=legend_of_names(names, form)),
-    )
-    return finish_chart(form, lines)
+    place = {
+        "x": channel("time:Q", title="time [µs]"),
+        "y": channel("chance:Q", title="chance that the slowest is within [%]", scale=from_to(0, 100)),
+        "color": told_apart("number", numbers, SERIES, legend=legend_of_names(numbers, form)),
+    }
+    known = legend_of_names(names, form, symbolSize=70, symbolFillColor=INK, symbolDash=[1, 0])
+    dash = told_apart("row", names, DASHES, legend=known)
+    shape = told_apart("row", names, SHAPES, legend=known)
+    lines = marks(points, "line", {"strokeWidth": 1.8, "interpolate": "step-after"}, **place, strokeDash=dash)
+    dots = marks(points, "point", {"size": 58, "filled": True, "opacity": 1}, **place, shape=shape)
+    return finish_chart(form, lines, dots)
 
 
 _ROW_HEIGHT: Final = 44

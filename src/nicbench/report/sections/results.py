@@ -317,7 +317,7 @@ def _slowest(tail: TailTable, figures: Figures, *, is_drawn: bool) -> Iterator[B
         "which is the share of single ones to the power of their number, as if these were independent; beneath it its "
         "95 % interval (Clopper and Pearson). “>” means that none was slower; the number is the interval's lower end."
     )
-    told = f" Chance that the slowest of several {tail.plain} comes within a time."
+    told = f" Chance that the slowest of several {tail.plain} comes within a time; between times, the least it can be."
     figure = figures.figure(slowest_chart, tail, f"The slowest of several at {tail.load}", inlines(told))
     rows = table(
         (
