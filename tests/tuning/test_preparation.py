@@ -18,7 +18,7 @@ from nicbench.tuning.preparation import (
     raise_huge_pages,
     receive_by_first_queues,
     stamp_all_frames,
-    switch_lro_off,
+    switch_off,
 )
 from nicbench.tuning.stack import UndoStack
 
@@ -281,20 +281,23 @@ async def test_an_adapter_that_spreads_frames_as_it_likes_is_refused(tmp_path: P
         await receive_by_first_queues(UndoStack("run", None, tmp_path), host, "e0", 1)
 
 
-async def test_lro_is_off_during_a_run_and_on_again_afterwards(tmp_path: Path) -> None:
-    host, is_on = FakeHost(), {"lro": "on"}
+async def test_offloads_are_off_during_a_run_and_those_that_were_on_are_on_again_afterwards(tmp_path: Path) -> None:
+    before = {"large-receive-offload": "on", "generic-receive-offload": "off", "rx-gro-hw": "off [fixed]"}
+    host, now = FakeHost(), dict(before)
 
     def switch(command: tuple[str, ...]) -> Completed:
-        is_on["lro"] = command[-1]
+        assert command[-2:-1] == ("lro",)
+        now["large-receive-offload"] = command[-1]
         return Completed(command, 0, "", "")
 
     def show(command: tuple[str, ...]) -> Completed:
-        return Completed(command, 0, f"Features for e0:\nlarge-receive-offload: {is_on['lro']}\n", "")
+        features = "".join(f"{name}: {value}\n" for name, value in now.items())
+        return Completed(command, 0, f"Features for e0:\n{features}", "")
 
     host.answer("ethtool -k e0", show)
     host.answer("ethtool -K e0", switch)
     changes = UndoStack("run", None, tmp_path)
-    await switch_lro_off(changes, host, "e0")
-    assert is_on["lro"] == "off"
+    await switch_off(changes, host, "e0", "lro", "gro", "rx-gro-hw", "tls-hw-rx-offload")
+    assert now == before | {"large-receive-offload": "off"}
     assert await changes.undo_all() == []
-    assert is_on["lro"] == "on"
+    assert now == before

@@ -1,6 +1,7 @@
-"""Changes of a configuration, as a new whole one: flows with another rate or size, more flows, or fewer. Pure.
+"""The requests that clients make: those of OTG, and those beyond it.
 
-A message has been checked against the model before; whether the new configuration is right is checked after it.
+Every message is checked against the model first. A change of flows makes a new whole configuration, which is checked as
+one that was set.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Config = Mapping[str, Any]
 def update(config: Config, message: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the configuration with rates or sizes of flows replaced (OTG ``config_update``). OtgError."""
     if message.get("choice", "flows") != "flows":
-        raise OtgError(["config_update.protocols: protocols are not emulated"], code=NOT_IMPLEMENTED)
+        raise OtgError(["config_update.protocols: IS-IS and OSPF are not emulated"], code=NOT_IMPLEMENTED)
     given = message.get("flows") or {}
     new = {str(flow.get("name")): flow for flow in given.get("flows") or ()}
     _require_known(config, list(new), "config_update.flows.flows[{index}].name")

@@ -47,7 +47,7 @@ from nicbench.testbed.real_hosts import TESTER
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.testbed.testers.packets import ALWAYS
 from nicbench.tuning.changes import Changes, by_others
-from nicbench.tuning.preparation import leave_tags, receive_by_first_queues, stamp_all_frames, switch_lro_off
+from nicbench.tuning.preparation import leave_tags, receive_by_first_queues, stamp_all_frames, switch_off
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.files import RemovePath
 from nicbench.tuning.undo.network import EndPromiscuity
@@ -316,12 +316,19 @@ async def start_tester(
     return facts, testbed
 
 
+_MERGING: Final = ("lro", "rx-gro-hw", "gro")
+"""Offloads by which segments of TCP arrive as one packet."""
+
+
 async def _prepare_card(bench: BenchFile, host: Host, device: str, kind: str, port: str, changes: Changes) -> None:
     """Has an interface outside of a lab give the tester every frame, with its tags."""
     if kind in ("xdp", "af_xdp") and is_tagged(bench.traffic.port_streams()):
         await leave_tags(changes, host, device)
+    if kind == "af_packet":
+        await switch_off(changes, host, device, *_MERGING)
     if kind == "af_xdp":
-        await switch_lro_off(changes, host, device)
+        # The kernel itself does so for a program that it runs for the driver (generic XDP), and leaves it off.
+        await switch_off(changes, host, device, "lro")
         await receive_by_first_queues(changes, host, device, bench.tester_kind().receivers_at(port))
         await expect_program(changes, host, device)  # a killed engine would leave it behind
     await make_promiscuous(changes, host, device, by_engine=kind != "xdp")

@@ -180,13 +180,11 @@ async def leave_tags(changes: Changes, host: Host, device: str) -> None:
         raise NotReadyError(f"the adapter takes VLAN tags away: {error}", place=str(place), next_step=step) from error
 
 
-async def switch_lro_off(changes: Changes, host: Host, device: str) -> None:
-    """Switches LRO off where an adapter has it, so that it is on again afterwards.
-
-    The kernel itself switches it off for a program that it runs for the driver (generic XDP), and leaves it off.
-    """
-    with suppress(CannotSetError, HostError):
-        await apply_item(changes, Offloads(OffloadOptions(features={"lro": False})), Place(host, device))
+async def switch_off(changes: Changes, host: Host, device: str, *offloads: str) -> None:
+    """Switches off those of these offloads that an adapter has, so that they are on again afterwards."""
+    for offload in offloads:
+        with suppress(CannotSetError, HostError):
+            await apply_item(changes, Offloads(OffloadOptions(features={offload: False})), Place(host, device))
 
 
 async def receive_by_first_queues(changes: Changes, host: Host, device: str, queues: int) -> None:
