@@ -14,7 +14,6 @@ In those files a comment says what stands below it, until the next heading or co
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from itertools import takewhile
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING
 from nicbench.core.judging import Thresholds
 from nicbench.core.proof import Outcome, Proof
 from nicbench_docs.commands import commands, help_of, options_of, usage_of
+from nicbench_docs.items import items
 from nicbench_docs.models import keys_of, model_of
 from nicbench_docs.program import COLUMN_HEADS, ITEM_HEADS, STEP_HEADS, column_rows, item_rows, step_rows, steps_of
 from nicbench_docs.schemas import rows_of, summary_schema_text
@@ -120,14 +120,10 @@ def _cards(_: str) -> str:
 
 def _items_of(study: str) -> str:
     rows = []
-    with (ROOT / "docs/studies/items.csv").open(encoding="utf-8") as file:
-        for number, item in enumerate(csv.DictReader(file), 1):
-            if item["study"] == study:
-                runs = [f"`nicbench run examples/{name}.yaml`" for name in item["bench_files"].split()]
-                published = [f"`nicbench reference import {item['data_set']}`"] if item["data_set"] else []
-                note = f" ({item['note']})" if item["note"] else ""
-                commands = "<br>".join([*published, *runs]) + note
-                rows.append((str(number), item["published"], commands, f"`{item['test']}`", item["in_the_report"]))
+    for item in items():
+        if item.study == study:
+            commands = "<br>".join(f"`{each}`" for each in item.commands) + (f" ({item.note})" if item.note else "")
+            rows.append((str(item.number), item.published, commands, f"`{item.test}`", item.in_the_report))
     return _table(("no.", "published", "commands", "test", "in the report"), rows)
 
 

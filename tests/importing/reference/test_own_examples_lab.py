@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 
 from nicbench.cli.main import main
 from nicbench.core.shipped import shipped
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "docs/site"))
+from nicbench_docs.items import FOLDER, printed_at
 
 SIMULATED = {
     r"lab:\n  kind: veth": "lab: {kind: simulated}",
@@ -62,6 +66,13 @@ def test_a_load_sweep_is_compared_load_by_load(
     monkeypatch.chdir(tmp_path)
     run("load-sweep", SIMULATED)
     assert common("nsfnic4-load-sweep:100 Mb/s, full duplex", capsys) == {"load-sweep"}
+    # What docs/studies has of the report is at the same place in this one.
+    assert main(("report", "latest", "--format", "md")) == 0
+    (report,) = Path("runs").glob("*/report.md")
+    title, heads, *rows = printed_at("Load sweep", report.read_text())
+    kept = (FOLDER / "four-ports.txt").read_text()
+    assert f"  {title}\n  {heads.partition(' | ')[0]}" in kept
+    assert [row.split(" ")[1] for row in rows] == ["100", "75", "1"]
 
 
 def test_a_long_tail_is_compared_at_the_lossless_rate(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import csv
 import re
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.report._synthetic import SyntheticRun
 from tests.report.test_watched import written
 
 from nicbench.bench_file import load
+from nicbench.bench_file.models import BenchFile
 from nicbench.core.registry import find
 from nicbench.core.result import Result
 from nicbench.importing.reference.data_sets import as_run, data_set, data_sets, sheet_of
@@ -30,48 +32,28 @@ from nicbench.report.layouts import document
 from nicbench.report.sections.rounds import Variable
 from nicbench.store import RunFolder
 
+sys.path.insert(0, str(Path(__file__).parents[3] / "docs/site"))
+from nicbench_docs.items import FOLDER, Item, items
+
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "src/nicbench/importing/reference/data"
-PAGES = sorted((ROOT / "docs/studies").glob("*.md"))
-ITEMS = ROOT / "docs/studies/items.csv"
+PAGES = sorted(FOLDER.glob("*.md"))
 # By which column a reference table numbers the published table of a row, and what pages call such a number.
 NUMBERED = {"table": "Table", "figure": "Figure"}
+EVERY = list(items())
 
 
-@dataclass(frozen=True)
-class Line:
-    """An item of a study: what was published, and what repeats it."""
-
-    page: str
-    published: str
-    data_set: str | None
-    benches: tuple[Path, ...]
-    test: str
-    places: tuple[str, ...]
-
-
-def lines() -> Iterator[Line]:
-    with ITEMS.open(encoding="utf-8") as file:
-        for item in csv.DictReader(file):
-            yield Line(
-                page=f"{item['study']}.md",
-                published=item["published"],
-                data_set=item["data_set"] or None,
-                benches=tuple(ROOT / f"examples/{name}.yaml" for name in item["bench_files"].split()),
-                test=item["test"],
-                places=tuple(re.findall(r"“([^”]+)”", item["in_the_report"])),
-            )
-
-
-EVERY = list(lines())
-
-
-def lines_of(page: Path) -> list[Line]:
-    """The items of the study of a page, which leads to their table."""
-    assert f"../tables/studies.markdown#{page.stem})" in page.read_text(encoding="utf-8")
-    found = [line for line in EVERY if line.page == page.name]
+def items_of(page: Path) -> list[Item]:
+    """The items of the study of a page, which leads to their table and to what was printed."""
+    text = page.read_text(encoding="utf-8")
+    assert f"../tables/studies.markdown#{page.stem})" in text
+    found = [item for item in EVERY if item.study == page.stem]
     assert found
     return found
+
+
+def benches_of(item: Item) -> list[BenchFile]:
+    return [load(ROOT / f"examples/{name}.yaml") for name in item.bench_files]
 
 
 def numbers_in(text: str, word: str) -> set[str]:
@@ -84,10 +66,10 @@ def numbers_in(text: str, word: str) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_each_row_names_bench_files_that_have_the_test(page: Path) -> None:
-    for line in lines_of(page):
-        assert line.benches, line
-        for bench in line.benches:
-            assert line.test in [test.name for test in load(bench).tests], line
+    for item in items_of(page):
+        assert item.bench_files, item
+        for bench in benches_of(item):
+            assert item.test in [test.name for test in bench.tests], item
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -95,23 +77,33 @@ def test_each_place_is_a_heading_that_a_report_has(page: Path) -> None:
     folder = ROOT / "src/nicbench/report"
     sections = "".join(path.read_text() for path in sorted(folder.rglob("*.py"))).lower()
     written = re.sub(r"\{doing\('(\w+)'\)\}", r"\1", sections).replace("machine{'s' if several else ''}", "machines")
-    for line in lines_of(page):
-        kinds = {test.method_kind for bench in line.benches for test in load(bench).tests if test.name == line.test}
+    for item in items_of(page):
+        kinds = {test.method_kind for bench in benches_of(item) for test in bench.tests if test.name == item.test}
         methods = [find("nicbench.methods", Method)[kind] for kind in kinds]
         titles = {table.title.partition("{")[0] for method in methods for table in method.tables()}
-        assert line.places, line
-        for place in line.places:
+        assert item.places, item
+        for place in item.places:
             is_title = any(place.startswith(title) for title in titles)
-            assert is_title or place.lower().replace("machine did", "machines did") in written, (place, line)
+            assert is_title or place.lower().replace("machine did", "machines did") in written, (place, item)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_each_command_printed_stands_below_it(page: Path) -> None:
+    text = page.with_suffix(".txt").read_text(encoding="utf-8")
+    assert f"({page.stem}.txt)" in page.read_text(encoding="utf-8")
+    for item in items_of(page):
+        (below,) = re.findall(rf"(?ms)^{item.number}\. {re.escape(item.published)}$(.*?)^$", text)
+        for command in item.commands:
+            assert re.search(rf"(?m)^\$ {re.escape(command)}\n  \S", below), f"{item.number}: {command} printed nothing"
 
 
 def test_every_data_set_is_in_an_item() -> None:
-    assert {line.data_set for line in EVERY if line.data_set} == data_sets().keys()
+    assert {item.data_set for item in EVERY if item.data_set} == data_sets().keys()
 
 
 def test_every_published_table_is_in_the_row_of_its_data_set() -> None:
     for name in data_sets():
-        said = [line.published for line in EVERY if line.data_set == name]
+        said = [item.published for item in EVERY if item.data_set == name]
         wanted = {}
         with (DATA / data_set(name).table).open() as file:
             numbered = dict(enumerate(csv.DictReader(file), 2))
@@ -131,7 +123,7 @@ def test_the_list_of_studies_leads_to_every_page() -> None:
     assert not [page.name for page in PAGES if f"(studies/{page.name})" not in listed]
 
 
-HEADING_PAGES = ("four-ports.md", "numa.md", "film-frames.md")
+HEADING_STUDIES = ("four-ports", "numa", "film-frames")
 # Of each data set: headings do not depend on how many there are.
 MOST_RESULTS = 4
 TUNED = {"host": "tester", "item": "sysctls", "outcome": "changed", "before": {"a": 1}, "asked": {"a": 0}}
@@ -145,7 +137,7 @@ def headings(report: Document) -> Iterator[str]:
 
 def ports_results() -> Iterator[Result]:
     """The first published results for each place that the page of four ports names."""
-    by_places = {line.places: line.data_set for line in EVERY if line.page == "four-ports.md" and line.data_set}
+    by_places = {item.places: item.data_set for item in EVERY if item.study == "four-ports" and item.data_set}
     for name in sorted(set(by_places.values())):
         yield from as_run(data_set(name)).summary.results[:MOST_RESULTS]
 
@@ -176,9 +168,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> str:
     return "\n".join(sorted({*headings(measured(folder / "measured")), *headings(film(folder / "film"))}))
 
 
-@pytest.mark.parametrize("page", HEADING_PAGES)
-def test_each_place_is_a_heading_of_a_built_report(page: str, built: str) -> None:
-    places = {place for line in EVERY if line.page == page for place in line.places}
+@pytest.mark.parametrize("study", HEADING_STUDIES)
+def test_each_place_is_a_heading_of_a_built_report(study: str, built: str) -> None:
+    places = {place for item in EVERY if item.study == study for place in item.places}
     # Of one machine, as of these, the heading is in the singular.
     lacking = {place for place in places if place.replace("machines did", "machine did") not in built}
-    assert not lacking, f"{page} names {sorted(lacking)}; the headings are:\n{built}"
+    assert not lacking, f"{study} names {sorted(lacking)}; the headings are:\n{built}"

@@ -1,4 +1,4 @@
-"""Shares by NFS: what is run, to the last word, and where it cannot be."""
+"""Shares by NFS, SMB and SFTP: what is run, to the last word, and where it cannot be."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.commands import run_captured
 from tests.fakes import FakeHost
 
 from nicbench.core.errors import NotReadyError
@@ -16,7 +17,7 @@ from nicbench.hosts.base import Completed
 from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.testbed.shares.base import Share
-from nicbench.testbed.shares.protocols import Nfs, Sftp
+from nicbench.testbed.shares.protocols import Nfs, Sftp, Smb
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.processes import StopNfsServer
 
@@ -39,6 +40,12 @@ def test_the_server_is_that_of_the_published_study() -> None:
     (server,) = Nfs({}).servers(SHARES, {})
     assert server.words == ("rpc.nfsd --host 198.18.0.1 --host 198.18.1.1 --no-nfs-version 3 --nfs-version 4.2 112")
     assert (server.tcp_port, server.address, server.undo) == (2049, "198.18.0.1", StopNfsServer())
+
+
+def test_over_rdma_the_server_listens_there_too() -> None:
+    (server,) = Nfs({"transport": "rdma"}).servers(SHARES[:1], {})
+    assert server.words == "rpc.nfsd --host 198.18.0.1 --rdma=20049 --no-nfs-version 3 --nfs-version 4.2 112"
+    assert "*--rdma*) modprobe rpcrdma" in server.command[4]
 
 
 def test_each_share_is_exported_to_its_client_alone() -> None:
@@ -67,6 +74,7 @@ def test_each_share_is_exported_to_its_client_alone() -> None:
             },
             "vers=4.1,proto=tcp,nconnect=4,rsize=1048576,wsize=65536,noatime",
         ),
+        ({"transport": "rdma"}, "vers=4.2,proto=rdma,port=20049"),
     ],
 )
 def test_the_client_mounts_its_part_of_the_tree(options: dict[str, object], words: str) -> None:
@@ -159,7 +167,46 @@ async def test_clients_of_one_name_are_told_apart_and_come_back(
     assert [host.files[path].strip() for host in hosts] == ["(null)"] * 2
 
 
-# Shares by SFTP: what is run, to the last word.
+# Shares by SMB.
+
+
+def test_samba_gives_each_share_to_its_client_alone(tmp_path: Path) -> None:
+    (server,) = Smb({}).servers(SHARES, {})
+    assert (server.tcp_port, server.address, server.undo) == (445, "198.18.0.1", None)
+    # Its script, with all that it would change left out.
+    script = re.sub(r"mount -t .*\ncd .*", f"cd {tmp_path}", server.command[4]).replace("exec smbd", "echo smbd")
+    done = run_captured(("sh", "-c", script, *server.command[5:]))
+    assert done.stdout.strip() == server.words
+    head, *shares = (tmp_path / "smb.conf").read_text().split("\n[")
+    assert head.startswith("[global]\ninterfaces = 198.18.0.1 198.18.1.1\nbind interfaces only = yes\n")
+    rights = "guest ok = yes\nread only = no\nforce user = root"
+    assert [share.rstrip() for share in shares] == [
+        f"1]\npath = /stor/d1/ours\nhosts allow = 198.18.0.10\n{rights}",
+        f"2]\npath = /stor/d2/ours\nhosts allow = 198.18.1.10\n{rights}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "guest,vers=3.1.1,ip=198.18.1.1"),
+        (
+            {"version": "3.0", "connections": 4, "read_bytes": "1 MiB", "options": ["cache=none"]},
+            "guest,vers=3.0,ip=198.18.1.1,multichannel,max_channels=4,rsize=1048576,cache=none",
+        ),
+    ],
+)
+def test_the_client_mounts_its_share_of_smb(options: dict[str, object], words: str) -> None:
+    command = Smb(options).mount_command(SHARES[1])
+    assert command == ("mount", "-t", "cifs", "-o", words, "//198.18.1.1/2", "/run/mounts/2")
+
+
+def test_an_address_of_ipv6_is_a_name_of_windows() -> None:
+    command = Smb({}).mount_command(share(1, "2001:db8::2", "2001:db8::1"))
+    assert command[4:6] == ("guest,vers=3.1.1,ip=2001:db8::1", "//2001-db8--1.ipv6-literal.net/1")
+
+
+# Shares by SFTP.
 
 
 FOUND = {"socat": "/usr/bin/socat", "sftp-server": "/usr/lib/openssh/sftp-server"}

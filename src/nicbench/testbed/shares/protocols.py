@@ -1,4 +1,4 @@
-"""Shares by NFS version 4 (`nfs`), and by SFTP in user space (`sftp`)."""
+"""Shares by NFS version 4 (`nfs`), by SMB (`smb`), and by SFTP in user space (`sftp`)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from nicbench.tuning.undo.processes import STOP_NFS_SERVER, StopNfsServer
 
 
 _PORT: Final = 2049
+_RDMA_PORT: Final = 20049
+"""The port of NFS over RDMA (RFC 8267 section 6)."""
 _STATE: Final = "/var/lib/nfs"
 _TREE: Final = f"{_STATE}/tree"
 _IDENTIFIER: Final = "/sys/fs/nfs/net/nfs_client/identifier"
@@ -43,6 +45,7 @@ touch {_STATE}/etab {_STATE}/rmtab {_STATE}/state
 mount -t rpc_pipefs nicbench {_STATE}/rpc_pipefs
 mount -t nfsd nicbench /proc/fs/nfsd
 nfsdcld --foreground --storagedir={_STATE}/nfsdcld --pipefsdir={_STATE}/rpc_pipefs &
+case $arguments in *--rdma*) modprobe rpcrdma ;; esac
 while [ $# -gt 0 ]; do
     mkdir {_TREE}/$1
     mount --bind "$3" {_TREE}/$1
@@ -78,6 +81,8 @@ class NfsOptions(Frozen):
     """Size of one read request (`rsize`); without it as client and server agree."""
     write_bytes: Bytes | None = Field(default=None, ge=4096, le=16 * 2**20)
     """Size of one write request (`wsize`); without it as client and server agree."""
+    transport: Literal["tcp", "rdma"] = "tcp"
+    """What carries the requests: TCP, or RDMA (RFC 8267), for which both ends have an RDMA device."""
     sync: bool = True
     """The server answers once the data are on its disk. `false` is `async` of exports(5)."""
     options: tuple[Word, ...] = ()
@@ -114,7 +119,9 @@ class Nfs(ShareKind):
     def servers(self, shares: Sequence[Share], found: Mapping[str, str]) -> tuple[Server, ...]:
         addresses = list(dict.fromkeys(share.server.facts.address for share in shares))
         hosts = [word for address in addresses for word in ("--host", address)]
-        arguments = (*hosts, "--no-nfs-version", "3", "--nfs-version", self.options.version, str(self.options.threads))
+        rdma = (f"--rdma={_RDMA_PORT}",) if self.options.transport == "rdma" else ()
+        versions = ("--no-nfs-version", "3", "--nfs-version", self.options.version)
+        arguments = (*hosts, *rdma, *versions, str(self.options.threads))
         exports = [word for share in shares for word in (str(share.number), share.client.facts.address, share.folder)]
         when = "sync" if self.options.sync else "async"
         command = ("unshare", "--mount", "sh", "-c", _SERVE, "nfs", when, str(len(arguments)), *arguments, *exports)
@@ -142,16 +149,110 @@ class Nfs(ShareKind):
                 await changes.set_file(host, _IDENTIFIER, f"nicbench-client-{number}")
 
     def mount_command(self, share: Share) -> Command:
-        options = [f"vers={self.options.version}", "proto=tcp"]
+        options = [f"vers={self.options.version}", f"proto={self.options.transport}"]
+        if self.options.transport == "rdma":
+            options.append(f"port={_RDMA_PORT}")
         if self.options.connections > 1:
             options.append(f"nconnect={self.options.connections}")
-        if self.options.read_bytes is not None:
-            options.append(f"rsize={self.options.read_bytes}")
-        if self.options.write_bytes is not None:
-            options.append(f"wsize={self.options.write_bytes}")
-        options += self.options.options
+        options += _sizes(self.options) + list(self.options.options)
         source = f"{in_brackets(share.server.facts.address)}:/{share.number}"
         return ("mount", "-t", "nfs", "-o", ",".join(options), source, share.directory)
+
+
+# Shares by SMB 3 (`smb`): Samba's server in user space, and the kernel's client.
+#
+# The server has its state (``/var/lib/samba``) and its configuration in a mount namespace of its own, so that the
+# machine's own Samba is neither read nor written. Clients are guests without a password, whose files are root's.
+
+
+_SMB_STATE: Final = "/var/lib/samba"
+_SMB_PORT: Final = 445
+# $1: addresses of the server; then for each share its number, client and folder.
+_SMB_SERVE: Final = f"""
+set -e
+PATH=$PATH:/usr/sbin:/sbin
+mount -t tmpfs -o mode=755 nicbench {_SMB_STATE}
+cd {_SMB_STATE}
+mkdir private run locks ncalrpc
+{{
+    echo "[global]"
+    echo "interfaces = $1"
+    for each in "bind interfaces only = yes" "smb ports = {_SMB_PORT}" "disable netbios = yes" "load printers = no" \\
+        "server min protocol = SMB2" "map to guest = bad user" "log file = /dev/stderr" "dns proxy = no" \\
+        "private dir = $PWD/private" "pid directory = $PWD/run" "lock directory = $PWD/locks" \\
+        "state directory = $PWD" "cache directory = $PWD" "ncalrpc dir = $PWD/ncalrpc"; do echo "$each"; done
+    shift
+    while [ $# -gt 0 ]; do
+        printf '[%s]\\npath = %s\\nhosts allow = %s\\n' "$1" "$3" "$2"
+        printf 'guest ok = yes\\nread only = no\\nforce user = root\\n'
+        shift 3
+    done
+}} >smb.conf
+exec smbd --foreground --no-process-group --debug-stdout --configfile=smb.conf
+"""
+
+
+class SmbOptions(Frozen):
+    """``share: {kind: smb, version: "3.1.1", connections: 4, options: [cache=none]}``."""
+
+    version: Literal["2.1", "3.0", "3.0.2", "3.1.1"] = "3.1.1"
+    """The version of the protocol, in quotes."""
+    connections: int = Field(default=1, ge=1, le=16)
+    """Connections of each mount (multichannel)."""
+    read_bytes: Bytes | None = Field(default=None, ge=4096, le=16 * 2**20)
+    """Size of one read request (`rsize`); without it as client and server agree."""
+    write_bytes: Bytes | None = Field(default=None, ge=4096, le=16 * 2**20)
+    """Size of one write request (`wsize`); without it as client and server agree."""
+    options: tuple[Word, ...] = ()
+    """Further mount options of mount.cifs(8): `[cache=none]`."""
+
+
+class Smb(ShareKind):
+    """One server for all shares, each of which takes connections of its client alone."""
+
+    kind = "smb"
+    Options = SmbOptions
+    options: SmbOptions
+    server_programs = (Program("smbd", "samba", ("/usr/sbin/smbd",)),)
+    client_programs = (Program("mount.cifs", "cifs-utils", ("/sbin/mount.cifs", "/usr/sbin/mount.cifs")),)
+    client_file_system = FileSystem("cifs", "SMB client")
+    statement = (
+        "Shares are by SMB, without a password, neither signed nor encrypted. Each share takes connections from the "
+        "address of its client alone."
+    )
+    version_commands: ClassVar[Mapping[str, Command]] = {"server": ("/usr/sbin/smbd", "--version")}
+    client_version_commands: ClassVar[Mapping[str, Command]] = {"client": ("/sbin/mount.cifs", "-V")}
+
+    def tcp_port(self, share: int) -> int:
+        return _SMB_PORT
+
+    def servers(self, shares: Sequence[Share], found: Mapping[str, str]) -> tuple[Server, ...]:
+        addresses = list(dict.fromkeys(share.server.facts.address for share in shares))
+        exports = [word for share in shares for word in (str(share.number), share.client.facts.address, share.folder)]
+        return (
+            Server(
+                name="SMB server",
+                command=("unshare", "--mount", "sh", "-c", _SMB_SERVE, "smb", " ".join(addresses), *exports),
+                tcp_port=_SMB_PORT,
+                address=addresses[0],
+                shown="smbd --foreground --no-process-group --debug-stdout --configfile=smb.conf",
+            ),
+        )
+
+    def mount_command(self, share: Share) -> Command:
+        address = share.server.facts.address
+        options = ["guest", f"vers={self.options.version}", f"ip={address}"]
+        if self.options.connections > 1:
+            options += ["multichannel", f"max_channels={self.options.connections}"]
+        options += _sizes(self.options) + list(self.options.options)
+        name = f"{address.replace(':', '-')}.ipv6-literal.net" if ":" in address else address
+        return ("mount", "-t", "cifs", "-o", ",".join(options), f"//{name}/{share.number}", share.directory)
+
+
+def _sizes(options: NfsOptions | SmbOptions) -> list[str]:
+    """Returns the mount options for the sizes of requests."""
+    sizes = {"rsize": options.read_bytes, "wsize": options.write_bytes}
+    return [f"{name}={size}" for name, size in sizes.items() if size is not None]
 
 
 # Shares by SFTP in user space (`sftp`): OpenSSH's sftp-server on a plain TCP connection, and sshfs on the client.
