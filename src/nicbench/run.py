@@ -82,7 +82,7 @@ async def _measure(whole: BenchFile, setting: TurnSetting) -> None:
         await tuned.see_start()
         async with run_monitors(setting, rig) as monitors:
             plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, monitors.plans, **rig.disclosure())
-            await disclose(whole, setting.turn, plan, rig.test_hosts, folder)
+            await disclose(whole, setting.turn, plan, tuned.hosts, folder)
             await rig.make_maker(monitors)
             await rig.calibrate()
             await rig.measure()

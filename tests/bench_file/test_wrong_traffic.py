@@ -404,13 +404,14 @@ def test_a_simulated_lab_has_no_machine(read: Read) -> None:
     assert "b.yaml:5:1: the simulated lab has no machine to be tuned" in said
 
 
-def test_a_host_that_takes_no_part_cannot_be_tuned(read: Read) -> None:
+def test_a_dut_without_a_host_cannot_be_tuned(read: Read) -> None:
     head = (
-        "nicbench: 1\ntitle: t\nhosts: {tester: local, other: local}\nports: {t0: {host: tester, device: e0}}\n"
+        "nicbench: 1\ntitle: t\nhosts: {tester: local, hypervisor: local}\nports: {t0: {host: tester, device: e0}}\n"
         "dut: {kind: external}\n"
     )
-    said = problems(read, "tuning: {other: {sysctls: {vm.swappiness: 1}}}\n", head)
-    assert "the host `other` is not part of the tests, so it cannot be tuned" in said
+    said = problems(read, "tuning: {dut: {sysctls: {vm.swappiness: 1}}, hypervisor: {turbo: false}}\n", head)
+    assert "the host `dut` is not part of the tests, so it cannot be tuned" in said
+    assert "the host `hypervisor`" not in said
 
 
 def test_configurations_differ_in_one_setting(read: Read) -> None:

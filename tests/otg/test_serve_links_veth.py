@@ -10,7 +10,18 @@ from tests.commands import run_captured
 
 from nicbench.testbed.labs.veth import namespace_name
 
-from .served import Served, add_flow, configured, port_metrics, serving, transmit, wait_for_stop, wait_until
+from .served import (
+    Served,
+    add_flow,
+    configured,
+    configured_endlessly,
+    flow_metrics,
+    port_metrics,
+    serving,
+    transmit,
+    wait_for_stop,
+    wait_until,
+)
 from .test_serve_devices_veth import DRIVERS
 
 BENCH = """nicbench: 1
@@ -65,6 +76,29 @@ def test_a_link_that_a_client_takes_down_is_down_at_the_dut_until_it_is_taken_up
     wait_until(lambda: received() == 100)
     with pytest.raises(Exception, match=r"port_names\[0\]: no port of the configuration is called ''p9''"):
         set_link(api, "down", "p9")
+
+
+@pytest.mark.lab
+def test_the_frames_that_a_link_loses_while_it_is_down_are_told_as_a_time(lab: Served) -> None:
+    api = lab.api()
+    config = configured_endlessly(api)
+    config.options.flow_options.packet_loss_duration = True
+    api.set_config(config)
+    transmit(api, "start")
+    wait_until(lambda: flow_metrics(api)["f"].frames_rx > 100)
+    set_link(api, "down", "p2")
+    wait_until(lambda: carriers(lab) == [True, False])
+    sent = flow_metrics(api)["f"].frames_tx
+    wait_until(lambda: flow_metrics(api)["f"].frames_tx > sent + 300)
+    set_link(api, "up", "p2")
+    received = flow_metrics(api)["f"].frames_rx
+    wait_until(lambda: flow_metrics(api)["f"].frames_rx > received + 100)
+    transmit(api, "stop")
+    metric = wait_for_stop(api)["f"]
+    lost = metric.frames_tx - metric.frames_rx
+    assert lost >= 300
+    # One frame is a millisecond.
+    assert metric.packet_loss_duration.value == pytest.approx(lost, abs=0.01)
 
 
 @pytest.mark.lab

@@ -1,4 +1,4 @@
-"""Frames over the kernel's NFS in a virtual machine, whose server ends in the midst of a round."""
+"""Frames over NFS in a virtual machine, whose server ends in the midst of a round, and over SMB."""
 
 from __future__ import annotations
 
@@ -81,4 +81,15 @@ def test_a_round_in_which_the_server_was_stopped_is_invalid_and_repeated_with_a_
     for counter, end in (("tx_bytes", "c0a"), ("tx_bytes", "c0b"), ("rx_bytes", "s0")):
         assert others[1].counters[end][counter] > 10 * FRAME_BYTES
     assert {result.verdict for result in summary.results} <= {ResultVerdict.VALID, ResultVerdict.DISTURBED}
+    assert machine_state() == before
+
+
+def test_frames_are_written_over_smb(tmp_path: Path) -> None:
+    before = machine_state()
+    folder = make_folder(tmp_path, BENCH.replace("{kind: nfs, threads: 4}", "smb").replace("[1, 2]", "[2]"))
+    bus, rounds = Bus(), list[Round]()
+    bus.subscribe(lambda event: rounds.append(event.round) if isinstance(event, RoundFinished) else None)
+    summary = asyncio.run(run(load(folder.path / "bench.yaml"), folder, bus))
+    assert [outcome.file_system for outcome in rounds[-1].outcomes] == ["cifs //198.18.0.1/1", "cifs //198.18.0.1/2"]
+    assert summary.results[0].values["sum_frames_per_s"] is not None
     assert machine_state() == before

@@ -355,7 +355,10 @@ def _check_searches(bench: BenchFile, root: Node) -> Iterator[Problem]:
 
 
 def _check_tuned_hosts(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """Only hosts that take part can be tuned: a simulated lab has none, and a tester with own ports no DUT host."""
+    """A simulated lab has no host to be tuned, and a tester with own ports no DUT host.
+
+    A host without a port may be tuned: it is the hypervisor of a guest, for example.
+    """
     if not bench.tuning:
         return
     position = root.position_of_key(("tuning",))
@@ -364,9 +367,9 @@ def _check_tuned_hosts(bench: BenchFile, root: Node) -> Iterator[Problem]:
         return
     taking_part = {port.host for port in bench.ports.values()}
     if bench.measures == "rounds":
-        tunable = {"all", "dut", "clients", *taking_part}
+        tunable = {"all", "dut", "clients", *bench.hosts}
     else:
-        tunable = {"all", "tester", *taking_part}
+        tunable = {"all", "tester", *bench.hosts}
         tunable |= {"dut"} if bench.lab is not None or len(taking_part) > 1 else set()
     for role in dict.fromkeys(wish.role for wish in bench.tuning):
         if role not in tunable:

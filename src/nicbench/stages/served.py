@@ -179,6 +179,6 @@ async def served_bed(
             await tuned.see_start()
             async with run_monitors(setting, rig) as monitors:
                 plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, monitors.plans, **rig.disclosure())
-                await disclose(bench, turn, plan, rig.test_hosts, folder)
+                await disclose(bench, turn, plan, tuned.hosts, folder)
                 folder.raw.mkdir(exist_ok=True)
                 yield await rig.make_bed(on_event, monitors)

@@ -6,6 +6,7 @@ exist yet.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 
 from nicbench.bench_file.models import BenchFile
@@ -45,8 +46,15 @@ class TunedHosts:
     """The settings of one turn, from their application to what they read after the undo."""
 
     def __init__(
-        self, every: tuple[PlacedRequest, ...], turn: Turn, changes: UndoStack, folder: RunFolder | None, bus: Bus
+        self,
+        hosts: tuple[TestHost, ...],
+        every: tuple[PlacedRequest, ...],
+        turn: Turn,
+        changes: UndoStack,
+        folder: RunFolder | None,
+        bus: Bus,
     ) -> None:
+        self.hosts = hosts
         self._every = every
         self._rows: list[TunedSetting] = []
         self._turn = turn
@@ -132,9 +140,24 @@ async def tune_hosts(
     bench: BenchFile, turn: Turn, hosts: Iterable[TestHost], changes: UndoStack, folder: RunFolder, bus: Bus
 ) -> TunedHosts:
     """Everything that the section `tuning` asks for of this configuration, applied and verified."""
-    tuned = TunedHosts(place_requests(bench.tuning, parts_of(bench, hosts)), turn, changes, folder, bus)
+    beside = hosts_beside(bench)
+
+    async def close() -> None:
+        await asyncio.gather(*(each.host.close() for each in beside))
+
+    changes.before_undoing(close)
+    every = (*hosts, *beside)
+    tuned = TunedHosts(every, place_requests(bench.tuning, parts_of(bench, every)), turn, changes, folder, bus)
     await tuned.apply()
     return tuned
+
+
+def hosts_beside(bench: BenchFile) -> tuple[TestHost, ...]:
+    """The hosts that `tuning` names and that have no port: the hypervisor of a guest, for example."""
+    hosts = build_hosts(bench.hosts)
+    names = dict.fromkeys(wish.role for wish in bench.tuning if wish.role in bench.hosts)
+    used = {port.host for port in bench.ports.values()}
+    return tuple(TestHost(name, name, hosts[name], ()) for name in names if name not in used)
 
 
 def parts_of(bench: BenchFile, hosts: Iterable[TestHost]) -> tuple[Part, ...]:
@@ -203,22 +226,23 @@ def _parts_to_be_made(bench: BenchFile, hosts: Mapping[str, Host]) -> tuple[Part
             role = bench.role_of(name)
             clients = bench.measures == "rounds" and role != "dut"
             found.append(Part("clients" if clients else role, host, devices, bench.controller_of(role, name)))
-    return tuple(found)
+    return (*found, *(Part(each.role, each.host, (), None) for each in hosts_beside(bench)))
 
 
 async def _parts(bench: BenchFile) -> tuple[Part, ...]:
     local = LocalHost("local")
     if own := bench.tester_kind().own_ports():
-        return parts_of(bench, make_testbed_of_own_ports(own, local, bench.tester.kind).test_hosts)
+        testbed_of_tester = make_testbed_of_own_ports(own, local, bench.tester.kind)
+        return parts_of(bench, (*testbed_of_tester.test_hosts, *hosts_beside(bench)))
     hosts = build_hosts(bench.hosts)
     if bench.lab is None and (makes_ports(bench) or starts_hosts(bench)):
         return _parts_to_be_made(bench, hosts)
     if bench.lab is None and bench.measures == "rounds":
         testbed = await make_endpoint_testbed(hosts, bench.ports, bench.links, measured_host(bench))
-        return parts_of(bench, testbed.test_hosts)
+        return parts_of(bench, (*testbed.test_hosts, *hosts_beside(bench)))
     if bench.lab is None:
         wired = await make_wired_testbed(hosts, bench.ports, bench.links, bench.tester_kind())
-        return parts_of(bench, wired.test_hosts)
+        return parts_of(bench, (*wired.test_hosts, *hosts_beside(bench)))
     machine = machine_of_lab(bench, hosts)
     in_namespaces = bench.lab.plugin.port_kind in (Lab.port_kind, EndpointLab.port_kind)
     return tuple(

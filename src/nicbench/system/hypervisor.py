@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.frozen import frozen
 from nicbench.core.machine import HypervisorTable
 from nicbench.hosts.base import Host
 
@@ -68,6 +69,21 @@ def read_domain(content: bytes) -> tuple[HypervisorTable, ...]:
             else ()
         ),
     )
+
+
+@frozen
+class LiveGuest:
+    """What a guest has of its host: ``functions`` by their PCI addresses, and memory ``pages`` in words."""
+
+    functions: tuple[str, ...]
+    pages: str
+
+
+def read_live_guest(content: bytes) -> LiveGuest:
+    """Returns what a domain has of its host. ValueError if the text is not a domain."""
+    root = _parse(content)
+    addresses = [_pci(device.find("source/address")) for device in root.findall("devices/hostdev[@type='pci']")]
+    return LiveGuest(tuple(sorted(addresses)), _pages(root))
 
 
 def _parse(content: bytes) -> Element:
