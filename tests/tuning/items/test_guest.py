@@ -98,7 +98,9 @@ async def test_a_guest_is_pinned_and_lent_functions_and_put_back(tmp_path: Path)
     assert row.before is not None
     assert row.asked == {"vcpu 0": "4", "vcpu 1": "5", "emulator": "2-3", "functions": "0000:06:02.0 0000:65:02.0"}
     assert {key: row.before[key] for key in row.asked} == {
-        "vcpu 0": "0-1", "vcpu 1": "0-1", "emulator": "0-1",
+        "vcpu 0": "0-1",
+        "vcpu 1": "0-1",
+        "emulator": "0-1",
         "functions": "0000:06:02.0",
     }
     assert await stack.undo_all() == []
