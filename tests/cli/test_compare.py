@@ -303,11 +303,12 @@ def test_many_runs_are_rows_and_every_one_is_there(count: int, make: Make, nicbe
 
 def test_hostile_names_do_no_harm(make: Make, nicbench: Any) -> None:
     make("01", title="<script>alert(1)</script>")
-    make("02", title="\x1b[31mred")
+    make("02", title="\x1b[31mred 02:cd:62")
     ended = nicbench("compare", "2026-01-01", "2026-01-02")
     assert ended.status == 0
     assert "<script>" not in Path("comparison.html").read_text()
     assert "\x1b" not in ended.stdout
+    assert "red 02:cd:62" in ended.stdout
 
 
 def test_the_runs_of_a_published_study_stay_apart(nicbench: Any) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from tests.commands import run_captured, run_checked, run_tried
+from tests.tuning.snapshot import differences
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
 
@@ -130,17 +131,6 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 def nicbench(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "nicbench", *arguments]
-
-
-def differences(one: Any, other: Any, path: str = "") -> list[str]:
-    """Every value that is not the same, by its place."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = sorted({*one, *other})
-        return [found for key in keys for found in differences(one.get(key), other.get(key), f"{path}/{key}")]
-    if isinstance(one, list) and isinstance(other, list) and all(isinstance(part, str) for part in [*one, *other]):
-        gone, come = set(one) - set(other), set(other) - set(one)
-        return [f"{path}: {sorted(gone)} -> {sorted(come)}"] if gone or come else []
-    return [] if one == other else [f"{path}: {one!r} -> {other!r}"]
 
 
 def inside(namespace: str, *command: str) -> None:

@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 VOLATILE = {
     r"fs/(dentry-state|file-nr|inode-nr|inode-state|aio-nr|dquot|quota/.*|mount-nr)": "counts of what is in use",
@@ -79,6 +80,17 @@ COMMANDS = (
     ("nft", "-j", "list", "ruleset"),
 )
 ETHTOOL = ("-k", "-g", "-l", "-c", "-a", "-x", "-T", "--show-priv-flags", "--show-fec", "--show-eee", "")
+
+
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """Every value that is not the same, by its place."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = sorted({*one, *other})
+        return [found for key in keys for found in differences(one.get(key), other.get(key), f"{path}/{key}")]
+    if isinstance(one, list) and isinstance(other, list) and all(isinstance(part, str) for part in [*one, *other]):
+        gone, come = set(one) - set(other), set(other) - set(one)
+        return [f"{path}: {sorted(gone)} -> {sorted(come)}"] if gone or come else []
+    return [] if one == other else [f"{path}: {one!r} -> {other!r}"]
 
 
 def main() -> None:
@@ -194,7 +206,9 @@ def without(content: object) -> object:
         kept = {key: without(value) for key, value in content.items() if key not in VOLATILE_LINK_KEYS}
         return {key: value for key, value in kept.items() if key not in ("metainfo", "handle")}
     if isinstance(content, list):
-        return [without(one) for one in content]
+        kept = [without(one) for one in content]
+        # The kernel lists what belongs to interfaces in the order of their numbers, which change with a namespace.
+        return sorted(kept, key=json.dumps) if all(isinstance(one, dict) and "dev" in one for one in kept) else kept
     return content
 
 

@@ -123,7 +123,7 @@ def results() -> Console:
     """Returns the console for tables."""
     from nicbench.cli.console import VisibleConsole
 
-    return VisibleConsole(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
+    return VisibleConsole(file=sys.stdout, width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
 
 
 _shared: list[Console] = []
@@ -146,7 +146,7 @@ def messages() -> Console:
         return _shared[-1]
     from nicbench.cli.console import VisibleConsole
 
-    return VisibleConsole(file=sys.stderr, highlight=False, soft_wrap=True)
+    return VisibleConsole(file=sys.stderr, soft_wrap=True)
 
 
 def print_line(text: str, console: Console | None = None) -> None:

@@ -15,17 +15,19 @@ from nicbench.hosts.base import Host
 
 
 def built_folder() -> Path:
-    """Where scripts/setup puts what it builds, or where a wheel has it."""
+    """$NICBENCH_ENGINE_DIR, else where scripts/setup puts what it builds, or where a wheel has it."""
+    if chosen := os.environ.get("NICBENCH_ENGINE_DIR"):
+        return Path(chosen)
     root = clone()
     return root / "engine" / "target" / "release" if root else Path(__file__).resolve().parents[1] / "bin"
 
 
 def find_binary(name: str, folder: str | None = None) -> Path:
-    """The binary ``name``: in ``folder``, else in $NICBENCH_ENGINE_DIR, else where what was built is.
+    """The binary ``name``: in ``folder``, else where what was built is.
 
     NotReadyError where it is not there: falling back to another folder would measure with the wrong engine.
     """
-    chosen = Path(folder or os.environ.get("NICBENCH_ENGINE_DIR") or built_folder())
+    chosen = Path(folder) if folder else built_folder()
     if os.access(chosen / name, os.X_OK):
         return chosen / name
     raise NotReadyError(
