@@ -12,6 +12,7 @@ import pytest
 from tests.commands import run_captured, run_tried
 
 from nicbench.core.errors import NicbenchError
+from nicbench.core.result import ResultVerdict
 
 from .lab_bench import machine_state, make_folder, run_async
 
@@ -33,6 +34,14 @@ dut: {{kind: server}}
 monitor: off
 """
 STREAM = "tests: [{name: stream, method: stream, workload: iperf3, at_once: [port], duration: 1 s}]\n"
+CABLE = f"""
+nicbench: 1
+title: Cable
+hosts: {{tester: {{kind: netns, namespace: {SPACES[0]}}}}}
+ports: {{t0: {{host: tester, device: v0}}, t1: {{host: tester, device: v1}}}}
+dut: {{kind: external}}
+tests: [{{name: loss, method: load-sweep, of: 1 kpps, loads: [100 %], frame_bytes: [64], trial: {{duration: 500 ms}}}}]
+"""
 # A share on an address that its server has not: the DUT does not come up, with both ports in their namespaces.
 NO_FOLDER = HOSTS.replace("{kind: server}", "{kind: file-server, share: sftp, folder: '/nowhere/d{share}'}")
 
@@ -82,6 +91,20 @@ def test_a_port_with_a_route_of_somebody_stays_where_it_is(ports: None, tmp_path
     with pytest.raises(NicbenchError, match=r"in use: a route to 198\.19\.200\.0/24 leads through it"):
         asyncio.run(run_async(make_folder(tmp_path, HOSTS + STREAM)))
     assert _ports() == were
+
+
+def test_ports_that_are_down_come_up_for_the_run(tmp_path: Path) -> None:
+    ip("netns", "add", SPACES[0])
+    try:
+        ip("-n", SPACES[0], "link", "add", "v0", "type", "veth", "peer", "name", "v1")
+        before = machine_state()
+        summary = asyncio.run(run_async(make_folder(tmp_path, CABLE)))
+        assert summary.verdict is ResultVerdict.VALID
+        links = json.loads(ip("-n", SPACES[0], "-j", "link"))
+        assert [link["ifname"] for link in links if "UP" in link["flags"]] == []
+        assert machine_state() == before
+    finally:
+        run_tried(("ip", "netns", "delete", SPACES[0]))
 
 
 def ip(*words: str) -> str:

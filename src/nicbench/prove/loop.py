@@ -41,7 +41,6 @@ from nicbench.tuning.items.queues import OffloadOptions, Offloads
 from nicbench.tuning.preparation import apply_item
 from nicbench.tuning.setting import Place
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.network import SetLinkDown
 
 NAMESPACE: Final = "nicbench-prove"
 RATES: Final = (20_000.0, 5_000.0, 1_250.0, 300.0)
@@ -198,7 +197,6 @@ class Loop:
         if isinstance(self.host, NetnsHost) or self.host.machine.made_here:
             await self.host.run(("sh", "-c", _QUIET), check=False)
         for place in self.places:
-            await _bring_up(place, changes)
             if await driver_of(self.host, str(place.device)) == "veth":
                 await _receive_redirected(place, changes)
                 self.needs_gro = True
@@ -302,19 +300,6 @@ class Loop:
             "tests": [{"name": "proof", "method": "frame-loss", "frame_bytes": [512]}],
         }
         return parse(json.dumps(tree).encode(), Path("prove"))
-
-
-async def _bring_up(place: Place, changes: Changes) -> None:
-    """Brings an interface up that is down."""
-    device = str(place.device)
-    shown = await place.host.run(("ip", "-j", "link", "show", "dev", device))
-    if "UP" in json.loads(shown.stdout)[0]["flags"]:
-        return
-
-    async def bring_up() -> None:
-        await place.host.run(("ip", "link", "set", "dev", device, "up"))
-
-    await changes.make(place.host, SetLinkDown(device=device), bring_up)
 
 
 async def _receive_redirected(place: Place, changes: Changes) -> None:

@@ -27,7 +27,12 @@ from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.bond import make_bonds
 from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions
 from nicbench.testbed.interfaces.host_interfaces import make_rdma_devices
-from nicbench.testbed.interfaces.namespaces import assign_addresses, make_namespaces, move_interfaces
+from nicbench.testbed.interfaces.namespaces import (
+    assign_addresses,
+    bring_up_interfaces,
+    make_namespaces,
+    move_interfaces,
+)
 from nicbench.testbed.vm.booting import boot
 from nicbench.testbed.vm.programs import find_emulator, find_kernel, own_kernel
 from nicbench.tuning.changes import Changes
@@ -39,9 +44,14 @@ from nicbench.workloads.base import Workload
 
 
 async def make_hosts(bench: BenchFile, changes: Changes) -> Mapping[str, Host]:
-    """Every host by its name; virtual machines are booted. NotReadyError where one does not come up."""
+    """Every host by its name: virtual machines are booted, and interfaces that ports name are up.
+
+    NotReadyError where a machine does not come up.
+    """
     guests = {name: host.options for name, host in build_hosts(bench.hosts).items() if isinstance(host, VmHost)}
-    return build_hosts(bench.hosts, await boot(guests, changes, LocalHost("local")))
+    hosts = build_hosts(bench.hosts, await boot(guests, changes, LocalHost("local")))
+    await bring_up_interfaces(bench.ports, hosts, changes)
+    return hosts
 
 
 def machine_of_lab(bench: BenchFile, hosts: Mapping[str, Host]) -> Host:

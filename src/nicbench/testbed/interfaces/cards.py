@@ -24,7 +24,7 @@ from nicbench.testbed.interfaces.base import (
     set_command,
 )
 from nicbench.testbed.interfaces.host_interfaces import Interfaces, check_free, check_interface, interfaces_of
-from nicbench.testbed.interfaces.namespaces import wait_for_carrier
+from nicbench.testbed.interfaces.namespaces import bring_up, wait_for_carrier
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.drivers import bound_driver, driver_override, folder_of, interface_of, set_driver
 from nicbench.tuning.items.adapter import VirtualFunctionOptions as CountOptions
@@ -32,7 +32,6 @@ from nicbench.tuning.items.adapter import VirtualFunctions
 from nicbench.tuning.setting import CannotSetError, Place
 from nicbench.tuning.undo.adapters import RestoreDriver
 from nicbench.tuning.undo.files import RestoreSetting
-from nicbench.tuning.undo.network import SetLinkDown
 
 # The kernel interfaces and cards behind DPDK's devices, and cards given to DPDK or to a virtual machine by vfio-pci.
 #
@@ -273,8 +272,7 @@ async def _create(making: Making, host: Host, physical: str, wanted: Wanted) -> 
             "in the BIOS and the adapter's firmware, and `echo 0 >` sriov_numvfs removes functions that exist",
         ) from error
     if "UP" not in link["flags"]:  # the functions have no link while the physical function is down
-        up = ("ip", "link", "set", "dev", physical, "up")
-        await making.changes.make(host, SetLinkDown(device=physical), lambda: _run(host, up))
+        await bring_up(host, physical, making.changes)
     device = f"/sys/class/net/{physical}/device"
     probing = f"{device}/sriov_drivers_autoprobe"
     await making.changes.set_file(host, probing, "0")
@@ -409,7 +407,3 @@ async def _probe(host: Host, address: str, mac: str) -> str | None:
         await host.write_file(f"/sys/bus/pci/devices/{address}/driver/unbind", address)
         await asyncio.sleep(_RESET_S)
     return None
-
-
-async def _run(host: Host, command: tuple[str, ...]) -> None:
-    await host.run(command)

@@ -19,7 +19,7 @@ from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.frozen import frozen
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.testbed.interfaces.base import Making, place_of
+from nicbench.testbed.interfaces.base import Making, Port, place_of
 from nicbench.testbed.interfaces.host_interfaces import (
     Interfaces,
     check_free,
@@ -29,7 +29,7 @@ from nicbench.testbed.interfaces.host_interfaces import (
 )
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.setting import cpu_mask, same_value
-from nicbench.tuning.undo.network import DeleteIpObject, ReturnLink, SetLinkDown
+from nicbench.tuning.undo.network import DeleteIpObject, ReturnLink, SetLinkDown, show_link
 from nicbench.tuning.undo.processes import DeleteNamespace
 
 # Makes isolated namespaces that send nothing by themselves, and veth pairs between them.
@@ -264,6 +264,35 @@ async def move_interfaces(making: Making) -> None:
         await wait_for_carrier(namespace, [device for where, device, _ in moves if where is namespace])
 
 
+async def bring_up_interfaces(ports: Mapping[str, Port], hosts: Mapping[str, Host], changes: Changes) -> None:
+    """Brings up the interfaces that ports name and that are down, and waits for their carrier.
+
+    An interface that a run makes, moves or must not use is left to the step that does so, or says so.
+    """
+    brought: list[tuple[Host, str]] = []
+    for port in ports.values():
+        host = hosts[port.host]
+        if port.device is None or port.is_made or (isinstance(host, NetnsHost) and not await host.exists()):
+            continue
+        link = await show_link(host.network, port.device)
+        if link is None or "UP" in link["flags"]:
+            continue
+        try:
+            check_free(await interfaces_of(host.network), port.device, port.device, for_tester=False)
+        except NotReadyError:
+            continue
+        await bring_up(host.network, port.device, changes)
+        brought.append((host.network, port.device))
+    for host, device in brought:
+        await wait_for_carrier(host, [device])
+
+
+async def bring_up(host: Host, device: str, changes: Changes) -> None:
+    """Brings an interface up that is down; it is taken down again afterwards."""
+    up = ("ip", "link", "set", "dev", device, "up")
+    await changes.make(host, SetLinkDown(device=device), lambda: _run(host, up))
+
+
 async def wait_for_carrier(host: Host, devices: Sequence[str]) -> None:
     """Waits up to 20 s until the interfaces have a carrier. One without is reported by the step that needs it."""
     for _ in range(_CARRIER_TRIES):
@@ -394,8 +423,7 @@ async def _assign(making: Making, host: Host, device: str, wanted: IPv4Interface
     interfaces = await interfaces_of(host)
     link = check_free(interfaces, device, place, for_tester=False)
     if "UP" not in link["flags"]:
-        up = ("ip", "link", "set", "dev", device, "up")
-        await making.changes.make(host, SetLinkDown(device=device), lambda: _run(host, up))
+        await bring_up(host, device, making.changes)
     shown = await host.run(("ip", "-j", "address", "show"))
     if _has_address(json.loads(shown.stdout or "[]"), device, wanted, place):
         return False
