@@ -58,7 +58,7 @@ def judge_links(device: str, settings: Mapping[str, Any]) -> Check:
     name = f"{_LINK} of {device}"
     if settings["link"] is False:
         why = f" ({settings['why_no_link']})" if settings["why_no_link"] else ""
-        return ok(name, f"none{why}: to measure with it, plug in the cable and `ip link set {device} up`")
+        return ok(name, f"none{why}: plug in the cable; a run brings the interface up itself")
     speed, most = settings["speed_bits_per_s"], fastest(settings["supported_modes"])
     if speed is None:
         return ok(name, "its driver does not report a speed: give `link:` in the bench file")
