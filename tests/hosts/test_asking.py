@@ -122,6 +122,7 @@ def test_a_process_of_this_machine_tells_where_it_may_run() -> None:
         ({"huge_pages": 2**30, "memory": 3 * 2**29}, "whole pages of 1024 MiB"),
         ({"nodes": 2, "memory_nodes": (0,)}, "for each of the guest's: write 2"),
         ({"cards": {"n0": {"pci": "0000:65:02.0", "network": "a"}}}, "has no `model` and no `network`"),
+        ({"cards": {"n0": {"loop": True, "network": "a"}}}, "remove `network` or `pci`"),
         ({"cards": {"n0": {"pci": "65:02.0"}}}, "pattern"),
         ({"cards": {n: {"pci": "0000:65:02.0"} for n in ("n0", "n1")}}, "the same card of the machine"),
         ({"cards": {"n0": {"mac": "00:00:00:00:00:00"}}}, "not a unicast MAC address"),

@@ -252,6 +252,8 @@ class Card(Frozen):
     """Cards of one network are joined, also those of other guests of the file. Two are joined as by a cable. Without
     it the cable ends nowhere.
     """
+    loop: bool = False
+    """A loop plug: what the card sends comes back to it."""
     node: int | None = Field(default=None, ge=0, le=7)
     """The NUMA node of its slot."""
     mac: CardMac | None = None
@@ -263,6 +265,8 @@ class Card(Frozen):
     def _check_origin(self) -> Card:
         if self.pci is not None and (self.network is not None or "model" in self.model_fields_set):
             raise ValueError("a card of the machine (`pci`) has no `model` and no `network`: remove them")
+        if self.loop and (self.pci is not None or self.network is not None):
+            raise ValueError("`loop` is a plug of an emulated card that is in no network: remove `network` or `pci`")
         return self
 
     @model_serializer(mode="wrap")

@@ -56,6 +56,12 @@ def test_two_cards_of_one_network_are_on_one_hub_and_a_third_alone() -> None:
     assert "virtio-net-pci,netdev=net0,id=card0" in words
 
 
+def test_a_card_with_a_loop_plug_sends_to_the_socket_that_it_receives_from() -> None:
+    words = _words({"cards": {"n0": {"loop": True}}})
+    ends = "local.type=unix,local.path=/run/v/loop-n0,remote.type=unix,remote.path=/run/v/loop-n0"
+    assert f"dgram,id=net0,{ends} -device virtio-net-pci,netdev=net0" in words
+
+
 def test_a_network_between_guests_goes_through_a_socket_of_the_first() -> None:
     other = VmOptions.model_validate({"cards": {"m0": {"network": "a"}}})
     own = {"cards": {"n0": {"network": "a"}}}

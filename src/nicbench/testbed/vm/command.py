@@ -315,7 +315,7 @@ def qemu_arguments(options: VmOptions, guest: Guest, macs: dict[str, str], wires
         *_file_systems(guest),
         *_channel(guest.folder),
         *_slots(options),
-        *_cards(options, macs, wires),
+        *_cards(options, guest.folder, macs, wires),
         *("-append", " ".join(_kernel_parameters(options, guest.accelerator))),
     )
 
@@ -399,8 +399,11 @@ def _slots(options: VmOptions) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _cards(options: VmOptions, macs: dict[str, str], wires: tuple[Wire, ...]) -> tuple[str, ...]:
-    """Each card on a port of its network's hub, which forwards every frame, also LACP, as a cable does."""
+def _cards(options: VmOptions, folder: str, macs: dict[str, str], wires: tuple[Wire, ...]) -> tuple[str, ...]:
+    """Each card on a port of its network's hub, which forwards every frame, also LACP, as a cable does.
+
+    One with a loop plug sends to the socket that it receives from.
+    """
     hubs = {name: number for number, wire in enumerate(wires) for name in wire.cards}
     parts = []
     for number, (name, card) in enumerate(options.cards.items()):
@@ -408,7 +411,8 @@ def _cards(options: VmOptions, macs: dict[str, str], wires: tuple[Wire, ...]) ->
             parts += ["-device", f"vfio-pci,host={card.pci},id=card{number},rombar=0,bus=slot{number}"]
             continue
         hub = hubs.get(name, len(wires) + number)
-        parts += ["-netdev", f"hubport,id=net{number},hubid={hub}"]
+        socket = ",".join(f"{end}.type=unix,{end}.path={folder}/loop-{name}" for end in ("local", "remote"))
+        parts += ["-netdev", f"dgram,id=net{number},{socket}" if card.loop else f"hubport,id=net{number},hubid={hub}"]
         parts += ["-device", _device(number, card, macs[name])]
     for hub, wire in enumerate(wires):
         for number, path in enumerate(wire.listens):
