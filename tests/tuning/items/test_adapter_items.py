@@ -227,7 +227,7 @@ async def test_interrupts_of_queues_are_placed_on_the_cpus_asked_for(
         ("channels", {"rx": 4}, "the driver has no rx; it has: combined"),
         ("coalescing", {"rx_usecs_irq": 4}, "the driver has no rx_usecs_irq"),
         ("offloads", {"features": {"rx-gro": True}}, "there is no offload rx-gro"),
-        ("offloads", {"features": {"lro": True}}, "lro is fixed off in this driver"),
+        ("offloads", {"features": {"lro": True}}, "lro stays off in this driver"),
         ("private_flags", {"flags": {"legacy-rx": True}}, "the driver has no legacy-rx"),
         ("virtual_functions", {"count": 17}, "17 are more than the adapter's 16"),
         ("receive_hashing", {"queues": 9}, "queues 0 to 8 are asked for; there are 8"),
@@ -250,6 +250,15 @@ async def test_what_cannot_be_is_refused_with_what_could(
         await tuned(tmp_path, card, kind, **options)
     assert reason in str(refused.value)
     assert not [command for command in card.commands if command[:2] in (("ethtool", "-G"), ("ethtool", "-K"))]
+
+
+async def test_an_offload_that_stays_off_though_it_was_asked_for_is_left_so(tmp_path: Path) -> None:
+    card = Card()
+    gso = "generic-segmentation-offload: "
+    card.texts["ethtool -k"] = card.texts["ethtool -k"].replace(f"{gso}on", f"{gso}off [requested on]")
+    with pytest.raises(NotReadyError, match="gso stays off"):
+        await tuned(tmp_path, card, "offloads", features={"gso": True})
+    assert not [command for command in card.commands if command[:2] == ("ethtool", "-K")]
 
 
 async def test_flow_control_that_differs_from_what_was_negotiated_ends_the_negotiation(tmp_path: Path) -> None:

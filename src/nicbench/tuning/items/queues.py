@@ -185,7 +185,9 @@ class Offloads(DeviceItem):
     async def read(self, place: Place) -> Values:
         found = await answer_of(place, parse_features, "ethtool", "-k", device_of(place))
         values: Values = {name: feature.on for name, feature in found.items()}
-        return values | {f"{name}{_FIXED}": True for name, feature in found.items() if feature.fixed}
+        # What is off though it was asked to be on would stay so, and be asked to be off afterwards.
+        stuck = [name for name, feature in found.items() if feature.fixed or feature.requested is not None]
+        return values | {f"{name}{_FIXED}": True for name in stuck}
 
     def target_values(self, now: Values) -> Values:
         asked: Values = {}
@@ -195,7 +197,7 @@ class Offloads(DeviceItem):
                 raise CannotSetError(f"there is no offload {name}")
             free = [member for member in members if f"{member}{_FIXED}" not in now]
             if not free and any(now[member] is not on for member in members):
-                raise CannotSetError(f"{name} is fixed {'off' if on else 'on'} in this driver")
+                raise CannotSetError(f"{name} stays {'off' if on else 'on'} in this driver")
             asked |= dict.fromkeys(free or members, on)
         return asked
 
