@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"proven": "green", "failed": "red", "absent": "dim", "untried": "yellow"}
 _WIDTH = 40
-_LEAST_ROOM = 30
+_LEAST_ROOM = 60
 
 Ports = Annotated[
     list[str],
@@ -96,16 +96,19 @@ def _ignore(finding: Finding) -> None:
 
 
 def _print_finding(finding: Finding) -> None:
-    """Prints one finding, its text in a column of its own."""
+    """Prints one finding: its text in a column of its own, on a narrow terminal below its name."""
     from rich.markup import escape
 
     console = results()
     outcome = finding.outcome.value
-    indent = " " * (11 + _WIDTH)
-    room = max(console.width - len(indent), _LEAST_ROOM) if console.is_terminal else sys.maxsize
-    text = f"\n{indent}".join(wrap(finding.seen, room, break_long_words=False, break_on_hyphens=False))
     word = f"[{_STYLES[outcome]}]{finding.outcome.words:<10}[/]"
-    console.print(f"{word} {finding.name:<{_WIDTH}}{escape(text)}", soft_wrap=True)
+    left, begin = 11 + _WIDTH, f"{word} {finding.name:<{_WIDTH}}"
+    room = console.width - left if console.is_terminal else sys.maxsize
+    if room < _LEAST_ROOM:
+        console.print(f"{word} {finding.name}", soft_wrap=True)
+        left, begin, room = 11, " " * 11, max(console.width - 11, 1)
+    text = f"\n{' ' * left}".join(wrap(finding.seen, room, break_long_words=False, break_on_hyphens=False))
+    console.print(f"{begin}{escape(text)}", soft_wrap=True)
 
 
 def _conclude(proof: Proof, path: Path) -> str:
