@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtr, bdtrc
 
-from nicbench.core.reading import Counts, PassedFrames, PortFigures, TransmitGaps
+from nicbench.core.reading import (
+    Counts,
+    HealthEvent,
+    HealthLevel,
+    MachineHealth,
+    Measure,
+    PassedFrames,
+    PortFigures,
+    TransmitGaps,
+)
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread
 from nicbench.core.trial import Latency, PortReading, Reading, StreamReading, TrialRequest
 from nicbench.methods.impairments import Impairments
@@ -23,7 +32,9 @@ from .known import HEALTH, KnownContext, reading_of, run
 
 
 class Slowing(KnownContext):
-    """Its DUT loses nothing, and delays half of the frames by a microsecond more in each interval."""
+    """Its DUT loses nothing, delays half of the frames by a microsecond more in each interval, and grows hotter."""
+
+    tells = True
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         assert request.load_frames_per_s is not None
@@ -34,7 +45,18 @@ class Slowing(KnownContext):
             source="software", count=frames, minimum_ns=5000, mean_ns=float(delay_ns), maximum_ns=50_000,
             percentiles_ns={"50": delay_ns}, histogram=None,
         )  # fmt: skip
-        return reading_of(request.duration_s, [StreamReading(name="0->1", counts=counts)], latency=latency)
+        number = int(point["interval"])
+        machine = MachineHealth(
+            events=(
+                HealthEvent(host="dut", where="e0", what="fec", measure=Measure.FEC_CORRECTED, amount=2, unit="blocks"),
+            ),
+            levels=tuple(
+                HealthLevel(host="dut", where=f"module {part}", value=40.0 + number - part, unit="C") for part in (0, 1)
+            ),
+        )
+        reading = reading_of(request.duration_s, [StreamReading(name="0->1", counts=counts)], latency=latency)
+        health = reading.health.replace(core_clock_hz=(3e9 - number * 1e6, 3e9 - number * 1e6))
+        return reading.replace(machine=machine if self.tells else None, health=health)
 
 
 def soak(**options: Any) -> Soak:
@@ -57,6 +79,20 @@ async def test_the_median_latency_of_the_intervals_is_a_series_in_which_drift_is
     results = await run(soak(), Slowing())
     found = {series.name: series.values for series in Soak.series_within_run(results)}
     assert found["soak: 64-byte frames, median latency"] == [11.0, 12.0, 13.0]
+
+
+async def test_heat_errors_of_links_and_the_clock_stand_beside_each_interval_and_may_drift() -> None:
+    results = await run(soak(), Slowing())
+    names = ("temperature_celsius", "link_errors", "core_clock_hz")
+    assert [[result.values[name] for name in names] for result in results] == [
+        *([41.0 + number, 2, 2.999e9 - number * 1e6] for number in range(3)),
+        [43.0, 6, 2.998e9],
+    ]
+    found = {series.name: series.values for series in Soak.series_within_run(results)}
+    assert found["soak: 64-byte frames, hottest part"] == [41.0, 42.0, 43.0]
+    silent = Slowing()
+    silent.tells = False
+    assert {result.values.get("temperature_celsius") for result in await run(soak(), silent)} == {None}
 
 
 def test_the_worst_interval_over_several_runs_is_the_one_that_lost_frames() -> None:

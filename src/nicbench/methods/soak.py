@@ -2,8 +2,9 @@
 
 Steps, for each frame size: one judged trial after another at the same load, each an interval, until the time is over.
 An interval is journaled when it ends, so that a crash loses none but the one under way, and a resumed run goes on with
-the next. Between two intervals the drain passes, and no settle time unless one is asked for. Where ``critical_load`` is
-asked for, the load is then estimated at which in the long run only a tiny share of the frames is lost (PLRsearch,
+the next. Each has the hottest part of the machines, the errors of their links and the clock of the tester's core.
+Between two intervals the drain passes, and no settle time unless one is asked for. Where ``critical_load`` is asked
+for, the load is then estimated at which in the long run only a tiny share of the frames is lost (PLRsearch,
 search/_critical_load.py). Verified: every frame by its signature and its payload.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
@@ -20,10 +21,10 @@ from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSizes, Size, label_of, size_label, size_parameters
 from nicbench.core.lists import grouped
 from nicbench.core.quantity import FramesPerSecond, Percent, Ratio
-from nicbench.core.reading import Counts
+from nicbench.core.reading import Counts, Measure
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
 from nicbench.core.table import Column, Narrowing, Plot, ResultTable
-from nicbench.core.trial import Latency, Purpose, Trial
+from nicbench.core.trial import Latency, Purpose, Reading, Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.methods._loads import (
     LOWERED_NOTE,
@@ -291,6 +292,23 @@ _LATENCIES = (
 )
 
 
+_DRIFTING: Final = {
+    "loss_percent": "loss",
+    "latency_p50_us": "median latency",
+    "temperature_celsius": "hottest part",
+    "core_clock_hz": "clock of the tester's core",
+}
+_LINK_ERRORS: Final = frozenset(
+    {
+        Measure.PCIE_CORRECTED,
+        Measure.PCIE_UNCORRECTED,
+        Measure.FEC_CORRECTED,
+        Measure.FEC_UNCORRECTED,
+        Measure.SYMBOL_ERRORS,
+    }
+)
+
+
 class IntervalTimes(Frozen):
     """The times of a soak.
 
@@ -406,7 +424,11 @@ class Soak(FrameMethod):
             trials.append(trial)
             disturbances = trial.verdict.texts if disturbed else ()
             sent = lowered_values(size, load, trial)
-            values: Values = {**values_of(trial.reading.counts, trial.reading.latency), **sent}
+            values: Values = {
+                **values_of(trial.reading.counts, trial.reading.latency),
+                **machine_values(trial.reading),
+                **sent,
+            }
             loads.append(trial.request.sent_frames_per_s or load)
             load = min(load, loads[-1])
             result = self._result(size, str(number), values, trial, verdict_of(trial, disturbed), disturbances)
@@ -465,7 +487,7 @@ class Soak(FrameMethod):
 
     @classmethod
     def series_within_run(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
-        """Returns loss and median latency of each interval, for each frame size of each run."""
+        """Returns loss, median latency, temperature and clock of each interval, for each frame size of each run."""
         grouped: dict[tuple[str, str, int | None, str | None], list[Result]] = {}
         for result in results:
             if str(result.parameters.get("interval", "")).isdigit():
@@ -476,7 +498,7 @@ class Soak(FrameMethod):
             turn = [*([f"“{configuration}”"] if configuration != DEFAULT else []), *([f"run {run}"] if run else [])]
             whose = f" ({', '.join(turn)})" if turn else ""
             in_order = sorted(members, key=lambda result: int(result.parameters["interval"]))
-            for name, words in (("loss_percent", "loss"), ("latency_p50_us", "median latency")):
+            for name, words in _DRIFTING.items():
                 values = [_known_number(result, name) for result in in_order]
                 if any(value is not None for value in values):
                     found.append(Series(f"{test}{whose}: {size}-byte frames, {words}", values))
@@ -519,6 +541,11 @@ class Soak(FrameMethod):
                 _LOSS,
                 Column("intervals_with_loss", "Intervals with loss", form="whole"),
                 *_LATENCIES,
+                Column(
+                    "temperature_celsius", "Hottest part", unit="°C", form="number", is_optional=True, better="lower"
+                ),
+                Column("link_errors", "Errors of links", form="whole", is_optional=True),
+                Column("core_clock_hz", "Clock of the tester's core", is_optional=True),
             ),
             sentences=("loses {loss_percent} of {size} frames at {load_frames_per_s}, over all intervals of the soak",),
             sums=("interval", WHOLE),
@@ -550,6 +577,33 @@ def values_of(counts: Counts, latency: Latency | None) -> Values:
     }
 
 
+def machine_values(reading: Reading) -> Values:
+    """Returns what the machines told of themselves over one interval; None where nothing was read."""
+    clocks, machine = reading.health.core_clock_hz, reading.machine
+    heat = [level.value for level in machine.levels if level.unit == "C"] if machine else []
+    errors = [event.amount for event in machine.events if event.measure in _LINK_ERRORS] if machine else []
+    return {
+        "temperature_celsius": max(heat, default=None),
+        "link_errors": int(sum(errors)) if machine else None,
+        "core_clock_hz": statistics.fmean(clocks) if clocks else None,
+    }
+
+
+def _machine_of_all(trials: Sequence[Trial]) -> Values:
+    """Returns the highest temperature, all errors and the mean clock of the intervals that told them."""
+    told: dict[str, list[float]] = {}
+    for trial in trials:
+        for name, value in machine_values(trial.reading).items():
+            if isinstance(value, int | float):
+                told.setdefault(name, []).append(value)
+    how: dict[str, Callable[[list[float]], float]] = {
+        "temperature_celsius": max,
+        "link_errors": sum,
+        "core_clock_hz": statistics.fmean,
+    }
+    return {name: how[name](values) for name, values in told.items()}
+
+
 def whole_of(trials: list[Trial]) -> Values:
     """Returns the values of all intervals together, but for their load."""
     counts = Counts.sum_of(trial.reading.counts for trial in trials)
@@ -558,6 +612,7 @@ def whole_of(trials: list[Trial]) -> Values:
     tails = [tail for latency in latencies if (tail := latency.percentiles_ns.get("99.9")) is not None]
     return {
         **values_of(counts, None),
+        **_machine_of_all(trials),
         "intervals": len(trials),
         "intervals_with_loss": sum(1 for trial in trials if trial.reading.counts.failed),
         "latency_mean_us": sum(one.mean_ns * one.count for one in latencies) / frames / 1e3 if frames else None,
