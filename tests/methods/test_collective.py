@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
@@ -50,6 +51,34 @@ def test_an_all_reduce_is_a_ring_and_takes_as_long_as_its_slowest_stream() -> No
     assert result.values["jain_index"] == pytest.approx(220**2 / (4 * (80**2 + 40**2 + 20**2 + 80**2)))
     assert result.values["host_bits_per_s"] == pytest.approx(20e6)
     assert result.verdict is ResultVerdict.VALID
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("collective", ["all-reduce", "all-to-all"])
+def test_the_drawn_time_of_a_job_is_found(collective: str, seed: int) -> None:
+    draw = random.Random(f"{collective} {seed}")
+    hosts, size = draw.randint(2, 6), draw.randint(10**5, 10**8)
+    begins: list[float] = []
+    ends: list[float] = []
+
+    def send(_: int, job: Job) -> JobOutcome:
+        sent, took_s = job.ask.total_bytes or 0, 10 ** draw.uniform(-3, 2)
+        begins.append(draw.uniform(0.0, 0.1))
+        ends.append(begins[-1] + took_s)
+        flow = Flow(
+            direction="forward",
+            sent_bytes=sent,
+            received_bytes=sent,
+            received_bits_per_s=8 * sent / took_s,
+            duration_s=took_s,
+        )
+        return JobOutcome(figures=Figures(flows=(flow,)), began_s=begins[-1], took_s=took_s)
+
+    (result,) = run(Laboratory(send, ports=hosts), collectives=(collective,), size_bytes=(size,))
+    time = result.values["job_completion_ms"]
+    assert isinstance(time, Bounded)
+    assert time.value == pytest.approx(1e3 * (max(ends) - min(begins)))
+    assert len(ends) == (hosts if collective == "all-reduce" else hosts * (hosts - 1))
 
 
 def test_an_all_to_all_has_a_stream_of_each_pair() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -78,24 +79,10 @@ def loss_of(result: Result) -> Bounded:
     return value
 
 
-@pytest.mark.parametrize(
-    ("lost_ms", "rate", "flows"),
-    [
-        (0.0, 2000.0, 1),
-        (0.3, 2000.0, 1),
-        (1.0, 5000.0, 1),
-        (7.3, 5000.0, 3),
-        (40.0, 2000.0, 16),
-        (100.0, 2000.0, 1),
-        (250.0, 1000.0, 7),
-        (333.3, 3000.0, 2),
-        (1000.0, 500.0, 10),
-        (2718.0, 2000.0, 64),
-    ],
-)
-async def test_a_chosen_time_without_a_path_is_found_to_one_frame_of_a_flow(
-    lost_ms: float, rate: float, flows: int
-) -> None:
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_drawn_time_without_a_path_is_found_to_one_frame_of_a_flow(seed: int) -> None:
+    draw = random.Random(f"outage {seed}")
+    lost_ms, rate, flows = 10 ** draw.uniform(-1, 3.4), float(draw.randint(500, 5000)), draw.randint(1, 64)
     result = await measure(Outage(lost_ms / 1e3, flows=flows), rate=rate)
     resolution_ms = result.values["resolution_ms"]
     assert resolution_ms == pytest.approx(1e3 * flows / rate)
