@@ -10,9 +10,11 @@ sends. Verified: every byte arrived; a figure beyond its link is refused.
 from __future__ import annotations
 
 import statistics
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Any, Final, Literal
+
+from pydantic import Field
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.lists import without_none
@@ -48,6 +50,10 @@ _KIND: Final = Column("collective", "Collective", form="text")
 _SIZE: Final = Column("size", "Size", form="text")
 
 
+def _tool_of(options: Mapping[str, Any]) -> WorkloadChoice:
+    return WorkloadChoice(kind="perftest" if options.get("transport") == "rdma" else "nuttcp")
+
+
 class Collective(RoundMethod):
     """Job completion time of collectives, the spread of their streams, and their fairness."""
 
@@ -59,9 +65,12 @@ class Collective(RoundMethod):
     class Options(Frozen):
         """Options of the bench file. ``size_bytes`` is what each host has before the collective."""
 
-        workload: WorkloadChoice = WorkloadChoice(kind="nuttcp")
+        transport: Literal["tcp", "rdma"] = "tcp"
+        """`rdma` is RoCE or InfiniBand, by the verb write. Each client needs an RDMA device."""
+        workload: WorkloadChoice = Field(default_factory=_tool_of)
         """The tool, alone or with options of its own: `nuttcp`, which ends when the last byte has arrived. `iperf3`
-        ends when the sender's kernel has it: the time is then unknown unless all bytes have arrived.
+        ends when the sender's kernel has it: the time is then unknown unless all bytes have arrived. Without it
+        `nuttcp`, for RDMA `perftest`.
         """
         collectives: Distinct[Kind] = ("all-reduce", "all-to-all")
         """Which collectives: `all-reduce` is a ring of the hosts, `all-to-all` each pair of them."""
@@ -81,7 +90,7 @@ class Collective(RoundMethod):
         return self.options.repetitions * each_s
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        return tuple((self.options.workload, _ask(kind, size, _ASSUMED_HOSTS)) for kind, size in self._points())
+        return tuple((self.options.workload, self._ask(kind, size, _ASSUMED_HOSTS)) for kind, size in self._points())
 
     def objection(self, context: RoundContext) -> Objection | None:
         hosts = len(_hosts(context))
@@ -96,10 +105,12 @@ class Collective(RoundMethod):
         hosts = _hosts(context)
         for kind, size in self._points():
             request = RoundRequest(
-                jobs=_jobs(kind, hosts, self.options.workload, _ask(kind, size, len(hosts))),
+                jobs=_jobs(kind, hosts, self.options.workload, self._ask(kind, size, len(hosts))),
                 duration_s=_most_s(kind, size, len(hosts)),
             )
             point = {"collective": kind, "hosts": len(hosts), "size_bytes": size}
+            if self.options.transport == "rdma":
+                point["transport"] = "RDMA"
             played = await play_repeatedly(context, point, request, self.options.repetitions)
             yield self._result(played, {**point, "size": format_bytes(size)})
 
@@ -107,6 +118,15 @@ class Collective(RoundMethod):
         for kind in self.options.collectives:
             for size in self.options.size_bytes:
                 yield kind, size
+
+    def _ask(self, kind: Kind, size: int, hosts: int) -> JobSpec:
+        streams = 1 if kind == "all-reduce" else hosts - 1
+        transport = self.options.transport
+        return JobSpec(
+            total_bytes=max(1, _sent_bytes(kind, size, hosts) // streams),
+            transport=transport,
+            verb="write" if transport == "rdma" else None,
+        )
 
     def _result(self, played: PlayedRounds, point: dict[str, Any]) -> Result:
         times_s = [completion_s(one) for one in played.rounds]
@@ -134,7 +154,13 @@ class Collective(RoundMethod):
                 "A host's rate is what it sends, by the job completion."
             ),
             columns=(
-                *(_KIND, Column("hosts", "Hosts", form="whole"), _SIZE, time),
+                *(
+                    _KIND,
+                    Column("transport", "Transport", form="text", is_optional=True),
+                    Column("hosts", "Hosts", form="whole"),
+                    _SIZE,
+                    time,
+                ),
                 Column("minimum_ms", "Minimum", unit="ms", form="number"),
                 Column("maximum_ms", "Maximum", unit="ms", form="number"),
                 Column("slowest_ms", "Slowest stream", unit="ms", form="number"),
@@ -219,11 +245,6 @@ def _sent_bytes(kind: Kind, size: int, hosts: int) -> int:
     """Returns what each host sends in all."""
     share = (hosts - 1) / hosts
     return round(size * share * (2 if kind == "all-reduce" else 1))
-
-
-def _ask(kind: Kind, size: int, hosts: int) -> JobSpec:
-    streams = 1 if kind == "all-reduce" else hosts - 1
-    return JobSpec(total_bytes=max(1, _sent_bytes(kind, size, hosts) // streams))
 
 
 def _most_s(kind: Kind, size: int, hosts: int) -> float:

@@ -199,13 +199,14 @@ def _table(text: str) -> tuple[str, str, str, str]:
 
 def _flow(ask: JobSpec, bits_per_s: float, message_bytes: int) -> Flow:
     """Makes the flow. perftest counts a message when it is acknowledged, so that bytes sent are bytes received."""
-    known = ask.total_bytes is None  # it counts the messages of all pairs in a timed test only, else those of one pair
+    known = ask.total_bytes is None or ask.streams == 1  # of a number of messages it counts those of one pair
     return Flow(
         direction="reverse" if ask.direction == "reverse" else "forward",
         sent_bytes=message_bytes if known else None,
         received_bytes=message_bytes if known else None,
         sent_bits_per_s=bits_per_s,
         received_bits_per_s=bits_per_s,
+        duration_s=None if ask.total_bytes is None or not known else 8 * message_bytes / bits_per_s,
     )
 
 
