@@ -90,6 +90,15 @@ def test_an_all_to_all_has_a_stream_of_each_pair() -> None:
     assert result.parameters["hosts"] == 3
 
 
+def test_over_rdma_each_stream_is_a_write_of_perftest() -> None:
+    laboratory = Laboratory(moved, ports=2)
+    (result,) = run(laboratory, collectives=("all-reduce",), size_bytes=(10_000_000,), transport="rdma")
+    assert {(job.workload, job.ask.transport, job.ask.verb) for job in laboratory.requests[0].jobs} == {
+        ("perftest", "rdma", "write")
+    }
+    assert result.parameters["transport"] == "RDMA"
+
+
 def test_the_first_begin_counts_where_streams_begin_at_different_times() -> None:
     """40 Mb/s for 10 MB are 2 s, and 0.5 s later."""
     laboratory = Laboratory(moved, ports=2)

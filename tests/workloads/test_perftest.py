@@ -38,7 +38,11 @@ def test_throughput_is_the_average_in_binary_megabytes() -> None:
     pairs = BANDWIDTH.replace(streams=10, write_bytes=16384)
     assert read(pairs, "write-bw-q10").flows[0].bits_per_s == 2.66 * 2**20 * 8
     some = JobSpec(total_bytes=500 * 65536, transport="rdma", verb="read")
-    assert read(some, "read-bw").flows[0].bits_per_s == 6.10 * 2**20 * 8
+    [flow] = read(some, "read-bw").flows
+    assert flow.bits_per_s == 6.10 * 2**20 * 8
+    assert flow.received_bytes == 500 * 65536
+    assert flow.duration_s == pytest.approx(500 / 16 / 6.10)
+    assert read(some.replace(streams=2), "read-bw").flows[0].received_bytes is None, "it counts those of one pair"
 
 
 def test_version_24_07_names_the_same_megabytes_otherwise() -> None:
