@@ -106,6 +106,12 @@ def test_pages_are_numbered_and_named(whole: bytes) -> None:
     assert any("Contents" in page.extract_text() for page in reader.pages[:2])
 
 
+def test_tables_and_figures_are_listed_with_their_pages(whole: bytes) -> None:
+    front = " ".join("".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(whole)).pages[:3]).split())
+    assert re.search(r"Tables Table 1[^\d].*?\. \d+ Table 2", front)
+    assert re.search(r"Figures Figure 1[^\d].*?\. \d+", front)
+
+
 def test_a_study_has_at_most_twelve_pages_and_a_datasheet_two(whole: bytes, view: Report) -> None:
     sheet = pdf.make_pdf(layouts.document(view, Layout.DATASHEET), "run run-1", CREATED)
     pages = pypdf.PdfReader(io.BytesIO(sheet)).pages
