@@ -14,7 +14,6 @@ from .served import (
     Served,
     add_flow,
     configured,
-    configured_endlessly,
     flow_metrics,
     port_metrics,
     serving,
@@ -81,7 +80,11 @@ def test_a_link_that_a_client_takes_down_is_down_at_the_dut_until_it_is_taken_up
 @pytest.mark.lab
 def test_the_frames_that_a_link_loses_while_it_is_down_are_told_as_a_time(lab: Served) -> None:
     api = lab.api()
-    config = configured_endlessly(api)
+    config = configured(api, captured=False)
+    flow = add_flow(config, "f")
+    flow.duration.choice = "continuous"
+    ethernet, _, _ = flow.packet.ethernet().ipv4().udp()
+    ethernet.src.value, ethernet.dst.value = "02:00:00:00:00:01", "02:00:00:00:00:02"
     config.options.flow_options.packet_loss_duration = True
     api.set_config(config)
     transmit(api, "start")

@@ -49,15 +49,24 @@ tests:
 """
 
 
-def rounds_of(tmp_path: Path) -> list[Round]:
-    folder = make_folder(tmp_path, BENCH.format(model="igb" if find_emulator().has_igb else "e1000e"))
+# One card near both sockets: two functions on one cable, and one port of the client that serves both.
+DIRECT = (
+    BENCH.replace("n1: {{network: b", "n1: {{network: a")
+    .replace("      p1: {{network: b, node: 1}}\n", "")
+    .replace("device: p1", "device: p0")
+)
+
+
+def rounds_of(tmp_path: Path, bench: str) -> list[Round]:
+    folder = make_folder(tmp_path, bench.format(model="igb" if find_emulator().has_igb else "e1000e"))
     asyncio.run(run_async(folder))
     return [event.round for event in folder.journal.events() if isinstance(event, RoundFinished)]
 
 
-def test_servers_run_on_the_node_that_they_were_placed_on_and_so_is_their_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bench", [BENCH, DIRECT], ids=["a card at each node", "a card near both"])
+def test_servers_run_on_the_node_that_they_were_placed_on_and_so_is_their_memory(tmp_path: Path, bench: str) -> None:
     before = machine_state()
-    rounds = [one for one in rounds_of(tmp_path) if all(outcome.failure is None for outcome in one.outcomes)]
+    rounds = [one for one in rounds_of(tmp_path, bench) if all(outcome.failure is None for outcome in one.outcomes)]
     other = {0: 1, 1: 0}
     node_of = {"s0": 0, "s1": 1}  # one CPU each, of the same number
     assert {one.parameters["nodes"] for one in rounds} == {"remote", "balanced"}

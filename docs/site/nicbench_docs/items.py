@@ -121,7 +121,9 @@ def _places(item: Item, output: str) -> list[list[str]]:
     """Returns the lines at each place of an item; of a report without any of them, its first table of results."""
     if not output.startswith("# "):
         return [output.splitlines()] if output else []
-    return [lines for place in item.places if (lines := printed_at(place, output))] or [printed_at("Table 2.", output)]
+    # Of several tests of one method, each has the title of its own.
+    found = [printed_at(f"{place}: {item.test}", output) or printed_at(place, output) for place in item.places]
+    return [lines for lines in found if lines] or [printed_at("Table 2.", output)]
 
 
 def output_of(command: str, runs: Path) -> str | None:
