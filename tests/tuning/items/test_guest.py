@@ -50,6 +50,7 @@ class Hypervisor(FakeHost):
         self.answer((*virsh, "vcpupin", "dut"), self._pin)
         self.answer((*virsh, "emulatorpin", "dut"), self._pin_emulator)
         self.answer(("sh", "-c"), self._lend if lets_go else "")
+        self.fail(("test", "-e", "/sys/bus/pci/devices/0000:03:00.0/physfn"), "")
         self.fail((*virsh, "dumpxml", "nobody"), "error: failed to get domain 'nobody'")
 
     def state(self) -> tuple[Any, ...]:
@@ -119,6 +120,7 @@ async def test_pages_are_those_that_the_guest_started_with(tmp_path: Path) -> No
         ({"pin": [4]}, "the guest dut has 2 vCPUs, and `pin` 1 CPUs"),
         ({"huge_pages": "1 GiB"}, "of pages that are ordinary, not huge, 1 GiB: shut it down"),
         ({"guest": "nobody", "pin": [4, 5]}, "failed to get domain 'nobody'"),
+        ({"functions": ["0000:03:00.0"]}, "0000:03:00.0 is not a virtual function of this machine"),
     ],
 )
 async def test_what_cannot_be_is_refused_before_anything_is_changed(

@@ -72,6 +72,10 @@ class LibvirtGuest(Item):
     phase = Phase.FUNCTION
 
     async def read(self, place: Place) -> Values:
+        for function in self.options.functions:
+            path = f"/sys/bus/pci/devices/{function}/physfn"
+            if (await place.host.run(("test", "-e", path), check=False)).status != 0:
+                raise CannotSetError(f"{function} is not a virtual function of this machine: `lspci -D` lists those")
         try:
             definition = await self._virsh(place, "dumpxml", self.options.guest)
             threads = await self._virsh(place, "vcpupin", self.options.guest, "--live")
