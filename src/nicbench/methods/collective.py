@@ -108,7 +108,7 @@ class Collective(RoundMethod):
                 jobs=_jobs(kind, hosts, self.options.workload, self._ask(kind, size, len(hosts))),
                 duration_s=_most_s(kind, size, len(hosts)),
             )
-            point = {"collective": kind, "hosts": len(hosts), "size_bytes": size}
+            point: dict[str, Any] = {"collective": kind, "hosts": len(hosts), "size_bytes": size}
             if self.options.transport == "rdma":
                 point["transport"] = "RDMA"
             played = await play_repeatedly(context, point, request, self.options.repetitions)
