@@ -170,7 +170,9 @@ def configured_endlessly(api: Any) -> Any:
     config = configured(api, captured=False)
     flow = add_flow(config, "f")
     flow.duration.choice = "continuous"
-    flow.packet.ethernet().ipv4().udp()
+    ethernet, _, _ = flow.packet.ethernet().ipv4().udp()
+    # A bridge drops what comes from the address of zeros.
+    ethernet.src.value, ethernet.dst.value = "02:00:00:00:00:01", "02:00:00:00:00:02"
     return config
 
 
