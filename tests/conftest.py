@@ -84,7 +84,7 @@ def draw(session_seed: int, request: pytest.FixtureRequest) -> random.Random:
 def _machine_asked_once() -> Iterator[None]:
     """Shares the facts of this machine among the runs of a process: dozens of commands take longer than a short run."""
     from nicbench.stages import plan
-    from nicbench.system.inventory.collect import Known, collect_host
+    from nicbench.system.inventory.base import Known, collect_host
 
     shared: Known = {json.dumps({"kind": "local"}): {}}
 

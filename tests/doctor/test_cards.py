@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from tests.fakes import FakeHost
 
-from nicbench.doctor.base import State
+from nicbench.doctor.base import Interface, State, default_routes, default_routes_6, interfaces, parse_interfaces
 from nicbench.doctor.checks import adapters
-from nicbench.doctor.checks._machine import Interface, default_routes, default_routes_6, interfaces, parse_interfaces
 from nicbench.doctor.checks.xdp import Xdp, judge, judge_kernel, judge_lab
 from nicbench.system.adapters.ethtool import parse_link_settings, parse_time_stamping
 from nicbench.system.adapters.pci import parse_pci

@@ -37,7 +37,7 @@ from nicbench.otg import api
 from nicbench.otg.configuration import read_configuration
 from nicbench.otg.model import OtgError, Problems, check_message, parse_message
 from nicbench.stages.hosts import Presence
-from nicbench.system.inventory.collect import plain_data
+from nicbench.system.inventory.base import plain_data
 from nicbench.workloads.base import Output, WorkloadError
 from nicbench.workloads.tool_output import find_implausible
 

@@ -22,7 +22,7 @@ from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.owner import MARK as OWNER_MARK
 from nicbench.hosts.owner import boot_id, owner_mark, this_process
 from nicbench.monitor.base import machines
-from nicbench.system.inventory.collect import collect_host
+from nicbench.system.inventory.base import collect_host
 from nicbench.system.inventory.facts.machine import parse_bounds
 from nicbench.testbed.labs.base import TestHost
 from nicbench.tuning.items.base import Item

@@ -22,7 +22,7 @@ from nicbench.importing.columns import ImportOptions, parse_link
 from nicbench.importing.folder import GivenFile, import_files
 from nicbench.importing.formats.base import Format
 from nicbench.importing.formats.documents import Iperf3Json, TrexStatistics
-from nicbench.importing.formats.film import Tframetest
+from nicbench.importing.formats.tables import Tframetest
 from nicbench.importing.results import ImportedResults, method_of
 from nicbench.methods.frames import Frames
 from nicbench.methods.stream import Stream

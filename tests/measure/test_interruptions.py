@@ -9,8 +9,8 @@ from tests.fakes import FakeHost, NotedChanges
 
 from nicbench.core.errors import HostError
 from nicbench.core.trial import Interruption
-from nicbench.measure.interruptions import Interrupter
 from nicbench.measure.surroundings import TrialSetup
+from nicbench.measure.trials import Interrupter
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.tuning.undo.network import SetLinkUp
 

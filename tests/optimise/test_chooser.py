@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from nicbench.bench_file.optimised import Choice
-from nicbench.optimise.chooser import Space, Tried, choose_best, choose_next, rank
+from nicbench.optimise import Space, Tried, choose_best, choose_next, rank
 
 pytest.importorskip("optuna")
 

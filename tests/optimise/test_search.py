@@ -17,7 +17,7 @@ from nicbench.cli.commands.optimise import gain_percent
 from nicbench.cli.main import main
 from nicbench.core.errors import BenchFileError, UsageError
 from nicbench.core.result import Result, ResultVerdict, Summary
-from nicbench.optimise.search import Search
+from nicbench.optimise import Search
 
 pytest.importorskip("optuna")
 

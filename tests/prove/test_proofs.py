@@ -27,7 +27,7 @@ from nicbench.prove.abilities.settings import judge_spread, judge_sum
 from nicbench.prove.loop import Sent, Session
 from nicbench.prove.page import write_page
 from nicbench.prove.proving import abilities, choose
-from nicbench.stages import proofs as of_runs
+from nicbench.stages import testbed as of_runs
 from nicbench.store.proofs import find_proof, save_proof
 from nicbench.system.identity import port_of
 from nicbench.testbed.labs.base import Testbed, TesterPort

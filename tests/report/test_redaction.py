@@ -11,7 +11,7 @@ from tests.fakes import FakeHost
 
 from nicbench.core.redaction import Redactor, is_redacted
 from nicbench.report import build
-from nicbench.system.inventory.collect import collect_host, host_name
+from nicbench.system.inventory.base import collect_host, host_name
 
 from ._golden_machine import MAC, SECRETS, golden_machine
 from ._synthetic import SyntheticRun

@@ -43,7 +43,6 @@ from nicbench.core.round import (
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
-from nicbench.report.bonds import failed_link_sentence, list_failed_links
 from nicbench.report.document.blocks import Table, plain
 from nicbench.report.drawing.kit import NARROW, WIDE
 from nicbench.report.drawing.over_time import failed_link_chart
@@ -53,6 +52,7 @@ from nicbench.report.sections.results import _title_of
 from nicbench.report.sections.watched import cpu_user_parts, failed_link_parts
 from nicbench.report.tables import sections
 from nicbench.report.watched import list_cpu_users
+from nicbench.stats.links import failed_link_sentence, list_failed_links
 from nicbench.store import RunFolder
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 

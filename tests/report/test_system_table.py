@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nicbench.core.described import NOTHING, Shape
 from nicbench.report.facts import inventory_shapes
 from nicbench.report.system_table import SystemTable, subjects, system_table, tuned_rows
-from nicbench.system.inventory.collect import collect_host
+from nicbench.system.inventory.base import collect_host
 
 from ._documents import page_of
 from ._golden_machine import golden_machine

@@ -8,8 +8,7 @@ from tests.simulated.worlds import Dut, World
 
 from nicbench.core.result import LimitedBy
 from nicbench.search.base import NDR, PDR, Ended, Limits, Sample, Search
-from nicbench.search.guided import Guided
-from nicbench.search.mlr import Mlr, to_package
+from nicbench.search.guided import Guided, Mlr, to_package
 from nicbench.search.step_down import StepDown, StepDownOptions
 
 GOALS = (NDR, PDR)

@@ -11,8 +11,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import LimitedBy
 from nicbench.search._zones import Decision, decide, find_floor, outcome_of
 from nicbench.search.base import NDR, PDR, Limits, Sample
-from nicbench.search.guided import Guided
-from nicbench.search.mlr import Mlr
+from nicbench.search.guided import Guided, Mlr
 
 LIMITS = Limits(
     minimum_load_frames_per_s=1.0,

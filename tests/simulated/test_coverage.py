@@ -21,8 +21,7 @@ from nicbench.core.result import Bounded
 from nicbench.search._recording import Recorder
 from nicbench.search._zones import outcomes_of
 from nicbench.search.base import NDR, PDR, Goal, Limits, Measure, Outcome, Sample, Search
-from nicbench.search.guided import Guided
-from nicbench.search.mlr import Mlr
+from nicbench.search.guided import Guided, Mlr
 from nicbench.search.step_down import StepDown
 
 SEARCHES = Path(__file__).resolve().parents[2] / "docs/searches.md"

@@ -7,8 +7,7 @@ from tests.simulated.worlds import Dut, World
 
 from nicbench.core.result import LimitedBy
 from nicbench.search.base import NDR, PDR, Limits, Search
-from nicbench.search.guided import Guided
-from nicbench.search.mlr import Mlr
+from nicbench.search.guided import Guided, Mlr
 from nicbench.search.step_down import StepDown
 
 TIME_S = 30.0

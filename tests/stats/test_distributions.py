@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from nicbench.stats.critical_load import erfc, log_gamma, scaled_erfc
-from nicbench.stats.distributions import binomial_tail, share_quantile, student_quantile
+from nicbench.stats.intervals import binomial_tail, share_quantile, student_quantile
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 29, 1000])

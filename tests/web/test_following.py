@@ -33,14 +33,13 @@ from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, RequestLatenc
 from nicbench.stats.activity import TimeLeft
 from nicbench.stats.latency import histogram_of
 from nicbench.store import manifest
-from nicbench.store.marks import is_asked_to_stop
-from nicbench.store.now import NAME as NOW
-from nicbench.store.now import NowFile, read_now
+from nicbench.store.marks import NOW_NAME as NOW
+from nicbench.store.marks import NowFile, is_asked_to_stop, read_now
 from nicbench.web import watched_run
 from nicbench.web.controller import find_writer, stop_after_test
 from nicbench.web.moments import item_of
 from nicbench.web.site import Site
-from nicbench.web.views.run import place_of, stream_run
+from nicbench.web.views.runs import place_of, stream_run
 from nicbench.web.watched_run import WatchedRun
 
 ESTIMATE = TimeLeft([("throughput", 180.0)]).estimate.model_dump()

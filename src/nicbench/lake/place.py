@@ -26,7 +26,7 @@ from nicbench.store.index import Search, find_runs
 from nicbench.store.listing import RunHeadline, time_of_name
 
 if TYPE_CHECKING:
-    from nicbench.lake.part import Part
+    from nicbench.lake.tables import Part
 
 MOST: Final = 100_000
 """The most runs that are found in a lake at once, the newest: a search finds those that are older."""
@@ -151,7 +151,7 @@ class Lake:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from nicbench.lake.part import Part, damaged_error  # imported here: it loads pyarrow
+        from nicbench.lake.tables import Part, damaged_error  # imported here: it loads pyarrow
 
         name = month.path(table)
         if not self._exists(name):
@@ -289,7 +289,7 @@ class Lake:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            from nicbench.lake.part import damaged_error
+            from nicbench.lake.tables import damaged_error
 
             raise damaged_error(self._shown(MARK), error) from error
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nicbench.compare.history.figures import Figure, Measure, RunSettings, Told, figure_of, settings_from
-from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Found, Lake, Month
+from nicbench.lake.tables import Part
 from nicbench.store.index import Condition, Search, conditions_on_texts
 from nicbench.store.listing import VERDICTS, RunHeadline, clean
 

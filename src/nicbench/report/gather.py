@@ -32,7 +32,6 @@ from nicbench.core.units import and_list
 from nicbench.report.answer import of_comparison, of_run, sentences
 from nicbench.report.answer.of_run import verdict_text
 from nicbench.report.answer.sentences import is_of_session
-from nicbench.report.bonds import failed_link_sentence, list_failed_links
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.editors import Study, compared_sentences, is_shown_by_studies, is_summed_up, studies
 from nicbench.report.facts import shares_cores
@@ -49,6 +48,7 @@ from nicbench.report.tables import has_tables, sections
 from nicbench.report.tails import ports_tables, tail_tables
 from nicbench.report.watched import list_cpu_users, watched_machines
 from nicbench.report.wiring import endpoints_of
+from nicbench.stats.links import failed_link_sentence, list_failed_links
 from nicbench.store import RunFolder
 
 _MOST_PULLED = 4

@@ -24,7 +24,7 @@ from nicbench.core.units import format_digits
 from nicbench.search._zones import brings_nothing_back, reachable_frames_per_s
 from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.critical_load import MODELS, CriticalLoad, Posterior
-from nicbench.stats.distributions import binomial_tail
+from nicbench.stats.intervals import binomial_tail
 
 COVERAGE = 0.99
 """The share of each model's posterior inside its interval: between the quantiles at 0.5 and 99.5 %."""

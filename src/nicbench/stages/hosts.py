@@ -22,7 +22,7 @@ from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.vm import VmHost
-from nicbench.system.inventory.collect import Known, collect_host, host_name
+from nicbench.system.inventory.base import Known, collect_host, host_name
 from nicbench.testbed.interfaces.base import Making, Port
 from nicbench.testbed.interfaces.bond import make_bonds
 from nicbench.testbed.interfaces.cards import bind_cards, make_virtual_functions

@@ -21,7 +21,7 @@ from nicbench.methods.base import FrameMethod, Method
 from nicbench.monitor.base import worker_cpus
 from nicbench.stages.tester import estimate_s, plan_calibration
 from nicbench.store.folder import RunFolder
-from nicbench.system.inventory.collect import collect, host_name
+from nicbench.system.inventory.base import collect, host_name
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import Testbed, TestHost
 

@@ -43,8 +43,16 @@ from nicbench.monitor.base import Monitors, WatchedTester, measuring_cpus
 from nicbench.monitor.running import RunningMonitors
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import cores_disclosure, statements_of, traffic_disclosure
-from nicbench.stages.proofs import PROOFS, hold_against_proofs
-from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
+from nicbench.stages.testbed import (
+    PROOFS,
+    clocks_of,
+    hold_against_proofs,
+    lay_out_ways,
+    make_dut,
+    make_endpoints,
+    make_server,
+    make_testbed,
+)
 from nicbench.stages.tester import calibrate, make_tester, settle_driver, start_tester
 from nicbench.stats.activity import duration_s
 from nicbench.store.folder import RunFolder

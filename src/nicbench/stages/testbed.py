@@ -1,21 +1,27 @@
-"""The testbed of frames or of workloads, from a lab or from the bench file's hosts, ports and links; the DUT on it."""
+"""The testbed of frames or of workloads, from a lab or from the bench file's hosts, ports and links; the DUT on it, and
+the proofs that `nicbench prove` made of its ports.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.wiring import measured_host
 from nicbench.core.clocks import ClockOffset, clock_warnings
-from nicbench.core.errors import HostError, UsageError
+from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
 from nicbench.core.pattern import Pattern, Ways, ways_of
+from nicbench.core.proof import Outcome, Proof
 from nicbench.hosts import compare_clocks
 from nicbench.hosts.base import Host
 from nicbench.stages.hosts import disclose_hosts, machine_of_lab, make_hosts, make_ports
+from nicbench.store.proofs import FOLDER, find_proof
+from nicbench.system.identity import identify_port
 from nicbench.testbed.addressing import choose_ways
 from nicbench.testbed.duts.base import Addressing, EndpointDut, FrameDut
 from nicbench.testbed.labs.base import EndpointLab, EndpointTestbed, FrameLab, Testbed
@@ -153,3 +159,60 @@ async def make_server(bench: BenchFile, testbed: EndpointTestbed, changes: Chang
     dut: EndpointDut = bench.dut.plugin(bench.dut.options)
     await dut.up(testbed, changes)
     return dut
+
+
+PROOFS: Final = "proofs.json"
+"""The file in the run folder."""
+_DRIVERS: Final = {"xdp": "xdp", "af_xdp": "net_af_xdp", "af_packet": "net_af_packet"}
+"""The tester's drivers for kernel interfaces, by the protocol's kinds of ports."""
+
+
+class Grounds(NamedTuple):
+    """The proofs of a run's ports, and sentences for the report on ports without one."""
+
+    proofs: tuple[Proof, ...]
+    unproven: tuple[str, ...]
+
+
+async def hold_against_proofs(testbed: Testbed, folder: Path = FOLDER) -> Grounds:
+    """Finds the proofs of the tester's ports.
+
+    NotReadyError where a port was proven not to carry the driver that the run uses.
+    """
+    unproven: list[str] = []
+    aged: list[str] = []
+    held: list[Proof] = []
+    for port in testbed.tester_ports:
+        driver = _DRIVERS.get(str(port.engine.get("kind")))
+        if port.device is None or driver is None:
+            continue
+        host = testbed.host_of(port)
+        try:
+            now = await identify_port(host, port.device)
+        except HostError:  # a port that does not say what it is has no proof
+            unproven.append(port.device)
+            continue
+        proof = find_proof(now.fingerprint, folder)
+        if proof is None:
+            unproven.append(port.device)
+            continue
+        held += [] if proof in held else [proof]
+        kernel = (await host.read_file("/proc/sys/kernel/osrelease") or "").strip()
+        changed = proof.aged(now, kernel)
+        finding = proof.of(f"drivers.{driver}")
+        if changed:
+            aged.append(f"{port.device} ({', '.join(changed)})")
+        elif finding is None or finding.outcome in (Outcome.UNTRIED, Outcome.ABSENT):
+            unproven.append(port.device)  # what was not there then, a cable for one, may be there now
+        elif finding.outcome is Outcome.FAILED:
+            raise NotReadyError(
+                f"its proof says of `driver: {driver}`: {finding.seen}",
+                place=f"{host.name}, {port.device}",
+                next_step="choose another `driver`, or prove the port again: nicbench prove",
+            )
+    said = []
+    if unproven:
+        said.append(f"What {', '.join(unproven)} can be relied on for was not proven (`nicbench prove`).")
+    if aged:
+        said.append(f"The proof of {', '.join(aged)} is of another driver, firmware or kernel.")
+    return Grounds(tuple(held), tuple(said))

@@ -24,7 +24,7 @@ from nicbench.stats.bootstrap import (
     ratio_of_medians,
     whole_pairs,
 )
-from nicbench.stats.distributions import normal_tail, student_quantile
+from nicbench.stats.intervals import normal_tail, student_quantile
 from nicbench.stats.sample import Sample, Values, describe, known_numbers, standard_deviation
 
 # Rank tests and Cliff's delta: whether one of two configurations is higher, and by how much.

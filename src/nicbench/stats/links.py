@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.core.bond import FlowSilence, LinkFailureOutcome
 from nicbench.core.frozen import frozen
 from nicbench.core.round import EndpointFacts, Flow, Job, JobOutcome, Round, SenderLook, SenderTrace
 from nicbench.core.units import format_digits
-from nicbench.stats.rounds import rate_together, span_of
+from nicbench.stats.rounds import rate_together, span_of, what_of
 
 # A link that failed during a round: how long each connection was silent, as figures and in words.
 
@@ -386,3 +386,39 @@ def _marked_share(looks: Sequence[SenderLook]) -> float | None:
         return None
     delivered = (last.delivered or 0) - (first.delivered or 0)
     return ((last.delivered_marked or 0) - (first.delivered_marked or 0)) / delivered if delivered > 0 else None
+
+
+# Rounds in which a link failed, and what their clients transferred meanwhile, for the report.
+
+
+class MovedInterval(NamedTuple):
+    """What a client transferred in one interval that its tool reports; times are seconds since the clients began."""
+
+    who: str
+    begin_s: float
+    end_s: float
+    bits_per_s: float
+
+
+def list_failed_links(rounds: Iterable[Round], used: Collection[str]) -> tuple[Round, ...]:
+    """Returns each round in which a link went down, in order. Only rounds that results rest on count (``used``, their
+    ids).
+    """
+    return tuple(one for one in rounds if one.id in used and one.failure and one.failure.down_at_s is not None)
+
+
+def failed_link_sentence(one: Round) -> str:
+    """Returns the sentence about a link that failed among the findings."""
+    return f"In {one.id} ({what_of(one)}) {failure_summary(one.failure)}." if one.failure else ""
+
+
+def moved_intervals(one: Round) -> Iterator[MovedInterval]:
+    """Yields what each client transferred over time, one client after the other."""
+    for job, outcome in zip(one.request.jobs, one.outcomes, strict=False):
+        began_s = outcome.began_s or 0.0
+        intervals = outcome.figures.intervals if outcome.figures else ()
+        # Before the first one seconds may have been omitted.
+        begin_s = max(0.0, 2 * intervals[0][0] - intervals[1][0]) if len(intervals) > 1 else 0.0
+        for end_s, bits_per_s in intervals:
+            yield MovedInterval(job.label or job.client, began_s + begin_s, began_s + end_s, bits_per_s)
+            begin_s = end_s

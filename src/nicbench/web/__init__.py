@@ -5,7 +5,7 @@
 ``web/site.py`` has what views share, ``web/security.py`` what is refused before a view sees a request. A view is a
 file of ``web/views`` (its addresses) and its script in ``web/static/views``, plain modules without a build step; what
 is of others lies in ``web/static/vendor`` with its hashes. A page follows a run by server-sent events
-(``web/views/run.py``): ``web/watched_run.py`` reads what the journal got since, ``web/moments.py`` makes a trial a few
+(``web/views/runs.py``): ``web/watched_run.py`` reads what the journal got since, ``web/moments.py`` makes a trial a few
 hundred bytes of its ten thousand, with its latencies in bins (``stats/latency.py``). ``.now.json`` in a run
 folder (``store/marks.py``) says what is being measured, since when, and the estimate of the time left,
 ``.stop-after-test`` (``store/marks.py``) asks for the end. ``web/live.py`` is the server of ``--live``: a

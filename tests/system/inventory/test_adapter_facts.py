@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import FakeHost
 
 from nicbench.report.system_table import system_table
-from nicbench.system.inventory.collect import REASONS, collect_host
+from nicbench.system.inventory.base import REASONS, collect_host
 from nicbench.system.inventory.facts.adapter import parse_ofed
 from nicbench.system.inventory.facts.interface import Aggregates
 

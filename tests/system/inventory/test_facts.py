@@ -13,8 +13,7 @@ from nicbench.core.registry import find
 from nicbench.hosts.asking import paths_and_values
 from nicbench.hosts.base import Completed
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.system.inventory.base import Fact, parse_meminfo
-from nicbench.system.inventory.collect import REASONS, collect_host
+from nicbench.system.inventory.base import REASONS, Fact, collect_host, parse_meminfo
 from nicbench.system.inventory.facts.interface import parse_link
 from nicbench.system.inventory.facts.kernel import (
     is_running,

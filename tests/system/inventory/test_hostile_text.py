@@ -30,8 +30,7 @@ from nicbench.hosts.asking import paths_and_values
 from nicbench.measure.health.base import HealthView
 from nicbench.measure.ledger.base import Side
 from nicbench.measure.ledger.base import View as LedgerView
-from nicbench.system.inventory.base import NOT_UNDERSTOOD, UNKNOWN
-from nicbench.system.inventory.collect import plain_data
+from nicbench.system.inventory.base import NOT_UNDERSTOOD, UNKNOWN, plain_data
 from nicbench.tuning.setting import CannotSetError
 
 TESTS = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ from nicbench.compare.run_differences import importance_of, is_identity
 from nicbench.core.plan import Outcome
 from nicbench.core.redaction import Redactor
 from nicbench.report.system_table import system_table
-from nicbench.system.inventory.collect import REASONS, collect_host
+from nicbench.system.inventory.base import REASONS, collect_host
 from nicbench.system.redfish.answers import RedfishError, group_of
 from nicbench.system.redfish.client import LARGEST_ANSWER_BYTES
 from nicbench.system.redfish.readings import PowerOfSystem, bios_settings, parse_chassis, parse_chassis_of_system

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nicbench.bench_file.optimised import Choice
     from nicbench.compare.claims import PointComparison
     from nicbench.core.result import Summary
-    from nicbench.optimise.search import Search
+    from nicbench.optimise import Search
     from nicbench.store.folder import RunFolder
 
 _BenchOrFolder = Annotated[
@@ -39,7 +39,7 @@ def _optimise(
     json: Json = False,
 ) -> None:
     from nicbench.bench_file import load  # imported here, as completion needs none of it
-    from nicbench.optimise.search import Search
+    from nicbench.optimise import Search
 
     search = Search.open(bench) if bench.is_dir() else Search.begin(load(bench), into)
     say(f"search: {search.path}")
@@ -111,7 +111,7 @@ def _words(choice: Choice) -> str:
 
 
 def _print(search: Search, best: Choice, found: PointComparison | None) -> None:
-    from nicbench.optimise.chooser import rank
+    from nicbench.optimise import rank
 
     ranked = rank(search.space, search.state.tried)
     combinations, aim = search.space.combinations, search.aim

@@ -18,8 +18,8 @@ from nicbench.store.listing import open_run
 
 if TYPE_CHECKING:
     from nicbench.store.folder import RunFolder
+    from nicbench.study.archive import Citation
     from nicbench.study.claims import Repeated
-    from nicbench.study.metadata import Citation
 
 # ``nicbench study pack RUN...``: one archive of runs, with what citing and repeating them needs.
 
@@ -86,7 +86,7 @@ def _cite(
 ) -> Citation:
     """Collects how the study is cited, from the command line and else from the plan of its first run."""
     from nicbench.core.plan import DEFAULT_WISHES
-    from nicbench.study.metadata import Citation
+    from nicbench.study.archive import Citation
 
     plan = folder.plan()
     wishes = plan.report if plan else DEFAULT_WISHES

@@ -9,17 +9,20 @@ from typing import Any
 from nicbench.core.frozen import frozen
 from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.core.proof import Outcome, Proof, ProvenPort
-from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._machine import (
+from nicbench.doctor.base import (
     Adapters,
+    Check,
+    Examination,
     Interface,
     adapters,
     drop_way_out,
     interfaces,
     measuring_cpus,
     name_adapter,
+    ok,
     select_measurable,
     values,
+    warning,
 )
 from nicbench.hosts.base import Host
 from nicbench.store.proofs import find_proof

@@ -12,8 +12,7 @@ from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.frozen import frozen
 from nicbench.core.judging import Thresholds
 from nicbench.core.machine import cpu_list, parse_cpu_list
-from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._machine import measuring_cpus, values
+from nicbench.doctor.base import Check, Examination, measuring_cpus, ok, values, warning
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 from nicbench.system.hypervisor import is_virtual_machine

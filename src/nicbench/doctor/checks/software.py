@@ -14,8 +14,7 @@ from nicbench.core.frozen import frozen
 from nicbench.core.registry import find
 from nicbench.core.round import JobSpec
 from nicbench.core.shipped import build_command, clone, shipped
-from nicbench.doctor.base import Check, Examination, missing, ok, warning
-from nicbench.doctor.checks._machine import select_measurable
+from nicbench.doctor.base import Check, Examination, missing, ok, select_measurable, warning
 from nicbench.engine.binaries import find_binary
 from nicbench.engine.client import EngineClient
 from nicbench.hosts.base import Host

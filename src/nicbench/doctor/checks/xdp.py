@@ -9,8 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from nicbench.core.errors import NicbenchError
-from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._machine import Interface, interfaces
+from nicbench.doctor.base import Check, Examination, Interface, interfaces, ok, warning
 from nicbench.engine.client import refusal_of_ports
 from nicbench.hosts.base import Host
 from nicbench.system.xdp.abilities import (

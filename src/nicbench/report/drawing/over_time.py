@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any, Final
 
 from nicbench.core.round import Round
-from nicbench.report.bonds import moved_intervals
 from nicbench.report.document.blocks import Figure
 from nicbench.report.document.making import inlines, superscript
 from nicbench.report.drawing.figures import Figures
@@ -22,6 +21,7 @@ from nicbench.report.drawing.kit import DASHES, Format, Spec, channel, finish_ch
 from nicbench.report.drawing.svg import INK, MUTED, SERIES
 from nicbench.report.watched import RECORDING, Flow, MovedData, Slice, WatchedMachine
 from nicbench.stats.cpu import add_times
+from nicbench.stats.links import moved_intervals
 
 STATES: dict[str, tuple[str, ...]] = {
     "programs": ("user", "nice", "guest"),

@@ -25,14 +25,18 @@ from nicbench.system.adapters.pci import (
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.system.redfish.readings import bios_settings
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items._adapter import (
+from nicbench.tuning.items.base import (
+    DeviceItem,
+    DeviceOptions,
+    ExpectedOptions,
+    Item,
+    Phase,
     address_of,
     answer_of,
     device_of,
     run_link_setter,
     run_setter,
 )
-from nicbench.tuning.items.base import DeviceItem, DeviceOptions, ExpectedOptions, Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place, plain_value
 
 _REGISTER = "CAP_EXP+8.w"

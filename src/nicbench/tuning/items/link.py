@@ -15,8 +15,18 @@ from nicbench.core.quantity import BitsPerSecond, Seconds
 from nicbench.hosts.asking import passes_whole
 from nicbench.system.adapters.ethtool import parse_energy, parse_fec, parse_link_settings, parse_pause
 from nicbench.system.adapters.links import PRIORITIES, parse_links, parse_pfc, parse_trust
-from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_link_setter, run_setter, wait_for_link
-from nicbench.tuning.items.base import DeviceItem, DeviceOptions, Item, Phase
+from nicbench.tuning.items.base import (
+    DeviceItem,
+    DeviceOptions,
+    Item,
+    Phase,
+    answer_of,
+    carrier,
+    device_of,
+    run_link_setter,
+    run_setter,
+    wait_for_link,
+)
 from nicbench.tuning.setting import CannotSetError, Place
 
 _WORDS = {"none": "Off", "off": "Off", "auto": "Auto", "rs": "RS", "baser": "BaseR", "llrs": "LLRS"}

@@ -13,8 +13,16 @@ from nicbench.core.errors import HostError
 from nicbench.core.plan import Values
 from nicbench.system.adapters.ethtool import parse_coalescing, parse_features
 from nicbench.system.adapters.links import parse_links, parse_qdiscs
-from nicbench.tuning.items._adapter import Amount, LimitsItem, answer_of, device_of, run_setter
-from nicbench.tuning.items.base import DeviceItem, DeviceOptions, Phase
+from nicbench.tuning.items.base import (
+    Amount,
+    DeviceItem,
+    DeviceOptions,
+    LimitsItem,
+    Phase,
+    answer_of,
+    device_of,
+    run_setter,
+)
 from nicbench.tuning.setting import CannotSetError, Place
 
 

@@ -25,8 +25,17 @@ from nicbench.system.adapters.ethtool import (
     parse_receive_hashing,
 )
 from nicbench.system.adapters.pci import interrupts_of_device, numbers_of, parse_interrupts
-from nicbench.tuning.items._adapter import answer_of, assign_in_turn, device_of, run_setter
-from nicbench.tuning.items.base import DeviceItem, DeviceOptions, Item, Phase, SwitchOptions
+from nicbench.tuning.items.base import (
+    DeviceItem,
+    DeviceOptions,
+    Item,
+    Phase,
+    SwitchOptions,
+    answer_of,
+    assign_in_turn,
+    device_of,
+    run_setter,
+)
 from nicbench.tuning.setting import CannotSetError, Place, cpu_mask, same_value
 
 Weight = Annotated[int, Field(ge=0, le=2**16)]
