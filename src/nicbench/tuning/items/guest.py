@@ -15,8 +15,7 @@ from nicbench.core.machine import cpu_list, parse_cpu_list
 from nicbench.core.plan import Values
 from nicbench.core.quantity import Bytes
 from nicbench.system.hypervisor import read_live_guest
-from nicbench.tuning.items._adapter import PCI_ADDRESS
-from nicbench.tuning.items.base import Item, Phase
+from nicbench.tuning.items.base import PCI_ADDRESS, Item, Phase
 from nicbench.tuning.setting import CannotSetError, Place
 
 _FUNCTIONS: Final = "functions"
