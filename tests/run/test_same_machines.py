@@ -22,7 +22,7 @@ from nicbench.store.folder import RunFolder
 from .simulated_bench import make_folder, run_whole
 
 Machine = tuple[str, str, tuple[str, ...]]
-HERE = ("4f2a", "rack1-07", ("0000:03:00.0 0x15b3 0x1017",))
+HERE = ("the id of a machine", "rack1-07", ("0000:03:00.0 0x15b3 0x1017",))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_run_says_which_machines_it_uses(measured: RunFolder) -> None:
     (machines,) = used(measured)
     (machine,) = machines.values()
     assert (machine.host_name, machine.cards) == ("rack1-07", {"0000:03:00.0": "15b3:1017"})
-    assert "4f2a" not in (measured.path / "journal.ndjson").read_text(), "the id of a machine is confidential"
+    assert HERE[0] not in (measured.path / "journal.ndjson").read_text(), "the id of a machine is confidential"
 
 
 def test_the_same_machine_goes_on_and_tells_nothing_new(measured: RunFolder) -> None:
@@ -79,10 +79,10 @@ def test_the_same_machine_goes_on_and_tells_nothing_new(measured: RunFolder) -> 
     ("machine", "words"),
     [
         (("77aa", "rack1-09", HERE[2]), "was rack1-07 and is rack1-09"),
-        (("4f2a", "rack1-09", HERE[2]), "was rack1-07 and is rack1-09"),
+        ((HERE[0], "rack1-09", HERE[2]), "was rack1-07 and is rack1-09"),
         (("77aa", "rack1-07", HERE[2]), "another machine of the name rack1-07"),
-        (("4f2a", "rack1-07", ("0000:03:00.0 0x15b3 0x101d",)), "0000:03:00.0 was 15b3:1017, is 15b3:101d"),
-        (("4f2a", "rack1-07", ()), "0000:03:00.0 was 15b3:1017, is empty"),
+        ((HERE[0], "rack1-07", ("0000:03:00.0 0x15b3 0x101d",)), "0000:03:00.0 was 15b3:1017, is 15b3:101d"),
+        ((HERE[0], "rack1-07", ()), "0000:03:00.0 was 15b3:1017, is empty"),
     ],
     ids=["another", "a clone of its disk", "another of its name", "another card", "without its card"],
 )

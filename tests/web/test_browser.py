@@ -18,7 +18,8 @@ from tests.web._history import FIRST, facts, make_finished, result
 from nicbench.core.events import TestStarted, TrialStarted
 from nicbench.core.result import ResultVerdict
 from nicbench.stats.activity import TimeLeft
-from nicbench.store.marks import NowFile, is_asked_to_stop
+from nicbench.store.marks import is_asked_to_stop
+from nicbench.store.now import NowFile
 
 pytestmark = [needs_browser, pytest.mark.slow]
 TEST = TestStarted(test="throughput", method="throughput", points=2, estimate_s=60.0)

@@ -33,8 +33,9 @@ from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, RequestLatenc
 from nicbench.stats.activity import TimeLeft
 from nicbench.stats.latency import histogram_of
 from nicbench.store import manifest
-from nicbench.store.marks import NOW_NAME as NOW
-from nicbench.store.marks import NowFile, is_asked_to_stop, read_now
+from nicbench.store.marks import is_asked_to_stop
+from nicbench.store.now import NAME as NOW
+from nicbench.store.now import NowFile, read_now
 from nicbench.web import watched_run
 from nicbench.web.controller import find_writer, stop_after_test
 from nicbench.web.moments import item_of

@@ -33,7 +33,7 @@ from nicbench.store import manifest
 from nicbench.store.confined import Fence, run_confined
 from nicbench.store.files import ERROR
 from nicbench.store.folder import RunFolder
-from nicbench.store.marks import NowFile
+from nicbench.store.now import NowFile
 
 if TYPE_CHECKING:
     from nicbench.web.live import LivePage

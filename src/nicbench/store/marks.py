@@ -1,4 +1,4 @@
-"""Small files in a run folder: tags, the request to stop, and what the run does at this moment."""
+"""Small files in a run folder: tags, and the request to stop."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ import contextlib
 import fcntl
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pydantic import Field
-
-from nicbench.core.base import Frozen
 from nicbench.core.errors import InterruptedRunError, NicbenchError, UsageError
-from nicbench.core.events import Event, RoundBegun, RunFinished, StageStarted, TestStarted, TrialStarted
-from nicbench.stats.activity import Estimate
 from nicbench.store import files
 from nicbench.store.files import TAGS, damaged_error, hands, json_text, storage_error, write_atomically
 
@@ -146,52 +140,3 @@ def end_where_asked(folder: Path, following: str) -> None:
     if is_asked_to_stop(folder):
         forget_request(folder)
         raise InterruptedRunError(f"stopped before {following}, as somebody asked for")
-
-
-# What a run does at this moment: ``.now.json``, for whoever watches it. It is removed at the run's end. What is being
-# measured is worth nothing once it is over: the file is replaced as a whole and is not synced to disk, and one that a
-# killed run left behind is not believed.
-
-NOW_NAME: Final = ".now.json"
-_SHOWN: Final = (StageStarted, TestStarted, TrialStarted, RoundBegun)
-
-
-class Now(Frozen):
-    """``event`` is the last that began something, at ``began_s`` (Unix time); ``estimate`` is of the whole run."""
-
-    event: dict[str, Any]
-    began_s: float = Field(allow_inf_nan=False)
-    estimate: Estimate
-
-
-class NowFile:
-    """Writes the file. A failure, on a full disk for instance, never ends a run."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / NOW_NAME
-
-    def note(self, event: Event, estimate: Estimate) -> None:
-        """Takes an event of the run into account."""
-        if isinstance(event, RunFinished):
-            self.remove()
-        elif isinstance(event, _SHOWN):
-            now = Now(event=event.model_dump(mode="json"), began_s=time.time(), estimate=estimate)
-            temporary = self._path.with_name(f"{NOW_NAME}.{os.getpid()}.tmp")
-            with contextlib.suppress(OSError, NicbenchError):
-                temporary.unlink(missing_ok=True)
-                with temporary.open("x", encoding="utf-8") as stream:  # a new file: no link is followed
-                    stream.write(json_text(now, indent=None))
-                temporary.replace(self._path)
-
-    def remove(self) -> None:
-        """Removes the file, where there is one."""
-        with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
-
-
-def read_now(folder: Path) -> Now | None:
-    """Reads what the run does; None where it does not say, or nothing that can be understood."""
-    try:
-        return Now.model_validate_json(files.read_bytes(folder / NOW_NAME))
-    except (OSError, ValueError, NicbenchError):
-        return None

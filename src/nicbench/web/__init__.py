@@ -7,7 +7,7 @@ file of ``web/views`` (its addresses) and its script in ``web/static/views``, pl
 is of others lies in ``web/static/vendor`` with its hashes. A page follows a run by server-sent events
 (``web/views/runs.py``): ``web/watched_run.py`` reads what the journal got since, ``web/moments.py`` makes a trial a few
 hundred bytes of its ten thousand, with its latencies in bins (``stats/latency.py``). ``.now.json`` in a run
-folder (``store/marks.py``) says what is being measured, since when, and the estimate of the time left,
+folder (``store/now.py``) says what is being measured, since when, and the estimate of the time left,
 ``.stop-after-test`` (``store/marks.py``) asks for the end. ``web/live.py`` is the server of ``--live``: a
 process of its own that keeps off the CPUs that measure.
 """

@@ -17,8 +17,9 @@ from nicbench.core.errors import NicbenchError
 from nicbench.stats.cpu import BUSY, CpuStates, add_times
 from nicbench.store import files, manifest
 from nicbench.store.files import JOURNAL
-from nicbench.store.marks import Now, is_asked_to_stop, read_now
+from nicbench.store.marks import is_asked_to_stop
 from nicbench.store.monitor_samples import LogParser, Row
+from nicbench.store.now import Now, read_now
 from nicbench.web.answers import json_line
 from nicbench.web.controller import find_writer
 from nicbench.web.moments import Item, item_of

@@ -147,9 +147,9 @@ PARSERS = (
     ("doctor.checks.software:parse_packages", "../packages.debian"),
     ("doctor.checks.cores:parse_listed", "doctor/golden/cpus*.txt"),
     ("doctor.checks.cores:parse_looks", "doctor/golden/looks*.json"),
-    ("doctor.checks._machine:parse_interfaces", "doctor/golden/interfaces*.txt"),
-    ("doctor.checks._machine:default_routes", "doctor/golden/route.txt"),
-    ("doctor.checks._machine:default_routes_6", "doctor/golden/route_ipv6.txt"),
+    ("doctor.base:parse_interfaces", "doctor/golden/interfaces*.txt"),
+    ("doctor.base:default_routes", "doctor/golden/route.txt"),
+    ("doctor.base:default_routes_6", "doctor/golden/route_ipv6.txt"),
     ("core.machine:parse_cpu_list", "doctor/golden/cpus*.txt"),
     # monitor
     # loss ledger and health
