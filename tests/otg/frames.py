@@ -94,7 +94,9 @@ def _fix(frame: bytearray, fixup: Mapping[str, Any]) -> None:
     if "pseudo" in fixup:
         pseudo = fixup["pseudo"]
         first = pseudo["addresses_at"]
-        addresses = frame[first : first + pseudo["address_bytes"]]
+        half = pseudo["address_bytes"] // 2
+        last = pseudo.get("destination_at", first + half)
+        addresses = frame[first : first + half] + frame[last : last + half]
         covered = bytes(addresses) + len(covered).to_bytes(4, "big") + pseudo["protocol"].to_bytes(4, "big") + covered
     covered += bytes(len(covered) % 2)
     total = sum(int.from_bytes(covered[index : index + 2], "big") for index in range(0, len(covered), 2))

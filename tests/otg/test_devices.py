@@ -237,3 +237,30 @@ def test_more_hosts_than_a_port_has_are_refused() -> None:
     ethernet = {"mac": "02:00:00:00:00:01", "connection": {"port_name": "p1"}}
     many = [{"name": "d", "ethernets": [{"name": f"e{number}", **ethernet} for number in range(1025)]}]
     assert refused(devices=many).errors == ["config.devices: have 1025 ethernets at port 'p1', of at most 1024"]
+
+
+def test_a_flow_may_have_more_pairs_than_16_bits_count() -> None:
+    def hosts(port: int) -> dict[str, Any]:
+        numbers = [(host, number) for host in range(5) for number in range(52)]
+        ethernets = [
+            {
+                "name": f"e{port}-{host}",
+                "mac": f"02:00:00:00:{port:02x}:{host:02x}",
+                "connection": {"choice": "port_name", "port_name": f"p{port}"},
+                "ipv4_addresses": [
+                    {"name": f"{port}-{each}-{number}", "address": f"10.{port}.{each}.{number + 1}", "prefix": 8}
+                    | {"gateway": "10.0.0.1"}
+                    for each, number in numbers
+                    if each == host
+                ],
+            }
+            for host in range(5)
+        ]
+        return {"name": f"d{port}", "ethernets": ethernets}
+
+    names = [[f"{port}-{host}-{number}" for host in range(5) for number in range(52)] for port in (1, 2)]
+    made = read(flow(*names, "ethernet", "ipv4", "udp"), devices=[hosts(1), hosts(2)])
+    lists = [each["values"]["list"] for each in made.flows[0].program["fields"]]
+    assert {len(values) for values in lists} == {260 * 260}
+    assert len({(source, destination) for *_, source, destination in zip(*lists, strict=True)}) == 260 * 260
+    assert addresses_of(made, 1) == [("02:00:00:00:02:00", "02:00:00:00:01:00", "10.1.0.1", "10.2.0.1")]

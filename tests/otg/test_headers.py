@@ -379,5 +379,80 @@ def test_what_is_not_given_is_what_the_model_says(kind: str) -> None:
 
 def test_every_header_class_of_the_model_is_encoded_or_refused_by_name() -> None:
     classes = set(snappi.FlowHeader._TYPES["choice"]["enum"])
-    refused = {"snmpv2c", "rsvp", "macsec", "lacp", "ipv6_extension_header", "cfm"}
+    refused = {"snmpv2c", "rsvp", "macsec", "lacp", "cfm"}
     assert set(ENCODERS) == classes - refused
+
+
+def segment_routed(routing: dict[str, Any], *, upper: str = "udp", **fields: Any) -> Any:
+    """A packet of IPv6 with a routing header, as scapy reads it."""
+    extension = {**header("ipv6_extension_header", **fields)}
+    extension["ipv6_extension_header"] |= {"choice": "routing", "routing": routing}
+    packet = [header("ethernet"), header("ipv6", src="2001:db8::1", dst="2001:db8::2"), extension, header(upper)]
+    return scapy.Ether(frame_of(program_of(packet, size={"fixed": 300}), 0))
+
+
+def addresses(*segments: str, **fields: Any) -> dict[str, Any]:
+    listed = [{"segment": {"choice": "value", "value": segment}} for segment in segments]
+    return {"choice": "segment_routing", "segment_routing": {"segment_list": listed, **fields}}
+
+
+def number(value: int) -> dict[str, Any]:
+    return {"choice": "value", "value": value}
+
+
+@pytest.mark.parametrize("upper", ["udp", "tcp"])
+@pytest.mark.parametrize("left", [None, 0, 2])
+def test_a_routing_header_has_its_lengths_and_checksums_cover_the_last_segment(upper: str, left: int | None) -> None:
+    given = {} if left is None else {"segments_left": number(left)}
+    routing = addresses("fc00::9", "fc00::8", "fc00::7", tag=number(0xABCD), **given)
+    read = segment_routed(routing, upper=upper)
+    header_read = read[scapy.IPv6ExtHdrSegmentRouting]
+    assert (read[scapy.IPv6].nh, read[scapy.IPv6].plen) == (43, 300 - 4 - 14 - 40)
+    assert (header_read.nh, header_read.len, header_read.type) == (17 if upper == "udp" else 6, 6, 4)
+    assert (header_read.segleft, header_read.lastentry, header_read.tag) == (3 if left is None else left, 2, 0xABCD)
+    assert header_read.addresses == ["fc00::9", "fc00::8", "fc00::7"]
+    layer = {"udp": scapy.UDP, "tcp": scapy.TCP}[upper]
+    assert read[layer].chksum == recomputed(read, layer, "chksum")
+
+
+def test_a_routing_header_has_flags_padding_and_values_that_vary() -> None:
+    routing = addresses("fc00::9", flags={"oam": number(1)}, pad_tlv={})
+    routing["segment_routing"]["segment_list"][0]["segment"] = {"choice": "values", "values": ["fc00::9", "fc00::a"]}
+    read = segment_routed(routing)[scapy.IPv6ExtHdrSegmentRouting]
+    assert (read.len, read.segleft, read.lastentry) == (3, 1, 0)
+    assert bytes(read)[5] == 0x20, "the O-flag of RFC 9259"
+    assert bytes(read)[24:32].hex() == "0406000000000000"
+
+
+def test_containers_hold_a_locator_and_short_segments() -> None:
+    container = {"locator": {"value": "fc00::"}, "usids": ["0001", "0002", "0x0003"]}
+    packed = {"locator_length": number(0), "usids": ["00010002", "00030004", "00050006", "00070008"]}
+    routing = {"choice": "segment_routing_usid", "segment_routing_usid": {"segment_list": [packed, container]}}
+    read = segment_routed(routing)[scapy.IPv6ExtHdrSegmentRouting]
+    assert read.addresses == ["1:2:3:4:5:6:7:8", "fc00:0:1:2:3::"]
+    assert (read.segleft, read.lastentry) == (1, 1)
+    packet = [header("ethernet"), header("ipv6"), header("udp")]
+    packet[1]["ipv6"]["dst_usids"] = container
+    assert scapy.Ether(frame_of(program_of(packet, size={"fixed": 100}), 0))[scapy.IPv6].dst == "fc00:0:1:2:3::"
+
+
+@pytest.mark.parametrize(
+    ("routing", "path"),
+    [
+        (addresses("fc00::9", pad_tlv={"length": number(3)}), "segment_routing.pad_tlv.length"),
+        (addresses("fc00::9", segments_left={"choice": "values", "values": [0, 1]}), "segment_routing.segments_left"),
+        (addresses(*["fc00::9"] * 128), "segment_routing.segment_list"),
+        (
+            {"segment_routing_usid": {"segment_list": [{"usids": ["0001"] * 7}]}},
+            r"segment_routing_usid.segment_list\[0\]",
+        ),
+    ],
+)
+def test_routing_headers_that_cannot_be_are_refused(routing: dict[str, Any], path: str) -> None:
+    with pytest.raises(OtgError, match=rf"packet\[2\].ipv6_extension_header.routing.{path}"):
+        segment_routed(routing)
+
+
+def test_a_routing_header_follows_one_of_ipv6() -> None:
+    with pytest.raises(OtgError, match=r"packet\[1\].ipv6_extension_header: follows an ipv6 header"):
+        program_of([header("ethernet"), {"choice": "ipv6_extension_header"}])

@@ -177,19 +177,24 @@ def networks_of(router: Router, version: int) -> set[str]:
     return {each["dst"] if "/" in each["dst"] else each["dst"] + full for each in told}
 
 
-def longest_gap_ms(api: Any, port: str, to: str) -> float:
-    """The longest time between frames that a port captured and that went to a network."""
+def longest_gap(api: Any, port: str, to: str) -> tuple[float, int]:
+    """The longest time between frames that a port captured and that went to a network, in milliseconds, and how many
+    frames of the sequence that their identification counts are missing there.
+    """
     request = api.capture_request()
     request.port_name = port
     inside = ip_network(to)
-    times = [
-        about.sec * 1e3 + about.usec / (1e6 if reader_is_nano else 1e3)
+    frames = [
+        (about.sec * 1e3 + about.usec / (1e6 if reader_is_nano else 1e3), int.from_bytes(frame[18:20], "big"))
         for reader in (RawPcapReader(io.BytesIO(api.get_capture(request).read())),)
         for reader_is_nano in (getattr(reader, "nano", False),)
         for frame, about in reader
         if frame[12:14] == b"\x08\x00" and ip_address(bytes(frame[30:34])) in inside
     ]
-    return max(after - before for before, after in itertools.pairwise(times))
+    gaps = [
+        (after - before, (last - first) % 2**16 - 1) for (before, first), (after, last) in itertools.pairwise(frames)
+    ]
+    return max(gaps)
 
 
 @pytest.mark.sampled(1)
@@ -215,6 +220,7 @@ def test_the_duts_table_has_what_is_announced_and_flows_follow_it(router: Router
     outage = add_flow(config, "outage")
     outage.tx_rx.device.tx_names, outage.tx_rx.device.rx_names = ["i1"], ["o4"]
     outage.packet.ethernet().ipv4().udp()
+    outage.packet[1].identification.increment.count = 2**16
     outage.duration.choice, outage.rate.pps = "continuous", 5000
     api.set_config(config)
     control_protocols(api, "start")
@@ -251,10 +257,10 @@ def test_the_duts_table_has_what_is_announced_and_flows_follow_it(router: Router
         lost_ms = (lost.frames_tx - lost.frames_rx) / 5.0
         assert lost_ms > 200, "frames came that had no route"
         assert lost.packet_loss_duration.value == pytest.approx(lost_ms, abs=1.0)
+        gap_ms, missing = longest_gap(api, "p2", "100.96.0.0/24")
+        assert lost.packet_loss_duration.value == pytest.approx(missing / 5.0, abs=1.0)
         # Frames beside the gap came as late as they did.
-        late_ms = lost.latency.maximum_ns / 1e6
-        gap_ms = longest_gap_ms(api, "p2", "100.96.0.0/24") - 0.2
-        assert lost.packet_loss_duration.value == pytest.approx(gap_ms, abs=1.0 + late_ms)
+        assert gap_ms - 0.2 == pytest.approx(missing / 5.0, abs=1.0 + lost.latency.maximum_ns / 1e6)
     wait_until(lambda: bgp_metrics(api)["b2v4"].session_state == "down")
     control_protocols(api, "stop")
     assert not run_tried(("pgrep", "-f", "nicbench-.*router-1.conf")).stdout

@@ -142,6 +142,48 @@ def test_two_devices_with_one_address_are_told(server: Served) -> None:
     assert list(server.run_folder().glob("raw/hosts-*.json"))
 
 
+def test_an_address_of_ipv6_that_another_had_first_is_not_used_and_named(server: Served) -> None:
+    api = server.api()
+    config = with_devices(api)
+    config.devices[1].ethernets[0].ipv6_addresses[0].address = "2001:db8::1"
+    config.devices[1].ethernets[0].ipv6_addresses[0].gateway = "2001:db8::9"
+    api.set_config(config)
+    transmit(api, "start")  # IPv4 is not affected
+    assert wait_for_stop(api)["f"].frames_rx == 20
+    note = f"2001:db8::1 of e1 is claimed by {MACS[2]} too, 1 times, and was first: the device does not use it"
+    wait_until(lambda: any(note in event.get("text", "") for event in server.events()))
+    config.flows[0].tx_rx.device.tx_names, config.flows[0].tx_rx.device.rx_names = ["s1"], ["s2"]
+    config.flows[0].packet.clear()
+    config.flows[0].packet.ethernet().ipv6().udp()
+    api.set_config(config)
+    with pytest.raises(Exception, match=rf"config.devices: ''e1'': 2001:db8::1 is that of {MACS[2]}"):
+        transmit(api, "start")
+    assert flow_metrics(api)["f"].frames_tx == 0
+
+
+def ping(api: Any, version: int, *ends: tuple[str, str]) -> list[str]:
+    """Has interfaces ping addresses: what became of each."""
+    action = api.control_action()
+    requests = getattr(action.protocol, f"ipv{version}").ping.requests
+    for source, destination in ends:
+        requests.add(src_name=source, dst_ip=destination)
+    told = getattr(api.set_control_action(action).response.protocol, f"ipv{version}").ping.responses
+    assert [(each.src_name, each.dst_ip) for each in told] == list(ends)
+    return [each.result for each in told]
+
+
+@pytest.mark.parametrize("transport", ["http", "grpc"])
+def test_devices_ping_each_other(server: Served, transport: str) -> None:
+    api = server.api(transport)
+    api.set_config(with_devices(api))
+    both = (("i1", "10.0.0.2"), ("i2", "10.0.0.1"))
+    assert ping(api, 4, *both, ("i1", "10.0.0.77")) == ["succeeded", "succeeded", "failed"]
+    assert ping(api, 6, ("s1", "2001:db8::2")) == ["succeeded"]
+    for version, source, what in ((4, "s1", "src_name: no address of IPv4"), (6, "nobody", "src_name: no address")):
+        with pytest.raises(Exception, match=rf"control_action.protocol.ipv{version}.ping.requests\[0\].{what}"):
+            ping(api, version, (source, "10.0.0.2" if version == 4 else "::2"))
+
+
 def test_routers_need_ports_that_a_daemon_can_be_reached_through(server: Served) -> None:
     api = server.api()
     config = configured(api, captured=False)

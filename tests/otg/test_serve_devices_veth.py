@@ -121,24 +121,26 @@ def told_by_hosts(served: Served) -> Any:
 @pytest.mark.sampled(1)
 @pytest.mark.lab
 @pytest.mark.alone
-def test_a_router_knows_a_thousand_hosts_as_they_are_and_forwards_between_them(router: Router) -> None:
+@pytest.mark.parametrize("many", [1, 2])
+def test_a_router_knows_a_thousand_hosts_as_they_are_and_forwards_between_them(router: Router, many: int) -> None:
+    """Of a thousand at one of its ports, and two at the other."""
     api = router.served.api()
     config = configured(api, captured=False)
-    left, right = add_hosts(config, 1, HOSTS), add_hosts(config, 2, 2)
+    for device in DEVICES:
+        router.run("ip", "neigh", "flush", "dev", device)
+    counts = {1: 2, 2: 2, many: HOSTS}
+    left, right = (add_hosts(config, port, count) for port, count in counts.items())
     add_device_flow(config, "there", left, right, 20_000)
     add_device_flow(config, "back", right, left, 20_000)
     api.set_config(config)
     control_protocols(api, "start")
     for version in (4, 6):
-        gateway = ("10.1.0.1" if version == 4 else "2001:db8:1::1", router.mac("d0"))
-        wait_until(lambda v=version, g=gateway: list(neighbours(api, v).values()).count(g) == HOSTS)
-        ours = {
-            str(ip_address("10.1.1.0") + number if version == 4 else ip_address("2001:db8:1::10") + number): mac_of(
-                1, number
-            )
-            for number in range(HOSTS)
-        }
-        assert router.neighbours(version, "d0") == ours
+        for (port, count), device in zip(counts.items(), DEVICES, strict=True):
+            gateway = (f"10.{port}.0.1" if version == 4 else f"2001:db8:{port}::1", router.mac(device))
+            wait_until(lambda v=version, g=gateway, c=count: list(neighbours(api, v).values()).count(g) == c)
+            first = ip_address(f"10.{port}.1.0" if version == 4 else f"2001:db8:{port}::10")
+            ours = {str(first + number): mac_of(port, number) for number in range(count)}
+            assert router.neighbours(version, device) == ours
     transmit(api, "start")
     for metric in wait_for_stop(api).values():
         assert (metric.frames_tx, metric.frames_rx, metric.loss) == (20_000, 20_000, 0)

@@ -138,3 +138,5 @@ def test_the_ports_of_groups_share_what_their_hosts_send_and_receive(tmp_path: P
         request.lag.lag_names = ["l1"]
         (told,) = api.get_metrics(request).lag_metrics
         assert (told.name, told.oper_status, told.member_ports_up, told.frames_tx) == ("l1", "up", 2, 101)
+    report = (served.run_folder() / "report.html").read_text()
+    assert all(f"emulated hosts at {port}: " in report for port in ("p1", "p2", "p3", "p4"))

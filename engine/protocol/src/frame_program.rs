@@ -156,6 +156,9 @@ pub struct PseudoHeader {
     pub address_bytes: usize,
     /// The protocol's number.
     pub protocol: u8,
+    /// Where the destination stands instead, if a routing header has it (RFC 8200 8.1).
+    #[serde(default)]
+    pub destination_at: Option<usize>,
 }
 
 /// The sizes of a flow's frames, with FCS.

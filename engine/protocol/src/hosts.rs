@@ -61,6 +61,48 @@ pub struct HostsReply {
     pub hosts: u32,
 }
 
+/// The fields of `ping`: replaces all pings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ping {
+    /// At most 1024.
+    pub pings: Vec<PingRequest>,
+}
+
+/// An echo request of a host, which is repeated twice where it is not answered within a second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PingRequest {
+    /// The number of the host.
+    pub host: u32,
+    /// Its address.
+    pub from: IpAddr,
+    /// The other's.
+    pub to: IpAddr,
+    /// Whose MAC address the host asks for: `to`, or a gateway.
+    pub next_hop: IpAddr,
+    /// That of `next_hop`, if the host is not to ask for it.
+    #[serde(default)]
+    pub mac: Option<String>,
+}
+
+/// What became of an echo request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PingState {
+    /// An answer may still come.
+    Waiting,
+    /// An answer has come.
+    Answered,
+    /// None has come, or nobody was there to send it to.
+    Failed,
+}
+
+/// The reply to `ping`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PingReply {
+    /// How many pings there are.
+    pub pings: u32,
+}
+
 /// The fields of `neighbours`: the hosts' tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbours {
@@ -76,6 +118,10 @@ pub struct NeighboursReply {
     pub neighbours: Vec<Neighbour>,
     /// Addresses of hosts that somebody else has too.
     pub duplicates: Vec<Duplicate>,
+    /// Addresses of which it is not known yet whether somebody else has them: hosts do not use them.
+    pub tentative: u32,
+    /// What became of the pings of the last `ping`, in their order.
+    pub pings: Vec<PingState>,
     /// By port, in their order.
     pub counts: Vec<HostCounts>,
 }
@@ -120,6 +166,8 @@ pub struct Duplicate {
     pub mac: String,
     /// How often it was claimed.
     pub claims: u64,
+    /// Whether the other had it first: the host does not use it.
+    pub is_given_up: bool,
 }
 
 /// What the hosts of one port did, since the process began.

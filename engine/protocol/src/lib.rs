@@ -52,7 +52,7 @@ pub use generator::{
 };
 pub use hosts::{
     Duplicate, HostAddress, HostCounts, HostRequest, HostTag, Hosts, HostsReply, Neighbour, NeighbourState, Neighbours,
-    NeighboursReply,
+    NeighboursReply, Ping, PingReply, PingRequest, PingState,
 };
 pub use lease::{LEASE, Lease};
 pub use lines::next_line;

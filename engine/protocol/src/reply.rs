@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::stamps::StampClockReply;
-use crate::{CapturesReply, ControlReply, ErrorReport, HostsReply, LoadReply, NeighboursReply, Reading, TallyReply};
+use crate::{
+    CapturesReply, ControlReply, ErrorReport, HostsReply, LoadReply, NeighboursReply, PingReply, Reading, TallyReply,
+};
 
 /// The content of a reply that is not an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub enum Reply {
     Hosts(HostsReply),
     /// The reply to `neighbours`.
     Neighbours(NeighboursReply),
+    /// The reply to `ping`.
+    Ping(PingReply),
     /// The reply to `stop`, `renew` and `close`.
     Done {},
 }

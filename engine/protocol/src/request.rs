@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Configure, Control, ErrorKind, ErrorReport, Hosts, Load, Neighbours, PortCapture, Start, Tally};
+use crate::{Configure, Control, ErrorKind, ErrorReport, Hosts, Load, Neighbours, Ping, PortCapture, Start, Tally};
 
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +58,8 @@ pub enum Command {
     Hosts(Box<Hosts>),
     /// What hosts know of their neighbours.
     Neighbours(Neighbours),
+    /// Echo requests of hosts.
+    Ping(Ping),
     /// Renew the lease, nothing else.
     Renew {
         /// Seconds for which the controller will be silent, beyond the lease.
@@ -123,11 +125,12 @@ pub fn parse(line: &str) -> Result<Request, Refusal> {
         "capture" => fields(value).map(Command::Capture),
         "hosts" => fields(value).map(Command::Hosts),
         "neighbours" => fields(value).map(Command::Neighbours),
+        "ping" => fields(value).map(Command::Ping),
         "renew" => fields::<RenewFields>(value).map(|fields| Command::Renew { duration_s: fields.duration_s }),
         "close" => Ok(Command::Close),
         _ => {
             let next = "use hello, configure, start, sent, drain, settle, stats, stop, clock, load, control, tally, \
-                        capture, hosts, neighbours, renew or close";
+                        capture, hosts, neighbours, ping, renew or close";
             let message = format!("unknown command {:?}", name.chars().take(MOST_SHOWN).collect::<String>());
             return Err(refusal(Some(id), ErrorKind::UnknownCommand, message, next));
         }

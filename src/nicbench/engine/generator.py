@@ -249,6 +249,16 @@ class Duplicate(_Told):
     address: IPv4Address | IPv6Address
     mac: str
     claims: int
+    is_given_up: bool
+    """Whether the other had it first: the host does not use it."""
+
+
+class PingState(StrEnum):
+    """What became of an echo request."""
+
+    WAITING = "waiting"
+    ANSWERED = "answered"
+    FAILED = "failed"
 
 
 class HostCounts(_Told):
@@ -270,15 +280,22 @@ class HostCounts(_Told):
 
 
 class Neighbours(_Told):
-    """What hosts know of others, who else has their addresses, and their counts by port."""
+    """What hosts know of others, who else has their addresses, what became of their pings, and counts by port."""
 
     neighbours: tuple[Neighbour, ...]
     duplicates: tuple[Duplicate, ...]
+    tentative: int
+    """Addresses of which it is not known yet whether somebody else has them."""
+    pings: tuple[PingState, ...]
     counts: tuple[HostCounts, ...]
 
 
 class _Hosted(_Told):
     hosts: int
+
+
+class _Pinged(_Told):
+    pings: int
 
 
 class Controlled(_Told):
@@ -379,3 +396,7 @@ class Generator:
     async def neighbours(self, *, ask_again: bool = False) -> Neighbours:
         """Returns the hosts' tables. ``ask_again``: gateways that did not answer are asked again."""
         return _parse(Neighbours, await self._asks.request("neighbours", ask_again=ask_again))
+
+    async def ping(self, pings: Sequence[Mapping[str, Any]]) -> int:
+        """Has hosts send echo requests, in the place of earlier ones, and returns their number."""
+        return _parse(_Pinged, await self._asks.request("ping", pings=list(pings))).pings

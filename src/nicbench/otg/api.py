@@ -88,6 +88,7 @@ MOST_PER_S: Final = 100
 API_VERSIONS: Final = ">=1.30.0,<2.0.0"
 """Clients read it as the constraint that their own version of the API must meet."""
 _NEIGHBOURS: Final = {"ipv4_neighbors": 4, "ipv6_neighbors": 6}
+_PINGS: Final = {"ipv4": 4, "ipv6": 6}
 _SESSIONS: Final = {"bgpv4": 4, "bgpv6": 6}
 _METRICS: Final = {key: f"{key}_metrics" for key in ("port", "lag", "flow", *_SESSIONS)}
 
@@ -171,9 +172,21 @@ class Api:
         raise OtgError([f"control_state.{choice}.{inner}: is not emulated, or has no state"], code=NOT_IMPLEMENTED)
 
     async def set_control_action(self, message: Message) -> dict[str, Any]:
-        """Refuses every action: they are of protocols, or restart ports."""
+        """Has emulated hosts ping, and returns what became of it; no other action is served."""
         await self._check("ControlAction", message, "control_action")
-        raise OtgError([f"control_action.{message['choice']}: is not there"], code=NOT_IMPLEMENTED)
+        protocol = message.get("protocol") or {}
+        kind = protocol.get("choice")
+        ping = (protocol.get(kind) or {}).get("ping")
+        if kind not in _PINGS or ping is None:
+            path = ".".join(str(word) for word in ("control_action", message["choice"], kind) if word)
+            raise OtgError([f"{path}: is not emulated; pings of IPv4 and IPv6 are"], code=NOT_IMPLEMENTED)
+        path = f"control_action.protocol.{kind}.ping.requests"
+        responses = await self._session().ping(_PINGS[kind], ping.get("requests") or (), path)
+        told = {"choice": "ping", "ping": {"responses": responses}}
+        return {
+            "warnings": [],
+            "response": {"choice": "protocol", "protocol": {"choice": kind, kind: told}},
+        }
 
     async def get_metrics(self, message: Message) -> dict[str, Any]:
         """Returns metrics of ports or flows, without waiting for a change in progress."""

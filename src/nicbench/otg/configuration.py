@@ -11,7 +11,7 @@ from typing import Any, Final
 from nicbench.core.errors import UsageError
 from nicbench.core.units import format_bits_per_s, l1_bits_per_s
 from nicbench.otg.bgp import Router, read_routers, routes_of
-from nicbench.otg.devices import Devices, Gateway, as_port_flows, read_devices, read_lags
+from nicbench.otg.devices import Devices, Gateway, Source, as_port_flows, read_devices, read_lags
 from nicbench.otg.flows import Flow, ServedPort, read_flow, receivers
 from nicbench.otg.model import Problems
 
@@ -315,7 +315,8 @@ class Configuration:
     """``ports`` by their names in the configuration; ``warnings`` go to the client.
 
     A flow of OTG is one of ``flows`` for each port that sends it, with the same name. ``needs`` are the gateways of
-    each of them that has some, by its number; ``macs`` are those that its frames have. ``lags`` are ports by group.
+    each of them that has some, by its number, ``sources`` the addresses of devices that send it. ``macs`` are those
+    that frames have, ``lags`` are ports by group.
     """
 
     ports: Mapping[str, ServedPort]
@@ -324,6 +325,7 @@ class Configuration:
     warnings: tuple[str, ...] = ()
     devices: Devices = field(default_factory=Devices)
     needs: Mapping[int, frozenset[Gateway]] = field(default_factory=dict)
+    sources: Mapping[int, frozenset[Source]] = field(default_factory=dict)
     macs: Mapping[Gateway, str] = field(default_factory=dict)
     lags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tells_loss_duration: bool = False
@@ -376,6 +378,7 @@ def read_configuration(
         (*_warn(config), *problems.warnings, *islice(_warn_of_rates(flows, paths, ports), _MOST_WARNINGS)),
         devices,
         {index: part.needs for index, (_, part) in enumerate(parts) if part.needs},
+        {index: part.sources for index, (_, part) in enumerate(parts) if part.sources},
         known,
         lags,
         bool(((config.get("options") or {}).get("flow_options") or {}).get("packet_loss_duration")),

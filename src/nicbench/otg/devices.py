@@ -14,13 +14,14 @@ from functools import cached_property
 from itertools import cycle, islice
 from typing import Any, Final
 
-from nicbench.otg.draft import MOST_VALUES
 from nicbench.otg.flows import RATE_DEFAULTS, receivers
 from nicbench.otg.model import Problems
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 Gateway = tuple[str, Ip]
 """The name of an Ethernet interface, and whose MAC address it asks for."""
+Source = tuple[str, Ip]
+"""The name of an Ethernet interface, and an address of its own."""
 
 MOST_HOSTS: Final = 1024
 """Ethernet interfaces of devices at one port."""
@@ -43,7 +44,8 @@ class Address:
 
     def reaches(self, other: Ip) -> bool:
         """Whether another address is in its subnet."""
-        return other in ipaddress.ip_network((self.ip, self.prefix), strict=False)
+        differing = int(self.ip) ^ int(other)
+        return other.version == self.ip.version and not differing >> self.ip.max_prefixlen - self.prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,10 +301,13 @@ _Values = Sequence[Any] | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one port sends of a flow, as a flow between ports, with the gateways whose MAC addresses it needs."""
+    """What one port sends of a flow, as a flow between ports: from which addresses of devices, and by which gateways,
+    whose MAC addresses it needs.
+    """
 
     flow: Mapping[str, Any]
     needs: frozenset[Gateway] = frozenset()
+    sources: frozenset[Source] = frozenset()
 
 
 def as_port_flows(
@@ -392,7 +397,9 @@ def _between_ports(
     receive = list(dict.fromkeys(port for pair in pairs for port in pair.receiver.host.ports))
     port = {"tx_name": pairs[0].sender.host.ports[0], "rx_names": receive}
     needs = frozenset(need for _, need in hops if need is not None)
-    return Part({**flow, "packet": packet, "tx_rx": {"choice": "port", "port": port}}, needs)
+    owns = ((pair.sender.host.name, pair.sender.of_version(version)) for pair in pairs)
+    sources = frozenset((name, own.ip) for name, own in owns if own is not None)
+    return Part({**flow, "packet": packet, "tx_rx": {"choice": "port", "port": port}}, needs, sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,9 +419,7 @@ def _addresses_of(pairs: Sequence[Pair], version: int | None, path: str, problem
         sender, receiver = pairs[0].sender, pairs[0].receiver
         return _Addresses(_counted(sender, version), _counted(receiver, version), is_short=True)
     count = sum(pair.count for pair in pairs)
-    if count > MOST_VALUES:
-        problems.invalid(path, f"has {count} pairs of addresses, of at most {MOST_VALUES}: make several flows")
-    if count > MOST_VALUES or (count > len(pairs) and not problems.has_room(path, 2 * count)):
+    if count > len(pairs) and not problems.has_room(path, 2 * count):
         return _Addresses(None, None)
     ends: list[list[str]] = [[], []]
     for pair in pairs:
@@ -445,10 +450,7 @@ def _pairs(device: Mapping[str, Any], devices: Devices, path: str, problems: Pro
             problems.invalid(path, f"one_to_one has as many tx_names as rx_names: {len(senders)}, {len(receivers)}")
         both = list(zip(senders, receivers, strict=False))
     else:
-        count = len(senders) * len(receivers)
-        if count > MOST_VALUES:
-            problems.invalid(path, f"has {count} pairs, of at most {MOST_VALUES}")
-        if count > MOST_VALUES or not problems.has_room(path, count):
+        if not problems.has_room(path, len(senders) * len(receivers)):
             return []
         both = [(sender, receiver) for sender in senders for receiver in receivers]
     if any(sender == receiver for sender, receiver in both):

@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from nicbench.otg.model import Problems
 
-MOST_VALUES: Final = 65_536
-"""Values of a list, and different values of a random pattern."""
 _WIDEST_NUMBER: Final = 64
 """Fields of more bits are sent to the engine as hexadecimal digits."""
 
@@ -80,9 +78,6 @@ class Pattern:
         if not given:
             self._problems.invalid(f"{self._path}.values", "has no value")
             return 0
-        if len(given) > MOST_VALUES:
-            self._problems.invalid(f"{self._path}.values", f"has {len(given)} values, of at most {MOST_VALUES}")
-            return 0
         if len(given) > 1 and not self._problems.has_room(f"{self._path}.values", len(given)):
             return 0
         numbers = [self._number(value, f"values[{index}]") or 0 for index, value in enumerate(given)]
@@ -109,8 +104,8 @@ class Pattern:
             return 0
         if lowest > highest:
             self._problems.invalid(f"{self._path}.random", "min is above max")
-        elif not 1 <= count <= MOST_VALUES:
-            self._problems.invalid(f"{self._path}.random.count", f"is 1 to {MOST_VALUES}")
+        elif count < 1:
+            self._problems.invalid(f"{self._path}.random.count", "is at least 1")
         elif self._problems.has_room(f"{self._path}.random.count", count):
             draw = random.Random(int(given.get("seed", 1)))  # noqa: S311 - the client gives the seed to repeat it
             numbers = [draw.randint(lowest, highest) for _ in range(count)]
@@ -182,10 +177,14 @@ class Tag:
 
 @dataclass(slots=True)
 class Addresses:
-    """The addresses of the network header that a checksum of the next one covers (RFC 768, RFC 8200 section 8.1)."""
+    """The addresses of the network header that a checksum of the next one covers (RFC 768, RFC 8200 section 8.1).
+
+    ``destination_at``: where the destination stands instead, if a routing header has it.
+    """
 
     at: int
     count_bytes: int
+    destination_at: int | None = None
 
 
 @dataclass(slots=True)
@@ -329,6 +328,8 @@ class Draft:
                 "address_bytes": self.addresses.count_bytes,
                 "protocol": protocol,
             }
+            if self.addresses.destination_at is not None:
+                fixup["pseudo"]["destination_at"] = self.addresses.destination_at
         if zero_as_ffff:
             fixup["zero_as_ffff"] = True
         if given.get("generated") == "bad":

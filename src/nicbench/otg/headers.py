@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from nicbench.otg.draft import Addresses, Draft, Field, Kind, Pattern, ipv4_address, ipv6_address, is_given, mac
 from nicbench.otg.model import Problems
+from nicbench.otg.segment_routing import IPV6_BYTES, encode_routing, read_container
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,12 @@ IP_PROTOCOLS: Final = {
     "tcp": 6,
     "udp": 17,
     "ipv6": 41,
+    "ipv6_extension_header": 43,
     "gre": 47,
     "icmpv6": 58,
     "mpls": 137,
 }
-"""IP protocol numbers (IANA)."""
+"""IP protocol numbers (IANA). The extension header of OTG is a routing header."""
 
 PPP_PROTOCOLS: Final = {"ipv4": 0x0021, "ipv6": 0x0057, "mpls": 0x0281}
 """PPP protocol numbers (IANA)."""
@@ -283,8 +285,6 @@ def _timestamp_option(draft: Draft, message: Mapping[str, Any], path: str) -> No
 def ipv6(draft: Draft, header: Header) -> None:
     """RFC 8200 section 3."""
     message, path = header.message, header.path
-    if message.get("dst_usids"):
-        draft.problems.not_implemented(f"{path}.dst_usids", "micro segments are not encoded: give dst")
     specs = (Field("version", 4, 6), Field("traffic_class", 8), Field("flow_label", 20, tells=2))
     draft.put_fields(message, path, *specs)
     draft.put_length(message, "payload_length", path, counted_from=draft.at - 4 + 40)
@@ -292,7 +292,26 @@ def ipv6(draft: Draft, header: Header) -> None:
     draft.put_field(message, Field("next_header", 8, _NO_NEXT_HEADER, tells=2), path, following)
     draft.put_field(message, Field("hop_limit", 8, 64), path)
     draft.addresses = Addresses(draft.at, 32)
-    draft.put_fields(message, path, ipv6_address("src"), ipv6_address("dst"))
+    draft.put_field(message, ipv6_address("src"), path)
+    if message.get("dst_usids"):
+        draft.put(128, read_container(message["dst_usids"], f"{path}.dst_usids", draft.problems))
+    else:
+        draft.put_field(message, ipv6_address("dst"), path)
+
+
+def ipv6_extension_header(draft: Draft, header: Header) -> None:
+    """RFC 8200 section 4.4. Checksums of what follows cover the last segment, unless the packet is there already."""
+    message, path, addresses = header.message, header.path, draft.addresses
+    if addresses is None or addresses.count_bytes != 2 * IPV6_BYTES:
+        draft.problems.invalid(path, "follows an ipv6 header: put one before it")
+        return
+    routing = encode_routing(message.get("routing") or {}, f"{path}.routing", draft.problems)
+    following = IP_PROTOCOLS.get(header.next.kind or "", _NO_NEXT_HEADER)
+    draft.put_field(message, Field("next_header", 8, _NO_NEXT_HEADER), path, following)
+    draft.put_field(message, Field("hdr_ext_len", 8), path, max((2 + routing.draft.at) // 8 - 1, 0))
+    if routing.last_segment_at is not None:
+        addresses.destination_at = draft.at + routing.last_segment_at
+    draft.append(routing.draft)
 
 
 def arp(draft: Draft, header: Header) -> None:
@@ -311,7 +330,12 @@ def arp(draft: Draft, header: Header) -> None:
     draft.put_fields(header.message, header.path, *specs)
 
 
-NETWORK: Final[Mapping[str, Encode]] = {"ipv4": ipv4, "ipv6": ipv6, "arp": arp}
+NETWORK: Final[Mapping[str, Encode]] = {
+    "ipv4": ipv4,
+    "ipv6": ipv6,
+    "ipv6_extension_header": ipv6_extension_header,
+    "arp": arp,
+}
 
 
 _TCP_FLAGS: Final = (

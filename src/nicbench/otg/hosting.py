@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from nicbench.core.errors import EngineError, NicbenchError
-from nicbench.engine.generator import Generator, Neighbours, NeighbourState
+from nicbench.engine.generator import Generator, Neighbours, NeighbourState, PingState
 from nicbench.otg.bgp import Router
-from nicbench.otg.devices import Devices, Gateway
+from nicbench.otg.devices import Address, Devices, Gateway, Source
 from nicbench.otg.flows import ServedPort
 from nicbench.otg.model import OtgError
 from nicbench.otg.routers import Routers
@@ -73,7 +74,8 @@ class Hosting:
     async def settle(self) -> None:
         """Waits a moment for the answers of those whom hosts ask first."""
         for _ in range(_LOOKS):
-            if all(each.state not in _WAITS for each in (await self._tables()).neighbours):
+            tables = await self._tables()
+            if not tables.tentative and all(each.state not in _WAITS for each in tables.neighbours):
                 return
             await asyncio.sleep(_LOOK_S)
 
@@ -134,9 +136,53 @@ class Hosting:
             if each.address.version == version and known[each.host] in wanted and each.state is not NeighbourState.STALE
         ]
 
-    async def resolve(self, needs: Collection[Gateway]) -> dict[Gateway, str]:
-        """Returns the MAC addresses of all gateways that are known, when these ``needs`` are. Hosts are started if
-        they are not yet. OtgError where one of them does not answer.
+    async def ping(self, version: int, requests: Sequence[Mapping[str, Any]], path: str) -> list[dict[str, Any]]:
+        """Has hosts ping, by their gateways where the other is in no subnet of theirs, and returns OTG's result of each
+        request. Hosts are started if they are not yet. OtgError for what cannot be asked for.
+        """
+        await self.start()
+        pings = [self._ping_of(version, request, f"{path}[{index}]") for index, request in enumerate(requests)]
+        try:
+            await self._generator.ping(pings)
+        except EngineError as error:
+            if error.kind != "bad_request":
+                raise
+            raise OtgError([f"{path}: {error.message}: {error.next_step}"]) from error
+        while True:
+            states = (await self._tables()).pings
+            if PingState.WAITING not in states:
+                break
+            await asyncio.sleep(_LOOK_S)
+        return [
+            {**request, "result": "succeeded" if state is PingState.ANSWERED else "failed"}
+            for request, state in zip(requests, states, strict=True)
+        ]
+
+    def _ping_of(self, version: int, request: Mapping[str, Any], path: str) -> dict[str, Any]:
+        """Returns a request for an echo as the engine's protocol has it."""
+        name = str(request.get("src_name", ""))
+        host, own = self._interface(name, version, f"{path}.src_name")
+        if "dst_ip" not in request:
+            raise OtgError([f"{path}.dst_ip: is missing"])
+        to = ipaddress.ip_address(request["dst_ip"])
+        next_hop = to if own.reaches(to) else own.gateway
+        if next_hop is None:
+            raise OtgError([f"{path}.dst_ip: {name!r} has no gateway to {to}"])
+        mac = own.gateway_mac if next_hop == own.gateway else None
+        return {"host": host, "from": str(own.ip), "to": str(to), "next_hop": str(next_hop), "mac": mac}
+
+    def _interface(self, name: str, version: int, path: str) -> tuple[int, Address]:
+        """Returns the address of this name, and the number of its host. OtgError for an unknown name."""
+        for number, host in enumerate(self._devices.hosts):
+            for address in host.addresses:
+                if address.name == name and address.ip.version == version:
+                    return number, address
+        raise OtgError([f"{path}: no address of IPv{version} of a device is called {name[:80]!r}"])
+
+    async def resolve(self, needs: Collection[Gateway], sources: Collection[Source]) -> dict[Gateway, str]:
+        """Returns the MAC addresses of all gateways that are known, when these ``needs`` are, and no address is
+        tentative. Hosts are started if they are not yet. OtgError where a gateway does not answer, or somebody else had
+        one of the ``sources`` first.
         """
         await self.start()
         ask_again = True
@@ -144,21 +190,27 @@ class Hosting:
             tables = await self._tables(ask_again=ask_again)
             ask_again = False
             names = [host.name for host in self._devices.hosts]
+            taken = [
+                f"config.devices: {names[each.host]!r}: {each.address} is that of {each.mac}: give it another"
+                for each in tables.duplicates
+                if each.is_given_up and (names[each.host], each.address) in sources
+            ]
+            if taken:
+                raise OtgError(_first(taken))
             entries = {(names[each.host], each.address): each for each in tables.neighbours}
             missing = [need for need in needs if need not in entries or entries[need].mac is None]
-            if not missing:
+            if not missing and not tables.tentative:
                 return {key: each.mac for key, each in entries.items() if each.mac is not None}
-            if not any(need in entries and entries[need].state in _WAITS for need in missing):
+            if not tables.tentative and not any(need in entries and entries[need].state in _WAITS for need in missing):
                 told = [
                     f"config.devices: {name!r}: {gateway} does not answer" for name, gateway in sorted(missing, key=str)
                 ]
-                more = [f"... and {len(told) - _MOST_NAMED} more"] if len(told) > _MOST_NAMED else []
-                raise OtgError([*told[:_MOST_NAMED], *more], code=500)
+                raise OtgError(_first(told), code=500)
             await asyncio.sleep(_LOOK_S)
 
     async def _tables(self, *, ask_again: bool = False) -> Neighbours:
         if not self.is_started:
-            return Neighbours(neighbours=(), duplicates=(), counts=())
+            return Neighbours(neighbours=(), duplicates=(), tentative=0, pings=(), counts=())
         return await self._generator.neighbours(ask_again=ask_again)
 
 
@@ -175,6 +227,12 @@ _DID: Final = {
     "contradicted": "contradictions",
     "looped": "own frames that came back",
 }
+
+
+def _first(told: Sequence[str]) -> list[str]:
+    """The first of many sentences, and the number of the others."""
+    more = [f"... and {len(told) - _MOST_NAMED} more"] if len(told) > _MOST_NAMED else []
+    return [*told[:_MOST_NAMED], *more]
 
 
 def _named(told: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from nicbench.otg.counters import (
     sum_parts,
     tagged_metrics,
 )
-from nicbench.otg.devices import Gateway
+from nicbench.otg.devices import Gateway, Source
 from nicbench.otg.flows import Flow, ServedPort
 from nicbench.otg.hosting import Hosting
 from nicbench.otg.links import Links
@@ -130,8 +130,7 @@ class Session:
         await self._hosting.configure(
             configuration.devices, configuration.routers, configuration.ports, keeps=keeps_hosts
         )
-        if not self._bed.testbed.simulated:  # there computed time stands still
-            await self._hosting.settle()
+        await self._hosting.settle()
         try:
             await self._load(configuration)
         except OtgError:
@@ -298,6 +297,11 @@ class Session:
         """Returns the neighbours that emulated hosts know, as OTG's states."""
         return await self._hosting.states(version, names, path)
 
+    async def ping(self, version: int, requests: Sequence[Mapping[str, Any]], path: str) -> list[dict[str, Any]]:
+        """Has emulated hosts ping, and returns OTG's result of each request."""
+        async with self._changing:
+            return await self._hosting.ping(version, requests, path)
+
     async def hosts(self) -> dict[str, Any]:
         """Returns what emulated hosts know and did."""
         return await self._hosting.told()
@@ -348,12 +352,15 @@ class Session:
             self._looking.set()
 
     async def _resolve(self, numbers: Iterable[int]) -> None:
-        """Gives the frames of these flows the MAC addresses of their gateways, as they are now."""
+        """Waits until the addresses of devices that send these flows are known to be theirs, and gives the frames the
+        MAC addresses of their gateways, as they are now.
+        """
         before = self._configuration
-        needs = frozenset[Gateway]().union(*(before.needs.get(number, ()) for number in numbers))
-        if not needs:
+        sources = frozenset[Source]().union(*(before.sources.get(number, ()) for number in numbers))
+        if not sources:
             return
-        macs = await self._hosting.resolve(needs)
+        needs = frozenset[Gateway]().union(*(before.needs.get(number, ()) for number in numbers))
+        macs = await self._hosting.resolve(needs, sources)
         if all(macs[need] == before.macs.get(need) for need in needs):
             return
         if self.is_transmitting:
@@ -419,6 +426,7 @@ class Session:
         await asyncio.to_thread(self._bed.folder.write_json, f"raw/hosts-{transmission:04d}.json", told)
         for each in told["duplicates"]:
             text = f"{each['address']} of {each['ethernet']} is claimed by {each['mac']} too, {each['claims']} times"
+            text += ", and was first: the device does not use it" if each["is_given_up"] else ""
             self._bed.bus.publish(Note(level="warning", text=text))
 
     async def _wait_until_stopped(self, numbers: list[int]) -> None:

@@ -23,7 +23,11 @@ impl Fixups {
                     (end_of(*at, *bytes).max(*counted_from), format!("the length at byte {at}"))
                 }
                 Fixup::Checksum { at, from, to, pseudo, .. } => {
-                    let addresses = pseudo.map_or(0, |pseudo| end_of(pseudo.addresses_at, pseudo.address_bytes));
+                    let ends = |pseudo: PseudoHeader| {
+                        let destination = pseudo.destination_at.map_or(0, |at| end_of(at, pseudo.address_bytes / 2));
+                        end_of(pseudo.addresses_at, pseudo.address_bytes).max(destination)
+                    };
+                    let addresses = pseudo.map_or(0, ends);
                     let end = end_of(*at, 2).max(to.unwrap_or(*from)).max(addresses);
                     if at < from || to.is_some_and(|to| end_of(*at, 2) > to) {
                         let what = format!("the checksum at byte {at} is not among the bytes that it covers");
@@ -70,9 +74,13 @@ impl Fixups {
 
 /// RFC 9293 3.1, RFC 768, RFC 8200 8.1: the addresses, the protocol and the length.
 fn pseudo_sum(pseudo: PseudoHeader, frame: &[u8], length: usize) -> u64 {
-    let addresses = &frame[pseudo.addresses_at..pseudo.addresses_at + pseudo.address_bytes];
+    let PseudoHeader { addresses_at, address_bytes, protocol, destination_at } = pseudo;
+    let one_bytes = address_bytes / 2;
+    let destination_at = destination_at.unwrap_or(addresses_at + one_bytes);
     // A length of more than 16 bits is two words of the sum.
-    checksum::add(u64::from(pseudo.protocol) + (length as u64 >> 16) + (length as u64 & 0xFFFF), addresses)
+    let sum = u64::from(protocol) + (length as u64 >> 16) + (length as u64 & 0xFFFF);
+    let sum = checksum::add(sum, &frame[addresses_at..addresses_at + one_bytes]);
+    checksum::add(sum, &frame[destination_at..destination_at + one_bytes])
 }
 
 #[cfg(test)]
@@ -94,6 +102,8 @@ mod tests {
             r#"[{"kind":"checksum","at":24,"from":14,"to":10}]"#,
             r#"[{"kind":"checksum","at":18446744073709551615,"from":14}]"#,
             r#"[{"kind":"checksum","at":24,"from":14,"pseudo":{"addresses_at":26,"address_bytes":32,"protocol":6}}]"#,
+            r#"[{"kind":"checksum","at":24,"from":14,
+                "pseudo":{"addresses_at":6,"address_bytes":32,"protocol":6,"destination_at":25}}]"#,
         ] {
             assert!(fixups(text, 40).is_err(), "{text}");
         }
@@ -107,6 +117,19 @@ mod tests {
         fixups.unwrap().apply(&mut frame);
         assert_eq!(frame[2..4], [0, 20]);
         assert_eq!(checksum::finish(checksum::add(0, &frame)), 0);
+    }
+
+    #[test]
+    fn a_checksum_covers_the_destination_that_a_routing_header_has() {
+        let fixups = fixups(
+            r#"[{"kind":"checksum","at":12,"from":12,
+            "pseudo":{"addresses_at":0,"address_bytes":8,"protocol":17,"destination_at":8}}]"#,
+            16,
+        );
+        let mut frame: Vec<u8> = (0x40..0x50).collect();
+        fixups.unwrap().apply(&mut frame);
+        let covered = [&frame[..4], &frame[8..], &[0, 17, 0, 4]].concat();
+        assert_eq!(checksum::finish(checksum::add(0, &covered)), 0);
     }
 
     #[test]

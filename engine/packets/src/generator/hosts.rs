@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use nicbench_protocol::{HostRequest, Hosts, HostsReply, Neighbour, Neighbours, NeighboursReply, Reply};
+use nicbench_protocol::{
+    HostRequest, Hosts, HostsReply, Neighbour, Neighbours, NeighboursReply, Ping, PingReply, PingState, Reply,
+};
 
 use super::{Bench, Generator};
 use crate::error::{EngineError, ErrorKind};
-use crate::hosts::PortHosts;
+use crate::hosts::{MOST_PINGS, PortHosts};
 use crate::port::Clock;
 
 /// The hosts of all ports, in the order of the ports.
@@ -14,12 +16,13 @@ use crate::port::Clock;
 pub struct Stations {
     ports: Vec<PortHosts>,
     is_any: bool,
+    asked_pings: usize,
 }
 
 impl Stations {
     /// No hosts yet, at this number of ports.
     pub fn new(ports: usize) -> Self {
-        Self { ports: (0..ports).map(|_| PortHosts::default()).collect(), is_any: false }
+        Self { ports: (0..ports).map(|_| PortHosts::default()).collect(), is_any: false, asked_pings: 0 }
     }
 
     /// Whether there is a host anywhere.
@@ -71,6 +74,7 @@ impl Stations {
         }
         self.ports = fresh;
         self.is_any = !request.hosts.is_empty();
+        self.asked_pings = 0;
         Ok(HostsReply { hosts: request.hosts.len() as u32 })
     }
 
@@ -83,8 +87,38 @@ impl Stations {
         // In the order of the hosts; the sort keeps that of each host's entries.
         neighbours.sort_by_key(|neighbour| neighbour.host);
         duplicates.sort_by_key(|duplicate| (duplicate.host, duplicate.address));
-        let neighbours = told_once(neighbours);
-        NeighboursReply { neighbours, duplicates, counts: self.ports.iter().map(|hosts| hosts.counts).collect() }
+        NeighboursReply {
+            neighbours: told_once(neighbours),
+            duplicates,
+            tentative: self.ports.iter().map(|hosts| hosts.tentative() as u32).sum(),
+            pings: self.pings(),
+            counts: self.ports.iter().map(|hosts| hosts.counts).collect(),
+        }
+    }
+
+    fn ping(&mut self, request: &Ping, now_ns: u64) -> Result<PingReply, EngineError> {
+        if request.pings.len() > MOST_PINGS {
+            let message = format!("there are {} pings", request.pings.len());
+            return Err(EngineError::new(ErrorKind::BadRequest, message, "ask for at most 1024 at once"));
+        }
+        let numbered: Vec<_> = (0..).zip(&request.pings).collect();
+        self.ports.iter_mut().try_for_each(|hosts| hosts.ping(&numbered, now_ns))?;
+        self.asked_pings = request.pings.len();
+        Ok(PingReply { pings: request.pings.len() as u32 })
+    }
+
+    /// Of a host at several ports, one answer is enough; who has no host fails.
+    fn pings(&self) -> Vec<PingState> {
+        let mut states = vec![PingState::Failed; self.asked_pings];
+        for (number, state) in self.ports.iter().flat_map(PortHosts::pings) {
+            let told = &mut states[usize::from(number)];
+            *told = match (*told, state) {
+                (PingState::Answered, _) | (_, PingState::Answered) => PingState::Answered,
+                (PingState::Waiting, _) | (_, PingState::Waiting) => PingState::Waiting,
+                _ => PingState::Failed,
+            };
+        }
+        states
     }
 }
 
@@ -114,5 +148,11 @@ impl Generator {
     pub fn neighbours(&mut self, id: i64, request: &Neighbours, bench: &Bench<'_>) {
         let tables = self.stations.tables(request, bench.clock.nanoseconds(bench.clock.now()));
         self.replies.reply_with(id, move || Ok(Reply::Neighbours(tables)));
+    }
+
+    /// Has hosts ping.
+    pub fn ping(&mut self, id: i64, request: &Ping, bench: &Bench<'_>) {
+        let result = self.stations.ping(request, bench.clock.nanoseconds(bench.clock.now()));
+        self.replies.reply_with(id, move || result.map(Reply::Ping));
     }
 }

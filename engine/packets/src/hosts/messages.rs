@@ -9,14 +9,23 @@ use crate::wire::ethernet::{self, BROADCAST, Mac};
 use crate::wire::ndp::{self, NeighbourMessage};
 use crate::wire::{Arp, Echo, Ethernet, Header, Headers, Ipv4, Ipv6, arp, ethertype, icmp, ip_protocol, ipv4, ipv6};
 
-/// The hop limit of an answer to an echo request.
+/// The hop limit of echo requests and their answers.
 const HOP_LIMIT: u8 = 64;
+/// The data of an echo request, as `ping` has it.
+const PING_BYTES: u8 = 56;
 
 /// An address, and the MAC address that a frame claims for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Station {
     pub address: IpAddr,
     pub mac: Mac,
+}
+
+/// What the answer to an echo request repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Echoed {
+    pub identifier: u16,
+    pub sequence: u16,
 }
 
 /// What a frame says.
@@ -28,6 +37,8 @@ pub enum Heard {
     Answer { address: IpAddr, mac: Option<Mac>, to: IpAddr },
     /// An echo request to `to`; the message is at these bytes of the frame.
     Echo { to: IpAddr, from: IpAddr, message_at: usize, end: usize },
+    /// An answer to an echo request of `to`.
+    EchoReply { to: IpAddr, from: IpAddr, echoed: Echoed },
     /// A message that its RFC calls invalid.
     Malformed,
 }
@@ -87,7 +98,8 @@ fn read_echo(frame: &[u8], headers: &Headers) -> Option<Heard> {
     let header = Ipv4::at(frame, ip.at)?;
     let (message_at, end) = (headers.payload, headers.end);
     let echo = Echo::at(frame.get(..end)?, message_at)?;
-    if echo.get(icmp::TYPE) != icmp::REQUEST || header.get(ipv4::MORE_FRAGMENTS) != 0 {
+    let is_echo = matches!(echo.get(icmp::TYPE), icmp::REQUEST | icmp::REPLY);
+    if !is_echo || header.get(ipv4::MORE_FRAGMENTS) != 0 {
         return None;
     }
     let whole = ip.at + usize::from(header.get(ipv4::TOTAL_LENGTH)) == end;
@@ -97,7 +109,17 @@ fn read_echo(frame: &[u8], headers: &Headers) -> Option<Heard> {
     }
     let address = |number: u32| IpAddr::from(Ipv4Addr::from(number));
     let (from, to) = (address(header.get(ipv4::SOURCE)), address(header.get(ipv4::DESTINATION)));
+    if echo.get(icmp::TYPE) == icmp::REPLY {
+        return Some(Heard::EchoReply { to, from, echoed: Echoed::of(&frame[message_at..end])? });
+    }
     Some(Heard::Echo { to, from, message_at, end })
+}
+
+impl Echoed {
+    fn of(message: &[u8]) -> Option<Self> {
+        let echo = Echo::at(message, 0)?;
+        Some(Self { identifier: echo.get(icmp::IDENTIFIER), sequence: echo.get(icmp::SEQUENCE) })
+    }
 }
 
 /// RFC 4861 7.1.1, 7.1.2 and RFC 4443 4.1 say what is valid; other messages are not for hosts.
@@ -108,7 +130,7 @@ fn read_icmpv6(frame: &[u8], at: usize) -> Option<Heard> {
         return None;
     }
     let kind = *frame.get(message_at)?;
-    if !matches!(kind, ndp::SOLICITATION | ndp::ADVERTISEMENT | icmp::V6_REQUEST) {
+    if !matches!(kind, ndp::SOLICITATION | ndp::ADVERTISEMENT | icmp::V6_REQUEST | icmp::V6_REPLY) {
         return None;
     }
     Some(
@@ -121,8 +143,10 @@ fn read_valid_icmpv6(frame: &[u8], at: usize, message: &[u8]) -> Option<Heard> {
     let address = |number: u128| IpAddr::from(Ipv6Addr::from(number));
     let (from, to) = (address(ip.get(ipv6::SOURCE)), address(ip.get(ipv6::DESTINATION)));
     let message_at = at + Ipv6::BYTES;
-    if Echo::at(message, 0)?.get(icmp::TYPE) == icmp::V6_REQUEST {
-        return Some(Heard::Echo { to, from, message_at, end: message_at + message.len() });
+    match Echo::at(message, 0)?.get(icmp::TYPE) {
+        icmp::V6_REQUEST => return Some(Heard::Echo { to, from, message_at, end: message_at + message.len() }),
+        icmp::V6_REPLY => return Some(Heard::EchoReply { to, from, echoed: Echoed::of(message)? }),
+        _ => {}
     }
     let fields = NeighbourMessage::at(message, 0)?;
     let target = IpAddr::from(fields.get(ndp::TARGET));
@@ -191,33 +215,49 @@ pub fn announcement(link: &[u8], own: IpAddr) -> Option<Vec<u8>> {
     }
 }
 
-/// The answer to an echo request (RFC 792, RFC 4443 4.2): its data, back to where it came from.
+/// The answer to an echo request: its data, back to where it came from.
 pub fn echo_reply(link: &[u8], asker: Mac, to: IpAddr, from: IpAddr, message: &[u8]) -> Option<Vec<u8>> {
     let mut message = message.to_vec();
-    let mut echo = Echo::at_mut(&mut message, 0)?;
-    echo.set(icmp::CHECKSUM, 0);
-    echo.set(icmp::TYPE, if to.is_ipv4() { icmp::REPLY } else { icmp::V6_REPLY });
-    let ethertype = if to.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
-    let (_, mut frame) = link_to(with_type(link, ethertype), asker)?;
-    let sum = match (to, from) {
-        (IpAddr::V4(to), IpAddr::V4(from)) => {
+    let kind = if to.is_ipv4() { icmp::REPLY } else { icmp::V6_REPLY };
+    Echo::at_mut(&mut message, 0)?.set(icmp::TYPE, kind);
+    echo(link, asker, to, from, message)
+}
+
+/// An echo request from `own` to `to`, by the station with this MAC address.
+pub fn echo_request(link: &[u8], mac: Mac, own: IpAddr, to: IpAddr, echoed: Echoed) -> Option<Vec<u8>> {
+    let mut message = Vec::new();
+    let mut echo_header = Echo::append(&mut message);
+    echo_header.set(icmp::TYPE, if own.is_ipv4() { icmp::REQUEST } else { icmp::V6_REQUEST });
+    echo_header.set(icmp::IDENTIFIER, echoed.identifier);
+    echo_header.set(icmp::SEQUENCE, echoed.sequence);
+    message.extend(0..PING_BYTES);
+    echo(link, mac, own, to, message)
+}
+
+/// A message of ICMP or ICMPv6, whose checksum is to be computed, in a frame (RFC 792, RFC 4443 4).
+fn echo(link: &[u8], mac: Mac, source: IpAddr, destination: IpAddr, mut message: Vec<u8>) -> Option<Vec<u8>> {
+    Echo::at_mut(&mut message, 0)?.set(icmp::CHECKSUM, 0);
+    let ethertype = if source.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
+    let (_, mut frame) = link_to(with_type(link, ethertype), mac)?;
+    let sum = match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let mut ip = Ipv4::append(&mut frame);
             ip.begin(ip_protocol::ICMP);
             ip.set(ipv4::TOTAL_LENGTH, u16::try_from(Ipv4::BYTES + message.len()).ok()?);
             ip.set(ipv4::HOP_LIMIT, HOP_LIMIT);
-            ip.set(ipv4::SOURCE, to.into());
-            ip.set(ipv4::DESTINATION, from.into());
+            ip.set(ipv4::SOURCE, source.into());
+            ip.set(ipv4::DESTINATION, destination.into());
             let header_sum = checksum::finish(checksum::add(0, ip.bytes()));
             ip.set(ipv4::CHECKSUM, header_sum);
             checksum::finish(checksum::add(0, &message))
         }
-        (IpAddr::V6(to), IpAddr::V6(from)) => {
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
             let mut ip = Ipv6::append(&mut frame);
             ip.begin(ip_protocol::ICMPV6);
             ip.set(ipv6::PAYLOAD_LENGTH, u16::try_from(message.len()).ok()?);
             ip.set(ipv6::HOP_LIMIT, HOP_LIMIT);
-            ip.set(ipv6::SOURCE, to.into());
-            ip.set(ipv6::DESTINATION, from.into());
+            ip.set(ipv6::SOURCE, source.into());
+            ip.set(ipv6::DESTINATION, destination.into());
             ndp::icmpv6_checksum(&ip, &message)
         }
         _ => return None,

@@ -1,10 +1,12 @@
 //! Hosts at a port: stations that answer ARP requests, neighbour solicitations and echo requests, ask for their
-//! gateways, and notice who else has their addresses. `protocol/README.md`, "Hosts".
+//! gateways, ping, and notice who else has their addresses. `protocol/README.md`, "Hosts".
 //!
 //! Frames that are no flow's come here, and few go out: what is looked at and sent in a second is bounded, and so is
 //! what is kept. Times are nanoseconds of the worker's clock.
 
+mod claims;
 mod messages;
+mod pings;
 mod table;
 mod taps;
 
@@ -12,9 +14,16 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 
-use nicbench_protocol::{Duplicate, HostAddress, HostCounts, HostRequest, HostTag, Neighbour};
+use nicbench_protocol::{
+    Duplicate, HostAddress, HostCounts, HostRequest, HostTag, Neighbour, NeighbourState, PingRequest, PingState,
+};
 
-use self::messages::{Heard, Station, announcement, echo_reply, may_concern, probe, question, read, with_type};
+use self::claims::Claims;
+use self::messages::{
+    Heard, Station, announcement, echo_reply, echo_request, may_concern, probe, question, read, with_type,
+};
+pub use self::pings::MOST_PINGS;
+use self::pings::{Ping, Pings, Way};
 use self::table::{Table, Told};
 use self::taps::Taps;
 use crate::addresses::{mac_text, parse_mac};
@@ -41,8 +50,6 @@ const MOST_WAITING: usize = 2048;
 const FEW_WAITING: usize = 32;
 /// Frames that go out in one turn.
 const SENT_AT_ONCE: usize = 16;
-/// RFC 5227 1.1, DEFEND_INTERVAL.
-const DEFEND_NS: u64 = 10_000_000_000;
 
 /// The VLANs of a frame, by their identifiers, the outermost first: which type its tags have depends on the port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -63,14 +70,6 @@ struct Host {
     is_tapped: bool,
 }
 
-/// Who else has a host's address.
-#[derive(Debug, Clone, Copy)]
-struct Rival {
-    mac: Mac,
-    claims: u64,
-    defended_ns: Option<u64>,
-}
-
 /// The hosts of one port.
 #[derive(Debug)]
 pub struct PortHosts {
@@ -79,9 +78,8 @@ pub struct PortHosts {
     macs: HashSet<Mac>,
     /// When which neighbour of which host is to be looked at; void where the entry says another time.
     due: BinaryHeap<Reverse<(u64, usize, usize)>>,
-    /// Addresses of which it is still to be asked whether they are free: host and place.
-    unprobed: VecDeque<(usize, usize)>,
-    rivals: HashMap<(usize, IpAddr), Rival>,
+    claims: Claims,
+    pings: Pings,
     waiting: VecDeque<Vec<u8>>,
     looks: Allowance,
     sends: Allowance,
@@ -96,8 +94,8 @@ impl Default for PortHosts {
             by_address: HashMap::new(),
             macs: HashSet::new(),
             due: BinaryHeap::new(),
-            unprobed: VecDeque::new(),
-            rivals: HashMap::new(),
+            claims: Claims::default(),
+            pings: Pings::default(),
             waiting: VecDeque::new(),
             looks: LOOKS,
             sends: SENDS,
@@ -136,21 +134,23 @@ impl PortHosts {
     fn add(&mut self, number: u32, request: &HostRequest, now_ns: u64) -> Result<(), EngineError> {
         let place = self.hosts.len();
         let mut host = Host::of(number, request)?;
-        for (index, HostAddress { address, gateway }) in request.addresses.iter().enumerate() {
+        for HostAddress { address, gateway } in &request.addresses {
             if self.by_address.insert((host.vlans, *address), place).is_some() {
                 let message = format!("host {number}: another host of its port and VLAN has {address} too");
                 return Err(refuse(message, "give each host its own address"));
             }
-            self.unprobed.push_back((place, index));
+            // A kernel answers at once, and by itself.
+            let waits = address.is_ipv6() && !host.is_tapped;
+            self.claims.add((place, *address), waits);
             if let Some(gateway) = gateway {
                 if gateway.is_ipv4() != address.is_ipv4() {
                     let message = format!("host {number}: {address} and its gateway {gateway} differ in their version");
                     return Err(refuse(message, "give both as IPv4 or both as IPv6"));
                 }
-                host.table.want(*gateway, *address, now_ns);
+                let entry = host.table.want(*gateway, *address, now_ns);
+                self.due.extend(entry.filter(|_| !waits).map(|entry| Reverse((now_ns, place, entry))));
             }
         }
-        self.due.extend((0..host.table.asked_for()).map(|entry| Reverse((now_ns, place, entry))));
         self.macs.insert(host.mac);
         if let Some(name) = &request.tap {
             let device = TapDevice::make(name).map_err(|error| {
@@ -200,7 +200,10 @@ impl PortHosts {
             Heard::Answer { address, mac, to } => self.be_answered(vlans, (address, mac), to, now_ns),
             Heard::Echo { to, from, message_at, end } => {
                 let destination = link.get(ethernet::DESTINATION);
-                let is_ours = |place: &usize| self.hosts[*place].mac == destination && !self.hosts[*place].is_tapped;
+                let is_ours = |place: &usize| {
+                    let host = &self.hosts[*place];
+                    host.mac == destination && !host.is_tapped && self.claims.is_used((*place, to))
+                };
                 let place = self.find(vlans, to).filter(is_ours);
                 place.is_some_and(|place| {
                     let is_one = !(from.is_multicast() || from.is_unspecified());
@@ -213,6 +216,7 @@ impl PortHosts {
                     true
                 })
             }
+            Heard::EchoReply { to, from, echoed } => self.pings.answer(to, from, echoed),
         };
         Some(is_ours)
     }
@@ -233,7 +237,10 @@ impl PortHosts {
         let Some(place) = self.find(vlans, target) else { return false };
         if asker.address.is_unspecified() {
             // Somebody is about to take the address: the answer keeps it from that.
-            self.note_rival(place, Station { address: target, ..asker });
+            self.claims.note(place, Station { address: target, ..asker });
+        }
+        if !self.claims.is_used((place, target)) {
+            return true; // RFC 4862 5.4.3
         }
         let host = Some(&self.hosts[place]).filter(|host| !host.is_tapped);
         match host.and_then(|host| answer(frame, &Answering(host))) {
@@ -283,20 +290,11 @@ impl PortHosts {
 
     /// Somebody else has an address of the host at `place`: it is defended (RFC 5227 2.4).
     fn be_rivalled(&mut self, place: usize, rival: Station, now_ns: u64) {
-        self.note_rival(place, rival);
-        let Some(noted) = self.rivals.get_mut(&(place, rival.address)) else { return };
-        if noted.defended_ns.is_none_or(|defended_ns| now_ns >= defended_ns + DEFEND_NS) {
-            noted.defended_ns = Some(now_ns);
-            if let Some(frame) = announcement(&self.hosts[place].link, rival.address) {
-                self.queue(frame);
-            }
+        let is_due = self.claims.contest(place, rival, now_ns);
+        let frame = is_due.then(|| announcement(&self.hosts[place].link, rival.address));
+        if let Some(frame) = frame.flatten() {
+            self.queue(frame);
         }
-    }
-
-    fn note_rival(&mut self, place: usize, Station { address, mac }: Station) {
-        let noted = self.rivals.entry((place, address)).or_insert(Rival { mac, claims: 0, defended_ns: None });
-        noted.mac = mac;
-        noted.claims += 1;
     }
 
     /// Has a frame sent, if there is room for it.
@@ -333,29 +331,89 @@ impl PortHosts {
 
     /// Makes the questions whose time has come, while few frames wait.
     fn ask(&mut self, now_ns: u64) {
+        while let Some((place, address)) = self.claims.settle(now_ns) {
+            let begun = self.hosts[place].table.begin(address, now_ns);
+            self.due.extend(begun.into_iter().map(|entry| Reverse((now_ns, place, entry))));
+        }
         while self.waiting.len() < FEW_WAITING {
-            let frame = if let Some((place, index)) = self.unprobed.pop_front() {
-                let host = &self.hosts[place];
-                probe(&host.link, host.addresses[index])
+            let frame = if let Some((place, address)) = self.claims.ask(now_ns) {
+                probe(&self.hosts[place].link, address)
+            } else if let Some(Reverse((_, place, entry))) = self.due.peek().copied().filter(is_due(now_ns)) {
+                self.ask_for(place, entry, now_ns)
             } else {
-                let Some(Reverse((due_ns, place, entry))) = self.due.peek().copied() else { return };
-                if due_ns > now_ns {
-                    return;
+                match self.next_ping(now_ns) {
+                    None => return,
+                    frame => frame,
                 }
-                self.due.pop();
-                let host = &mut self.hosts[place];
-                if host.table.entries().get(entry).is_none_or(|entry| entry.due_ns != due_ns) {
-                    continue;
-                }
-                let asked = host.table.ask(entry, now_ns);
-                self.due.push(Reverse((host.table.entries()[entry].due_ns, place, entry)));
-                asked.and_then(|(own, address, mac)| question(&host.link, own, address, mac))
             };
             if let Some(frame) = frame {
                 self.counts.asked += 1;
                 self.queue(frame);
             }
         }
+    }
+
+    /// Asks for the neighbour that is due first.
+    fn ask_for(&mut self, place: usize, entry: usize, now_ns: u64) -> Option<Vec<u8>> {
+        let Reverse((due_ns, ..)) = self.due.pop()?;
+        let host = &mut self.hosts[place];
+        if host.table.entries().get(entry).is_none_or(|entry| entry.due_ns != due_ns) {
+            return None;
+        }
+        let asked = host.table.ask(entry, now_ns);
+        self.due.push(Reverse((host.table.entries()[entry].due_ns, place, entry)));
+        let (own, address, mac) = asked.filter(|(own, ..)| self.claims.is_used((place, *own)))?;
+        question(&host.link, own, address, mac)
+    }
+
+    fn next_ping(&mut self, now_ns: u64) -> Option<Vec<u8>> {
+        let (hosts, claims) = (&self.hosts, &self.claims);
+        let way = |ping: &Ping| {
+            let table = &hosts[ping.own.0].table;
+            let known = table.find(ping.next_hop).map(|entry| &table.entries()[entry]);
+            match (ping.mac, known) {
+                _ if claims.is_given_up(ping.own) => Way::Closed,
+                _ if !claims.is_used(ping.own) => Way::Sought,
+                (Some(mac), _) => Way::By(mac),
+                (None, Some(entry)) if entry.state == NeighbourState::Failed => Way::Closed,
+                (None, Some(entry)) => entry.mac.map_or(Way::Sought, Way::By),
+                (None, None) => Way::Closed,
+            }
+        };
+        let (ping, mac, echoed) = self.pings.next(now_ns, way)?;
+        echo_request(&self.hosts[ping.own.0].link, mac, ping.own.1, ping.to, echoed)
+    }
+
+    /// Has hosts ping, in the place of earlier pings. The numbers are those of the requests, whose hosts are others too.
+    ///
+    /// # Errors
+    /// Where a host has no such address, or the addresses are no stations', or of two versions.
+    pub fn ping(&mut self, requests: &[(u16, &PingRequest)], now_ns: u64) -> Result<(), EngineError> {
+        let mut pings = Vec::new();
+        for (number, request) in requests {
+            let Ok(place) = self.hosts.binary_search_by_key(&request.host, |host| host.number) else { continue };
+            let PingRequest { from, to, next_hop, .. } = *request;
+            let is_one = |address: &IpAddr| !(address.is_multicast() || address.is_unspecified());
+            let versions = [from.is_ipv4(), to.is_ipv4(), next_hop.is_ipv4()];
+            let host = &mut self.hosts[place];
+            if !host.addresses.contains(from) || !is_one(to) || versions != [from.is_ipv4(); 3] {
+                let message = format!("ping {number}: {to} by {next_hop} is not to be pinged from {from}");
+                return Err(refuse(message, "give an address of the host, and stations of the same version"));
+            }
+            let mac = request.mac.as_ref().map(|mac| parse_mac(mac, &format!("ping {number}"))).transpose()?;
+            if mac.is_none() {
+                let entry = host.table.want(*next_hop, *from, now_ns);
+                self.due.extend(entry.map(|entry| Reverse((now_ns, place, entry))));
+            }
+            pings.push(Ping { number: *number, own: (place, *from), to: *to, next_hop: *next_hop, mac });
+        }
+        self.pings.begin(pings, now_ns);
+        Ok(())
+    }
+
+    /// The number of each ping, and what became of it.
+    pub fn pings(&self) -> impl Iterator<Item = (u16, PingState)> + '_ {
+        self.pings.states()
     }
 
     /// Has gateways that did not answer asked again.
@@ -368,14 +426,16 @@ impl PortHosts {
     /// Whether frames wait, or answers are expected.
     pub fn is_waiting(&self) -> bool {
         let expects = |host: &Host| host.table.entries().iter().any(table::Entry::is_waiting);
-        !self.waiting.is_empty() || !self.unprobed.is_empty() || self.hosts.iter().any(expects)
+        let is_busy = !self.waiting.is_empty() || self.claims.is_any_unasked() || self.claims.tentative() > 0;
+        is_busy || self.pings.is_waiting() || self.hosts.iter().any(expects)
     }
 
     /// When there is something to do next.
     pub fn next_ns(&self) -> Option<u64> {
         let due = self.due.peek().map(|Reverse((due_ns, ..))| *due_ns);
-        let sends = !(self.waiting.is_empty() && self.unprobed.is_empty());
-        due.into_iter().chain(sends.then(|| self.sends.next_ns())).min()
+        let sends = !self.waiting.is_empty() || self.claims.is_any_unasked();
+        let sends = sends.then(|| self.sends.next_ns());
+        [due, sends, self.claims.next_ns(), self.pings.next_ns()].into_iter().flatten().min()
     }
 
     /// What the hosts know of others.
@@ -392,12 +452,18 @@ impl PortHosts {
 
     /// Who else has their addresses.
     pub fn duplicates(&self) -> impl Iterator<Item = Duplicate> + '_ {
-        self.rivals.iter().map(|((place, address), rival)| Duplicate {
-            host: self.hosts[*place].number,
-            address: *address,
+        self.claims.rivals().map(|((place, address), rival)| Duplicate {
+            host: self.hosts[place].number,
+            address,
             mac: mac_text(rival.mac),
             claims: rival.claims,
+            is_given_up: rival.is_first,
         })
+    }
+
+    /// How many addresses are not used yet, since somebody else may have them.
+    pub fn tentative(&self) -> usize {
+        self.claims.tentative()
     }
 }
 
@@ -448,6 +514,11 @@ impl Vlans {
         }
         Some(vlans)
     }
+}
+
+/// Whether the time of an entry of the queue has come.
+fn is_due(now_ns: u64) -> impl Fn(&Reverse<(u64, usize, usize)>) -> bool {
+    move |Reverse((due_ns, ..))| *due_ns <= now_ns
 }
 
 fn refuse(message: String, next: &str) -> EngineError {

@@ -17,6 +17,8 @@ const REACHABLE_NS: u64 = 30_000_000_000;
 const GIVE_UP_NS: u64 = 5_000_000_000;
 /// Contradictions have a neighbour asked again so often at most.
 const DOUBT_NS: u64 = 1_000_000_000;
+/// Neighbours that a host asks for: its gateways, and those that it pings.
+const MOST_ASKED_FOR: usize = 256;
 /// Neighbours that are kept of those that the host does not ask for.
 pub const MOST_LEARNED: usize = 64;
 
@@ -57,21 +59,31 @@ pub struct Table {
 }
 
 impl Table {
-    /// Asks for `address` from `own`, at `due_ns`.
-    pub fn want(&mut self, address: IpAddr, own: IpAddr, due_ns: u64) {
-        if self.find(address).is_none() {
-            self.entries.push(Entry::new(address, Some(own), due_ns));
-            self.asked_for = self.entries.len();
+    /// Asks for `address` from `own`, at `due_ns`; returns its place, if it is to be asked then. At most 256 are asked.
+    pub fn want(&mut self, address: IpAddr, own: IpAddr, due_ns: u64) -> Option<usize> {
+        let known = self.find(address);
+        if let Some(place) = known.filter(|place| *place < self.asked_for) {
+            let entry = &mut self.entries[place];
+            let is_failed = entry.state == NeighbourState::Failed;
+            if is_failed {
+                entry.begin_anew(due_ns);
+            }
+            return is_failed.then_some(place);
         }
+        if self.asked_for == MOST_ASKED_FOR {
+            return None;
+        }
+        if let Some(learned) = known {
+            self.entries.remove(learned);
+        }
+        let place = self.asked_for;
+        self.entries.insert(place, Entry::new(address, Some(own), due_ns));
+        self.asked_for += 1;
+        Some(place)
     }
 
     pub fn entries(&self) -> &[Entry] {
         &self.entries
-    }
-
-    /// How many of them the host asks for, which come first.
-    pub fn asked_for(&self) -> usize {
-        self.asked_for
     }
 
     pub fn find(&self, address: IpAddr) -> Option<usize> {
@@ -84,6 +96,18 @@ impl Table {
         let own = entry.own?;
         entry.go_on(now_ns);
         Some((own, entry.address, entry.mac))
+    }
+
+    /// Has those asked that `own` asks for, and that have not answered; returns their places.
+    pub fn begin(&mut self, own: IpAddr, now_ns: u64) -> Vec<usize> {
+        let begins = |(place, entry): (usize, &mut Entry)| {
+            let is_its = entry.own == Some(own) && entry.state == NeighbourState::Incomplete;
+            if is_its {
+                entry.due_ns = now_ns;
+            }
+            is_its.then_some(place)
+        };
+        self.entries.iter_mut().enumerate().filter_map(begins).collect()
     }
 
     /// Has those that did not answer asked again; returns their places.

@@ -28,6 +28,13 @@ fn tagged_host(tags: Value) -> PortHosts {
     hosts_of(json!([{"port": 0, "mac": "02:00:00:00:00:01", "tags": tags, "addresses": addresses}])).unwrap()
 }
 
+/// One whose addresses are free, and whose questions for gateways have just been asked again.
+fn settled_host() -> PortHosts {
+    let mut hosts = host();
+    let _ = (said(&mut hosts, 0), said(&mut hosts, S));
+    hosts
+}
+
 /// What the hosts have to say now.
 fn said(hosts: &mut PortHosts, now_ns: u64) -> Vec<Vec<u8>> {
     hosts.ask(now_ns);
@@ -81,8 +88,12 @@ fn a_host_asks_whether_its_addresses_are_free_and_for_its_gateways() {
         hex("ffffffffffff 020000000001 0806 0001 0800 06 04 0001 020000000001 c6120002
         000000000000 c6120001")
     );
-    assert_eq!(frames[3][..14], hex("3333ff000001 020000000001 86dd"));
-    assert_eq!((frames.len(), hosts.counts.asked, hosts.is_waiting()), (4, 4, true));
+    assert_eq!((frames.len(), hosts.counts.asked, hosts.tentative()), (3, 3, 1));
+    // Its address of IPv6 is known to be free after a second.
+    assert_eq!(hosts.next_ns(), Some(S));
+    let later = said(&mut hosts, S);
+    assert_eq!(later[1][..14], hex("3333ff000001 020000000001 86dd"));
+    assert_eq!((later.len(), hosts.tentative(), hosts.is_waiting()), (2, 0, true));
 }
 
 #[test]
@@ -94,15 +105,15 @@ fn an_answer_resolves_the_gateway_of_either_version() {
     let addresses = json!([{"address": "2001:2::1"}]);
     let mut gateway = hosts_of(json!([{"port": 0, "mac": "02:00:00:00:00:fe", "addresses": addresses}])).unwrap();
     let question = question(&hosts.hosts[0].link, hosts.hosts[0].addresses[1], "2001:2::1".parse().unwrap(), None);
-    let _ = said(&mut gateway, 0);
-    assert!(gateway.receive(&question.unwrap(), S / 10));
-    let answers = said(&mut gateway, S / 10);
+    let _ = (said(&mut gateway, 0), said(&mut gateway, S));
+    assert!(gateway.receive(&question.unwrap(), S));
+    let answers = said(&mut gateway, S);
     assert_eq!((answers.len(), gateway.counts.nd_answered), (1, 1));
     assert!(hosts.receive(&answers[0], S / 10));
     let macs: Vec<_> = hosts.neighbours().map(|neighbour| neighbour.mac.unwrap()).collect();
-    assert_eq!((macs, hosts.is_waiting()), (vec!["02:00:00:00:00:fe".to_owned(); 2], false));
-    assert_eq!(hosts.next_ns(), Some(S), "the void time of the second question");
-    assert!(said(&mut hosts, S).is_empty() && hosts.next_ns() == Some(S / 10 + 30 * S));
+    assert_eq!((macs, hosts.next_ns()), (vec!["02:00:00:00:00:fe".to_owned(); 2], Some(S)));
+    assert!(said(&mut hosts, S).is_empty() && !hosts.is_waiting());
+    assert_eq!(hosts.next_ns(), Some(S / 10 + 30 * S));
 }
 
 #[test]
@@ -123,12 +134,12 @@ fn questions_for_its_addresses_are_answered_and_the_asker_is_remembered() {
     let mut asked = hosts_of(json!([{"port": 0, "mac": "02:00:00:00:00:01",
         "addresses": [{"address": "2001:2::1"}]}]))
     .unwrap();
-    let _ = said(&mut asked, 0);
-    assert!(asked.receive(&hex(SOLICITATION), 0));
+    let _ = (said(&mut asked, 0), said(&mut asked, S));
+    assert!(asked.receive(&hex(SOLICITATION), S));
     // Built with scapy: an advertisement, solicited and overriding.
     let expected = hex("0200000000aa 020000000001 86dd 6000000000203aff 20010002000000000000000000000001
         fe8000000000000000000000000000aa 8800 d46f 60000000 20010002000000000000000000000001 0201 020000000001");
-    assert_eq!(said(&mut asked, 0), [expected]);
+    assert_eq!(said(&mut asked, S), [expected]);
 }
 
 #[test]
@@ -157,8 +168,7 @@ fn a_ping_comes_back_with_its_data_and_only_to_the_host_that_it_is_for() {
 
 #[test]
 fn a_ping_of_ipv6_comes_back_too() {
-    let mut hosts = host();
-    let _ = said(&mut hosts, 0);
+    let mut hosts = settled_host();
     let mut message = hex("80000000 00070001 6162");
     let mut frame = hex("020000000001 0200000000fe 86dd");
     let mut ip = Ipv6::append(&mut frame);
@@ -170,8 +180,8 @@ fn a_ping_of_ipv6_comes_back_too() {
     let sum = crate::wire::ndp::icmpv6_checksum(&ip, &message);
     Echo::at_mut(&mut message, 0).unwrap().set(icmp::CHECKSUM, sum);
     frame.extend(message);
-    assert!(hosts.receive(&frame, 0));
-    let reply = &said(&mut hosts, 0)[0];
+    assert!(hosts.receive(&frame, S));
+    let reply = &said(&mut hosts, S)[0];
     let ip = Ipv6::at(reply, 14).unwrap();
     assert_eq!((ip.get(ipv6::DESTINATION), reply[54]), (0x2001_0002 << 96 | 1, icmp::V6_REPLY));
     assert_eq!(crate::wire::ndp::icmpv6_checksum(&ip, &reply[54..64]), 0);
@@ -217,7 +227,7 @@ fn what_a_host_said_itself_and_comes_back_is_no_rival() {
     for frame in said(&mut hosts, 0) {
         assert!(hosts.receive(&frame, 0));
     }
-    assert_eq!((hosts.counts.looped, hosts.duplicates().count()), (4, 0));
+    assert_eq!((hosts.counts.looped, hosts.duplicates().count()), (3, 0));
 }
 
 #[test]
@@ -326,5 +336,163 @@ fn hosts_that_cannot_be_are_refused() {
     ] {
         let error = hosts_of(requests).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
+    }
+}
+
+/// A solicitation or advertisement of ICMPv6 for 2001:2::2, from another station.
+fn neighbour_message(source: u128, destination: u128, kind: &str, option: &str) -> Vec<u8> {
+    let mut frame = hex("3333ff000002 0200000000ba 86dd");
+    let mut message = hex(&format!("{kind} 20010002000000000000000000000002 {option}"));
+    let mut ip = Ipv6::append(&mut frame);
+    ip.begin(58);
+    ip.set(ipv6::PAYLOAD_LENGTH, message.len() as u16);
+    ip.set(ipv6::HOP_LIMIT, 255);
+    ip.set(ipv6::SOURCE, source);
+    ip.set(ipv6::DESTINATION, destination);
+    let sum = crate::wire::ndp::icmpv6_checksum(&ip, &message);
+    Echo::at_mut(&mut message, 0).unwrap().set(icmp::CHECKSUM, sum);
+    frame.extend(message);
+    frame
+}
+
+/// Another station asks whether 2001:2::2 is free, or says that it has it (RFC 4862 5.4.3, 5.4.4).
+fn rival_messages() -> [Vec<u8>; 2] {
+    let (all_nodes, solicited_node) = (0xFF02 << 112 | 1, 0xFF02 << 112 | 0x1_FF00_0002);
+    [
+        neighbour_message(0, solicited_node, "87000000 00000000", ""),
+        neighbour_message(0x2001_0002 << 96 | 2, all_nodes, "88000000 20000000", "0201 0200000000ba"),
+    ]
+}
+
+fn solicitation() -> Vec<u8> {
+    neighbour_message(0x2001_0002 << 96 | 1, 0xFF02 << 112 | 0x1_FF00_0002, "87000000 00000000", "0101 0200000000fe")
+}
+
+#[test]
+fn a_tentative_address_is_not_answered_for() {
+    let mut hosts = host();
+    let _ = said(&mut hosts, 0);
+    assert!(hosts.receive(&solicitation(), S / 2));
+    assert!(said(&mut hosts, S / 2).is_empty() && hosts.counts.nd_answered == 0);
+    let _ = said(&mut hosts, S);
+    assert!(hosts.receive(&solicitation(), S));
+    assert_eq!((said(&mut hosts, S).len(), hosts.counts.nd_answered), (1, 1));
+}
+
+#[test]
+fn a_tentative_address_that_another_has_or_wants_is_never_used() {
+    for message in rival_messages() {
+        let mut hosts = host();
+        let _ = said(&mut hosts, 0);
+        assert!(hosts.receive(&message, S / 2));
+        let told: Vec<_> = hosts.duplicates().collect();
+        assert_eq!((told.len(), &*told[0].mac, told[0].is_given_up), (1, "02:00:00:00:00:ba", true));
+        let mut later = Vec::new();
+        for tenth in 5..60 {
+            assert!(hosts.receive(&solicitation(), tenth * S / 10) && hosts.receive(&message, tenth * S / 10));
+            later.extend(said(&mut hosts, tenth * S / 10));
+        }
+        assert!(later.iter().all(|frame| frame[12..14] == hex("0806")), "it says nothing by IPv6");
+        let states: Vec<_> = hosts.neighbours().map(|neighbour| neighbour.state).collect();
+        assert_eq!((states, hosts.counts.nd_answered), (vec![NeighbourState::Failed; 2], 0));
+    }
+}
+
+#[test]
+fn an_address_that_is_used_is_defended() {
+    let mut hosts = settled_host();
+    let [question, claim] = rival_messages();
+    assert!(hosts.receive(&question, S));
+    assert_eq!(said(&mut hosts, S)[0][..14], hex("333300000001 020000000001 86dd"), "the answer goes to all");
+    assert!(hosts.receive(&claim, S));
+    assert_eq!(said(&mut hosts, S)[0][..14], hex("333300000001 020000000001 86dd"));
+    let told: Vec<_> = hosts.duplicates().collect();
+    assert_eq!((told.len(), told[0].claims, told[0].is_given_up), (1, 2, false));
+}
+
+#[test]
+fn a_gateway_of_ipv6_is_asked_again_after_half_a_minute_where_it_was() {
+    let mut hosts = settled_host();
+    let addresses = json!([{"address": "2001:2::1"}]);
+    let mut gateway = hosts_of(json!([{"port": 0, "mac": "02:00:00:00:00:fe", "addresses": addresses}])).unwrap();
+    let _ = (said(&mut gateway, 0), said(&mut gateway, S));
+    let question = question(&hosts.hosts[0].link, hosts.hosts[0].addresses[1], "2001:2::1".parse().unwrap(), None);
+    assert!(gateway.receive(&question.unwrap(), S));
+    assert!(hosts.receive(&said(&mut gateway, S)[0], S));
+    assert!(said(&mut hosts, 30 * S).iter().all(|frame| frame[12..14] == hex("0806")));
+    let frames = said(&mut hosts, 31 * S);
+    let asked = frames.iter().find(|frame| frame[12..14] == hex("86dd")).unwrap();
+    assert_eq!(asked[..12], hex("0200000000fe 020000000001"), "itself, and not all");
+    assert_eq!(Ipv6::at(asked, 14).unwrap().get(ipv6::DESTINATION), 0x2001_0002 << 96 | 1);
+    let state = hosts.neighbours().nth(1).unwrap().state;
+    assert_eq!(state, NeighbourState::Probe);
+}
+
+fn ping(hosts: &mut PortHosts, requests: &Value, now_ns: u64) -> Result<(), EngineError> {
+    let requests: Vec<PingRequest> = serde_json::from_value(requests.clone()).unwrap();
+    hosts.ping(&(0..).zip(&requests).collect::<Vec<_>>(), now_ns)
+}
+
+#[test]
+fn a_host_pings_by_its_gateway_and_another_host_answers() {
+    for (from, to, next_hop) in [
+        ("198.18.0.2", "198.18.0.3", "198.18.0.3"),
+        ("2001:2::2", "2001:2::3", "2001:2::3"),
+        ("198.18.0.2", "9.9.9.9", "198.18.0.3"),
+    ] {
+        let mut hosts = settled_host();
+        let addresses = json!([{"address": "198.18.0.3"}, {"address": "2001:2::3"}, {"address": "9.9.9.9"}]);
+        let mut other = hosts_of(json!([{"port": 0, "mac": "02:00:00:00:00:03", "addresses": addresses}])).unwrap();
+        let _ = (said(&mut other, 0), said(&mut other, S));
+        let requests = json!([{"host": 0, "from": from, "to": to, "next_hop": next_hop}, {"host": 7, "from": from, "to": to, "next_hop": to}]);
+        ping(&mut hosts, &requests, S).unwrap();
+        let mut now_ns = S;
+        while hosts.pings().any(|(_, state)| state == PingState::Waiting) {
+            now_ns += S / 100;
+            said(&mut hosts, now_ns).iter().for_each(|frame| _ = other.receive(frame, now_ns));
+            said(&mut other, now_ns).iter().for_each(|frame| _ = hosts.receive(frame, now_ns));
+            assert!(now_ns < 2 * S, "{to}");
+        }
+        assert_eq!(hosts.pings().collect::<Vec<_>>(), [(0, PingState::Answered)], "{to}");
+        assert_eq!((other.counts.echo_answered, hosts.counts.malformed, other.counts.malformed), (1, 0, 0));
+    }
+}
+
+#[test]
+fn a_ping_that_nobody_answers_fails_after_three_and_is_not_answered_later() {
+    let mut hosts = settled_host();
+    let request = json!([{"host": 0, "from": "198.18.0.2", "to": "9.9.9.9", "next_hop": "198.18.0.1", "mac": "02:00:00:00:00:fe"}]);
+    ping(&mut hosts, &request, S).unwrap();
+    let mut echoes = Vec::new();
+    for tenth in 10..50 {
+        let frames = said(&mut hosts, tenth * S / 10);
+        echoes.extend(frames.into_iter().filter(|frame| frame[12..14] == hex("0800")));
+    }
+    assert_eq!((echoes.len(), hosts.pings().next()), (3, Some((0, PingState::Failed))));
+    assert_eq!(echoes[0][..12], hex("0200000000fe 020000000001"));
+    assert_eq!(echoes[0].len(), 14 + 20 + 8 + 56);
+    ping(&mut hosts, &request, 5 * S).unwrap();
+    let message = &echoes[0][34..];
+    let late =
+        echo_reply(&hosts.hosts[0].link, hosts.hosts[0].mac, [9, 9, 9, 9].into(), [198, 18, 0, 2].into(), message);
+    let mut late = late.unwrap();
+    late[6..12].copy_from_slice(&ROUTER);
+    assert!(!hosts.receive(&late, 5 * S) && hosts.is_waiting(), "it is of an earlier ping");
+}
+
+#[test]
+fn pings_that_cannot_be_are_refused() {
+    let mut hosts = settled_host();
+    for change in [
+        json!({"from": "198.18.0.9"}),
+        json!({"to": "2001:2::1"}),
+        json!({"to": "224.0.0.1"}),
+        json!({"next_hop": "2001:2::1"}),
+        json!({"mac": "x"}),
+    ] {
+        let mut request = json!({"host": 0, "from": "198.18.0.2", "to": "9.9.9.9", "next_hop": "198.18.0.1"});
+        change.as_object().unwrap().iter().for_each(|(key, value)| request[key] = value.clone());
+        let error = ping(&mut hosts, &json!([request]), S).unwrap_err().to_string();
+        assert!(error.contains("ping 0"), "{error}");
     }
 }

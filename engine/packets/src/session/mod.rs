@@ -148,6 +148,9 @@ impl Session {
             Command::Neighbours(neighbours) => {
                 return self.ask_generator(id, |generator, bench| generator.neighbours(id, &neighbours, bench));
             }
+            Command::Ping(ping) => {
+                return self.ask_generator(id, |generator, bench| generator.ping(id, &ping, bench));
+            }
             Command::Close => return self.mailbox.close(id),
             // The reading thread answers these at once, so that they never wait for the worker.
             Command::Stats | Command::Clock | Command::Renew { .. } => Ok(Some(Reply::Done {})),

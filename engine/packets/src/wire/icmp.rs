@@ -16,6 +16,10 @@ pub const TYPE: Field<Echo, u8> = Field::new(0);
 pub const CODE: Field<Echo, u8> = Field::new(1);
 /// RFC 792, RFC 4443 2.3.
 pub const CHECKSUM: Field<Echo, u16> = Field::new(2);
+/// RFC 792, RFC 4443 4.1, "Identifier": an answer has that of its request.
+pub const IDENTIFIER: Field<Echo, u16> = Field::new(4);
+/// RFC 792, RFC 4443 4.1, "Sequence Number": an answer has that of its request.
+pub const SEQUENCE: Field<Echo, u16> = Field::new(6);
 
 /// RFC 792.
 pub const REQUEST: u8 = 8;
