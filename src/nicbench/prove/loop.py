@@ -266,13 +266,13 @@ class Loop:
         known = driver or next(iter(self.working), None)
         options = {**({"driver": known} if known else {}), **(tester or {})}
         bench = self._bench(options, traffic)
+        await self.wait_for_links()  # drivers take the link down where a program comes or goes
         testbed = await make_wired_testbed(self._hosts, self._ports, (), bench.tester_kind())
         testbed = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
         async with undo_at_end(UndoStack(self.undo_id("session"), None), self._bus) as changes:
             dut = await make_dut(bench, testbed, changes)
             ways = tuple(replace(way, is_direct=True) for way in lay_out_ways(bench, testbed, dut)[1])
             made = make_tester(bench, testbed, (), self._run_id, self._engine_folder, run_folder=captures)
-            await self.wait_for_links()  # drivers take the link down where a program comes or goes
             try:
                 await start_tester(made, bench, testbed, changes)
                 session = Session(self, made, testbed, bench.traffic, ways)
