@@ -77,9 +77,13 @@ def snapshot() -> dict[str, Any]:
 def snapshot_alone() -> dict[str, Any]:
     """Of the machine while no other run is on it, which a machine of several users may have."""
     began = time.monotonic()
-    while (taken := snapshot())["records"] and time.monotonic() - began < OTHERS_S:
+    while has_records(taken := snapshot()) and time.monotonic() - began < OTHERS_S:
         time.sleep(1.0)
     return only_ours(taken)
+
+
+def has_records(taken: dict[str, Any]) -> bool:
+    return any(path.endswith("/undo.json") for path in taken["records"])
 
 
 def left_over(before: dict[str, Any], apart_from: str = "nothing") -> list[str]:

@@ -116,10 +116,6 @@ class XdpDut(FrameDut):
             found |= {f"{port.device} {name}": counts[name] for name in self.fates[1:]}
         return found
 
-    async def sent_on(self) -> dict[str, int]:
-        """The frames that its programs sent on since they were attached, by the port that they came in on."""
-        return {port.device: (await self._read_counts(port))[self.fates[0]] for port in self._attached}
-
     async def _read_counts(self, port: XdpPort) -> dict[str, int]:
         if self._host is None:
             raise HostError("no XDP program is attached", place="dut")
