@@ -148,7 +148,6 @@ async def test_what_comes_out_is_what_scapy_builds_to_the_last_byte(kind: str, l
         assert IP(bytes(outer)).chksum == checksum
         assert len(came) == len(expected)
         assert came[-len(bytes(PACKET)) :] == bytes(PACKET)
-    assert (await dut.sent_on()) == {"d0": FRAMES, "d1": FRAMES}
 
 
 @pytest.mark.lab

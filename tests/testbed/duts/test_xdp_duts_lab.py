@@ -71,7 +71,6 @@ async def test_a_forwarded_frame_differs_in_hop_limit_checksum_and_macs_alone(
     got = exchange(lab, frame)
     # A packet socket is given the outer tag apart from the frame.
     assert got == [expected[:MAC_BYTES] + expected[MAC_BYTES + 4 :] if tagged else expected] * FRAMES
-    assert (await dut.sent_on())["d0"] == FRAMES
     assert await left(dut) == {}
 
 
@@ -157,7 +156,6 @@ async def test_a_mirror_swaps_macs_alone(port: int, lab: Wires, changes: UndoSta
             both.send(frame)
         got = receive(both, lambda got: got[-8:] == frame[-8:], enough=FRAMES)
     assert got == [frame[6:12] + frame[:6] + frame[MAC_BYTES:]] * FRAMES
-    assert (await dut.sent_on())[f"d{port}"] == FRAMES
 
 
 async def test_a_mirror_leaves_frames_to_groups_to_the_kernel(lab: Wires, changes: UndoStack) -> None:
