@@ -34,6 +34,12 @@ WRONG = {
         "unknown workload `iperf33`",
         "iperf3",
     ),
+    "a way to send on which the tool depends": (
+        LAB + "dut: {kind: router}\ntests:\n  - {name: t, method: collective, transport: roce}\n",
+        (6, 46),
+        "`tests[0].transport` cannot be `roce`",
+        "'tcp' or 'rdma'",
+    ),
     "a placement of a test that sends frames": (
         LAB + "dut: {kind: server}\ntests:\n  - {name: t, method: placement, of: {method: throughput}}\n",
         (6, 38),
