@@ -200,7 +200,6 @@ class Loop:
             if await driver_of(self.host, str(place.device)) == "veth":
                 await _receive_redirected(place, changes)
                 self.needs_gro = True
-        await self.wait_for_links()
 
     def instead(self, **options: Any) -> Loop:
         """A loop of the same ports with further options of the bench file, to be made once these are given back."""
@@ -282,7 +281,8 @@ class Loop:
                 await made.close()
 
     async def read_settings(self) -> tuple[tuple[str, ...], ...]:
-        """What can be set of each port, as lines of ``ip`` and ``ethtool``."""
+        """What can be set of each port, as lines of ``ip`` and ``ethtool``, once the links are there."""
+        await self.wait_for_links()
         return tuple([await settings_of(self.host, device) for device in self.devices])
 
     async def read_counters(self) -> tuple[Mapping[str, int], ...]:

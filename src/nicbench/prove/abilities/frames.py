@@ -301,7 +301,6 @@ class LinkFlap(Ability):
 
         before = await loop.read_settings()
         yield await self._disturb("link.seen", loop, flap)
-        await loop.wait_for_links()
         after = await loop.read_settings()
         forgotten = [line for old, new in zip(before, after, strict=True) for line in new if line not in old]
         if forgotten:
@@ -314,7 +313,6 @@ class LinkFlap(Ability):
         except HostError as error:
             yield absent("link.restart", error.message)
             return
-        await loop.wait_for_links()
         yield await self._pass("link.restart_again", loop)
 
     async def _disturb(self, name: str, loop: Loop, event: During) -> Finding:
